@@ -1,0 +1,136 @@
+"""The dataset folder: names by line, facts as tab-separated ids, plain or gzipped."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from tempograph.data.graph import SPLITS, Facts, TemporalGraph, out_of_range
+from tempograph.errors import DataError
+from tempograph.files import atomic_folder
+
+NAME_FILES = ("entities.txt", "relations.txt", "times.txt")
+
+
+def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
+    """Read a dataset folder; whatever is wrong with it is named by file, line and value."""
+    if not path.is_dir():
+        raise DataError(f"{path}: no such dataset folder")
+    entities, relations, times = (_read_names(path / file) for file in NAME_FILES)
+    sizes = (len(entities), len(relations), len(entities), len(times))
+    train, valid, test = (_read_facts(_split_file(path, split), sizes) for split in SPLITS)
+    if not len(train):
+        raise DataError(
+            f"{_split_file(path, 'train')}: the train split has no facts, so there is nothing to learn from"
+        )
+    return TemporalGraph(name or path.resolve().name, entities, relations, times, train, valid, test)
+
+
+def write_folder(graph: TemporalGraph, path: Path, overwrite: bool = False, compress: bool = True) -> None:
+    """Write a dataset folder, whole or not at all."""
+    with atomic_folder(path, overwrite) as folder:
+        for file, names in zip(NAME_FILES, (graph.entities, graph.relations, graph.times), strict=True):
+            broken = next((name for name in names if "\n" in name), None)
+            if broken is not None:
+                raise DataError(f"{path / file}: the name {broken!r} contains a line break")
+            (folder / file).write_bytes("".join(f"{name}\n" for name in names).encode())
+        for split in SPLITS:
+            text = _format_facts(graph.facts(split))
+            if compress:
+                # A fixed time stamp: the same facts always give the same bytes.
+                (folder / f"{split}.tsv.gz").write_bytes(gzip.compress(text, compresslevel=4, mtime=0))
+            else:
+                (folder / f"{split}.tsv").write_bytes(text)
+
+
+def _split_file(folder: Path, split: str) -> Path:
+    found = [path for path in (folder / f"{split}.tsv", folder / f"{split}.tsv.gz") if path.exists()]
+    if not found:
+        raise DataError(f"{folder / split}.tsv: no such file, nor {split}.tsv.gz")
+    if len(found) == 2:
+        raise DataError(f"{found[0]}: stands beside {found[1].name}; remove one of the two")
+    return found[0]
+
+
+def _read_names(path: Path) -> tuple[str, ...]:
+    data = _read_bytes(path)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise DataError(f"{path}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8") from None
+    # Split on line feeds alone: a few published names hold other characters that Python counts as line ends.
+    names = tuple(text.removesuffix("\n").split("\n")) if text else ()
+    if not names:
+        raise DataError(f"{path}: the file is empty; it must name at least one id")
+    if len(set(names)) < len(names):
+        seen: dict[str, int] = {}
+        for line, name in enumerate(names, 1):
+            if seen.setdefault(name, line) != line:
+                raise DataError(f"{path}:{line}: the name '{name}' stands on line {seen[name]} already")
+    return names
+
+
+def _read_facts(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
+    data = _read_bytes(path)
+    if path.suffix == ".gz":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise DataError(f"{path}: not a complete gzip file ({error})") from None
+    if not data:
+        return np.empty((0, 4), np.int64)
+    try:
+        table = pa.csv.read_csv(
+            io.BytesIO(data),
+            read_options=pa.csv.ReadOptions(column_names=["s", "r", "o", "t"]),
+            parse_options=pa.csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False),
+            convert_options=pa.csv.ConvertOptions(
+                column_types=dict.fromkeys("srot", pa.int64()), null_values=[], strings_can_be_null=False
+            ),
+        )
+    except pa.ArrowInvalid as error:
+        raise _first_fault(path, data, str(error)) from None
+    facts: Facts = np.stack([column.to_numpy() for column in table.columns], axis=1)
+    faulty = out_of_range(facts, sizes)
+    if faulty is not None:
+        row, column, value, size = faulty
+        raise DataError(f"{path}:{row + 1}: {column} id {value} is out of range; the dataset has ids 0 to {size - 1}")
+    return facts
+
+
+def _first_fault(path: Path, data: bytes, message: str) -> DataError:
+    """Reading fast tells that something is wrong; reading again, line by line, tells where and what."""
+    for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
+        fields = line.removesuffix(b"\r").split(b"\t")
+        if len(fields) != 4:
+            return DataError(f"{path}:{number}: expected 4 tab-separated fields, found {len(fields)}")
+        for field in fields:
+            if not field.removeprefix(b"-").isdigit():
+                return DataError(f"{path}:{number}: '{field.decode(errors='replace')}' is not an integer id")
+            if len(field) > 18:
+                return DataError(f"{path}:{number}: id {field.decode()} is out of range")
+    return DataError(f"{path}: {message}")
+
+
+def _read_bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+def _format_facts(facts: Facts) -> bytes:
+    sink = io.BytesIO()
+    table = pa.table({column: facts[:, index] for index, column in enumerate("srot")})
+    options = pa.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
+    pa.csv.write_csv(table, sink, options)
+    return sink.getvalue()

@@ -1,0 +1,119 @@
+"""A temporal knowledge graph as plain arrays and names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempograph.errors import DataError, QueryError, did_you_mean
+
+Split = Literal["train", "valid", "test"]
+SPLITS: Final[tuple[Split, ...]] = ("train", "valid", "test")
+
+Facts = NDArray[np.int64]
+"""Facts are rows (subject, relation, object, time) of ids: shape [facts, 4]."""
+
+
+@dataclass(frozen=True, eq=False)
+class TemporalGraph:
+    """Facts (subject, relation, object, time) in three splits, with the names behind their ids.
+
+    Time steps are equally spaced: the distance between two facts is the difference of their time ids.
+    """
+
+    name: str
+    entities: tuple[str, ...]
+    relations: tuple[str, ...]
+    times: tuple[str, ...]
+    train: Facts
+    valid: Facts
+    test: Facts
+
+    def __post_init__(self) -> None:
+        for split in SPLITS:
+            facts = self.facts(split)
+            if facts.ndim != 2 or facts.shape[1] != 4 or facts.dtype != np.int64:
+                raise DataError(f"{self.name}: {split} facts must be int64 [n, 4], found {facts.dtype} {facts.shape}")
+            faulty = out_of_range(facts, self.sizes)
+            if faulty is not None:
+                row, column, value, size = faulty
+                raise DataError(f"{self.name}: {split} fact {row} has {column} {value}, outside 0 to {size - 1}")
+        if not len(self.train):
+            raise DataError(f"{self.name}: the train split has no facts, so there is nothing to learn from")
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """How many ids each column of a fact may take."""
+        return len(self.entities), len(self.relations), len(self.entities), len(self.times)
+
+    def facts(self, split: Split) -> Facts:
+        """The facts of one split, [n, 4]."""
+        return {"train": self.train, "valid": self.valid, "test": self.test}[split]
+
+    @cached_property
+    def all_facts(self) -> Facts:
+        """The facts of the three splits together, [n, 4]."""
+        return np.concatenate([self.facts(split) for split in SPLITS])
+
+    def entity_id(self, name: str) -> int:
+        """The id of an entity given its name; case may differ where that leaves no doubt."""
+        return _lookup("entity", name, self.entities, self._entity_ids)
+
+    def relation_id(self, name: str) -> int:
+        """The id of a relation given its name; case may differ where that leaves no doubt."""
+        return _lookup("relation", name, self.relations, self._relation_ids)
+
+    def time_id(self, label: str) -> int:
+        """The id of a time step given its label."""
+        if label not in self._time_ids:
+            span = f"{self.times[0]} to {self.times[-1]}"
+            raise QueryError(f"'{label}' is not on the time grid of {self.name} ({len(self.times)} steps, {span})")
+        return self._time_ids[label]
+
+    def describe(self, fact: Facts) -> dict[str, str]:
+        """One fact with names in the place of ids."""
+        subject, relation, object_, time = (int(value) for value in fact)
+        return {
+            "subject": self.entities[subject],
+            "relation": self.relations[relation],
+            "object": self.entities[object_],
+            "time": self.times[time],
+        }
+
+    @cached_property
+    def _entity_ids(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.entities)}
+
+    @cached_property
+    def _relation_ids(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.relations)}
+
+    @cached_property
+    def _time_ids(self) -> dict[str, int]:
+        return {label: number for number, label in enumerate(self.times)}
+
+
+COLUMNS: Final = ("subject", "relation", "object", "time")
+
+
+def out_of_range(facts: Facts, sizes: tuple[int, int, int, int]) -> tuple[int, str, int, int] | None:
+    """The first id outside its range as (row, column name, value, size), or None."""
+    faulty = (facts < 0) | (facts >= np.array(sizes))
+    if not faulty.any():
+        return None
+    row, column = (int(index) for index in np.argwhere(faulty)[0])
+    return row, COLUMNS[column], int(facts[row, column]), sizes[column]
+
+
+def _lookup(kind: str, name: str, names: tuple[str, ...], ids: dict[str, int]) -> int:
+    if name in ids:
+        return ids[name]
+    folded = name.casefold()
+    matches = [number for number, known in enumerate(names) if known.casefold() == folded]
+    if len(matches) == 1:
+        return matches[0]
+    raise QueryError(f"there is no {kind} '{name}'{did_you_mean(name, names)}")

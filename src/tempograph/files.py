@@ -1,0 +1,83 @@
+"""Files and folders appear whole or not at all: written under a temporary name, then renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tempograph.errors import StorageError
+
+
+@contextmanager
+def atomic_file(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path`; it takes the place of `path` when the block ends well."""
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        os.close(handle)
+        temporary = Path(name)
+        try:
+            yield temporary
+            temporary.chmod(0o666 & ~_umask())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def atomic_folder(path: Path, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a temporary folder beside `path`; it takes the place of `path` when the block ends well."""
+    if not overwrite:
+        refuse_existing(path)
+    with _explained(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        try:
+            yield temporary
+            temporary.chmod(0o777 & ~_umask())
+            if path.exists():
+                retired = temporary.with_name(temporary.name + ".old")
+                path.rename(retired)
+                temporary.rename(path)
+                shutil.rmtree(retired)
+            else:
+                temporary.rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def refuse_existing(path: Path) -> None:
+    """Say so before hours of work, not after, when the place for the result is taken."""
+    if path.exists():
+        raise StorageError(f"{path} exists already; choose another place or pass --overwrite")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically, as UTF-8 with line feeds."""
+    with atomic_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write a JSON file atomically, indented for people."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"cannot write {path}: {error.strerror or error}; nothing was changed") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
