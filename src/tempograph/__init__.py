@@ -1,5 +1,45 @@
-"""tempograph: find the missing facts of a temporal knowledge graph, with evidence."""
+"""tempograph: find the missing facts of a temporal knowledge graph, with evidence.
+
+import tempograph
+
+run = tempograph.train("demo", "ted", out="runs/demo")
+print(tempograph.evaluate(run, "test").summary()["metrics"]["mrr"])
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from tempograph.version import __version__
 
-__all__ = ["__version__"]
+if TYPE_CHECKING:
+    from tempograph.data.catalog import load_dataset
+    from tempograph.data.graph import TemporalGraph
+    from tempograph.errors import TempographError
+    from tempograph.predict import Predictor
+    from tempograph.runs import Run
+    from tempograph.training import evaluate, train
+
+__all__ = ["Predictor", "Run", "TempographError", "TemporalGraph", "__version__", "evaluate", "load_dataset", "train"]
+
+_HOMES = {
+    "Predictor": "tempograph.predict",
+    "Run": "tempograph.runs",
+    "TemporalGraph": "tempograph.data.graph",
+    "TempographError": "tempograph.errors",
+    "evaluate": "tempograph.training",
+    "load_dataset": "tempograph.data.catalog",
+    "train": "tempograph.training",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import on first use: `tempograph --help` must not wait for torch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'tempograph' has no attribute '{name}'")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -32,13 +32,23 @@ class StorageError(TempographError):
 
 def did_you_mean(value: str, known: Iterable[str], most: int = 3) -> str:
     """A clause for the end of an error message that offers the names closest to a mistyped one, or nothing."""
-    names = list(dict.fromkeys(known))
-    folded = value.casefold()
-    inside = sorted((name for name in names if folded and folded in name.casefold()), key=len)
-    matches = list(dict.fromkeys(inside[:most] + difflib.get_close_matches(value, names, n=most, cutoff=0.6)))[:most]
+    matches = closest(value, known, most)
     if not matches:
         return ""
     quoted = [f"'{match}'" for match in matches]
-    return (
-        "; did you mean " + (" or ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else quoted[0]) + "?"
-    )
+    return f"; did you mean {', '.join(quoted[:-1])}{' or ' if len(quoted) > 1 else ''}{quoted[-1]}?"
+
+
+def closest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Names that hold the value, then names spelled like it, then names with a word spelled like it."""
+    folded = value.casefold()
+    spelled: dict[str, str] = {}
+    for name in known:
+        spelled.setdefault(name.casefold(), name)
+    inside = sorted((name for name in spelled if folded and folded in name), key=len)
+    alike = difflib.get_close_matches(folded, spelled, n=most, cutoff=0.6)
+    found = dict.fromkeys(inside[:most] + alike)
+    if not found:
+        words = {word: name for name in spelled for word in name.split()}
+        found = dict.fromkeys(words[word] for word in difflib.get_close_matches(folded, words, n=most, cutoff=0.7))
+    return [spelled[name] for name in found][:most]

@@ -31,31 +31,46 @@ def atomic_file(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def atomic_folder(path: Path, overwrite: bool = False) -> Iterator[Path]:
-    """Yield a temporary folder beside `path`; it takes the place of `path` when the block ends well."""
-    if not overwrite:
-        refuse_existing(path)
+def atomic_folder(path: Path, marker: str, overwrite: bool = False) -> Iterator[Path]:
+    """Yield a temporary folder beside `path`; it takes the place of `path` when the block ends well.
+
+    The marker is a file that every folder of this kind holds: only such a folder, or an empty one, is ever replaced.
+    """
+    refuse_existing(path, marker, overwrite)
     with _explained(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         try:
             yield temporary
             temporary.chmod(0o777 & ~_umask())
-            if path.exists():
-                retired = temporary.with_name(temporary.name + ".old")
-                path.rename(retired)
-                temporary.rename(path)
-                shutil.rmtree(retired)
-            else:
-                temporary.rename(path)
+            _take_place(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def refuse_existing(path: Path) -> None:
-    """Say so before hours of work, not after, when the place for the result is taken."""
-    if path.exists():
+def _take_place(new: Path, path: Path) -> None:
+    """Rename a folder to a path that may be taken; what was there comes back if that fails."""
+    if not path.exists():
+        new.rename(path)
+        return
+    retired = new.with_name(f"{new.name}.old")
+    path.rename(retired)
+    try:
+        new.rename(path)
+    except BaseException:
+        retired.rename(path)
+        raise
+    shutil.rmtree(retired, ignore_errors=True)
+
+
+def refuse_existing(path: Path, marker: str, overwrite: bool = False) -> None:
+    """Say before the work, not after it, that the place for its result is taken."""
+    if not path.exists() and not path.is_symlink():
+        return
+    if not overwrite:
         raise StorageError(f"{path} exists already; choose another place or pass --overwrite")
+    if not path.is_dir() or path.is_symlink() or (any(path.iterdir()) and not (path / marker).is_file()):
+        raise StorageError(f"{path} holds no {marker}, so it is not ours to overwrite; choose another place")
 
 
 def write_text(path: Path, text: str) -> None:

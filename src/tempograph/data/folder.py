@@ -6,6 +6,7 @@ import gzip
 import io
 import zlib
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +16,8 @@ from tempograph.data.graph import SPLITS, Facts, TemporalGraph, out_of_range
 from tempograph.errors import DataError
 from tempograph.files import atomic_folder
 
-NAME_FILES = ("entities.txt", "relations.txt", "times.txt")
+DATASET_MARKER: Final = "entities.txt"
+NAME_FILES: Final = ("entities.txt", "relations.txt", "times.txt")
 
 
 def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
@@ -34,7 +36,7 @@ def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
 
 def write_folder(graph: TemporalGraph, path: Path, overwrite: bool = False, compress: bool = True) -> None:
     """Write a dataset folder, whole or not at all."""
-    with atomic_folder(path, overwrite) as folder:
+    with atomic_folder(path, DATASET_MARKER, overwrite) as folder:
         for file, names in zip(NAME_FILES, (graph.entities, graph.relations, graph.times), strict=True):
             broken = next((name for name in names if "\n" in name), None)
             if broken is not None:

@@ -1,0 +1,53 @@
+"""What commands share: where output goes, tables, progress."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+out = Console(highlight=False)
+"""Results, for people and for pipes."""
+
+err = Console(stderr=True, highlight=False)
+"""Progress, notes and errors."""
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    """One JSON object on standard output, and nothing else."""
+    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+
+
+@contextmanager
+def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar with an estimate on standard error; yields a function of (done, total). Silent when nobody watches."""
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        task = progress.add_task(description, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, caption: str = "") -> Table:
+    """A table whose first `left` columns are text and the others numbers."""
+    made = Table(title=title, title_justify="left", title_style="bold", caption=caption or None, caption_justify="left")
+    for index, column in enumerate(columns):
+        made.add_column(column, justify="left" if index < left else "right", overflow="fold")
+    for row in rows:
+        made.add_row(*row)
+    return made
+
+
+def metric_columns(metrics: Mapping[str, float]) -> list[str]:
+    """Headings for a row of metrics: MRR, MR, Hits@k."""
+    return [name.upper() if name in ("mrr", "mr") else name.capitalize() for name in metrics]
+
+
+def metric_cells(metrics: Mapping[str, float]) -> list[str]:
+    """A row of metrics: MRR to three digits, mean rank to one, Hits in per cent."""
+    shown = {"mrr": "{:.3f}", "mr": "{:,.1f}"}
+    return [shown[name].format(value) if name in shown else f"{100 * value:.1f}" for name, value in metrics.items()]

@@ -1,0 +1,206 @@
+"""data list, get, import, stats."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tempograph.cli.console import err, out, print_json, progress_bar, table
+from tempograph.cli.model import Json, Protocol
+
+app = typer.Typer(help="Datasets: list, download, import, describe.", no_args_is_help=True)
+
+
+class Granularity(StrEnum):
+    """The length of a time step."""
+
+    hour = "hour"
+    day = "day"
+    week = "week"
+    month = "month"
+    year = "year"
+
+
+class SplitRule(StrEnum):
+    """How facts are divided into train, valid and test."""
+
+    random = "random"
+    chronological = "chronological"
+
+
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the dataset folder if it exists.")]
+
+
+@app.command("list")
+def list_datasets(json_output: Json = False) -> None:
+    """Show the datasets that can be named, and where they lie."""
+    import dataclasses
+
+    from tempograph.data.catalog import available, dataset_roots
+
+    found = available()
+    if json_output:
+        rows = [dataclasses.asdict(entry) | {"path": str(entry.path) if entry.path else None} for entry in found]
+        print_json({"datasets": rows, "roots": [str(root) for root in dataset_roots()]})
+        return
+    cells = [
+        [
+            entry.name,
+            entry.description,
+            str(entry.path) if entry.path else _how_to_get(entry.name),
+            _facts(entry.counts),
+        ]
+        for entry in found
+    ]
+    out.print(table("Datasets", ["name", "what", "where", "facts"], cells, left=3))
+
+
+@app.command("get")
+def get(
+    name: Annotated[str, typer.Argument(help="icews14, icews05-15 or gdelt.")],
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Where to; by default $TEMPOGRAPH_DATA or the user cache.")
+    ] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Download a published benchmark; every file is checked against its published id before anything is written."""
+    from tempograph.data.benchmarks import download
+    from tempograph.data.catalog import download_target
+
+    target = folder or download_target(name)
+    with progress_bar(f"downloading {name}") as progress:
+        graph = download(name, target, overwrite, lambda _, done, total: progress(done, total or 0))
+    out.print(f"{graph.name}: {len(graph.all_facts):,} facts, every file as published: {target}")
+
+
+@app.command("import")
+def import_events(
+    files: Annotated[
+        list[Path], typer.Argument(help="CSV, TSV or Parquet files (text may be gzipped); together one dataset.")
+    ],
+    folder: Annotated[Path, typer.Option("--out", help="The dataset folder to make.")],
+    subject: Annotated[str, typer.Option(help="Column of the subject.")] = "subject",
+    relation: Annotated[str, typer.Option(help="Column of the relation.")] = "relation",
+    object_: Annotated[str, typer.Option("--object", help="Column of the object.")] = "object",
+    time: Annotated[str, typer.Option(help="Column of the time.")] = "time",
+    header: Annotated[
+        bool, typer.Option("--header/--no-header", help="Without a header, columns are numbers from 0.")
+    ] = True,
+    delimiter: Annotated[str | None, typer.Option(help="By default a comma for .csv, a tab for .tsv.")] = None,
+    time_format: Annotated[
+        str | None, typer.Option(help="integer, or a format such as %d/%m/%Y; by default ISO dates or integers.")
+    ] = None,
+    granularity: Annotated[
+        Granularity | None, typer.Option(help="Length of a step; by default a day, integers as they are.")
+    ] = None,
+    split: Annotated[SplitRule, typer.Option(help="How facts are divided.")] = SplitRule.random,
+    valid: Annotated[float, typer.Option(help="Share of facts to choose on.")] = 0.1,
+    test: Annotated[float, typer.Option(help="Share of facts to test on.")] = 0.1,
+    seed: Annotated[int, typer.Option(help="Of the random split.")] = 0,
+    overwrite: Overwrite = False,
+    json_output: Json = False,
+) -> None:
+    """Turn a table of dated events into a dataset folder.
+
+    Example: **tempograph data import events.csv --subject actor --object target --time date --out mydata**
+    """
+    from tempograph.data.folder import DATASET_MARKER, write_folder
+    from tempograph.data.importing import ImportOptions, import_table
+    from tempograph.files import refuse_existing
+
+    refuse_existing(folder, DATASET_MARKER, overwrite)
+    options = ImportOptions(
+        subject=subject,
+        relation=relation,
+        object=object_,
+        time=time,
+        header=header,
+        delimiter=delimiter.replace("\\t", "\t") if delimiter else None,
+        time_format=time_format,
+        granularity=granularity.value if granularity else None,
+        split=split.value,
+        valid_share=valid,
+        test_share=test,
+        seed=seed,
+    )
+    with progress_bar("importing") as progress:
+        imported = import_table(files, options, folder.resolve().name, progress)
+    write_folder(imported.graph, folder, overwrite)
+    graph = imported.graph
+    counts = {
+        "rows": imported.rows,
+        "duplicates": imported.duplicates,
+        "entities": len(graph.entities),
+        "relations": len(graph.relations),
+        "steps": len(graph.times),
+        "train": len(graph.train),
+        "valid": len(graph.valid),
+        "test": len(graph.test),
+    }
+    if json_output:
+        print_json({"dataset": str(folder)} | counts)
+        return
+    out.print(table(f"{folder}", list(counts), [[f"{count:,}" for count in counts.values()]], left=0))
+    out.print(f"steps from {graph.times[0]} to {graph.times[-1]}; next: tempograph train {folder}")
+
+
+@app.command("stats")
+def stats(
+    datasets: Annotated[list[str], typer.Argument(help="Dataset folders or known names.")],
+    protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = Protocol.strict,
+    window: Annotated[int, typer.Option(min=1, help="How many steps count as recent.")] = 15,
+    plot: Annotated[Path | None, typer.Option(help="Draw the curves of one dataset (.png, .svg, .pdf).")] = None,
+    json_output: Json = False,
+) -> None:
+    """Count facts, and how many entities are active at a time, now and recently."""
+    from tempograph.data.catalog import load_dataset
+    from tempograph.data.statistics import Statistics, statistics
+    from tempograph.errors import ConfigError
+
+    if plot is not None and len(datasets) > 1:
+        raise ConfigError(f"--plot draws one dataset, found {len(datasets)}")
+    found = [statistics(load_dataset(dataset), protocol.value, window) for dataset in datasets]
+    if plot is not None:
+        from tempograph import plots
+
+        plots.save(plots.statistics_figure(found[0]), plot)
+    if json_output:
+        print_json({"datasets": [entry.summary() for entry in found]})
+        return
+    counts = ("entities", "relations", "steps", "train", "valid", "test", "total")
+    rows = [[entry.name, *(f"{getattr(entry, column):,}" for column in counts)] for entry in found]
+    out.print(table("Facts", ["dataset", *counts], rows))
+
+    def cells(entry: Statistics) -> list[str]:
+        curves = (entry.active, entry.active_recently, entry.facts_per_active)
+        shares = [f"{curve.mean():,.1f} ({curve.min():,.0f}-{curve.max():,.0f})" for curve in curves]
+        return [entry.name, *shares, f"{entry.active.mean() / entry.entities:.1%}"]
+
+    columns = [
+        "dataset",
+        "active entities",
+        f"of these in last {window}",
+        f"facts in last {window} per active",
+        "share active",
+    ]
+    caption = f"per step, mean (smallest-largest); protocol {protocol.value}"
+    out.print(table("Activity", columns, [cells(entry) for entry in found], caption=caption))
+    for entry in found:
+        if entry.repeated:
+            err.print(f"note: {entry.name} repeats {entry.repeated:,} facts, within a split or across two")
+        unseen = ", ".join(f"{count:,} of {split}" for split, count in entry.unseen.items() if count)
+        if unseen:
+            err.print(f"note: {entry.name} has facts with an entity that train never names: {unseen}")
+
+
+def _how_to_get(name: str) -> str:
+    return "made when asked for" if name == "demo" else f"tempograph data get {name}"
+
+
+def _facts(counts: object) -> str:
+    from tempograph.data.benchmarks import Counts
+
+    return f"{counts.train + counts.valid + counts.test:,}" if isinstance(counts, Counts) else ""

@@ -1,0 +1,230 @@
+"""train, evaluate, complete."""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tempograph.cli.console import err, metric_cells, metric_columns, out, print_json, progress_bar, table
+
+if TYPE_CHECKING:
+    from tempograph.evaluation import Evaluation
+    from tempograph.predict import Answer, Completion
+
+
+class Protocol(StrEnum):
+    """Whose facts make an entity active: train alone, or all splits as in the authors' code."""
+
+    strict = "strict"
+    paper = "paper"
+
+
+class Split(StrEnum):
+    """A part of the data."""
+
+    train = "train"
+    valid = "valid"
+    test = "test"
+
+
+class Filter(StrEnum):
+    """Which known answers are taken out before ranking."""
+
+    time = "time"
+    static = "static"
+    raw = "raw"
+
+
+def _complete_dataset(incomplete: str) -> list[str]:
+    from tempograph.data.catalog import available
+
+    return [entry.name for entry in available() if entry.name.startswith(incomplete)]
+
+
+def _complete_model(incomplete: str) -> list[str]:
+    from tempograph.models.registry import MODELS
+
+    return [name for name in MODELS if name.startswith(incomplete)]
+
+
+Dataset = Annotated[
+    str,
+    typer.Argument(help="A dataset folder, or a known name such as demo or icews14.", autocompletion=_complete_dataset),
+]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by train.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
+Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+
+
+def train(
+    dataset: Dataset,
+    overrides: Annotated[
+        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings, such as model.sigma=0.1.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="The model to fit.", autocompletion=_complete_model)] = "ted",
+    preset: Annotated[str | None, typer.Option(help="A shipped preset such as paper, or a TOML file.")] = None,
+    protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = Protocol.strict,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="The run folder; by default runs/DATASET-MODEL.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of all randomness.")] = 0,
+    device: Device = "auto",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run folder if it exists.")] = False,
+    json_output: Json = False,
+) -> None:
+    """Fit a model to the train facts, choose on valid, and keep it in a run folder.
+
+    Example: **tempograph train icews14 --model ted model.sigma=0.1 --out runs/ted**
+    """
+    import tempograph.training
+
+    folder = out_folder or Path("runs") / f"{Path(dataset).name}-{model}"
+
+    def report(line: dict[str, float]) -> None:
+        if not json_output:
+            err.print(
+                "  ".join(
+                    f"{name} {value:g}" if name == "sigma" else f"{name} {value:.4f}" for name, value in line.items()
+                )
+            )
+
+    with progress_bar(f"{model} on {dataset}") as progress:
+        run = tempograph.training.train(
+            dataset,
+            model,
+            out=folder,
+            protocol=protocol.value,
+            preset=preset,
+            seed=seed,
+            overrides=overrides or (),
+            device=device,
+            overwrite=overwrite,
+            report=report,
+            progress=progress,
+        )
+    if json_output:
+        print_json({"run": str(folder)} | run.results)
+        return
+    settings = ", ".join(f"{name} = {value}" for name, value in dataclasses.asdict(run.config.model).items())
+    out.print(f"[bold]{model}[/] on {run.config.dataset} ({settings}), protocol {protocol.value}: {folder}")
+    if "valid" in run.results:
+        out.print(
+            f"valid MRR {run.results['valid']['metrics']['mrr']:.3f}; next: tempograph evaluate {folder} --split test"
+        )
+
+
+def evaluate(
+    run: RunFolder,
+    split: Annotated[Split, typer.Option(help="The facts to rank.")] = Split.test,
+    filter: Annotated[
+        Filter, typer.Option(help="Known answers to take out: true at that time, at any time, or none.")
+    ] = Filter.time,
+    hits: Annotated[str, typer.Option(help="The k of Hits@k, separated by commas.")] = "1,3,10",
+    memory: Annotated[int, typer.Option(min=1, help="Budget for scores in MiB.")] = 512,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """Rank every fact of a split from both sides; ranks and figures are kept in the run folder."""
+    import tempograph.training
+    from tempograph.errors import ConfigError
+
+    try:
+        wanted = [int(k) for k in hits.split(",")]
+    except ValueError:
+        raise ConfigError(f"--hits takes whole numbers separated by commas, found '{hits}'") from None
+    with progress_bar(f"ranking {split.value}") as progress:
+        evaluation = tempograph.training.evaluate(
+            run, split.value, filter=filter.value, device=device, budget=memory * 2**20, progress=progress
+        )
+    if json_output:
+        print_json(evaluation.summary(wanted))
+    else:
+        print_evaluation(evaluation, wanted)
+
+
+def print_evaluation(evaluation: Evaluation, hits: list[int]) -> None:
+    """The metrics of both sides and each, and how far ties could move them."""
+    summary = evaluation.summary(hits)
+    labels = {
+        "metrics": "both sides",
+        "subject": "subjects (?, r, o, t)",
+        "object": "objects (s, r, ?, t)",
+        "optimistic": "both, ties won",
+        "pessimistic": "both, ties lost",
+    }
+    rows = [[label, *metric_cells(summary[key])] for key, label in labels.items()]
+    title = f"{evaluation.model} on {evaluation.dataset}, {evaluation.split}: {len(evaluation.facts):,} facts"
+    caption = (
+        f"protocol {evaluation.protocol}, filter {evaluation.filter}, Hits in per cent, {evaluation.seconds:.1f} s"
+    )
+    out.print(table(title, ["ranked", *metric_columns(summary["metrics"])], rows, caption=caption))
+
+
+def complete(
+    run: RunFolder,
+    relation: Annotated[str, typer.Option(help="The relation.")],
+    time: Annotated[str, typer.Option(help="The time step, as the dataset labels it, such as 2014-06-01.")],
+    subject: Annotated[str | None, typer.Option(help="The subject, to ask for objects.")] = None,
+    object_: Annotated[str | None, typer.Option("--object", help="The object, to ask for subjects.")] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many answers.")] = 10,
+    evidence: Annotated[int, typer.Option(min=0, help="How many facts to show for each answer.")] = 3,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the answers and their evidence over time (.png, .svg, .pdf).")
+    ] = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """Rank the answers to (subject, relation, ?, time) or (?, relation, object, time), with evidence.
+
+    Example: **tempograph complete runs/ted --subject China --relation "Make a visit" --time 2014-06-01**
+    """
+    from tempograph.errors import ConfigError
+    from tempograph.predict import Predictor
+
+    if (subject is None) == (object_ is None):
+        raise ConfigError("give either --subject, to ask for objects, or --object, to ask for subjects")
+    predictor = Predictor(run, device)
+
+    def ask(most: int) -> Completion:
+        if subject is not None:
+            return predictor.objects(subject, relation, time, top, most)
+        assert object_ is not None
+        return predictor.subjects(relation, object_, time, top, most)
+
+    completion = ask(evidence)
+    if plot is not None:
+        from tempograph import plots
+
+        plots.save(plots.completion_figure(ask(10_000), predictor.graph.times), plot)
+    if json_output:
+        print_json({"run": str(run), "model": predictor.run.config.name} | dataclasses.asdict(completion))
+    else:
+        print_completion(completion)
+
+
+def print_completion(completion: Completion) -> None:
+    """The answers as a table, each with the facts that speak for it."""
+    question = f"({completion.subject or '?'}, {completion.relation}, {completion.object or '?'}, {completion.time})"
+    rows = [
+        [str(answer.rank), answer.name, answer.known or "", _because(completion, answer), f"{answer.score:.3f}"]
+        for answer in completion.answers
+    ]
+    out.print(table(question, ["#", completion.asked, "known in", "because of", "score"], rows, left=4))
+    for note in completion.notes:
+        err.print(f"note: {note}")
+
+
+def _because(completion: Completion, answer: Answer) -> str:
+    """What the facts share with the question, then each fact's time, what else it says, and its share."""
+    said = {completion.subject or answer.name, completion.relation, completion.object or answer.name}
+    facts = []
+    for fact in answer.evidence:
+        news = [part for part in (fact.subject, fact.relation, fact.object) if part not in said]
+        facts.append(" ".join([fact.time, *news, f"({fact.share:.0%})"]))
+    more = ["..."] if len(facts) < answer.evidence_count else []
+    count = f"{answer.evidence_count} {'fact' if answer.evidence_count == 1 else 'facts'}"
+    return f"{answer.why}, {count}: {', '.join(facts + more)}"

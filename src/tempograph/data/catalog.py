@@ -1,0 +1,127 @@
+"""Datasets by name or path: where they lie on this machine, and which there are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tempograph.data.benchmarks import BENCHMARKS, Counts, find_benchmark
+from tempograph.data.folder import DATASET_MARKER, read_folder
+from tempograph.data.graph import TemporalGraph
+from tempograph.errors import DataError, did_you_mean
+
+DEMO: Final = "demo"
+
+
+@dataclass(frozen=True)
+class Available:
+    """A dataset that can be named; without a path it is made (demo) or must be downloaded (a benchmark)."""
+
+    name: str
+    path: Path | None
+    description: str
+    counts: Counts | None = None
+
+
+def load_dataset(dataset: str | os.PathLike[str] | TemporalGraph) -> TemporalGraph:
+    """The graph behind a path, a name (demo, a benchmark, a folder under the dataset roots) or a graph itself."""
+    if isinstance(dataset, TemporalGraph):
+        return dataset
+    value = os.fspath(dataset)
+    with _readable(value):
+        return _load(value)
+
+
+def dataset_roots() -> list[Path]:
+    """The folders that datasets are looked up in by name, first to last."""
+    data = os.environ.get("TEMPOGRAPH_DATA")
+    cache = os.environ.get("XDG_CACHE_HOME")
+    cached = (Path(cache) if cache else Path.home() / ".cache") / "tempograph" / "datasets"
+    return [Path(data), cached] if data else [cached]
+
+
+def download_target(name: str) -> Path:
+    """Where a benchmark is downloaded to."""
+    return dataset_roots()[0] / find_benchmark(name).name
+
+
+def available() -> list[Available]:
+    """The demo, the benchmarks whether here or not, then every other dataset folder under the roots."""
+    demo = Available(DEMO, None, "a made-up world, generated in a moment")
+    known = [Available(name, _find(name), entry.description, entry.counts) for name, entry in BENCHMARKS.items()]
+    others = {path.name: path for path in _folders() if path.name not in (DEMO, *BENCHMARKS)}
+    return [demo, *known, *(Available(name, path, "dataset folder") for name, path in sorted(others.items()))]
+
+
+def _load(value: str) -> TemporalGraph:
+    # A folder of the same name that is no dataset, such as a run, must not hide the dataset it was trained on.
+    if _is_path(value) or (value and _is_dataset(Path(value))):
+        return read_folder(Path(value))
+    name = _level_case(value)
+    if name == DEMO:
+        # Imported here: nobody else has to wait for the maker of the demo.
+        from tempograph.data.world import make_world
+
+        return make_world().graph
+    found = _find(name)
+    if found is None:
+        raise _not_found(value, name)
+    return read_folder(found)
+
+
+def _is_path(value: str) -> bool:
+    return value.startswith(".") or "/" in value
+
+
+def _is_dataset(path: Path) -> bool:
+    return (path / DATASET_MARKER).is_file()
+
+
+def _level_case(name: str) -> str:
+    folded = name.casefold()
+    return folded if folded in (DEMO, *BENCHMARKS) else name
+
+
+def _find(name: str) -> Path | None:
+    for root in dataset_roots():
+        with _readable(root):
+            if name and (root / name).is_dir():
+                return root / name
+    return None
+
+
+def _folders() -> Iterator[Path]:
+    # The first root comes last, so that its folders win over those of the same name elsewhere.
+    for root in reversed(dataset_roots()):
+        with _readable(root):
+            if root.is_dir():
+                yield from (path for path in root.iterdir() if _is_dataset(path) and not path.name.startswith("."))
+
+
+def _not_found(value: str, name: str) -> DataError:
+    if name in BENCHMARKS:
+        return DataError(
+            f"{name} is not on this machine; run 'tempograph data get {name}', "
+            "or point TEMPOGRAPH_DATA at the folder that holds it"
+        )
+    if value and Path(value).is_dir():
+        return DataError(f"{value}: not a dataset folder; it holds no {DATASET_MARKER}")
+    names = [entry.name for entry in available()]
+    hint = did_you_mean(value, names) or did_you_mean(value.casefold(), names)
+    places = ", ".join(str(root) for root in dataset_roots())
+    return DataError(
+        f"there is no dataset '{value}' in the current folder or in {places}"
+        + (hint or "; run 'tempograph data list' to see which there are")
+    )
+
+
+@contextmanager
+def _readable(place: str | Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"{place}: cannot be read: {error.strerror}") from None

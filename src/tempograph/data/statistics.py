@@ -1,0 +1,95 @@
+"""What a dataset is like: counts, and how sparse and variable its entities are over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from tempograph.data.graph import SPLITS, Facts, TemporalGraph
+from tempograph.ranges import key_range
+from tempograph.timeline import Protocol, Timeline
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Counts of a dataset and three curves over its steps; a step's curve value is 0 when nobody is active."""
+
+    name: str
+    entities: int
+    relations: int
+    steps: int
+    first_step: str
+    last_step: str
+    train: int
+    valid: int
+    test: int
+    repeated: int
+    unseen: dict[str, int]
+    protocol: Protocol
+    window: int
+    active: NDArray[np.int64]
+    active_recently: NDArray[np.int64]
+    facts_per_active: NDArray[np.float64]
+
+    @property
+    def total(self) -> int:
+        """Facts of the three splits together."""
+        return self.train + self.valid + self.test
+
+    def summary(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {**self.__dict__, "total": self.total} | {
+            name: self.__dict__[name].tolist() for name in ("active", "active_recently", "facts_per_active")
+        }
+
+
+def statistics(graph: TemporalGraph, protocol: Protocol = "strict", window: int = 15) -> Statistics:
+    """Statistics of a dataset.
+
+    active: entities active at t. active_recently: those of them active in t - window .. t - 1 as well. facts_per_active:
+    train facts in t - window .. t - 1 that name an entity, on average over the entities active at t. repeated: facts
+    that occur again, in one split or in two. unseen: facts with an entity that train never names.
+    """
+    timeline = Timeline(graph, protocol)
+    steps = timeline.num_steps
+    entity, time = timeline.pair_entity, timeline.pair_time
+    recent = timeline.window(entity, time - window, time - 1).lengths > 0
+    active = torch.bincount(time, minlength=steps)
+    mentions = _mentions(timeline)
+    base = entity * steps
+    before = key_range(mentions, base + (time - window).clamp(min=0), base + time - 1).lengths
+    facts = torch.bincount(time, weights=before.double(), minlength=steps)
+    return Statistics(
+        name=graph.name,
+        entities=timeline.num_entities,
+        relations=timeline.num_relations,
+        steps=steps,
+        first_step=graph.times[0],
+        last_step=graph.times[-1],
+        **{split: len(graph.facts(split)) for split in SPLITS},
+        repeated=len(graph.all_facts) - len(np.unique(graph.all_facts, axis=0)),
+        unseen={split: _unseen(graph, graph.facts(split)) for split in SPLITS[1:]},
+        protocol=protocol,
+        window=window,
+        active=active.numpy(),
+        active_recently=torch.bincount(time[recent], minlength=steps).numpy(),
+        facts_per_active=(facts / active.clamp(min=1)).numpy(),
+    )
+
+
+def _mentions(timeline: Timeline) -> torch.Tensor:
+    """The key (entity, step) of each train fact, for its subject and for its object unless they are one, sorted."""
+    subject, _, object_, time = timeline.facts.unbind(1)
+    apart = subject != object_
+    keys = [subject * timeline.num_steps + time, (object_ * timeline.num_steps + time)[apart]]
+    return torch.cat(keys).sort().values
+
+
+def _unseen(graph: TemporalGraph, facts: Facts) -> int:
+    seen = np.zeros(len(graph.entities), dtype=bool)
+    seen[graph.train[:, [0, 2]]] = True
+    return int((~seen[facts[:, [0, 2]]]).any(axis=1).sum())

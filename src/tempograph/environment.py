@@ -1,0 +1,85 @@
+"""Where a figure was measured: versions, device, commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import resource
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from tempograph.errors import ConfigError
+from tempograph.version import __version__
+
+
+def resolve_device(device: str) -> torch.device:
+    """`auto` is the GPU where there is one; any other name must be a device of this machine."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(device)
+        torch.empty(0, device=found)
+    except (RuntimeError, AssertionError):
+        raise ConfigError(
+            f"there is no device '{device}' here; use auto, cpu, or cuda on a machine with a GPU"
+        ) from None
+    return found
+
+
+def environment(device: torch.device) -> dict[str, Any]:
+    """Versions, hardware and commit, ready for JSON."""
+    return {
+        "tempograph": __version__,
+        "commit": commit(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "platform": platform.platform(),
+        "hardware": hardware(device),
+    }
+
+
+def hardware(device: torch.device) -> str:
+    """The device a model ran on, in words."""
+    if device.type == "cuda":
+        return str(torch.cuda.get_device_name(device))
+    return f"{os.cpu_count()} CPU cores ({_processor()})"
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """The most memory used so far: of the GPU, or of the process when there is none."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    scale = 1 if platform.system() == "Darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
+
+
+def commit() -> str | None:
+    """The commit of the source tree this package runs from, marked when files differ from it; None outside one."""
+    source = Path(__file__).resolve()
+    if _git(source.parent, "ls-files", "--error-unmatch", source.name) is None:
+        return None
+    head = _git(source.parent, "rev-parse", "HEAD")
+    changed = _git(source.parent, "status", "--porcelain", "--untracked-files=no", "--", ".")
+    return f"{head}-dirty" if changed else head
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    try:
+        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return done.stdout.strip()
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()

@@ -1,0 +1,154 @@
+"""Filtered ranking of a split for any model, in bounded memory, as a table of ranks."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Literal, get_args
+
+import pyarrow as pa
+import torch
+from torch import Tensor
+
+from tempograph.data.graph import Facts, Split, TemporalGraph
+from tempograph.errors import ConfigError, DataError, did_you_mean
+from tempograph.models.contract import Model
+from tempograph.ranges import equal_range
+from tempograph.ranking import Ranks, filtered_ranks, metrics
+from tempograph.timeline import Protocol, Queries, both_directions
+
+Filter = Literal["time", "static", "raw"]
+FILTERS: Final[tuple[Filter, ...]] = get_args(Filter)
+
+DEFAULT_BUDGET: Final = 512 * 2**20
+
+Progress = Callable[[int, int], None]
+"""Told how many of how many questions are done."""
+
+
+class KnownAnswers:
+    """The answers known to be true for a question, from every split.
+
+    Filter `time` counts facts at the same step, `static` facts at any step, `raw` none.
+    """
+
+    def __init__(self, graph: TemporalGraph, filter: Filter = "time", device: torch.device | str = "cpu") -> None:
+        if filter not in FILTERS:
+            raise ConfigError(
+                f"there is no filter '{filter}'; choose time, static or raw{did_you_mean(filter, FILTERS)}"
+            )
+        self.filter: Filter = filter
+        self.num_entities, self.num_relations, _, self.num_steps = graph.sizes
+        facts = both_directions(torch.from_numpy(graph.all_facts).to(device), self.num_relations)
+        if filter == "raw":
+            facts = facts[:0]
+        # One row for each distinct (question, answer), sorted by question.
+        key = self._key(Queries(facts[:, 0], facts[:, 1], facts[:, 3]))
+        question, place = torch.unique(key, return_inverse=True)
+        pairs = torch.unique(place * self.num_entities + facts[:, 2])
+        self._question = question[pairs // self.num_entities]
+        self._answer = pairs % self.num_entities
+
+    def __call__(self, queries: Queries) -> tuple[Tensor, Tensor]:
+        """Distinct pairs (row of the question, known answer), [pairs] each."""
+        row, position = equal_range(self._question, self._key(queries)).expand()
+        return row, self._answer[position]
+
+    def _key(self, queries: Queries) -> Tensor:
+        pair = queries.entity * 2 * self.num_relations + queries.relation
+        return pair if self.filter == "static" else pair * self.num_steps + queries.time
+
+
+def rank_facts(
+    model: Model, facts: Tensor, known: KnownAnswers, budget: int = DEFAULT_BUDGET, progress: Progress | None = None
+) -> Ranks:
+    """Ranks of both sides of each fact: objects first, then subjects.   facts [n, 4] -> [2n] each.
+
+    Questions are asked in order of time, as many at once as the budget in bytes allows, but at least one.
+    """
+    directed = both_directions(facts, known.num_relations)
+    queries = Queries(directed[:, 0], directed[:, 1], directed[:, 3])
+    order = torch.argsort(queries.time * 2 * known.num_relations + queries.relation, stable=True)
+    at_once = max(1, budget // (known.num_entities * model.bytes_per_candidate))
+    parts: list[Ranks] = []
+    for index in torch.split(order, at_once):
+        asked = queries.take(index)
+        parts.append(filtered_ranks(model.scores(asked), directed[index, 2], known(asked)))
+        if progress is not None:
+            progress(min(len(parts) * at_once, len(order)), len(order))
+    back = torch.argsort(order)
+    realistic, optimistic, pessimistic = (torch.cat(column)[back] for column in zip(*parts, strict=True))
+    return Ranks(realistic, optimistic, pessimistic)
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """The ranks of one split, with everything that must stand beside a figure."""
+
+    dataset: str
+    model: str
+    split: Split
+    protocol: Protocol
+    filter: Filter
+    facts: Facts
+    ranks: Ranks
+    seconds: float
+
+    def summary(self, hits: Iterable[int] = (1, 3, 10)) -> dict[str, Any]:
+        """What `evaluate --json` prints: metrics of both sides and of each, and how far ties could move them."""
+        wanted = list(hits)
+        of_object, of_subject = self.ranks.realistic.chunk(2)
+        return {
+            "dataset": self.dataset,
+            "model": self.model,
+            "split": self.split,
+            "protocol": self.protocol,
+            "filter": self.filter,
+            "metrics": metrics(self.ranks.realistic, wanted),
+            "subject": metrics(of_subject, wanted),
+            "object": metrics(of_object, wanted),
+            "optimistic": metrics(self.ranks.optimistic, wanted),
+            "pessimistic": metrics(self.ranks.pessimistic, wanted),
+            "facts": len(self.facts),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def table(self) -> pa.Table:
+        """One row for each question: s, r, o, t, side, rank, optimistic, pessimistic, split, filter."""
+        count = len(self.facts)
+        ids = {name: pa.array(self.facts[:, column].repeat(1)) for column, name in enumerate("srot")}
+        twice = {name: pa.concat_arrays([column, column]) for name, column in ids.items()}
+        side = pa.array(["object"] * count + ["subject"] * count).dictionary_encode()
+        constant = {"split": self.split, "filter": self.filter}
+        return pa.table(
+            {
+                **twice,
+                "side": side,
+                "rank": self.ranks.realistic.cpu().numpy(),
+                "optimistic": self.ranks.optimistic.cpu().numpy(),
+                "pessimistic": self.ranks.pessimistic.cpu().numpy(),
+                **{name: pa.array([value] * 2 * count).dictionary_encode() for name, value in constant.items()},
+            }
+        )
+
+
+def evaluate_model(
+    model: Model,
+    graph: TemporalGraph,
+    split: Split,
+    protocol: Protocol,
+    filter: Filter = "time",
+    budget: int = DEFAULT_BUDGET,
+    progress: Progress | None = None,
+) -> Evaluation:
+    """Rank every fact of a split from both sides."""
+    facts = graph.facts(split)
+    if not len(facts):
+        raise DataError(f"{graph.name}: the {split} split has no facts, so there is nothing to evaluate")
+    begin = time.perf_counter()
+    known = KnownAnswers(graph, filter, model.device)
+    with torch.inference_mode():
+        ranks = rank_facts(model, torch.from_numpy(facts).to(model.device), known, budget, progress)
+    ranks = Ranks(*(column.cpu() for column in ranks))
+    return Evaluation(graph.name, model.name, split, protocol, filter, facts, ranks, time.perf_counter() - begin)

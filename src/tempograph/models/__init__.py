@@ -1,0 +1,1 @@
+"""The models, each behind the contract of `contract.py`."""

@@ -1,0 +1,42 @@
+"""What every model answers, so that training, ranking, prediction and analysis are written once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tempograph.timeline import Queries
+
+
+class Support(NamedTuple):
+    """What speaks for an answer: in words, and as train facts [n, 4], best first, with each one's share of it, [n]."""
+
+    why: str
+    facts: Tensor
+    shares: Tensor
+
+
+class Model(torch.nn.Module, ABC):
+    """A model scores every entity as the answer to a question: higher is more plausible, -inf out of the question."""
+
+    name: str
+    """The name it is asked for by, such as `ted`."""
+
+    bytes_per_candidate: int
+    """Peak memory that scoring takes for each (question, entity), so that callers can keep within a budget."""
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """Where questions must lie and scores will."""
+
+    @abstractmethod
+    def scores(self, queries: Queries) -> Tensor:
+        """Scores of every entity for each question, [queries, entities]."""
+
+    @abstractmethod
+    def evidence(self, query: Queries, answer: int) -> Support:
+        """What speaks for one answer to one question."""

@@ -1,0 +1,81 @@
+"""Pictures: each function takes measured things and returns a figure; nothing is computed here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tempograph.data.statistics import Statistics
+from tempograph.errors import ConfigError
+from tempograph.files import atomic_file
+from tempograph.predict import Completion
+
+# The Okabe-Ito colours, told apart by every common kind of colour vision.
+BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#767676"
+_FORMATS: Final = (".png", ".svg", ".pdf")
+
+
+def save(figure: Figure, path: Path) -> None:
+    """Write a figure; the suffix decides the format."""
+    if path.suffix not in _FORMATS:
+        raise ConfigError(f"{path}: a picture ends in {', '.join(_FORMATS)}")
+    with atomic_file(path) as temporary:
+        figure.savefig(temporary, format=path.suffix[1:], dpi=150)
+
+
+def statistics_figure(statistics: Statistics) -> Figure:
+    """Active entities over time, and how many facts the recent past holds for them."""
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
+    over_time, spread = figure.subplots(1, 2, width_ratios=[2, 1])
+    steps = range(statistics.steps)
+    over_time.plot(steps, statistics.active, color=BLUE, linewidth=1, label="active")
+    label = f"of these, active in the last {statistics.window} steps"
+    over_time.plot(steps, statistics.active_recently, color=ORANGE, linewidth=1, label=label)
+    over_time.set(
+        xlabel=f"time step ({statistics.first_step} to {statistics.last_step})", ylabel="entities", ylim=(0, None)
+    )
+    over_time.set_title(f"{statistics.name}: entities active at each step, of {statistics.entities:,}")
+    over_time.legend(frameon=False, loc="lower right")
+    spread.hist(statistics.facts_per_active, bins=40, color=GREEN)
+    spread.set(xlabel=f"facts in the last {statistics.window} steps, mean over active entities", ylabel="time steps")
+    spread.set_title("facts per active entity")
+    for axes in (over_time, spread):
+        _tidy(axes)
+    figure.supxlabel(f"protocol: {statistics.protocol}", fontsize=8, color=GREY, x=0.99, ha="right")
+    return figure
+
+
+def completion_figure(completion: Completion, times: tuple[str, ...], most: int = 6) -> Figure:
+    """Each of the best answers as a row over time: dots are the facts it rests on, as large as their share."""
+    answers = completion.answers[:most]
+    figure = Figure(figsize=(9, 1.6 + 0.42 * max(1, len(answers))), layout="constrained")
+    axes = figure.subplots()
+    step = {label: number for number, label in enumerate(times)}
+    for row, answer in enumerate(answers):
+        moments = [step[fact.time] for fact in answer.evidence]
+        sizes = [12 + 300 * fact.share for fact in answer.evidence]
+        axes.scatter(moments, [row] * len(moments), s=sizes, color=BLUE, alpha=0.6, linewidths=0)
+    axes.axvline(step[completion.time], color=ORANGE, linewidth=2, label=f"asked: {completion.time}")
+    axes.set_yticks(
+        range(len(answers)), [f"{a.rank}. {a.name}" + (f" ({a.known})" if a.known else "") for a in answers]
+    )
+    axes.set(ylim=(len(answers) - 0.5, -0.5), xlim=(0, len(times) - 1))
+    ticks = sorted({round(index * (len(times) - 1) / 5) for index in range(6)})
+    axes.set_xticks(ticks, [times[tick] for tick in ticks])
+    axes.set_title(
+        f"({completion.subject or '?'}, {completion.relation}, {completion.object or '?'}, {completion.time})"
+    )
+    axes.set_xlabel("train facts each answer is copied from; area shows the share of its score")
+    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(1, 0))
+    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.set_axisbelow(True)
+    _tidy(axes)
+    return figure
+
+
+def _tidy(axes: Axes) -> None:
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)

@@ -1,0 +1,114 @@
+"""The run folder: a model with its data, settings, ranks and figures; self-contained, loaded without pickle."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import safetensors.torch
+import torch
+
+from tempograph.config import Config
+from tempograph.data.folder import read_folder, write_folder
+from tempograph.data.graph import TemporalGraph
+from tempograph.environment import environment
+from tempograph.errors import RunError, TempographError
+from tempograph.evaluation import Evaluation
+from tempograph.files import atomic_file, atomic_folder, write_json, write_text
+from tempograph.models.contract import Model
+from tempograph.models.registry import model_kind
+from tempograph.timeline import Timeline
+
+RUN_MARKER: Final = "config.toml"
+_FORMAT: Final = "1"
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A trained model and everything that belongs to it. `path` is None until the run is saved."""
+
+    config: Config
+    graph: TemporalGraph
+    model: Model
+    history: Sequence[Mapping[str, float]]
+    results: dict[str, Any]
+    path: Path | None = None
+
+    @staticmethod
+    def load(path: str | Path, device: torch.device | str = "cpu") -> Run:
+        """Read a run folder."""
+        folder = Path(path)
+        if not (folder / RUN_MARKER).is_file():
+            raise RunError(f"{folder}: no run here; `tempograph train ... --out {folder}` makes one")
+        try:
+            config = Config.from_toml((folder / RUN_MARKER).read_text(encoding="utf-8"), str(folder / RUN_MARKER))
+            graph = read_folder(folder / "dataset", config.dataset)
+            results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+            history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+            model = model_kind(config.name).build(config.model, Timeline(graph, config.protocol, device))
+            model.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
+        except TempographError:
+            raise
+        except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
+            raise RunError(f"{folder}: the run is damaged: {' '.join(str(error).split())}") from error
+        return Run(config, graph, model, history, results, folder)
+
+    def save(self, path: Path, overwrite: bool = False) -> Run:
+        """Write the run folder, whole or not at all."""
+        with atomic_folder(path, RUN_MARKER, overwrite) as folder:
+            write_text(folder / RUN_MARKER, self.config.to_toml())
+            write_folder(self.graph, folder / "dataset")
+            write_text(folder / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in self.history))
+            safetensors.torch.save_file(self.model.state_dict(), folder / "model.safetensors", {"format": _FORMAT})
+            write_json(folder / "results.json", self.results)
+            where = environment(self.model.device)
+            timings = {"train_seconds": self.results["train_seconds"]}
+            write_json(
+                folder / "environment.json",
+                where | {"seed": self.config.seed, "protocol": self.config.protocol} | timings,
+            )
+            write_text(folder / "README.md", self._card())
+        return Run(self.config, self.graph, self.model, self.history, self.results, path)
+
+    def record(self, evaluation: Evaluation) -> None:
+        """Keep an evaluation: its ranks in ranks.parquet, its figures in results.json and on the card."""
+        if evaluation.filter == "time":
+            self.results[evaluation.split] = evaluation.summary()
+        if self.path is None:
+            return
+        table, file = evaluation.table(), self.path / "ranks.parquet"
+        if file.exists():
+            kept = pq.read_table(file, read_dictionary=["side", "split", "filter"])
+            same = pc.and_(pc.equal(kept["split"], evaluation.split), pc.equal(kept["filter"], evaluation.filter))
+            table = pa.concat_tables([kept.filter(pc.invert(same)), table.cast(kept.schema)]).unify_dictionaries()
+        with atomic_file(file) as temporary:
+            pq.write_table(table, temporary)
+        write_json(self.path / "results.json", self.results)
+        write_text(self.path / "README.md", self._card())
+
+    def _card(self) -> str:
+        rows = "".join(
+            f"| {split} | {m['mrr']:.3f} | {m['hits@1']:.1%} | {m['hits@3']:.1%} | {m['hits@10']:.1%} |\n"
+            for split in ("valid", "test")
+            if (m := self.results.get(split, {}).get("metrics"))
+        )
+        figures = (
+            f"| split | MRR | Hits@1 | Hits@3 | Hits@10 |\n|---|---|---|---|---|\n{rows}"
+            if rows
+            else "Not evaluated.\n"
+        )
+        return (
+            f"# {self.config.name} on {self.config.dataset}\n\n"
+            f"{model_kind(self.config.name).summary.capitalize()}. Protocol **{self.config.protocol}**, "
+            f"seed {self.config.seed}, filter by time, ties by mean rank.\n\n{figures}\n"
+            f"{len(self.graph.entities):,} entities, {len(self.graph.relations):,} relations, "
+            f"{len(self.graph.times):,} steps from {self.graph.times[0]} to {self.graph.times[-1]}; "
+            f"{len(self.graph.train):,} train facts.\n\n"
+            "`tempograph evaluate` and `tempograph complete` take this folder.\n"
+        )

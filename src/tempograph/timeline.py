@@ -1,0 +1,113 @@
+"""All snapshots as one graph on one device: who is active when, edges by time, windows as contiguous ranges."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tempograph.data.graph import Facts, TemporalGraph
+from tempograph.errors import ConfigError, did_you_mean
+from tempograph.ranges import Ranges, equal_range, key_range
+
+Protocol = Literal["strict", "paper"]
+PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
+
+
+class Queries(NamedTuple):
+    """Questions (entity, relation, ?, time), [n] each; relation r + |R| is r inverted and asks for the subject."""
+
+    entity: Tensor
+    relation: Tensor
+    time: Tensor
+
+    def take(self, index: Tensor) -> Queries:
+        """Some of the questions."""
+        return Queries(self.entity[index], self.relation[index], self.time[index])
+
+
+def both_directions(facts: Tensor, num_relations: int) -> Tensor:
+    """Each fact as an object question with its answer, then each inverted, asking its subject.   [n, 4] -> [2n, 4]."""
+    subject, relation, object_, time = facts.unbind(1)
+    return torch.cat([facts, torch.stack([object_, relation + num_relations, subject, time], dim=1)])
+
+
+class Timeline:
+    """Everything a model may know of a dataset: the train facts, and which entity is active at which step.
+
+    Under `strict` an entity is active at t when a train fact at t names it. Under `paper` facts of valid and test
+    count as well, as they do in the authors' code: a leak, kept only to stand beside the published table.
+
+    A pair (entity, step) has the key entity * steps + step. `pair_keys` holds the active ones in order, so the active
+    steps of one entity inside any window are a contiguous range of `pair_entity` and `pair_time`.
+    """
+
+    def __init__(self, graph: TemporalGraph, protocol: Protocol = "strict", device: torch.device | str = "cpu") -> None:
+        if protocol not in PROTOCOLS:
+            raise ConfigError(
+                f"there is no protocol '{protocol}'; choose strict or paper{did_you_mean(protocol, PROTOCOLS)}"
+            )
+        self.protocol: Protocol = protocol
+        self.device = torch.device(device)
+        self.num_entities, self.num_relations, _, self.num_steps = graph.sizes
+
+        by_time = graph.train[np.lexsort(graph.train.T[[2, 1, 0, 3]])]
+        self.facts = torch.from_numpy(by_time).to(self.device)
+        """Train facts ordered by time, [facts, 4]: the edges of all snapshots."""
+        steps = torch.arange(self.num_steps + 1, device=self.device)
+        self.step_start = torch.searchsorted(self.facts[:, 3].contiguous(), steps)
+        """Edges of step t are facts[step_start[t]:step_start[t + 1]], [steps + 1]."""
+
+        pairs = _active_pairs(graph.train if protocol == "strict" else graph.all_facts, self.num_steps)
+        self.pair_keys = torch.from_numpy(pairs).to(self.device)
+        self.pair_entity = self.pair_keys // self.num_steps
+        self.pair_time = self.pair_keys % self.num_steps
+        self.pair_by_time = torch.argsort(self.pair_time, stable=True)
+        """The active pairs in the order (step, entity), as positions in the order (entity, step), [pairs]."""
+        self.active_start = torch.searchsorted(self.pair_time[self.pair_by_time], steps)
+        """Pairs of step t are pair_by_time[active_start[t]:active_start[t + 1]], [steps + 1]."""
+
+    def edges(self, times: Tensor) -> tuple[Tensor, Tensor]:
+        """The edges of some snapshots as (row in times, position in facts), each [edges]."""
+        return Ranges(self.step_start[times], self.step_start[times + 1]).expand()
+
+    def active(self, times: Tensor) -> tuple[Tensor, Tensor]:
+        """The active entities of some snapshots as (row in times, entity), each [pairs]."""
+        row, position = Ranges(self.active_start[times], self.active_start[times + 1]).expand()
+        return row, self.pair_entity[self.pair_by_time[position]]
+
+    def is_active(self, entity: Tensor, time: Tensor) -> Tensor:
+        """Whether each (entity, time) is an active pair, [n]."""
+        return equal_range(self.pair_keys, self._key(entity, time)).lengths > 0
+
+    def window(self, entity: Tensor, first: Tensor, last: Tensor) -> Ranges:
+        """The active steps of each entity from first to last, both included, as ranges of pair_time, [n]."""
+        return key_range(
+            self.pair_keys,
+            self._key(entity, first.clamp(min=0)),
+            self._key(entity, last.clamp(max=self.num_steps - 1)),
+        )
+
+    def previous(self, entity: Tensor, time: Tensor) -> Tensor:
+        """The last active step before time, or -1, [n]."""
+        before = self.window(entity, torch.zeros_like(time), time - 1)
+        return self._time_or_none(before, before.stop - 1)
+
+    def next(self, entity: Tensor, time: Tensor) -> Tensor:
+        """The first active step after time, or -1, [n]."""
+        after = self.window(entity, time + 1, torch.full_like(time, self.num_steps - 1))
+        return self._time_or_none(after, after.start)
+
+    def _key(self, entity: Tensor, time: Tensor) -> Tensor:
+        return entity * self.num_steps + time
+
+    def _time_or_none(self, ranges: Ranges, position: Tensor) -> Tensor:
+        inside = self.pair_time[position.clamp(0, len(self.pair_time) - 1)]
+        return torch.where(ranges.lengths > 0, inside, torch.full_like(inside, -1))
+
+
+def _active_pairs(facts: Facts, num_steps: int) -> Facts:
+    """The keys of all (entity, step) that some fact names, sorted, [pairs]."""
+    return np.unique(facts[:, [0, 2]] * num_steps + facts[:, [3]])

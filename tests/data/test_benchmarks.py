@@ -1,0 +1,422 @@
+"""Downloading a benchmark from a real server on this machine, one that works and one that fails in every way."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import socket
+import struct
+import threading
+from collections.abc import Callable, Iterator
+from datetime import date
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tempograph.data import benchmarks
+from tempograph.data.benchmarks import (
+    BENCHMARKS,
+    Benchmark,
+    Counts,
+    Published,
+    address_of,
+    blob_id,
+    download,
+    find_benchmark,
+)
+from tempograph.data.folder import read_folder
+from tempograph.data.graph import SPLITS, TemporalGraph
+from tempograph.errors import DataError, StorageError
+
+TEXTS = {
+    "entity2id.txt": "Zürich\t2\nAda\xa0\t0\nline\u2028separator\t1\n".encode(),
+    "relation2id.txt": b"visit\t1\npraise\t0\n",
+    "train.txt": b"0\t1\t2\t0\n1\t0\t2\t3\n2\t0\t0\t1\n",
+    "valid.txt": b"0\t1\t1\t2\n",
+    "test.txt": b"1\t1\t0\t3\n2\t0\t1\t0\n",
+}
+
+Answer = Callable[["Handler", bytes], None]
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers with the next fault set for the path, and with the file once there is none."""
+
+    server: Mirror
+
+    def do_GET(self) -> None:
+        self.server.requests.append(self.path)
+        faults = self.server.faults.get(self.path, [])
+        answer = faults.pop(0) if faults else whole
+        answer(self, self.server.files[self.path])
+
+    def log_message(self, *args: object) -> None:
+        """Keep the test output clean."""
+
+
+class Mirror(ThreadingHTTPServer):
+    """A server of made-up benchmark files that fails on request."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.files: dict[str, bytes] = {}
+        self.faults: dict[str, list[Answer]] = {}
+        self.requests: list[str] = []
+        self.closing = threading.Event()
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def serve(self, name: str, texts: dict[str, bytes]) -> None:
+        self.files.update({f"/{name}/{file}": text for file, text in texts.items()})
+
+
+def whole(handler: Handler, body: bytes) -> None:
+    send_head(handler, len(body))
+    handler.wfile.write(body)
+
+
+def without_length(handler: Handler, body: bytes) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def status(code: int) -> Answer:
+    return lambda handler, body: handler.send_error(code)
+
+
+def truncated(handler: Handler, body: bytes) -> None:
+    send_head(handler, len(body))
+    handler.wfile.write(body[:5])
+
+
+def reset(handler: Handler, body: bytes) -> None:
+    truncated(handler, body)
+    drop(handler)
+
+
+def no_answer(handler: Handler, body: bytes) -> None:
+    drop(handler)
+
+
+def cut_in_chunk(handler: Handler, body: bytes) -> None:
+    handler.send_response(200)
+    handler.send_header("Transfer-Encoding", "chunked")
+    handler.end_headers()
+    handler.wfile.write(b"%x\r\n%s" % (len(body), body[:5]))
+
+
+def wrong_bytes(handler: Handler, body: bytes) -> None:
+    whole(handler, body[:-2] + b"9\n")
+
+
+def hanging(handler: Handler, body: bytes) -> None:
+    handler.server.closing.wait()
+
+
+def hanging_in_body(handler: Handler, body: bytes) -> None:
+    truncated(handler, body)
+    handler.server.closing.wait()
+
+
+def send_head(handler: Handler, length: int) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(length))
+    handler.end_headers()
+
+
+def drop(handler: Handler) -> None:
+    """Close at once with a reset, which is what a client sees of a machine that dies."""
+    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    socket.close(handler.connection.detach())
+
+
+@pytest.fixture
+def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
+    """A running server that download() uses, with no pauses between tries."""
+    with Mirror() as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        monkeypatch.setenv("TEMPOGRAPH_MIRROR", server.address)
+        monkeypatch.setenv("no_proxy", "*")
+        monkeypatch.setattr(benchmarks, "PAUSES", (0.0, 0.0))
+        yield server
+        server.closing.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def tiny(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> Benchmark:
+    """A made-up benchmark of six facts, known and served under the name tiny."""
+    entry = Benchmark(
+        name="tiny",
+        description="six facts",
+        source="made up",
+        first_day=date(2024, 2, 27),
+        counts=Counts(entities=3, relations=2, steps=4, train=3, valid=1, test=2),
+        files={file: Published(blob_id(text), len(text)) for file, text in TEXTS.items()},
+    )
+    monkeypatch.setitem(BENCHMARKS, "tiny", entry)
+    mirror.serve("tiny", TEXTS)
+    return entry
+
+
+def assert_same(one: TemporalGraph, two: TemporalGraph) -> None:
+    assert (one.name, one.entities, one.relations, one.times) == (two.name, two.entities, two.relations, two.times)
+    for split in SPLITS:
+        np.testing.assert_array_equal(one.facts(split), two.facts(split))
+
+
+def test_blob_ids_are_those_of_git() -> None:
+    assert blob_id(b"") == "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"
+    assert blob_id(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
+
+
+@pytest.mark.parametrize(("name", "last"), [("icews14", "2014-12-31"), ("icews05-15", "2015-12-31")])
+def test_icews_covers_whole_years(name: str, last: str) -> None:
+    days = BENCHMARKS[name].days
+    assert (days[0][4:], days[-1]) == ("-01-01", last)
+
+
+def test_gdelt_covers_a_year_from_april() -> None:
+    assert (BENCHMARKS["gdelt"].days[0], BENCHMARKS["gdelt"].days[-1]) == ("2015-04-01", "2016-03-31")
+
+
+def test_files_come_from_the_authors_unless_a_mirror_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    gdelt = BENCHMARKS["gdelt"]
+    monkeypatch.setenv("TEMPOGRAPH_MIRROR", "")
+    assert address_of(gdelt, "train.txt") == (
+        "https://raw.githubusercontent.com/JiapengWu/TeMP/53e90c1e337615cfaa91c2cbfb21e2ed53842104"
+        "/interpolation/gdelt/train.txt"
+    )
+    monkeypatch.setenv("TEMPOGRAPH_MIRROR", "https://example.org/copy/")
+    assert address_of(gdelt, "train.txt") == "https://example.org/copy/gdelt/train.txt"
+
+
+@pytest.mark.usefixtures("tiny")
+def test_download_writes_what_it_returns(tmp_path: Path) -> None:
+    graph = download("Tiny", tmp_path / "tiny")
+    assert graph.entities == ("Ada\xa0", "line\u2028separator", "Zürich")
+    assert graph.relations == ("praise", "visit")
+    assert graph.times == ("2024-02-27", "2024-02-28", "2024-02-29", "2024-03-01")
+    assert graph.train.tolist() == [[0, 1, 2, 0], [1, 0, 2, 3], [2, 0, 0, 1]]
+    assert graph.valid.tolist() == [[0, 1, 1, 2]]
+    assert graph.test.tolist() == [[1, 1, 0, 3], [2, 0, 1, 0]]
+    assert_same(graph, read_folder(tmp_path / "tiny"))
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("answer", [whole, without_length])
+def test_progress_counts_the_bytes_of_every_file(
+    answer: Answer, mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(benchmarks, "CHUNK", 8)
+    mirror.faults = {path: [answer] for path in mirror.files}
+    seen: list[tuple[str, int, int | None]] = []
+    download("tiny", tmp_path / "tiny", progress=lambda *step: seen.append(step))
+    expected = [
+        (file, min(done, len(text)), len(text)) for file, text in TEXTS.items() for done in range(8, len(text) + 8, 8)
+    ]
+    assert seen == expected
+
+
+def test_without_length_or_published_size_the_total_is_unknown(tiny: Benchmark, mirror: Mirror, tmp_path: Path) -> None:
+    tiny.files["valid.txt"] = Published(blob_id(TEXTS["valid.txt"]))
+    mirror.faults = {"/tiny/valid.txt": [without_length]}
+    seen: list[tuple[str, int, int | None]] = []
+    download("tiny", tmp_path / "tiny", progress=lambda *step: seen.append(step))
+    assert ("valid.txt", len(TEXTS["valid.txt"]), None) in seen
+
+
+FAULTS = {
+    "not found": (status(404), 1, "HTTP status 404"),
+    "always out of order": (status(503), 3, "HTTP status 503"),
+    "truncated": (truncated, 3, f"ended after 5 of {len(TEXTS['train.txt'])} bytes"),
+    "reset": (reset, 3, "Connection reset by peer"),
+    "no answer": (no_answer, 3, "cannot be fetched"),
+    "cut in a chunk": (cut_in_chunk, 3, "IncompleteRead"),
+    "hanging": (hanging, 3, "timed out"),
+    "hanging in the body": (hanging_in_body, 3, "timed out"),
+    "wrong bytes": (wrong_bytes, 1, "expected " + blob_id(TEXTS["train.txt"])),
+}
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize(("answer", "tries", "message"), FAULTS.values(), ids=FAULTS)
+def test_a_lasting_fault_is_one_line_and_leaves_nothing(
+    answer: Answer, tries: int, message: str, mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if answer in (hanging, hanging_in_body):
+        monkeypatch.setattr(benchmarks, "TIMEOUT", 0.3)
+    mirror.faults = {"/tiny/train.txt": [answer] * 9}
+    with pytest.raises(DataError, match=re.escape(message)) as caught:
+        download("tiny", tmp_path / "tiny")
+    text = str(caught.value)
+    assert text.startswith(f"{mirror.address}/tiny/train.txt: ")
+    assert "TEMPOGRAPH_MIRROR" in text
+    assert "\n" not in text
+    assert mirror.requests.count("/tiny/train.txt") == tries
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_wrong_bytes_are_named_by_their_own_id(tiny: Benchmark, mirror: Mirror, tmp_path: Path) -> None:
+    served = TEXTS["test.txt"][:-2] + b"9\n"
+    mirror.faults = {"/tiny/test.txt": [wrong_bytes]}
+    with pytest.raises(DataError, match=f"git blob id {blob_id(served)}, expected {tiny.files['test.txt'].blob}"):
+        download("tiny", tmp_path / "tiny")
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("answer", [status(500), truncated, reset, no_answer, cut_in_chunk, hanging_in_body])
+def test_a_passing_fault_is_overcome(
+    answer: Answer, mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if answer in (hanging, hanging_in_body):
+        monkeypatch.setattr(benchmarks, "TIMEOUT", 0.3)
+    mirror.faults = {"/tiny/train.txt": [answer, answer]}
+    graph = download("tiny", tmp_path / "tiny")
+    assert mirror.requests.count("/tiny/train.txt") == 3
+    assert mirror.requests.count("/tiny/valid.txt") == 1
+    assert_same(graph, read_folder(tmp_path / "tiny"))
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_pause_comes_before_every_new_try(mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    paused: list[float] = []
+    monkeypatch.setattr(benchmarks, "PAUSES", (1.0, 3.0))
+    monkeypatch.setattr(benchmarks.time, "sleep", paused.append)
+    mirror.faults = {"/tiny/train.txt": [status(500)] * 3}
+    with pytest.raises(DataError, match="HTTP status 500"):
+        download("tiny", tmp_path / "tiny")
+    assert paused == [1.0, 3.0]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_nobody_listening(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        # Bound but not listening: the port is ours, and every connection is refused.
+        taken.bind(("127.0.0.1", 0))
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.setenv("TEMPOGRAPH_MIRROR", address)
+        with pytest.raises(DataError, match=f"^{address}/tiny/entity2id.txt: cannot be fetched .Connection refused"):
+            download("tiny", tmp_path / "tiny")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("base", ["example.org/copy", "http://exa mple.org", "http://example.org:port"])
+def test_a_mirror_that_is_no_address(base: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TEMPOGRAPH_MIRROR", base)
+    with pytest.raises(DataError, match=r"not a web address .*check TEMPOGRAPH_MIRROR"):
+        download("tiny", tmp_path / "tiny")
+
+
+@pytest.mark.usefixtures("tiny")
+@pytest.mark.parametrize("file", ["entity2id.txt", "test.txt"])
+def test_interrupted_while_downloading(file: str, tmp_path: Path) -> None:
+    def interrupt(current: str, done: int, total: int | None) -> None:
+        if current == file:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        download("tiny", tmp_path / "tiny", progress=interrupt)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("tiny")
+def test_interrupted_while_writing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def interrupt(*args: object, **options: object) -> bytes:
+        assert len(list(tmp_path.iterdir())) == 1
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(gzip, "compress", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        download("tiny", tmp_path / "tiny")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_fault_of_the_progress_display_is_not_blamed_on_the_server(mirror: Mirror, tmp_path: Path) -> None:
+    def broken(file: str, done: int, total: int | None) -> None:
+        raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        download("tiny", tmp_path / "tiny", progress=broken)
+    assert mirror.requests == ["/tiny/entity2id.txt"]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_an_existing_folder_is_refused_before_downloading(mirror: Mirror, tmp_path: Path) -> None:
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "thesis.txt").write_text("not a dataset")
+    with pytest.raises(StorageError, match="exists already"):
+        download("tiny", tmp_path / "tiny")
+    with pytest.raises(StorageError, match="not ours to overwrite"):
+        download("tiny", tmp_path / "tiny", overwrite=True)
+    assert mirror.requests == []
+
+
+@pytest.mark.usefixtures("tiny")
+def test_overwriting_keeps_the_old_folder_until_all_is_well(mirror: Mirror, tmp_path: Path) -> None:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    (folder / "entities.txt").write_text("old")
+    mirror.faults = {"/tiny/test.txt": [wrong_bytes]}
+    with pytest.raises(DataError, match="not the published file"):
+        download("tiny", folder, overwrite=True)
+    assert [path.read_text() for path in folder.iterdir()] == ["old"]
+    graph = download("tiny", folder, overwrite=True)
+    assert_same(graph, read_folder(folder))
+    assert [path.name for path in tmp_path.iterdir()] == ["tiny"]
+
+
+def test_unknown_names_are_answered_with_known_ones() -> None:
+    assert find_benchmark("GDELT") is BENCHMARKS["gdelt"]
+    with pytest.raises(DataError, match="no benchmark 'ICEWS-14'; did you mean 'icews14'"):
+        find_benchmark("ICEWS-14")
+    with pytest.raises(DataError, match=r"no benchmark 'wikidata'; there are icews14, icews05-15, gdelt$"):
+        find_benchmark("wikidata")
+
+
+@pytest.mark.parametrize("name", ["icews14", "icews05-15"])
+def test_the_published_files_pass(name: str, mirror: Mirror, tmp_path: Path) -> None:
+    """The published texts, rebuilt from a dataset folder on this machine, are accepted by their real ids."""
+    local = local_benchmark(name)
+    mirror.serve(name, published_texts(local))
+    graph = download(name, tmp_path / name)
+    assert_same(graph, local)
+    counts = BENCHMARKS[name].counts
+    assert graph.sizes == (counts.entities, counts.relations, counts.entities, counts.steps)
+    assert [len(graph.facts(split)) for split in SPLITS] == [counts.train, counts.valid, counts.test]
+    sizes = {file: len(mirror.files[f"/{name}/{file}"]) for file in BENCHMARKS[name].files}
+    assert sizes == {file: published.size for file, published in BENCHMARKS[name].files.items()}
+
+
+def local_benchmark(name: str) -> TemporalGraph:
+    """The benchmark as it lies on this machine; the test is skipped where it does not."""
+    data = os.environ.get("TEMPOGRAPH_DATA")
+    if not data:
+        pytest.skip("TEMPOGRAPH_DATA is not set")
+    folder = Path(data) / name
+    if not folder.is_dir():
+        pytest.skip(f"there is no {name} under TEMPOGRAPH_DATA")
+    return read_folder(folder)
+
+
+def published_texts(graph: TemporalGraph) -> dict[str, bytes]:
+    """The five files that the authors of TeMP published, from a dataset read from its folder."""
+    texts = {f"{split}.txt": rows_of_ids(graph.facts(split)) for split in SPLITS}
+    for file, names in (("entity2id.txt", graph.entities), ("relation2id.txt", graph.relations)):
+        texts[file] = "".join(f"{name}\t{number}\n" for number, name in enumerate(names)).encode()
+    return texts
+
+
+def rows_of_ids(facts: np.ndarray) -> bytes:
+    return "".join(f"{s}\t{r}\t{o}\t{t}\n" for s, r, o, t in facts.tolist()).encode()
