@@ -88,8 +88,12 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror or error}; nothing was changed") from error
+    except (OSError, StorageError) as error:
+        # A file that fails inside a folder has a temporary name; the folder's is the one the user knows.
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(cause, OSError):
+            raise
+        raise StorageError(f"cannot write {path}: {cause.strerror or cause}; nothing was changed") from cause
 
 
 def _umask() -> int:

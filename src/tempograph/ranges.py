@@ -34,6 +34,6 @@ def equal_range(keys: Tensor, wanted: Tensor) -> Ranges:
 
 def key_range(keys: Tensor, first: Tensor, last: Tensor) -> Ranges:
     """Where the keys from first to last, both included, stand in the sorted keys.   keys [n], first and last [m]."""
-    start = torch.searchsorted(keys, first)
-    stop = torch.searchsorted(keys, last, right=True)
+    start = torch.searchsorted(keys, first.contiguous())
+    stop = torch.searchsorted(keys, last.contiguous(), right=True)
     return Ranges(start, torch.maximum(start, stop))

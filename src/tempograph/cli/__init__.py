@@ -46,7 +46,7 @@ def _options(
 def main() -> None:
     """Run the command line: 0 done, 1 a check failed, 2 the user's mistake, 130 interrupted."""
     try:
-        app()
+        app(prog_name="tempograph")
     except TempographError as error:
         err.print(f"[bold red]error:[/] {_escape(str(error))}", soft_wrap=True)
         sys.exit(2)

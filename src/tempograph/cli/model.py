@@ -63,7 +63,7 @@ Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 def train(
     dataset: Dataset,
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Settings, such as model.sigma=0.1.")
+        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, such as model.sigma=0.1.")
     ] = None,
     model: Annotated[str, typer.Option(help="The model to fit.", autocompletion=_complete_model)] = "ted",
     preset: Annotated[str | None, typer.Option(help="A shipped preset such as paper, or a TOML file.")] = None,

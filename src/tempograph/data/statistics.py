@@ -50,9 +50,9 @@ class Statistics:
 def statistics(graph: TemporalGraph, protocol: Protocol = "strict", window: int = 15) -> Statistics:
     """Statistics of a dataset.
 
-    active: entities active at t. active_recently: those of them active in t - window .. t - 1 as well. facts_per_active:
-    train facts in t - window .. t - 1 that name an entity, on average over the entities active at t. repeated: facts
-    that occur again, in one split or in two. unseen: facts with an entity that train never names.
+    active: entities active at t. active_recently: those of them active in t - window .. t - 1 as well.
+    facts_per_active: train facts in t - window .. t - 1 naming an entity, the mean over the entities active at t.
+    repeated: facts that occur again, in one split or in two. unseen: facts with an entity that train never names.
     """
     timeline = Timeline(graph, protocol)
     steps = timeline.num_steps

@@ -26,8 +26,10 @@ _RECURRING_SHARE: Final = 0.66
 _PERIODIC_SHARE: Final = 0.22
 
 # Partners of an entity; denser worlds give it more, or pairs would have nothing new to do.
-_LEAST_CIRCLE: Final = 12
+_LEAST_CIRCLE: Final = 18
+# How many steps an alliance lasts, and how much of an entity's dealings goes to it meanwhile.
 _ERA: Final = 20
+_LOYALTY: Final = 0.8
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +105,7 @@ class _Society:
 
     @classmethod
     def draw(cls, rng: np.random.Generator, entities: int, lasting: int, steps: int, circle: int) -> _Society:
+        """The first `lasting` entities live throughout, the others for a quarter to three quarters of the time."""
         length = rng.integers(1 + steps // 4, 1 + max(1, 3 * steps // 4), entities)
         births = rng.integers(-(length // 2), steps - length // 2)
         deaths = np.minimum(births + length, steps)
@@ -115,9 +118,10 @@ class _Society:
         """A subject and an object for each time, both [times]."""
         entities, size = self.circle.shape
         subject = _skewed(rng, entities, len(time))
-        rank = _skewed(rng, size, len(time))
         era = (time + self.turn[subject]) // _ERA
-        return subject, self.circle[subject, (rank + era % 3 * (size // 3)) % size]
+        favoured = era % 3 * (size // 3) + _skewed(rng, size // 3, len(time))
+        rank = np.where(rng.random(len(time)) < _LOYALTY, favoured, _skewed(rng, size, len(time)))
+        return subject, self.circle[subject, rank]
 
     def allows(self, rows: Ids) -> NDArray[np.bool_]:
         """Whether both participants live at the time of each row, [rows]."""

@@ -9,7 +9,7 @@ import numpy as np
 
 # The beginnings and the endings of a name.
 _LANDS: Final = (
-    "Vel Dor Kas Mir Tal Ost Bren Lun Cal Zer Hal Quen Il Seph Tor Ar Nev Pel Rav Sol Ther Ul Wen Yar Bel Cor Eld Fen",
+    "Vel Dor Kas Mir Tal Ost Bren Lun Cal Zer Hal Quen Il Seph Tor Ar Nev Pel Rov Sol Ther Ul Wen Yar Bel Cor Eld Fen",
     "mora dria vane lund thea quor essa rune nesh lis ondo imar ostra enne ithia ovar eva orin usk alba irel oth elle",
 )
 _GIVEN: Final = ("Il Ta Ore Mav Se Ny Eli Ru Ka Jo Thi Bel", "vara lin nel sko dira meth ro vi")

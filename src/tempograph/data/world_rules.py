@@ -30,17 +30,17 @@ RELATIONS: Final = (
     "issues a statement on",
 )
 
-# How many facts an episode brings. Relations that start a chain come in short bursts, so that what follows from them
-# is told by the cause better than by its own past.
+# Facts of an episode and episodes of a pair. Relations that start a chain come in single short bursts, so that what
+# follows from them is told by the cause better than by its own past.
 BURSTS: Final = {
-    "visits": 1,
-    "accuses": 1,
-    "requests aid from": 1,
-    "threatens": 1,
-    "appeals to": 1,
-    "praises": 8,
-    "criticises": 8,
-    "negotiates with": 8,
+    "visits": (1, 1),
+    "accuses": (1, 1),
+    "requests aid from": (1, 1),
+    "threatens": (1, 1),
+    "appeals to": (1, 1),
+    "praises": (5, 2),
+    "criticises": (5, 2),
+    "negotiates with": (5, 2),
 }
 _PERIODS: Final = {"visits": 14, "consults": 7, "issues a statement on": 10, "mediates with": 18}
 

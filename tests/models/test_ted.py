@@ -1,0 +1,126 @@
+"""TED against a sum over every fact, one question at a time, and against the published figures."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import oracle
+from conftest import benchmark
+from graphs import graphs, make_graph
+from tempograph import TemporalGraph
+from tempograph.errors import ConfigError
+from tempograph.evaluation import KnownAnswers, evaluate_model, rank_facts
+from tempograph.models.ted import PAPER_SIGMAS, SAME, TED, TEDSettings, decayed_running_sum
+from tempograph.timeline import Queries, Timeline, both_directions
+
+SIGMAS = st.sampled_from([0.0, *PAPER_SIGMAS, 30.0])
+
+
+def every_question(graph: TemporalGraph) -> list[oracle.Question]:
+    return list(
+        itertools.product(*(range(n) for n in (len(graph.entities), 2 * len(graph.relations), len(graph.times))))
+    )
+
+
+def order(values: list[tuple[int, float]]) -> list[list[bool]]:
+    return [[one > other for other in values] for one in values]
+
+
+@settings(max_examples=200)
+@given(graphs(largest=60), SIGMAS)
+def test_order_and_ties_equal_a_loop_over_facts(graph: TemporalGraph, sigma: float) -> None:
+    questions = every_question(graph)
+    scores = TED(Timeline(graph), sigma).scores(Queries(*torch.tensor(questions).unbind(1)))
+    for question, row in zip(questions, scores, strict=True):
+        expected = oracle.ted(graph, question, sigma)
+        assert order(expected) == (row[:, None] > row[None, :]).tolist()
+        assert [value == -math.inf for value in row.tolist()] == [level == 0 for level, _ in expected]
+
+
+@settings(max_examples=100)
+@given(graphs(largest=60), SIGMAS, st.sampled_from(["time", "static", "raw"]))
+def test_ranks_of_a_whole_split_equal_a_loop(graph: TemporalGraph, sigma: float, filter: str) -> None:
+    model, known = TED(Timeline(graph), sigma), KnownAnswers(graph, filter)  # type: ignore[arg-type]
+    facts = torch.from_numpy(graph.all_facts)
+    found = rank_facts(model, facts, known, budget=1)
+    for index, (s, r, o, t) in enumerate(both_directions(facts, len(graph.relations)).tolist()):
+        levels = oracle.ted(graph, (s, r, t), sigma)
+        places = {value: place for place, value in enumerate(sorted(set(levels)))}
+        scores = [float(places[value]) for value in levels]
+        expected = oracle.ranks(scores, o, oracle.known_answers(graph, (s, r, t), filter))
+        assert tuple(float(kind[index]) for kind in found) == expected
+
+
+def test_scores_by_hand() -> None:
+    graph = make_graph([(0, 0, 1, 0), (0, 0, 1, 3), (0, 1, 2, 1), (3, 0, 3, 4)], steps=5)
+    model = TED(Timeline(graph), 0.5)
+    (scores,) = model.scores(Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([2])))
+    lifted = [math.log(math.exp(-1) + math.exp(-0.5)) + 2 * model.level, -0.5 + model.level, -1.0]
+    assert scores.tolist() == pytest.approx([-math.inf, *lifted], abs=1e-8)
+
+
+def test_no_sigma_underflows() -> None:
+    # At sigma 100,000 every plain sum is 0; the nearer fact must still win, then the greater number of facts.
+    graph = make_graph([(0, 0, 1, 0), (0, 0, 2, 1), (0, 0, 3, 1), (0, 1, 3, 1), (0, 0, 3, 9)], steps=10)
+    (scores,) = TED(Timeline(graph), 1e5).scores(Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([5])))
+    assert scores[3] > scores[1] and scores[2] > scores[1]
+    assert scores[3] > scores[2], "two facts four steps away beat one"
+
+
+def test_same_day_facts_do_not_count() -> None:
+    graph = make_graph([(0, 0, 1, 2), (0, 0, 2, 4)])
+    model = TED(Timeline(graph), 0.1)
+    query = Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([2]))
+    assert (model.scores(query)[0] > -math.inf).tolist() == [False, False, True, False]
+    assert model.evidence(query, 1).why == "nothing"
+
+
+@settings(max_examples=100)
+@given(graphs(largest=60), SIGMAS, st.data())
+def test_evidence_is_what_the_score_was_made_of(graph: TemporalGraph, sigma: float, data: st.DataObject) -> None:
+    question = data.draw(st.sampled_from(every_question(graph)))
+    query = Queries(*(torch.tensor([value]) for value in question))
+    model = TED(Timeline(graph), sigma)
+    train = set(oracle.facts_of(graph.train))
+    for answer, (level, _) in enumerate(oracle.ted(graph, question, sigma)):
+        why, facts, shares = model.evidence(query, answer)
+        assert why == ("nothing" if level == 0 else SAME[3 - level])
+        rows = [tuple(fact) for fact in facts.tolist()]
+        assert set(rows) <= train and len(rows) == len(set(rows)) and bool(rows) == (level > 0)
+        side = (2, 0) if question[1] < len(graph.relations) else (0, 2)
+        assert all(fact[side[0]] == answer and fact[3] != question[2] for fact in rows)
+        distances = [abs(fact[3] - question[2]) for fact in rows]
+        assert distances == sorted(distances)
+        if rows:
+            assert float(shares.sum()) == pytest.approx(1)
+            assert (
+                float(shares[0] / shares[-1])
+                == pytest.approx(math.exp(min(sigma * (distances[-1] - distances[0]), 700)))
+                or shares[-1] == 0
+            )
+
+
+def test_a_running_sum_decays_within_its_group() -> None:
+    value = torch.tensor([1.0, 2.0, 4.0, 8.0], dtype=torch.float64).log()
+    time, group = torch.tensor([0, 1, 3, 0]), torch.tensor([0, 0, 0, 1])
+    expected = [1, 2 + 1 / 2, 4 + (2 + 1 / 2) / 4, 8]
+    assert decayed_running_sum(value, time, group, math.log(2)).exp().tolist() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("sigma", [-1.0, math.inf, math.nan, "often"])
+def test_a_sigma_that_is_none_is_refused(sigma: float | str) -> None:
+    with pytest.raises(ConfigError, match=f"sigma must be a number of at least 0 or 'auto', found .?{sigma}"):
+        TEDSettings(sigma)
+
+
+@pytest.mark.parametrize(("split", "hits"), [("valid", 0.367), ("test", 0.353)])
+def test_icews14_reaches_the_published_hits(split: str, hits: float) -> None:
+    graph = benchmark("icews14")
+    found = evaluate_model(TED(Timeline(graph), 0.1), graph, split, "strict").summary()  # type: ignore[arg-type]
+    assert found["metrics"]["hits@1"] == pytest.approx(hits, abs=0.001)

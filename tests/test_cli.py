@@ -1,0 +1,243 @@
+"""The command line as a user meets it: output, exit codes, one line for each mistake."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tempograph.cli import main
+from tempograph.version import __version__
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Call:
+    """Run a command in an empty folder: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.delenv("TEMPOGRAPH_DATA", raising=False)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tempograph", *arguments])
+        code = 0
+        try:
+            main()
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else 0
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def as_json(result: tuple[int, str, str]) -> dict[str, Any]:
+    code, out, err = result
+    assert code == 0 and err == "" and out.count("\n") == 1
+    value: dict[str, Any] = json.loads(out)
+    return value
+
+
+EVENTS = "subject,relation,object,time\n" + "".join(
+    f"{s},{r},{o},2024-01-{day:02d}\n"
+    for day in range(1, 29)
+    for s, r, o in (("Ann", "meets", "Bob"), ("Bob", "calls", "Cai"), (("Ann", "Cai")[day % 2], "visits", "Dee"))
+)
+
+
+@pytest.fixture
+def events(call: Call) -> Path:
+    """An imported dataset called `mine`."""
+    Path("events.csv").write_text(EVENTS)
+    assert call("data", "import", "events.csv", "--out", "mine")[0] == 0
+    return Path("mine")
+
+
+def test_help_names_every_command(call: Call) -> None:
+    code, out, _ = call("--help")
+    assert code == 0 and all(command in out for command in ("demo", "data", "train", "evaluate", "complete"))
+    for command in (["data"], ["data", "import"], ["train"], ["evaluate"], ["complete"], ["demo"]):
+        code, out, _ = call(*command, "--help")
+        assert code == 0 and f"Usage: tempograph {' '.join(command)}" in out
+
+
+def test_version(call: Call) -> None:
+    assert call("--version")[:2] == (0, f"tempograph {__version__}\n")
+
+
+def test_demo_shows_a_table_and_an_answer_with_evidence(call: Call) -> None:
+    code, out, _ = call("demo")
+    assert code == 0
+    assert (
+        "TED (sigma" in out and "all-time counts" in out and "because of" in out and "same entity and relation" in out
+    )
+    again = as_json(call("demo", "--json"))
+    best = {name: entry["metrics"]["mrr"] for name, entry in again["models"].items()}
+    counts, ted = best.values()
+    assert ted > counts + 0.05, "time matters in the demo world"
+    answer = again["completion"]["answers"][0]
+    assert answer["known"] == "test" and answer["rank"] == 1 and answer["evidence"]
+
+
+def test_from_events_to_an_answer(call: Call, events: Path) -> None:
+    code, out, _ = call("train", "mine", "--out", "run")
+    assert code == 0 and "valid MRR" in out
+    code, out, _ = call("evaluate", "run")
+    assert code == 0 and "protocol strict, filter time" in out and "both sides" in out
+    code, out, _ = call("complete", "run", "--subject", "ann", "--relation", "meets", "--time", "2024-01-15")
+    assert code == 0 and "Bob" in out and "same entity and relation" in out
+    found = as_json(call("complete", "run", "--object", "Bob", "--relation", "meets", "--time", "2024-01-15", "--json"))
+    assert found["asked"] == "subject" and found["answers"][0]["name"] == "Ann"
+    assert found["answers"][0]["known"] in ("train", "valid", "test")
+
+
+def test_json_is_one_object_and_nothing_else(call: Call, events: Path) -> None:
+    assert as_json(call("train", "mine", "--out", "run", "--json", "model.sigma=1"))["run"] == "run"
+    found = as_json(call("evaluate", "run", "--split", "test", "--hits", "1,2", "--filter", "static", "--json"))
+    assert set(found["metrics"]) == {"mrr", "mr", "hits@1", "hits@2"} and found["filter"] == "static"
+    assert {"dataset", "model", "split", "protocol", "filter", "metrics", "subject", "object", "seconds"} <= set(found)
+    listed = as_json(call("data", "list", "--json"))["datasets"]
+    assert [entry["name"] for entry in listed] == ["demo", "icews14", "icews05-15", "gdelt"]
+    statistics = as_json(call("data", "stats", "mine", "--json"))["datasets"][0]
+    assert statistics["entities"] == 4 and len(statistics["active"]) == 28
+    imported = as_json(call("data", "import", "events.csv", "events.csv", "--out", "twice", "--json"))
+    assert imported["rows"] == 168 and imported["duplicates"] == 84
+
+
+def test_statistics_are_printed_and_drawn(call: Call, events: Path) -> None:
+    code, out, _ = call("data", "stats", "mine", "demo")
+    assert code == 0 and "mine" in out and "demo" in out and "protocol strict" in out
+    assert call("data", "stats", "mine", "--plot", "mine.png")[0] == 0
+    assert Path("mine.png").read_bytes().startswith(b"\x89PNG")
+    assert call("train", "mine", "--out", "run")[0] == 0
+    question = ("--subject", "Ann", "--relation", "meets", "--time", "2024-01-15")
+    assert call("complete", "run", *question, "--plot", "answer.svg")[0] == 0
+    assert "<svg" in Path("answer.svg").read_text()
+
+
+def test_data_list_says_where_and_how(call: Call) -> None:
+    code, out, _ = call("data", "list")
+    assert code == 0 and "made when asked for" in out and "tempograph data get icews14" in out and "3,419,607" in out
+
+
+MISTAKES = {
+    "no such dataset": (["train", "icwes14"], "there is no dataset 'icwes14'.*did you mean 'icews14'"),
+    "a benchmark not here": (["train", "icews14"], "icews14 is not on this machine; run 'tempograph data get icews14'"),
+    "no such folder": (["data", "stats", "./gone"], "gone: no such dataset folder"),
+    "no such model": (["train", "mine", "--model", "tde"], "there is no model 'tde'; did you mean 'ted'?"),
+    "no such setting": (["train", "mine", "model.sigm=1"], "model ted has no setting 'sigm'; did you mean 'sigma'?"),
+    "no such device": (["train", "mine", "--device", "tpu9"], "there is no device 'tpu9' here"),
+    "a taken place": (
+        ["train", "mine", "--out", "run"],
+        "run exists already; choose another place or pass --overwrite",
+    ),
+    "no run": (["evaluate", "mine"], "mine: no run here"),
+    "no such run": (["complete", "gone", "--relation", "x", "--time", "y", "--subject", "z"], "gone: no run here"),
+    "hits": (["evaluate", "run", "--hits", "1,ten"], "--hits takes whole numbers separated by commas, found '1,ten'"),
+    "unknown entity": (
+        ["complete", "run", "--subject", "Anne", "--relation", "meets", "--time", "2024-01-15"],
+        "there is no entity 'Anne'; did you mean 'Ann'?",
+    ),
+    "unknown relation": (
+        ["complete", "run", "--subject", "Ann", "--relation", "meet", "--time", "2024-01-15"],
+        "there is no relation 'meet'; did you mean 'meets'?",
+    ),
+    "a time off the grid": (
+        ["complete", "run", "--subject", "Ann", "--relation", "meets", "--time", "2025-01-15"],
+        r"'2025-01-15' is not on the time grid of mine \(28 steps, 2024-01-01 to 2024-01-28\)",
+    ),
+    "both sides given": (
+        ["complete", "run", "--subject", "Ann", "--object", "Bob", "--relation", "meets", "--time", "2024-01-15"],
+        "give either --subject, to ask for objects, or --object, to ask for subjects",
+    ),
+    "no side given": (["complete", "run", "--relation", "meets", "--time", "2024-01-15"], "give either --subject"),
+    "a picture of what kind": (
+        ["data", "stats", "mine", "--plot", "a.gif"],
+        "a.gif: a picture ends in .png, .svg, .pdf",
+    ),
+    "one picture, two datasets": (
+        ["data", "stats", "mine", "demo", "--plot", "a.png"],
+        "--plot draws one dataset, found 2",
+    ),
+    "a missing file": (["data", "import", "gone.csv", "--out", "new"], "gone.csv: no such file"),
+    "an existing dataset": (["data", "import", "events.csv", "--out", "mine"], "mine exists already"),
+    "a missing column": (
+        ["data", "import", "events.csv", "--out", "new", "--subject", "subjct"],
+        "events.csv.*subjct.*did you mean 'subject'",
+    ),
+    "shares": (["data", "import", "events.csv", "--out", "new", "--valid", "0.7", "--test", "0.5"], "together below 1"),
+    "no such benchmark": (["data", "get", "icews18"], "there is no benchmark 'icews18'"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "message"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_one_clear_line(call: Call, events: Path, arguments: list[str], message: str) -> None:
+    assert call("train", "mine", "model.sigma=1", "--out", "run")[0] == 0
+    before = sorted(path.name for path in Path().iterdir())
+    code, out, err = call(*arguments)
+    assert code == 2 and out == ""
+    assert err.startswith("error: ") and err.count("\n") == 1
+    assert re.search(message, err), err
+    assert sorted(path.name for path in Path().iterdir()) == before, "nothing was left behind"
+
+
+def test_usage_errors_exit_with_2(call: Call) -> None:
+    assert call("evaluate")[0] == 2
+    assert call("train", "demo", "--protocol", "lenient")[0] == 2
+    assert call("nonsense")[0] == 2
+
+
+def test_bad_rows_are_named_and_nothing_is_written(call: Call) -> None:
+    for row, message in (
+        ("Ann,meets,Bob", "expected 4 fields, found 3"),
+        ("Ann,meets,,2024-01-01", "object"),
+        ("Ann,meets,Bob,soon", "soon"),
+    ):
+        Path("bad.csv").write_text(f"subject,relation,object,time\nAnn,meets,Bob,2024-01-01\n{row}\n")
+        code, _, err = call("data", "import", "bad.csv", "--out", "bad")
+        assert code == 2 and "bad.csv:3" in err and message in err
+        assert not Path("bad").exists()
+
+
+def test_an_interrupt_exits_with_130_and_leaves_nothing(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from tempograph.data import importing\n"
+        "def slow(*_): print('ready', flush=True); time.sleep(60)\n"
+        "importing.import_table = slow\n"
+        "from tempograph.cli import main; main()"
+    )
+    (tmp_path / "events.csv").write_text(EVENTS)
+    command = [sys.executable, "-c", program, "data", "import", "events.csv", "--out", "mine"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 130 and "interrupted; nothing was left half-written" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["events.csv"]
+
+
+def test_python_m_works_without_an_installation() -> None:
+    source = Path(__file__).parents[1] / "src"
+    done = subprocess.run(
+        [sys.executable, "-m", "tempograph", "--version"],
+        env=os.environ | {"PYTHONPATH": str(source)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == f"tempograph {__version__}"

@@ -1,0 +1,112 @@
+"""Settings: presets, overrides, and mistakes that must not pass in silence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from tempograph.config import Config, make, make_config, parse_toml
+from tempograph.errors import ConfigError
+from tempograph.models.registry import MODELS, model_kind
+from tempograph.models.ted import TEDSettings
+
+
+@dataclass(frozen=True)
+class Example:
+    rate: float = 0.5
+    layers: int = 2
+    gate: bool = True
+    kind: Literal["gru", "attention"] = "gru"
+
+
+def test_values_are_checked_by_type() -> None:
+    assert make(Example, {"rate": 1, "gate": False}, "x") == Example(1, gate=False)
+    for values, message in (
+        ({"rate": "fast"}, "x: rate must be a number, found 'fast'"),
+        ({"layers": 1.5}, "x: layers must be a whole number, found 1.5"),
+        ({"layers": True}, "x: layers must be a whole number, found True"),
+        ({"gate": 1}, "x: gate must be true or false, found 1"),
+        ({"kind": "lstm"}, "x: kind must be 'gru' or 'attention', found 'lstm'"),
+        ({"layer": 1}, "x has no setting 'layer'; did you mean 'layers'?"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            make(Example, values, "x")
+        assert str(caught.value) == message
+
+
+def test_overrides_beat_presets_beat_defaults() -> None:
+    assert make_config("ted", "icews14").model == TEDSettings("auto")
+    assert make_config("ted", "icews14", preset="paper").model == TEDSettings(0.1)
+    assert make_config("ted", "icews14", preset="paper", overrides=["model.sigma=1e-5"]).model == TEDSettings(1e-5)
+    assert make_config("ted", "icews14", overrides=["model.sigma=auto"]).model == TEDSettings("auto")
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("sigma=1", "'sigma=1' is not an override; write section.setting=value"),
+        ("model.sigma", "'model.sigma' is not an override"),
+        ("train.epochs=1", "there is no section 'train'"),
+        ("model.sigmma=1", "model ted has no setting 'sigmma'; did you mean 'sigma'?"),
+        ("model.sigma=-1", "sigma must be a number of at least 0 or 'auto', found -1"),
+        ("model.sigma=true", "model ted: sigma must be a number or text, found True"),
+    ],
+)
+def test_a_wrong_override_is_named(override: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make_config("ted", "icews14", overrides=[override])
+    assert message in str(caught.value)
+
+
+def test_a_config_survives_its_file() -> None:
+    config = make_config(
+        "ted", 'odd "name"\\ \n', protocol="paper", seed=7, preset=None, overrides=["model.sigma=0.25"]
+    )
+    assert Config.from_toml(config.to_toml(), "config.toml") == config
+    paper = make_config("ted", "icews14", preset="paper")
+    assert Config.from_toml(paper.to_toml(), "config.toml") == paper and paper.target["test/mrr"] == 0.441
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[run]\nname = 'ted'\n", "c.toml: \\[run\\] lacks the setting 'dataset'"),
+        (
+            "[run]\nname = 'ted'\ndataset = 'x'\nseed = 'one'\n",
+            "c.toml: \\[run\\]: seed must be a whole number, found 'one'",
+        ),
+        ("[run\n", "c.toml: Expected"),
+        ("[modle]\n", "c.toml: unknown table or setting 'modle'; did you mean 'model'"),
+    ],
+)
+def test_a_wrong_file_is_named(text: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        Config.from_toml(text, "c.toml")
+
+
+def test_unknown_models_and_presets_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no model 'tedd'; did you mean 'ted'?"):
+        model_kind("tedd")
+    with pytest.raises(ConfigError, match="there is no model 'xyzzy'; models: ted"):
+        model_kind("xyzzy")
+    with pytest.raises(
+        ConfigError, match="ted has no preset 'papre' for dataset icews14; there are gdelt.paper, icews"
+    ):
+        make_config("ted", "icews14", preset="papre")
+    with pytest.raises(ConfigError, match="gone.toml: no such preset file"):
+        make_config("ted", "icews14", preset=str(tmp_path / "gone.toml"))
+
+
+def test_every_shipped_preset_is_sound() -> None:
+    files = [file for folder in (resources.files("tempograph") / "presets").iterdir() for file in folder.iterdir()]
+    assert len(files) == 3
+    for file in files:
+        tables = parse_toml(file.read_text(encoding="utf-8"), file.name)
+        dataset, preset, _ = file.name.split(".")
+        (model,) = (name for name in MODELS if f"/{name}/" in str(file))
+        assert make_config(model, dataset, preset=preset).target == tables["target"]
+        assert tables["target"], "a preset carries the figure it must reach"
