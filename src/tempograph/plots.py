@@ -40,8 +40,8 @@ def statistics_figure(statistics: Statistics) -> Figure:
     over_time.set_title(f"{statistics.name}: entities active at each step, of {statistics.entities:,}")
     over_time.legend(frameon=False, loc="lower right")
     spread.hist(statistics.facts_per_active, bins=40, color=GREEN)
-    spread.set(xlabel=f"facts in the last {statistics.window} steps, mean over active entities", ylabel="time steps")
-    spread.set_title("facts per active entity")
+    spread.set(xlabel=f"facts in the last {statistics.window} steps", ylabel="time steps")
+    spread.set_title("mean over active entities")
     for axes in (over_time, spread):
         _tidy(axes)
     figure.supxlabel(f"protocol: {statistics.protocol}", fontsize=8, color=GREY, x=0.99, ha="right")
@@ -58,9 +58,9 @@ def completion_figure(completion: Completion, times: tuple[str, ...], most: int 
         moments = [step[fact.time] for fact in answer.evidence]
         sizes = [12 + 300 * fact.share for fact in answer.evidence]
         axes.scatter(moments, [row] * len(moments), s=sizes, color=BLUE, alpha=0.6, linewidths=0)
-    axes.axvline(step[completion.time], color=ORANGE, linewidth=2, label=f"asked: {completion.time}")
+    axes.axvline(step[completion.time], color=ORANGE, linewidth=2)
     axes.set_yticks(
-        range(len(answers)), [f"{a.rank}. {a.name}" + (f" ({a.known})" if a.known else "") for a in answers]
+        range(len(answers)), [f"{a.rank}. {a.name}" + (f" (known: {a.known})" if a.known else "") for a in answers]
     )
     axes.set(ylim=(len(answers) - 0.5, -0.5), xlim=(0, len(times) - 1))
     ticks = sorted({round(index * (len(times) - 1) / 5) for index in range(6)})
@@ -68,8 +68,7 @@ def completion_figure(completion: Completion, times: tuple[str, ...], most: int 
     axes.set_title(
         f"({completion.subject or '?'}, {completion.relation}, {completion.object or '?'}, {completion.time})"
     )
-    axes.set_xlabel("train facts each answer is copied from; area shows the share of its score")
-    axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(1, 0))
+    axes.set_xlabel("train facts each answer rests on, larger for a larger share; orange: the time asked about")
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     _tidy(axes)

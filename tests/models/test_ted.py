@@ -61,8 +61,10 @@ def test_scores_by_hand() -> None:
     graph = make_graph([(0, 0, 1, 0), (0, 0, 1, 3), (0, 1, 2, 1), (3, 0, 3, 4)], steps=5)
     model = TED(Timeline(graph), 0.5)
     (scores,) = model.scores(Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([2])))
-    lifted = [math.log(math.exp(-1) + math.exp(-0.5)) + 2 * model.level, -0.5 + model.level, -1.0]
-    assert scores.tolist() == pytest.approx([-math.inf, *lifted], abs=1e-8)
+    sums = [math.exp(-1) + math.exp(-0.5), math.exp(-0.5), math.exp(-1)]
+    span = math.log(8) + 0.5 * 5 + 1
+    expected = [place + (math.log(total) + 0.5 * 5) / span for place, total in zip((2, 1, 0), sums, strict=True)]
+    assert scores.tolist() == pytest.approx([-math.inf, *expected], abs=1e-8)
 
 
 def test_no_sigma_underflows() -> None:

@@ -63,8 +63,8 @@ class TED(Model):
         self.sets = [
             DecayedCounts(key, answer, time, rate, timeline) for key in self._keys(self.facts[:, 0], self.facts[:, 1])
         ]
-        # A whole set lies above the next one: no logarithm is larger than log(facts) or smaller than -rate * steps.
-        self.level = rate * timeline.num_steps + math.log(len(self.facts)) + 1
+        self.lowest = -rate * timeline.num_steps
+        self.span = math.log(len(self.facts)) - self.lowest + 1
 
     @property
     def device(self) -> torch.device:
@@ -72,13 +72,15 @@ class TED(Model):
         return self.facts.device
 
     def scores(self, queries: Queries) -> Tensor:
-        """The logarithm of each entity's best sum, lifted by its set, [queries, entities]; -inf for the rest."""
+        """The logarithm of each entity's sum, scaled to 0..1, and 2, 1 or 0 for its set; -inf for the rest.
+
+        [queries, entities]: 2.9 says that facts of the same entity and relation put the answer there, and many or near.
+        """
         scores = torch.full((len(queries.time), self.num_entities), -math.inf, dtype=torch.float64, device=self.device)
-        for level, (counts, key) in enumerate(
-            zip(reversed(self.sets), reversed(self._keys(*queries[:2])), strict=True)
-        ):
+        keys = self._keys(queries.entity, queries.relation)
+        for place, (counts, key) in enumerate(zip(reversed(self.sets), reversed(keys), strict=True)):
             row, answer, value = counts.at(key, queries.time)
-            scores[row, answer] = value + level * self.level
+            scores[row, answer] = (value - self.lowest) / self.span + place
         return scores
 
     def evidence(self, query: Queries, answer: int) -> Support:
