@@ -1,0 +1,296 @@
+"""Tables of dated events on disk, read in batches: fast, and where a row is faulty again, slowly, to name its line."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import zlib
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from tempograph.data.graph import COLUMNS
+from tempograph.data.times import Clock, Mask, Steps
+from tempograph.errors import DataError, did_you_mean
+
+_Binary = io.BufferedReader | gzip.GzipFile
+
+_BLOCK: Final = 1 << 20
+_SLOW_ROWS: Final = 10_000
+# No file can hold this: undecodable bytes are read as the code points from DC80 to DCFF.
+_END: Final = "\udfff"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The columns of subject, relation, object and time, by name or number, and how a text file is laid out."""
+
+    columns: tuple[str, str, str, str]
+    header: bool
+    delimiter: str | None
+
+
+def file_size(path: Path) -> int:
+    """The bytes of a file that is there."""
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; name the files in it")
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
+
+
+Batch = tuple[list[pa.Array], Steps, int]
+"""Subjects, relations, objects and times as they stand in a file, the steps of the times, and the bytes done so far."""
+
+
+class _RowError(Exception):
+    """What is wrong with one row of a batch."""
+
+    def __init__(self, row: int, message: str) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+def read_batches(path: Path, size: int, layout: Layout, clock: Clock) -> Iterator[Batch]:
+    """The rows of a file, checked; whatever goes wrong on the way is a DataError that names the file."""
+    parquet = path.suffix.lower() in (".parquet", ".pq")
+    try:
+        yield from _parquet_batches(path, size, layout, clock) if parquet else _text_batches(path, layout, clock)
+    except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0] + "; is the file complete?"
+        raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or reason}") from None
+
+
+def _check(columns: Sequence[pa.Array], clock: Clock) -> Steps:
+    """The steps of a batch of subjects, relations, objects and times; raises the error of the first faulty row."""
+    steps, readable = clock.steps(columns[3])
+    faulty = np.stack([*(_unusable(names) for names in columns[:3]), ~readable], axis=1)
+    if not faulty.any():
+        return steps
+    row, column = (int(index) for index in np.argwhere(faulty)[0])
+    value = columns[column][row].cast(pa.string()).as_py()
+    if column == 3:
+        raise _RowError(row, clock.complaint(value and value[:60]))
+    if value and value.strip():
+        raise _RowError(row, f"the {COLUMNS[column]} {value[:60]!r} contains a line break; a name must be one line")
+    raise _RowError(row, f"the {COLUMNS[column]} is empty; fill it in or remove the row")
+
+
+def _unusable(names: pa.Array) -> Mask:
+    """Which names are missing, blank or broken over lines."""
+    blank = pc.or_(pc.equal(names, ""), pc.utf8_is_space(names))
+    broken = pc.or_(pc.match_substring(names, "\n"), pc.match_substring(names, "\r"))
+    mask: Mask = pc.or_(blank, broken).fill_null(True).to_numpy(zero_copy_only=False)
+    return mask
+
+
+def _find_columns(path: Path, names: Sequence[str], layout: Layout) -> tuple[int, ...]:
+    for column in layout.columns:
+        if column not in names:
+            known = ", ".join(repr(name) for name in names)
+            raise DataError(f"{path}: there is no column '{column}' among {known}{did_you_mean(column, names)}")
+        if names.count(column) > 1:
+            raise DataError(f"{path}: {names.count(column)} columns are named '{column}'; rename all but one")
+    return tuple(names.index(column) for column in layout.columns)
+
+
+def _parquet_batches(path: Path, size: int, layout: Layout, clock: Clock) -> Iterator[Batch]:
+    with pa.parquet.ParquetFile(path) as file:
+        for place in _find_columns(path, file.schema_arrow.names, layout):
+            field = file.schema_arrow.field(place)
+            if pa.types.is_nested(field.type):
+                raise DataError(f"{path}: column '{field.name}' must hold text, numbers or dates, not {field.type}")
+        rows, done = file.metadata.num_rows, 0
+        if not rows:
+            raise DataError(f"{path}: the file has no rows, so there is nothing to import")
+        for batch in file.iter_batches(min(1 << 16, rows // 50 + 1), columns=list(layout.columns)):
+            *names, times = (batch.column(column) for column in layout.columns)
+            try:
+                columns = [*(_as_text(column) for column in names), times]
+                steps = _check(columns, clock)
+            except _RowError as error:
+                raise DataError(f"{path}: row {done + error.row + 1}: {error}") from None
+            except pa.ArrowInvalid:
+                raise DataError(f"{path}: rows {done + 1} to {done + len(batch)} hold text that is not UTF-8") from None
+            done += len(batch)
+            yield columns, steps, size * done // rows
+
+
+def _as_text(names: pa.Array) -> pa.Array:
+    """A column of names as text, where a float that is not a number is no name."""
+    if pa.types.is_floating(names.type):
+        names = pc.if_else(pc.is_nan(names), None, names)
+    text = names.cast(pa.string())
+    # Arrow takes the text in a Parquet file on trust.
+    text.validate(full=True)
+    return text
+
+
+@dataclass(frozen=True)
+class _TextFile:
+    """A text file, all its fields, and the places of the four that are used."""
+
+    path: Path
+    delimiter: str
+    header: bool
+    fields: tuple[str, ...]
+    used: tuple[int, ...]
+
+
+def _text_batches(path: Path, layout: Layout, clock: Clock) -> Iterator[Batch]:
+    file = _text_file(path, layout)
+    try:
+        for columns, done in _fast_columns(file):
+            yield columns, _check(columns, clock), done
+    except (_RowError, pa.ArrowInvalid) as error:
+        raise _first_fault(file, clock, str(error)) from None
+
+
+def _text_file(path: Path, layout: Layout) -> _TextFile:
+    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
+    delimiter = layout.delimiter or {".csv": ",", ".tsv": "\t"}.get(suffix)
+    if delimiter is None:
+        raise DataError(
+            f"{path}: the suffix '{suffix}' is unknown; import .csv, .tsv, .csv.gz, .tsv.gz or .parquet, "
+            "or pass the delimiter of a text file"
+        )
+    with closing(_records(path, delimiter)) as records:
+        first = list(islice(records, 1 + layout.header))
+    if not first:
+        raise DataError(f"{path}: the file is empty, so there is nothing to import")
+    line, fields = first[0]
+    _refuse_undecodable(path, line, fields)
+    if len(first) == 1 and layout.header:
+        raise DataError(f"{path}: the file has no rows, so there is nothing to import")
+    names = tuple(fields) if layout.header else tuple(str(number) for number in range(len(fields)))
+    return _TextFile(path, delimiter, layout.header, names, _find_columns(path, names, layout))
+
+
+def _fast_columns(file: _TextFile) -> Iterator[tuple[list[pa.Array], int]]:
+    """The four columns as text, block by block, and the bytes of the file done so far."""
+    columns = [file.fields[place] for place in file.used]
+    with _opened(file.path) as (packed, content):
+        source = _Source(packed, content)
+        reader = pa.csv.open_csv(
+            source,
+            read_options=pa.csv.ReadOptions(
+                block_size=_BLOCK, use_threads=False, column_names=None if file.header else file.fields
+            ),
+            parse_options=pa.csv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                include_columns=columns,
+                column_types=dict.fromkeys(columns, pa.string()),
+                strings_can_be_null=False,
+            ),
+        )
+        for number, batch in enumerate(reader):
+            yield [batch.column(column) for column in columns], source.positions[number]
+    if source.quotes % 2:
+        # Arrow takes a quotation mark that is never closed for a field that runs to the end of the file.
+        deque(_records(file.path, file.delimiter), maxlen=0)
+
+
+class _Source:
+    """A file for Arrow to read from that notes where each block ends and counts the quotation marks."""
+
+    closed = False
+
+    def __init__(self, packed: _Binary, content: _Binary) -> None:
+        self._packed = packed
+        self._content = content
+        self.positions: list[int] = []
+        self.quotes = 0
+
+    def read(self, size: int) -> bytes:
+        block = self._content.read(size)
+        self.positions.append(self._packed.tell())
+        self.quotes += block.count(b'"')
+        return block
+
+
+def _first_fault(file: _TextFile, clock: Clock, message: str) -> DataError:
+    """Reading fast tells that something is wrong; reading again, record by record, tells where and what."""
+    for columns, lines in _slow_columns(file):
+        try:
+            _check(columns, clock)
+        except _RowError as error:
+            return DataError(f"{file.path}:{lines[error.row]}: {error}")
+    return DataError(f"{file.path}: {message}")
+
+
+def _slow_columns(file: _TextFile) -> Iterator[tuple[list[pa.Array], list[int]]]:
+    """The four columns as text and the line each row begins on, some rows at a time."""
+    pending: list[tuple[int, list[str]]] = []
+    fault: DataError | None = None
+    try:
+        with closing(_records(file.path, file.delimiter)) as records:
+            for line, fields in islice(records, int(file.header), None):
+                if len(fields) != len(file.fields):
+                    raise DataError(f"{file.path}:{line}: expected {len(file.fields)} fields, found {len(fields)}")
+                values = [fields[place] for place in file.used]
+                _refuse_undecodable(file.path, line, values)
+                pending.append((line, values))
+                if len(pending) == _SLOW_ROWS:
+                    yield _transposed(pending)
+                    pending.clear()
+    except DataError as error:
+        fault = error
+    # The rows before a broken one come first: one of them may be at fault already.
+    if pending:
+        yield _transposed(pending)
+    if fault:
+        raise fault
+
+
+def _transposed(rows: list[tuple[int, list[str]]]) -> tuple[list[pa.Array], list[int]]:
+    columns = zip(*(fields for _, fields in rows), strict=True)
+    return [pa.array(column) for column in columns], [line for line, _ in rows]
+
+
+def _refuse_undecodable(path: Path, line: int, fields: Sequence[str]) -> None:
+    text = "".join(fields)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        byte = ord(text[error.start]) - 0xDC00
+        raise DataError(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8") from None
+
+
+def _records(path: Path, delimiter: str) -> Generator[tuple[int, list[str]]]:
+    """The records of a text file, each with the line it begins on; blank lines are counted but are no records."""
+    with _opened(path) as (_, content):
+        text = io.TextIOWrapper(content, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        reader = csv.reader(chain(text, [_END]), delimiter=delimiter)
+        line = 1
+        try:
+            for fields in reader:
+                if fields == [_END]:
+                    return
+                if fields and fields[-1].endswith(_END):
+                    raise DataError(f"{path}:{line}: a quotation mark opened in this row is never closed")
+                if fields:
+                    yield line, fields
+                line = reader.line_num + 1
+        except csv.Error as error:
+            raise DataError(f"{path}:{line}: {error}; is a quotation mark left open?") from None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[_Binary, _Binary]]:
+    """The file itself and its content: unpacked where the file is gzipped, otherwise the same."""
+    with path.open("rb") as file:
+        yield file, gzip.GzipFile(fileobj=file) if path.suffix.lower() == ".gz" else file
