@@ -14,7 +14,8 @@ import oracle
 from graphs import graphs, make_graph
 from tempograph import TemporalGraph
 from tempograph.errors import ConfigError, DataError
-from tempograph.evaluation import FILTERS, Filter, KnownAnswers, evaluate_model, rank_facts
+from tempograph.evaluation import evaluate_model, rank_facts
+from tempograph.known import FILTERS, Filter, KnownAnswers
 from tempograph.models.contract import Model, Support
 from tempograph.ranking import Ranks
 from tempograph.timeline import Queries
@@ -45,7 +46,7 @@ class Hash(Model):
 @given(graphs(), st.sampled_from(FILTERS))
 def test_known_answers_equal_a_loop(graph: TemporalGraph, filter: Filter) -> None:
     questions = [(s, r, t) for s, r, _, t in oracle.directed(oracle.facts_of(graph.all_facts), len(graph.relations))]
-    row, answer = KnownAnswers(graph, filter)(Queries(*torch.tensor(questions).unbind(1)))
+    row, answer = KnownAnswers.of(graph, filter)(Queries(*torch.tensor(questions).unbind(1)))
     for index, question in enumerate(questions):
         found = answer[row == index].tolist()
         assert sorted(found) == sorted(oracle.known_answers(graph, question, filter))
@@ -55,7 +56,7 @@ def test_known_answers_equal_a_loop(graph: TemporalGraph, filter: Filter) -> Non
 @given(graphs(), st.sampled_from(FILTERS), st.integers(1, 400))
 def test_ranks_equal_a_loop_whatever_the_budget(graph: TemporalGraph, filter: Filter, budget: int) -> None:
     model = Hash(len(graph.entities))
-    ranks = rank_facts(model, torch.from_numpy(graph.all_facts), KnownAnswers(graph, filter), budget)
+    ranks = rank_facts(model, torch.from_numpy(graph.all_facts), KnownAnswers.of(graph, filter), budget)
     for index, (s, r, o, t) in enumerate(oracle.directed(oracle.facts_of(graph.all_facts), len(graph.relations))):
         (scores,) = model.scores(Queries(*(torch.tensor([value]) for value in (s, r, t)))).tolist()
         expected = oracle.ranks(scores, o, oracle.known_answers(graph, (s, r, t), filter))
@@ -67,7 +68,9 @@ def test_the_budget_bounds_what_is_asked_at_once() -> None:
     graph = make_graph(np.unique(rng.integers(0, 50, (300, 4)), axis=0), entities=50, relations=50, steps=50)
     model = Hash(50)
     told: list[tuple[int, int]] = []
-    rank_facts(model, torch.from_numpy(graph.train), KnownAnswers(graph), 50 * 8 * 7 + 399, lambda *at: told.append(at))
+    rank_facts(
+        model, torch.from_numpy(graph.train), KnownAnswers.of(graph), 50 * 8 * 7 + 399, lambda *at: told.append(at)
+    )
     sizes = [len(asked.time) for asked in model.asked]
     assert max(sizes) == 7 and sum(sizes) == 2 * len(graph.train)
     assert told[-1] == (2 * len(graph.train),) * 2 and len(told) == len(sizes)
@@ -120,7 +123,7 @@ def test_an_empty_split_is_refused() -> None:
 
 def test_an_unknown_filter_is_named() -> None:
     with pytest.raises(ConfigError, match="no filter 'tiem'.*did you mean 'time'"):
-        KnownAnswers(make_graph([(0, 0, 1, 0)]), "tiem")  # type: ignore[arg-type]
+        KnownAnswers.of(make_graph([(0, 0, 1, 0)]), "tiem")  # type: ignore[arg-type]
 
 
 def test_one_fact_one_entity_one_step() -> None:

@@ -5,59 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 import pyarrow as pa
 import torch
 from torch import Tensor
 
 from tempograph.data.graph import Facts, Split, TemporalGraph
-from tempograph.errors import ConfigError, DataError, did_you_mean
+from tempograph.errors import DataError
+from tempograph.known import Filter, KnownAnswers
 from tempograph.models.contract import Model
-from tempograph.ranges import equal_range
 from tempograph.ranking import Ranks, filtered_ranks, metrics
 from tempograph.timeline import Protocol, Queries, both_directions
-
-Filter = Literal["time", "static", "raw"]
-FILTERS: Final[tuple[Filter, ...]] = get_args(Filter)
 
 DEFAULT_BUDGET: Final = 512 * 2**20
 
 Progress = Callable[[int, int], None]
 """Told how many of how many questions are done."""
-
-
-class KnownAnswers:
-    """The answers known to be true for a question, from every split.
-
-    Filter `time` counts facts at the same step, `static` facts at any step, `raw` none.
-    """
-
-    def __init__(self, graph: TemporalGraph, filter: Filter = "time", device: torch.device | str = "cpu") -> None:
-        if filter not in FILTERS:
-            raise ConfigError(
-                f"there is no filter '{filter}'; choose time, static or raw{did_you_mean(filter, FILTERS)}"
-            )
-        self.filter: Filter = filter
-        self.num_entities, self.num_relations, _, self.num_steps = graph.sizes
-        facts = both_directions(torch.from_numpy(graph.all_facts).to(device), self.num_relations)
-        if filter == "raw":
-            facts = facts[:0]
-        # One row for each distinct (question, answer), sorted by question.
-        key = self._key(Queries(facts[:, 0], facts[:, 1], facts[:, 3]))
-        question, place = torch.unique(key, return_inverse=True)
-        pairs = torch.unique(place * self.num_entities + facts[:, 2])
-        self._question = question[pairs // self.num_entities]
-        self._answer = pairs % self.num_entities
-
-    def __call__(self, queries: Queries) -> tuple[Tensor, Tensor]:
-        """Distinct pairs (row of the question, known answer), [pairs] each."""
-        row, position = equal_range(self._question, self._key(queries)).expand()
-        return row, self._answer[position]
-
-    def _key(self, queries: Queries) -> Tensor:
-        pair = queries.entity * 2 * self.num_relations + queries.relation
-        return pair if self.filter == "static" else pair * self.num_steps + queries.time
 
 
 def rank_facts(
@@ -147,7 +111,7 @@ def evaluate_model(
     if not len(facts):
         raise DataError(f"{graph.name}: the {split} split has no facts, so there is nothing to evaluate")
     begin = time.perf_counter()
-    known = KnownAnswers(graph, filter, model.device)
+    known = KnownAnswers.of(graph, filter, model.device)
     with torch.inference_mode():
         ranks = rank_facts(model, torch.from_numpy(facts).to(model.device), known, budget, progress)
     ranks = Ranks(*(column.cpu() for column in ranks))

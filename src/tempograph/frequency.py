@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tempograph.errors import DataError
 from tempograph.ranges import equal_range, key_range
-from tempograph.timeline import Timeline
+from tempograph.timeline import Queries, Timeline
 
 PATTERNS: Final = ("s", "o", "r", "sr", "ro", "so", "sro")
 """The columns of a frequency table: subject, object, relation, and their combinations."""
@@ -36,18 +36,33 @@ class PatternFrequencies:
 
     def count(self, facts: Tensor, past: int, future: int = 0) -> Tensor:
         """For each fact and pattern, train facts in t - past .. t + future, t itself excluded.   [n, 4] -> [n, 7]."""
+        return torch.stack([self._count(pattern, facts, past, future) for pattern in PATTERNS], dim=1)
+
+    def of_queries(self, queries: Queries, past: int, future: int = 0) -> Tensor:
+        """What a question may know: the frequencies of its entity, its relation and both together, [n, 3]."""
+        nobody = torch.zeros_like(queries.entity)
+        relation, subject_is_asked = queries.relation % self.sizes["r"], queries.relation >= self.sizes["r"]
+        as_subject = torch.stack([queries.entity, relation, nobody, queries.time], dim=1)
+        as_object = torch.stack([nobody, relation, queries.entity, queries.time], dim=1)
+        columns = [self._count("r", as_subject, past, future)]
+        for of_subject, of_object in (("s", "o"), ("sr", "ro")):
+            one, other = (
+                self._count(of_subject, as_subject, past, future),
+                self._count(of_object, as_object, past, future),
+            )
+            columns.append(torch.where(subject_is_asked, other, one))
+        relation_count, given, pair = columns
+        return torch.stack([given, relation_count, pair], dim=1)
+
+    def _count(self, pattern: str, facts: Tensor, past: int, future: int) -> Tensor:
         time = facts[:, 3]
-        first = (time - past).clamp(min=0)
-        last = (time + future).clamp(max=self.num_steps - 1)
-        columns = []
-        for pattern in PATTERNS:
-            values, keys = self._patterns[pattern]
-            place = equal_range(values, self._value(pattern, facts))
-            base = place.start * self.num_steps
-            inside = key_range(keys, base + first, base + last).lengths
-            same_day = equal_range(keys, base + time).lengths
-            columns.append(torch.where(place.lengths > 0, inside - same_day, 0))
-        return torch.stack(columns, dim=1)
+        values, keys = self._patterns[pattern]
+        place = equal_range(values, self._value(pattern, facts))
+        base = place.start * self.num_steps
+        first, last = (time - past).clamp(min=0), (time + future).clamp(max=self.num_steps - 1)
+        inside = key_range(keys, base + first, base + last).lengths
+        same_day = equal_range(keys, base + time).lengths
+        return torch.where(place.lengths > 0, inside - same_day, 0)
 
     def _sorted(self, pattern: str, facts: Tensor) -> _Pattern:
         # Numbering the values that occur keeps the joint key small: the product of all sizes and steps may not fit.

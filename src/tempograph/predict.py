@@ -18,13 +18,13 @@ from tempograph.timeline import Queries
 
 @dataclass(frozen=True)
 class Evidence:
-    """A train fact that speaks for an answer, and its share of the answer's score."""
+    """A train fact that speaks for an answer, and its share of the answer's score where the model knows it."""
 
     subject: str
     relation: str
     object: str
     time: str
-    share: float
+    share: float | None
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,8 @@ class Predictor:
     def _answer(self, query: Queries, candidate: int, scores: torch.Tensor, known: Split | None, most: int) -> Answer:
         why, facts, shares = self.run.model.evidence(query, candidate)
         names = [self.graph.describe(fact) for fact in facts[:most].cpu().numpy()]
-        shown = tuple(Evidence(**name, share=float(share)) for name, share in zip(names, shares, strict=False))
+        of_each = [None] * len(names) if shares is None else shares[:most].tolist()
+        shown = tuple(Evidence(**name, share=share) for name, share in zip(names, of_each, strict=True))
         score = float(scores[candidate])
         rank = 1 + int((scores > score).sum())
         return Answer(rank, self.graph.entities[candidate], score, known, why, shown, len(facts))

@@ -69,6 +69,12 @@ class Timeline:
         self.active_start = torch.searchsorted(self.pair_time[self.pair_by_time], steps)
         """Pairs of step t are pair_by_time[active_start[t]:active_start[t + 1]], [steps + 1]."""
 
+        subject, _, object_, time = self.facts.unbind(1)
+        self.subject_pair = torch.searchsorted(self.pair_keys, self._key(subject, time))
+        """The active pair of each train fact's subject at its time, [facts]."""
+        self.object_pair = torch.searchsorted(self.pair_keys, self._key(object_, time))
+        """The active pair of each train fact's object at its time, [facts]."""
+
     def edges(self, times: Tensor) -> tuple[Tensor, Tensor]:
         """The edges of some snapshots as (row in times, position in facts), each [edges]."""
         return Ranges(self.step_start[times], self.step_start[times + 1]).expand()

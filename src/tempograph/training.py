@@ -14,8 +14,9 @@ from tempograph.config import Config, make_config
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import Split, TemporalGraph
 from tempograph.environment import commit, hardware, peak_memory_bytes, resolve_device
-from tempograph.evaluation import DEFAULT_BUDGET, Evaluation, Filter, Progress, evaluate_model
+from tempograph.evaluation import DEFAULT_BUDGET, Evaluation, Progress, evaluate_model
 from tempograph.files import refuse_existing
+from tempograph.known import Filter
 from tempograph.models.contract import Model
 from tempograph.models.registry import model_kind
 from tempograph.runs import RUN_MARKER, Run

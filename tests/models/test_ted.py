@@ -15,7 +15,8 @@ from conftest import benchmark
 from graphs import graphs, make_graph
 from tempograph import TemporalGraph
 from tempograph.errors import ConfigError
-from tempograph.evaluation import KnownAnswers, evaluate_model, rank_facts
+from tempograph.evaluation import evaluate_model, rank_facts
+from tempograph.known import KnownAnswers
 from tempograph.models.ted import PAPER_SIGMAS, SAME, TED, TEDSettings, decayed_running_sum
 from tempograph.timeline import Queries, Timeline, both_directions
 
@@ -46,7 +47,7 @@ def test_order_and_ties_equal_a_loop_over_facts(graph: TemporalGraph, sigma: flo
 @settings(max_examples=100)
 @given(graphs(largest=60), SIGMAS, st.sampled_from(["time", "static", "raw"]))
 def test_ranks_of_a_whole_split_equal_a_loop(graph: TemporalGraph, sigma: float, filter: str) -> None:
-    model, known = TED(Timeline(graph), sigma), KnownAnswers(graph, filter)  # type: ignore[arg-type]
+    model, known = TED(Timeline(graph), sigma), KnownAnswers.of(graph, filter)  # type: ignore[arg-type]
     facts = torch.from_numpy(graph.all_facts)
     found = rank_facts(model, facts, known, budget=1)
     for index, (s, r, o, t) in enumerate(both_directions(facts, len(graph.relations)).tolist()):

@@ -224,7 +224,8 @@ def _because(completion: Completion, answer: Answer) -> str:
     facts = []
     for fact in answer.evidence:
         news = [part for part in (fact.subject, fact.relation, fact.object) if part not in said]
-        facts.append(" ".join([fact.time, *news, f"({fact.share:.0%})"]))
+        share = [] if fact.share is None else [f"({fact.share:.0%})"]
+        facts.append(" ".join([fact.time, *news, *share]))
     more = ["..."] if len(facts) < answer.evidence_count else []
     count = f"{answer.evidence_count} {'fact' if answer.evidence_count == 1 else 'facts'}"
     return f"{answer.why}, {count}: {', '.join(facts + more)}"

@@ -12,11 +12,11 @@ from tempograph.timeline import Queries
 
 
 class Support(NamedTuple):
-    """What speaks for an answer: in words, and as train facts [n, 4], best first, with each one's share of it, [n]."""
+    """What speaks for an answer: in words, and as train facts [n, 4], best first, with their shares, [n], if any."""
 
     why: str
     facts: Tensor
-    shares: Tensor
+    shares: Tensor | None
 
 
 class Model(torch.nn.Module, ABC):

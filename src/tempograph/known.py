@@ -1,0 +1,52 @@
+"""What is known to be true: answers to be taken out before ranking, or out of the loss."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from tempograph.data.graph import TemporalGraph
+from tempograph.errors import ConfigError, did_you_mean
+from tempograph.ranges import equal_range
+from tempograph.timeline import Queries, both_directions
+
+Filter = Literal["time", "static", "raw"]
+FILTERS: Final[tuple[Filter, ...]] = get_args(Filter)
+
+
+class KnownAnswers:
+    """The answers that some facts make true for a question.
+
+    Filter `time` counts facts at the same step, `static` facts at any step, `raw` none.
+    """
+
+    def __init__(self, facts: Tensor, sizes: tuple[int, int, int, int], filter: Filter = "time") -> None:
+        if filter not in FILTERS:
+            raise ConfigError(
+                f"there is no filter '{filter}'; choose time, static or raw{did_you_mean(filter, FILTERS)}"
+            )
+        self.filter: Filter = filter
+        self.num_entities, self.num_relations, _, self.num_steps = sizes
+        facts = both_directions(facts if filter != "raw" else facts[:0], self.num_relations)
+        # One row for each distinct (question, answer), sorted by question.
+        key = self._key(Queries(facts[:, 0], facts[:, 1], facts[:, 3]))
+        question, place = torch.unique(key, return_inverse=True)
+        pairs = torch.unique(place * self.num_entities + facts[:, 2])
+        self._question = question[pairs // self.num_entities]
+        self._answer = pairs % self.num_entities
+
+    @staticmethod
+    def of(graph: TemporalGraph, filter: Filter = "time", device: torch.device | str = "cpu") -> KnownAnswers:
+        """The answers that the facts of every split make true."""
+        return KnownAnswers(torch.from_numpy(graph.all_facts).to(device), graph.sizes, filter)
+
+    def __call__(self, queries: Queries) -> tuple[Tensor, Tensor]:
+        """Distinct pairs (row of the question, known answer), [pairs] each."""
+        row, position = equal_range(self._question, self._key(queries)).expand()
+        return row, self._answer[position]
+
+    def _key(self, queries: Queries) -> Tensor:
+        pair = queries.entity * 2 * self.num_relations + queries.relation
+        return pair if self.filter == "static" else pair * self.num_steps + queries.time
