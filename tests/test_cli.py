@@ -223,7 +223,10 @@ def test_an_interrupt_exits_with_130_and_leaves_nothing(tmp_path: Path) -> None:
     )
     (tmp_path / "events.csv").write_text(EVENTS)
     command = [sys.executable, "-c", program, "data", "import", "events.csv", "--out", "mine"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # A shell in the background hands on an ignored SIGINT; a user's terminal does not.
+    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, cwd=tmp_path, **pipes, **heard) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
