@@ -163,9 +163,9 @@ MISTAKES = {
     ),
     "both sides given": (
         ["complete", "run", "--subject", "Ann", "--object", "Bob", "--relation", "meets", "--time", "2024-01-15"],
-        "give either --subject, to ask for objects, or --object, to ask for subjects",
+        "give two of --subject, --relation and --object; the third is what is asked",
     ),
-    "no side given": (["complete", "run", "--relation", "meets", "--time", "2024-01-15"], "give either --subject"),
+    "no side given": (["complete", "run", "--relation", "meets", "--time", "2024-01-15"], "give two of --subject"),
     "a picture of what kind": (
         ["data", "stats", "mine", "--plot", "a.gif"],
         "a.gif: a picture ends in .png, .svg, .pdf",
@@ -231,7 +231,7 @@ def test_an_interrupt_exits_with_130_and_leaves_nothing(tmp_path: Path) -> None:
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
-    assert process.returncode == 130 and "interrupted; nothing was left half-written" in err
+    assert process.returncode == 130 and "interrupted; nothing is half-written" in err
     assert [path.name for path in tmp_path.iterdir()] == ["events.csv"]
 
 

@@ -50,7 +50,8 @@ def test_overrides_beat_presets_beat_defaults() -> None:
     [
         ("sigma=1", "'sigma=1' is not an override; write section.setting=value"),
         ("model.sigma", "'model.sigma' is not an override"),
-        ("train.epochs=1", "there is no section 'train'"),
+        ("train.epochs=1", "ted is not trained by gradient and has no settings under train"),
+        ("trian.epochs=1", "there is no section 'trian'"),
         ("model.sigmma=1", "model ted has no setting 'sigmma'; did you mean 'sigma'?"),
         ("model.sigma=-1", "sigma must be a number of at least 0 or 'auto', found -1"),
         ("model.sigma=true", "model ted: sigma must be a number or text, found True"),
@@ -91,7 +92,7 @@ def test_a_wrong_file_is_named(text: str, message: str) -> None:
 def test_unknown_models_and_presets_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no model 'tedd'; did you mean 'ted'?"):
         model_kind("tedd")
-    with pytest.raises(ConfigError, match="there is no model 'xyzzy'; models: ted"):
+    with pytest.raises(ConfigError, match="there is no model 'xyzzy'; models: ted, temp-gru"):
         model_kind("xyzzy")
     with pytest.raises(
         ConfigError, match="ted has no preset 'papre' for dataset icews14; there are gdelt.paper, icews"

@@ -19,9 +19,19 @@ if TYPE_CHECKING:
     from tempograph.errors import TempographError
     from tempograph.predict import Predictor
     from tempograph.runs import Run
-    from tempograph.training import evaluate, train
+    from tempograph.training import evaluate, resume, train
 
-__all__ = ["Predictor", "Run", "TempographError", "TemporalGraph", "__version__", "evaluate", "load_dataset", "train"]
+__all__ = [
+    "Predictor",
+    "Run",
+    "TempographError",
+    "TemporalGraph",
+    "__version__",
+    "evaluate",
+    "load_dataset",
+    "resume",
+    "train",
+]
 
 _HOMES = {
     "Predictor": "tempograph.predict",
@@ -30,6 +40,7 @@ _HOMES = {
     "TempographError": "tempograph.errors",
     "evaluate": "tempograph.training",
     "load_dataset": "tempograph.data.catalog",
+    "resume": "tempograph.training",
     "train": "tempograph.training",
 }
 

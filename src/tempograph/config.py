@@ -13,9 +13,10 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, ge
 
 from tempograph.errors import ConfigError, did_you_mean
 from tempograph.models.registry import model_kind
+from tempograph.objective import TrainSettings
 from tempograph.timeline import Protocol
 
-_TABLES: Final = ("run", "model", "target")
+_TABLES: Final = ("run", "model", "train", "target")
 
 T = TypeVar("T")
 
@@ -27,6 +28,7 @@ class Config:
     name: str
     dataset: str
     model: Any
+    train: TrainSettings | None = None
     protocol: Protocol = "strict"
     seed: int = 0
     preset: str | None = None
@@ -37,8 +39,13 @@ class Config:
         run = {"name": self.name, "dataset": self.dataset, "protocol": self.protocol, "seed": self.seed}
         if self.preset is not None:
             run["preset"] = self.preset
-        tables = {"run": run, "model": dataclasses.asdict(self.model), "target": dict(self.target)}
+        tables = {"run": run, **self.settings(), "target": dict(self.target)}
         return "\n".join(_table(name, values) for name, values in tables.items() if values)
+
+    def settings(self) -> dict[str, dict[str, Any]]:
+        """The settings of the model and, if it is trained, of its training."""
+        tables = {"model": dataclasses.asdict(self.model)}
+        return tables if self.train is None else tables | {"train": dataclasses.asdict(self.train)}
 
     @staticmethod
     def from_toml(text: str, source: str) -> Config:
@@ -49,9 +56,9 @@ class Config:
             name, dataset = run.pop("name"), run.pop("dataset")
         except KeyError as error:
             raise ConfigError(f"{source}: [run] lacks the setting {error}") from None
-        settings = make(model_kind(name).settings, tables.get("model", {}), f"{source}: model {name}")
+        settings, train = _settings(name, tables, f"{source}: ")
         rest = make(_RunSettings, run, f"{source}: [run]")
-        return Config(name, dataset, settings, rest.protocol, rest.seed, rest.preset, tables.get("target", {}))
+        return Config(name, dataset, settings, train, rest.protocol, rest.seed, rest.preset, tables.get("target", {}))
 
 
 @dataclass(frozen=True)
@@ -71,15 +78,25 @@ def make_config(
     overrides: Iterable[str] = (),
 ) -> Config:
     """Settings of a model: its defaults, then the preset's, then the overrides (`model.sigma=0.1`)."""
-    kind = model_kind(name)
-    tables: dict[str, dict[str, Any]] = {"model": {}}
+    model_kind(name)
+    tables: dict[str, dict[str, Any]] = {}
     if preset is not None:
         tables |= load_preset(name, dataset, preset)
     for override in overrides:
         section, key, value = _parse_override(override)
-        tables[section][key] = value
-    settings = make(kind.settings, tables["model"], f"model {name}")
-    return Config(name, dataset, settings, protocol, seed, preset, tables.get("target", {}))
+        tables.setdefault(section, {})[key] = value
+    settings, train = _settings(name, tables, "")
+    return Config(name, dataset, settings, train, protocol, seed, preset, tables.get("target", {}))
+
+
+def _settings(name: str, tables: Mapping[str, Mapping[str, Any]], source: str) -> tuple[Any, TrainSettings | None]:
+    kind = model_kind(name)
+    settings = make(kind.settings, {**kind.defaults, **tables.get("model", {})}, f"{source}model {name}")
+    if kind.loss is not None:
+        return settings, make(TrainSettings, tables.get("train", {}), f"{source}train")
+    if tables.get("train"):
+        raise ConfigError(f"{source}{name} is not trained by gradient and has no settings under train")
+    return settings, None
 
 
 def load_preset(model: str, dataset: str, preset: str) -> dict[str, dict[str, Any]]:
@@ -126,8 +143,8 @@ def _parse_override(override: str) -> tuple[str, str, Any]:
     section, dot, key = path.strip().partition(".")
     if not equals or not dot or not key:
         raise ConfigError(f"'{override}' is not an override; write section.setting=value, such as model.sigma=0.1")
-    if section != "model":
-        raise ConfigError(f"'{override}': there is no section '{section}'; the sections are: model")
+    if section not in ("model", "train"):
+        raise ConfigError(f"'{override}': there is no section '{section}'; the sections are model and train")
     try:
         return section, key, tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -18,14 +18,15 @@ from tempograph.models.contract import Model
 from tempograph.ranking import Ranks, filtered_ranks, metrics
 from tempograph.timeline import Protocol, Queries, both_directions
 
-DEFAULT_BUDGET: Final = 512 * 2**20
+_BUDGET: Final = {"cpu": 2**29, "cuda": 2**32}
+"""Bytes for scores unless told otherwise, by kind of device."""
 
 Progress = Callable[[int, int], None]
 """Told how many of how many questions are done."""
 
 
 def rank_facts(
-    model: Model, facts: Tensor, known: KnownAnswers, budget: int = DEFAULT_BUDGET, progress: Progress | None = None
+    model: Model, facts: Tensor, known: KnownAnswers, budget: int | None = None, progress: Progress | None = None
 ) -> Ranks:
     """Ranks of both sides of each fact: objects first, then subjects.   facts [n, 4] -> [2n] each.
 
@@ -34,7 +35,8 @@ def rank_facts(
     directed = both_directions(facts, known.num_relations)
     queries = Queries(directed[:, 0], directed[:, 1], directed[:, 3])
     order = torch.argsort(queries.time * 2 * known.num_relations + queries.relation, stable=True)
-    at_once = max(1, budget // (known.num_entities * model.bytes_per_candidate))
+    allowed = _BUDGET[model.device.type] if budget is None else budget
+    at_once = max(1, allowed // (known.num_entities * model.bytes_per_candidate))
     parts: list[Ranks] = []
     for index in torch.split(order, at_once):
         asked = queries.take(index)
@@ -103,7 +105,7 @@ def evaluate_model(
     split: Split,
     protocol: Protocol,
     filter: Filter = "time",
-    budget: int = DEFAULT_BUDGET,
+    budget: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Rank every fact of a split from both sides."""

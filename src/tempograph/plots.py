@@ -65,9 +65,7 @@ def completion_figure(completion: Completion, times: tuple[str, ...], most: int 
     axes.set(ylim=(len(answers) - 0.5, -0.5), xlim=(0, len(times) - 1))
     ticks = sorted({round(index * (len(times) - 1) / 5) for index in range(6)})
     axes.set_xticks(ticks, [times[tick] for tick in ticks])
-    axes.set_title(
-        f"({completion.subject or '?'}, {completion.relation}, {completion.object or '?'}, {completion.time})"
-    )
+    axes.set_title(completion.question)
     axes.set_xlabel("train facts each answer rests on, larger for a larger share; orange: the time asked about")
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)

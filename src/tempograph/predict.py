@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from tempograph.data.graph import SPLITS, Split
+from tempograph.data.graph import COLUMNS, SPLITS, Split
 from tempograph.environment import resolve_device
 from tempograph.errors import ConfigError
 from tempograph.runs import Run
 from tempograph.timeline import Queries
+
+Fact = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,15 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Answer:
-    """One candidate: its rank and score, the split where the fact is known already, and what speaks for it."""
+    """One candidate: its rank and score, the split where the fact is known already, and what speaks for it.
+
+    `probability` is its share of a softmax over all candidates, for models whose scores allow that.
+    """
 
     rank: int
     name: str
     score: float
+    probability: float | None
     known: Split | None
     why: str
     evidence: tuple[Evidence, ...]
@@ -42,15 +49,20 @@ class Answer:
 
 @dataclass(frozen=True)
 class Completion:
-    """A question in names, with its ranked answers. `asked` is the side that was missing; notes are worth reading."""
+    """A question in names, with its ranked answers. `asked` is the part that was missing; notes are worth reading."""
 
     subject: str | None
-    relation: str
+    relation: str | None
     object: str | None
     time: str
     asked: str
     answers: tuple[Answer, ...]
     notes: tuple[str, ...]
+
+    @property
+    def question(self) -> str:
+        """The fact with a question mark in it."""
+        return f"({self.subject or '?'}, {self.relation or '?'}, {self.object or '?'}, {self.time})"
 
 
 class Predictor:
@@ -62,54 +74,95 @@ class Predictor:
 
     def objects(self, subject: str, relation: str, time: str, top: int = 10, evidence: int = 3) -> Completion:
         """The best objects for (subject, relation, ?, time)."""
-        return self._complete(subject, relation, time, "object", top, evidence)
+        fact = self._ids(subject, relation, None, time)
+        return self._complete(fact, self._scores(fact[0], fact[1], fact[3]), top, evidence)
 
     def subjects(self, relation: str, object: str, time: str, top: int = 10, evidence: int = 3) -> Completion:
         """The best subjects for (?, relation, object, time)."""
-        return self._complete(object, relation, time, "subject", top, evidence)
+        fact = self._ids(None, relation, object, time)
+        return self._complete(fact, self._scores(fact[2], fact[1] + len(self.graph.relations), fact[3]), top, evidence)
 
-    def _complete(self, entity: str, relation: str, time: str, asked: str, top: int, evidence: int) -> Completion:
-        if top < 1:
-            raise ConfigError(f"top must be at least 1, found {top}")
-        graph = self.graph
-        ids = graph.entity_id(entity), graph.relation_id(relation), graph.time_id(time)
-        direction = len(graph.relations) if asked == "subject" else 0
-        device = self.run.model.device
-        query = Queries(*(torch.tensor([value], device=device) for value in (ids[0], ids[1] + direction, ids[2])))
+    def relations(self, subject: str, object: str, time: str, top: int = 10, evidence: int = 3) -> Completion:
+        """The best relations for (subject, ?, object, time)."""
+        fact = self._ids(subject, None, object, time)
         with torch.inference_mode():
-            scores = self.run.model.scores(query)[0].cpu()
-        best = scores.topk(min(top, len(scores)))
-        order = [int(index) for value, index in zip(best.values, best.indices, strict=True) if value > -math.inf]
-        known = self._known(*ids, asked)
-        answers = tuple(self._answer(query, candidate, scores, known.get(candidate), evidence) for candidate in order)
-        given, name = graph.entities[ids[0]], graph.relations[ids[1]]
-        subject, object_ = (given, None) if asked == "object" else (None, given)
-        return Completion(
-            subject, name, object_, graph.times[ids[2]], asked, answers, self._notes(ids[0], answers, top)
+            scores = self.run.model.relation_scores(fact[0], fact[2], fact[3]).cpu()
+        return self._complete(fact, scores, top, evidence)
+
+    def _ids(self, subject: str | None, relation: str | None, object_: str | None, time: str) -> Fact:
+        """The fact in ids, with -1 for what is asked."""
+        graph = self.graph
+        return (
+            -1 if subject is None else graph.entity_id(subject),
+            -1 if relation is None else graph.relation_id(relation),
+            -1 if object_ is None else graph.entity_id(object_),
+            graph.time_id(time),
         )
 
-    def _answer(self, query: Queries, candidate: int, scores: torch.Tensor, known: Split | None, most: int) -> Answer:
-        why, facts, shares = self.run.model.evidence(query, candidate)
-        names = [self.graph.describe(fact) for fact in facts[:most].cpu().numpy()]
+    def _scores(self, entity: int, relation: int, time: int) -> torch.Tensor:
+        with torch.inference_mode():
+            return self.run.model.scores(self._query(entity, relation, time))[0].cpu()
+
+    def _query(self, entity: int, relation: int, time: int) -> Queries:
+        return Queries(*(torch.tensor([value], device=self.run.model.device) for value in (entity, relation, time)))
+
+    def _complete(self, fact: Fact, scores: torch.Tensor, top: int, evidence: int) -> Completion:
+        if top < 1:
+            raise ConfigError(f"top must be at least 1, found {top}")
+        graph, place = self.graph, fact.index(-1)
+        best = scores.topk(min(top, len(scores)))
+        order = [int(index) for value, index in zip(best.values, best.indices, strict=True) if value > -math.inf]
+        shares = torch.softmax(scores.double(), 0).tolist() if self.run.model.probabilistic else None
+        known = self._known(fact, place)
+        names = graph.relations if place == 1 else graph.entities
+        answers = tuple(
+            self._answer(
+                (*fact[:place], candidate, *fact[place + 1 :]),  # type: ignore[arg-type]
+                asked=place,
+                rank=1 + int((scores > scores[candidate]).sum()),
+                name=names[candidate],
+                score=float(scores[candidate]),
+                probability=None if shares is None else shares[candidate],
+                known=known.get(candidate),
+                most=evidence,
+            )
+            for candidate in order
+        )
+        given = [None if value < 0 else column[value] for value, column in zip(fact, self._columns, strict=True)]
+        notes = self._notes(fact, answers, min(top, len(scores)))
+        return Completion(given[0], given[1], given[2], graph.times[fact[3]], COLUMNS[place], answers, notes)
+
+    @property
+    def _columns(self) -> tuple[tuple[str, ...], ...]:
+        return self.graph.entities, self.graph.relations, self.graph.entities, self.graph.times
+
+    def _answer(self, fact: Fact, asked: int, most: int, **found: Any) -> Answer:
+        subject, relation, object_, time = fact
+        if asked == 0:
+            subject, relation, object_ = object_, relation + len(self.graph.relations), subject
+        why, facts, shares = self.run.model.evidence(self._query(subject, relation, time), object_)
+        names = [self.graph.describe(row) for row in facts[:most].cpu().numpy()]
         of_each = [None] * len(names) if shares is None else shares[:most].tolist()
         shown = tuple(Evidence(**name, share=share) for name, share in zip(names, of_each, strict=True))
-        score = float(scores[candidate])
-        rank = 1 + int((scores > score).sum())
-        return Answer(rank, self.graph.entities[candidate], score, known, why, shown, len(facts))
+        return Answer(**found, why=why, evidence=shown, evidence_count=len(facts))
 
-    def _known(self, entity: int, relation: int, time: int, asked: str) -> dict[int, Split]:
-        given, missing = (0, 2) if asked == "object" else (2, 0)
+    def _known(self, fact: Fact, place: int) -> dict[int, Split]:
+        """The answers that make a fact of the data, with the split it is in."""
         known: dict[int, Split] = {}
         for split in reversed(SPLITS):
             facts = self.graph.facts(split)
-            same = (facts[:, given] == entity) & (facts[:, 1] == relation) & (facts[:, 3] == time)
-            known |= dict.fromkeys(facts[same, missing].tolist(), split)
+            same = np.all([facts[:, column] == fact[column] for column in range(4) if column != place], axis=0)
+            known |= dict.fromkeys(facts[same, place].tolist(), split)
         return known
 
-    def _notes(self, entity: int, answers: tuple[Answer, ...], top: int) -> tuple[str, ...]:
-        notes = []
-        if not np.any(self.graph.train[:, [0, 2]] == entity):
-            notes.append(f"'{self.graph.entities[entity]}' is in no train fact; answers rest on the relation alone")
-        if len(answers) < min(top, len(self.graph.entities)):
+    def _notes(self, fact: Fact, answers: tuple[Answer, ...], expected: int) -> tuple[str, ...]:
+        named = self.graph.train[:, [0, 2]]
+        unseen = [entity for entity in (fact[0], fact[2]) if entity >= 0 and not np.any(named == entity)]
+        notes = [
+            f"'{self.graph.entities[entity]}' is in no train fact; little speaks for its answers" for entity in unseen
+        ]
+        if len(answers) < expected:
             notes.append(f"only {len(answers)} candidates have anything that speaks for them")
+        if not self.run.results.get("finished", True):
+            notes.append("the training of this run is not finished; tempograph resume goes on with it")
         return tuple(notes)

@@ -72,7 +72,9 @@ def figures(metrics: dict[str, float]) -> Figures:
 def ted_table(results: list[dict[str, Any]], dataset: str, split: str) -> str:
     """TED for every sigma measured on a dataset, beside the published figures."""
     published = (PAPER_TED_VALID if split == "valid" else PAPER_TED_TEST)[dataset]
-    rows = sorted((r["config"]["sigma"], r[split]) for r in results if r["model"] == "ted" and r["dataset"] == dataset)
+    rows = sorted(
+        (r["config"]["model"]["sigma"], r[split]) for r in results if r["model"] == "ted" and r["dataset"] == dataset
+    )
     lines = [
         f"| sigma | {dataset} {split}: MRR | Hits@1 | Hits@3 | Hits@10 | published: MRR | Hits@1 | Hits@3 | Hits@10 |",
         "|" + "---:|" * 9,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -36,7 +36,8 @@ class Run:
     config: Config
     graph: TemporalGraph
     model: Model
-    history: Sequence[Mapping[str, float]]
+    timeline: Timeline
+    history: list[dict[str, float]]
     results: dict[str, Any]
     path: Path | None = None
 
@@ -51,30 +52,54 @@ class Run:
             graph = read_folder(folder / "dataset", config.dataset)
             results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
             history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-            model = model_kind(config.name).build(config.model, Timeline(graph, config.protocol, device))
+            timeline = Timeline(graph, config.protocol, device)
+            model = model_kind(config.name).build(config.model, timeline)
             model.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
+            model.eval()
         except TempographError:
             raise
         except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
             raise RunError(f"{folder}: the run is damaged: {' '.join(str(error).split())}") from error
-        return Run(config, graph, model, history, results, folder)
+        return Run(config, graph, model, timeline, history, results, folder)
 
     def save(self, path: Path, overwrite: bool = False) -> Run:
         """Write the run folder, whole or not at all."""
         with atomic_folder(path, RUN_MARKER, overwrite) as folder:
             write_text(folder / RUN_MARKER, self.config.to_toml())
             write_folder(self.graph, folder / "dataset")
-            write_text(folder / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in self.history))
-            safetensors.torch.save_file(self.model.state_dict(), folder / "model.safetensors", {"format": _FORMAT})
+            saved = dataclasses.replace(self, path=folder)
+            saved.keep_history()
+            saved.keep_weights()
             write_json(folder / "results.json", self.results)
             where = environment(self.model.device)
-            timings = {"train_seconds": self.results["train_seconds"]}
             write_json(
-                folder / "environment.json",
-                where | {"seed": self.config.seed, "protocol": self.config.protocol} | timings,
+                folder / "environment.json", where | {"seed": self.config.seed, "protocol": self.config.protocol}
             )
             write_text(folder / "README.md", self._card())
-        return Run(self.config, self.graph, self.model, self.history, self.results, path)
+        return dataclasses.replace(self, path=path)
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """Where an unfinished training keeps what it needs to go on."""
+        return None if self.path is None else self.path / "checkpoint.safetensors"
+
+    def keep_history(self) -> None:
+        """Write metrics.jsonl anew."""
+        if self.path is not None:
+            write_text(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in self.history))
+
+    def keep_weights(self) -> None:
+        """Write model.safetensors anew."""
+        if self.path is not None:
+            state = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
+            with atomic_file(self.path / "model.safetensors") as temporary:
+                safetensors.torch.save_file(state, temporary, {"format": _FORMAT})
+
+    def keep_results(self) -> None:
+        """Write results.json and the card anew."""
+        if self.path is not None:
+            write_json(self.path / "results.json", self.results)
+            write_text(self.path / "README.md", self._card())
 
     def record(self, evaluation: Evaluation) -> None:
         """Keep an evaluation: its ranks in ranks.parquet, its figures in results.json and on the card."""
@@ -89,8 +114,7 @@ class Run:
             table = pa.concat_tables([kept.filter(pc.invert(same)), table.cast(kept.schema)]).unify_dictionaries()
         with atomic_file(file) as temporary:
             pq.write_table(table, temporary)
-        write_json(self.path / "results.json", self.results)
-        write_text(self.path / "README.md", self._card())
+        self.keep_results()
 
     def _card(self) -> str:
         rows = "".join(

@@ -1,4 +1,4 @@
-"""From a dataset and settings to a run."""
+"""From a dataset and settings to a run, and from an interrupted run to a finished one."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from typing import Any
 
 import torch
 
-from tempograph.config import Config, make_config
+from tempograph.config import make_config
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import Split, TemporalGraph
 from tempograph.environment import commit, hardware, peak_memory_bytes, resolve_device
-from tempograph.evaluation import DEFAULT_BUDGET, Evaluation, Progress, evaluate_model
+from tempograph.errors import RunError
+from tempograph.evaluation import Evaluation, Progress, evaluate_model
 from tempograph.files import refuse_existing
 from tempograph.known import Filter
+from tempograph.loop import Hooks, fit
+from tempograph.loop import Progress as Training
 from tempograph.models.contract import Model
 from tempograph.models.registry import model_kind
 from tempograph.runs import RUN_MARKER, Run
 from tempograph.timeline import Protocol, Timeline
+
+Report = Callable[[dict[str, float]], None]
 
 
 def train(
@@ -34,22 +39,59 @@ def train(
     overrides: Iterable[str] = (),
     device: str = "auto",
     overwrite: bool = False,
-    report: Callable[[dict[str, float]], None] | None = None,
+    max_seconds: float | None = None,
+    report: Report | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Fit a model to the train facts, choosing on valid, and keep it in a run folder when `out` is given.
 
     Overrides are texts such as `model.sigma=0.1`. `report` hears each line of metrics.jsonl, `progress` each ranking.
+    A run that `max_seconds` ends, or an interrupt, goes on with `resume`.
     """
     if out is not None:
         refuse_existing(Path(out), RUN_MARKER, overwrite)
     graph = load_dataset(dataset)
     config = make_config(model, graph.name, protocol=protocol, seed=seed, preset=preset, overrides=overrides)
-    run = _fit(graph, config, resolve_device(device), report, progress)
-    saved = run if out is None else run.save(Path(out), overwrite)
-    if len(graph.valid):
-        evaluate(saved, "valid", progress=progress)
-    return saved
+    kind = model_kind(model)
+    timeline = Timeline(graph, protocol, resolve_device(device))
+    torch.manual_seed(seed)
+    begin = time.perf_counter()
+    history: list[dict[str, float]] = []
+    if kind.choose is not None:
+
+        def keep(line: dict[str, float]) -> None:
+            history.append(line)
+            _tell(report, line)
+
+        config = dataclasses.replace(
+            config, model=kind.choose(config.model, timeline, _validator(graph, protocol, progress), keep)
+        )
+    run = Run(config, graph, kind.build(config.model, timeline), timeline, history, {})
+    run.results.update(_head(run))
+    if out is not None:
+        run = run.save(Path(out), overwrite)
+    if kind.loss is not None:
+        return _train_on(run, max_seconds, report, progress)
+    return _finish(run, time.perf_counter() - begin, progress)
+
+
+def resume(
+    path: str | Path,
+    *,
+    device: str = "auto",
+    max_seconds: float | None = None,
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Go on with a run that was stopped, from its last epoch, as if it had never been stopped."""
+    run = Run.load(path, resolve_device(device))
+    if run.results["finished"]:
+        raise RunError(f"{path}: this run is finished; train another one, or evaluate it")
+    if run.checkpoint is None or not run.checkpoint.exists():
+        # Killed in its first epoch: what weights there are may be those of a part of it.
+        torch.manual_seed(run.config.seed)
+        run = dataclasses.replace(run, model=model_kind(run.config.name).build(run.config.model, run.timeline))
+    return _train_on(run, max_seconds, report, progress)
 
 
 def evaluate(
@@ -58,7 +100,7 @@ def evaluate(
     *,
     filter: Filter = "time",
     device: str = "auto",
-    budget: int = DEFAULT_BUDGET,
+    budget: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Rank a split with a trained run, and keep ranks and figures in its folder."""
@@ -68,49 +110,79 @@ def evaluate(
     return evaluation
 
 
-def _fit(
-    graph: TemporalGraph,
-    config: Config,
-    device: torch.device,
-    report: Callable[[dict[str, float]], None] | None,
-    progress: Progress | None,
-) -> Run:
-    kind = model_kind(config.name)
-    history: list[dict[str, float]] = []
+def _train_on(run: Run, max_seconds: float | None, report: Report | None, progress: Progress | None) -> Run:
+    """Train by gradient, from the checkpoint where there is one."""
+    config, kind = run.config, model_kind(run.config.name)
+    assert kind.loss is not None and config.train is not None
 
+    def told(line: dict[str, float], training: Training) -> None:
+        run.history[:] = training.history
+        run.keep_history()
+        _tell(report, line)
+
+    hooks = Hooks(
+        validate=_validator(run.graph, config.protocol, progress),
+        report=told,
+        keep_best=lambda _: run.keep_weights(),
+        checkpoint=run.checkpoint,
+        max_seconds=max_seconds,
+    )
+    loss = kind.loss(run.model, config.train)
+    training = fit(run.model, loss, run.timeline, config.train, config.seed, hooks)
+    run.history[:] = training.history
+    run.results.update(best_epoch=training.best_epoch, epoch_seconds=training.epoch_seconds)
+    if not training.finished:
+        run.results["train_seconds"] = round(training.seconds, 3)
+        run.keep_results()
+        return run
+    return _finish(run, training.seconds, progress)
+
+
+def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
+    memory = peak_memory_bytes(run.model.device)
+    run.results.update(train_seconds=round(seconds, 3), peak_memory_bytes=memory, finished=True)
+    run.keep_weights()
+    run.keep_results()
+    if len(run.graph.valid):
+        evaluate(run, "valid", progress=progress)
+    if run.checkpoint is not None:
+        run.checkpoint.unlink(missing_ok=True)
+    return run
+
+
+def _validator(
+    graph: TemporalGraph, protocol: Protocol, progress: Progress | None
+) -> Callable[[Model], dict[str, float]]:
     def validate(model: Model) -> dict[str, float]:
-        found: dict[str, float] = evaluate_model(model, graph, "valid", config.protocol, progress=progress).summary()[
+        found: dict[str, float] = evaluate_model(model, graph, "valid", protocol, progress=progress).summary()[
             "metrics"
         ]
         return found
 
-    def keep(line: dict[str, float]) -> None:
-        history.append(line)
-        if report is not None:
-            report(line)
-
-    begin = time.perf_counter()
-    timeline = Timeline(graph, config.protocol, device)
-    config = dataclasses.replace(config, model=kind.fit(config.model, timeline, validate, keep))
-    model = kind.build(config.model, timeline)
-    seconds = time.perf_counter() - begin
-    return Run(config, graph, model, history, _results(config, model, seconds))
+    return validate
 
 
-def _results(config: Config, model: Model, seconds: float) -> dict[str, Any]:
-    """The head of results.json; evaluations add `valid` and `test`."""
+def _tell(report: Report | None, line: dict[str, float]) -> None:
+    if report is not None:
+        report(line)
+
+
+def _head(run: Run) -> dict[str, Any]:
+    """The head of results.json; training and evaluations add the rest."""
+    config, model = run.config, run.model
     return {
         "dataset": config.dataset,
         "model": config.name,
         "protocol": config.protocol,
         "seed": config.seed,
         "preset": config.preset,
-        "config": dataclasses.asdict(config.model),
+        "config": config.settings(),
         "commit": commit(),
         "hardware": hardware(model.device),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "finished": False,
         "best_epoch": None,
         "epoch_seconds": None,
-        "train_seconds": round(seconds, 3),
-        "peak_memory_bytes": peak_memory_bytes(model.device),
+        "train_seconds": None,
+        "peak_memory_bytes": None,
     }

@@ -24,6 +24,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.add_typer(data.app, name="data")
 app.command("train")(model.train)
+app.command("resume")(model.resume)
 app.command("evaluate")(model.evaluate)
 app.command("complete")(model.complete)
 
@@ -52,7 +53,7 @@ def main() -> None:
         sys.exit(2)
     except SystemExit as leaving:
         if leaving.code == 130:
-            err.print("interrupted; nothing was left half-written")
+            err.print("interrupted; nothing is half-written")
         raise
 
 

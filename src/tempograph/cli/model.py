@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +17,7 @@ from tempograph.cli.console import err, metric_cells, metric_columns, out, print
 if TYPE_CHECKING:
     from tempograph.evaluation import Evaluation
     from tempograph.predict import Answer, Completion
+    from tempograph.runs import Run
 
 
 class Protocol(StrEnum):
@@ -58,6 +62,7 @@ Dataset = Annotated[
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by train.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+MaxTime = Annotated[float | None, typer.Option(min=0, help="Stop after so many minutes; resume goes on.")]
 
 
 def train(
@@ -73,6 +78,7 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of all randomness.")] = 0,
     device: Device = "auto",
+    max_time: MaxTime = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run folder if it exists.")] = False,
     json_output: Json = False,
 ) -> None:
@@ -83,16 +89,7 @@ def train(
     import tempograph.training
 
     folder = out_folder or Path("runs") / f"{Path(dataset).name}-{model}"
-
-    def report(line: dict[str, float]) -> None:
-        if not json_output:
-            err.print(
-                "  ".join(
-                    f"{name} {value:g}" if name == "sigma" else f"{name} {value:.4f}" for name, value in line.items()
-                )
-            )
-
-    with progress_bar(f"{model} on {dataset}") as progress:
+    with training_progress(folder, f"{model} on {dataset}", quiet=json_output) as (report, progress):
         run = tempograph.training.train(
             dataset,
             model,
@@ -103,18 +100,77 @@ def train(
             overrides=overrides or (),
             device=device,
             overwrite=overwrite,
+            max_seconds=None if max_time is None else 60 * max_time,
             report=report,
             progress=progress,
         )
+    print_run(run, folder, json_output)
+
+
+def resume(
+    run: RunFolder,
+    max_time: MaxTime = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """Go on with a training that was stopped, as if it had never been stopped."""
+    import tempograph.training
+
+    with training_progress(run, f"resuming {run}", quiet=json_output) as (report, progress):
+        resumed = tempograph.training.resume(
+            run,
+            device=device,
+            max_seconds=None if max_time is None else 60 * max_time,
+            report=report,
+            progress=progress,
+        )
+    print_run(resumed, run, json_output)
+
+
+@contextmanager
+def training_progress(
+    folder: Path, description: str, quiet: bool
+) -> Iterator[tuple[Callable[[dict[str, float]], None], Callable[[int, int], None]]]:
+    """Report each epoch on standard error and, when training is stopped, say how to go on."""
+
+    def report(line: dict[str, float]) -> None:
+        if not quiet:
+            err.print("  ".join(_shown(name, value) for name, value in line.items() if name not in _UNSHOWN))
+
+    # A polite end and Ctrl-C are the same: the last epoch is on disk.
+    previous = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    try:
+        with progress_bar(description) as progress:
+            yield report, progress
+    except KeyboardInterrupt:
+        if (folder / "config.toml").is_file():
+            err.print(f"stopped; go on with: tempograph resume {folder}")
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+_UNSHOWN = ("valid/mr", "valid/hits@3")
+
+
+def _shown(name: str, value: float) -> str:
+    digits = {"epoch": "{:.0f}", "sigma": "{:g}", "seconds": "{:.2f} s"}.get(name, "{:.4f}")
+    return f"{'' if name == 'seconds' else name + ' '}{digits.format(value)}"
+
+
+def print_run(run: Run, folder: Path, json_output: bool) -> None:
+    """What training has come to, and what to do next."""
     if json_output:
         print_json({"run": str(folder)} | run.results)
         return
-    settings = ", ".join(f"{name} = {value}" for name, value in dataclasses.asdict(run.config.model).items())
-    out.print(f"[bold]{model}[/] on {run.config.dataset} ({settings}), protocol {protocol.value}: {folder}")
-    if "valid" in run.results:
-        out.print(
-            f"valid MRR {run.results['valid']['metrics']['mrr']:.3f}; next: tempograph evaluate {folder} --split test"
-        )
+    size = f"{run.results['parameters']:,} parameters"
+    out.print(f"[bold]{run.config.name}[/] on {run.config.dataset}, protocol {run.config.protocol}, {size}: {folder}")
+    if not run.results["finished"]:
+        out.print(f"not finished; go on with: tempograph resume {folder}")
+    elif "valid" in run.results:
+        best = f" at epoch {run.results['best_epoch']}" if run.results["best_epoch"] else ""
+        mrr = run.results["valid"]["metrics"]["mrr"]
+        out.print(f"valid MRR {mrr:.3f}{best}; next: tempograph evaluate {folder} --split test")
 
 
 def evaluate(
@@ -124,7 +180,9 @@ def evaluate(
         Filter, typer.Option(help="Known answers to take out: true at that time, at any time, or none.")
     ] = Filter.time,
     hits: Annotated[str, typer.Option(help="The k of Hits@k, separated by commas.")] = "1,3,10",
-    memory: Annotated[int, typer.Option(min=1, help="Budget for scores in MiB.")] = 512,
+    memory: Annotated[
+        int | None, typer.Option(min=1, help="Budget for scores in MiB; by default 512, on a GPU 4096.")
+    ] = None,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
@@ -138,7 +196,12 @@ def evaluate(
         raise ConfigError(f"--hits takes whole numbers separated by commas, found '{hits}'") from None
     with progress_bar(f"ranking {split.value}") as progress:
         evaluation = tempograph.training.evaluate(
-            run, split.value, filter=filter.value, device=device, budget=memory * 2**20, progress=progress
+            run,
+            split.value,
+            filter=filter.value,
+            device=device,
+            budget=memory * 2**20 if memory else None,
+            progress=progress,
         )
     if json_output:
         print_json(evaluation.summary(wanted))
@@ -166,10 +229,10 @@ def print_evaluation(evaluation: Evaluation, hits: list[int]) -> None:
 
 def complete(
     run: RunFolder,
-    relation: Annotated[str, typer.Option(help="The relation.")],
     time: Annotated[str, typer.Option(help="The time step, as the dataset labels it, such as 2014-06-01.")],
-    subject: Annotated[str | None, typer.Option(help="The subject, to ask for objects.")] = None,
-    object_: Annotated[str | None, typer.Option("--object", help="The object, to ask for subjects.")] = None,
+    subject: Annotated[str | None, typer.Option(help="The subject.")] = None,
+    relation: Annotated[str | None, typer.Option(help="The relation.")] = None,
+    object_: Annotated[str | None, typer.Option("--object", help="The object.")] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers.")] = 10,
     evidence: Annotated[int, typer.Option(min=0, help="How many facts to show for each answer.")] = 3,
     plot: Annotated[
@@ -178,22 +241,23 @@ def complete(
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Rank the answers to (subject, relation, ?, time) or (?, relation, object, time), with evidence.
+    """Rank the answers to a fact with one part missing: give two of subject, relation and object, and the time.
 
     Example: **tempograph complete runs/ted --subject China --relation "Make a visit" --time 2014-06-01**
     """
     from tempograph.errors import ConfigError
     from tempograph.predict import Predictor
 
-    if (subject is None) == (object_ is None):
-        raise ConfigError("give either --subject, to ask for objects, or --object, to ask for subjects")
+    if [subject, relation, object_].count(None) != 1:
+        raise ConfigError("give two of --subject, --relation and --object; the third is what is asked")
     predictor = Predictor(run, device)
 
     def ask(most: int) -> Completion:
-        if subject is not None:
-            return predictor.objects(subject, relation, time, top, most)
-        assert object_ is not None
-        return predictor.subjects(relation, object_, time, top, most)
+        if subject is None:
+            return predictor.subjects(relation or "", object_ or "", time, top, most)
+        if relation is None:
+            return predictor.relations(subject, object_ or "", time, top, most)
+        return predictor.objects(subject, relation, time, top, most)
 
     completion = ask(evidence)
     if plot is not None:
@@ -208,19 +272,30 @@ def complete(
 
 def print_completion(completion: Completion) -> None:
     """The answers as a table, each with the facts that speak for it."""
-    question = f"({completion.subject or '?'}, {completion.relation}, {completion.object or '?'}, {completion.time})"
     rows = [
-        [str(answer.rank), answer.name, answer.known or "", _because(completion, answer), f"{answer.score:.3f}"]
+        [str(answer.rank), answer.name, answer.known or "", _because(completion, answer), _strength(answer)]
         for answer in completion.answers
     ]
-    out.print(table(question, ["#", completion.asked, "known in", "because of", "score"], rows, left=4))
+    sure = any(answer.probability is not None for answer in completion.answers)
+    columns = [
+        "#",
+        completion.asked,
+        "known in",
+        "because of" if not sure else "near it",
+        "probability" if sure else "score",
+    ]
+    out.print(table(completion.question, columns, rows, left=4))
     for note in completion.notes:
         err.print(f"note: {note}")
 
 
+def _strength(answer: Answer) -> str:
+    return f"{answer.score:.3f}" if answer.probability is None else f"{answer.probability:.1%}"
+
+
 def _because(completion: Completion, answer: Answer) -> str:
     """What the facts share with the question, then each fact's time, what else it says, and its share."""
-    said = {completion.subject or answer.name, completion.relation, completion.object or answer.name}
+    said = {part or answer.name for part in (completion.subject, completion.relation, completion.object)}
     facts = []
     for fact in answer.evidence:
         news = [part for part in (fact.subject, fact.relation, fact.object) if part not in said]

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from tempograph.errors import QueryError
 from tempograph.timeline import Queries
 
 
@@ -28,6 +29,9 @@ class Model(torch.nn.Module, ABC):
     bytes_per_candidate: int
     """Peak memory that scoring takes for each (question, entity), so that callers can keep within a budget."""
 
+    probabilistic = False
+    """Whether a softmax over the scores of a question gives probabilities."""
+
     @property
     @abstractmethod
     def device(self) -> torch.device:
@@ -36,6 +40,10 @@ class Model(torch.nn.Module, ABC):
     @abstractmethod
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
+
+    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
+        """Scores of every relation for (subject, ?, object, time), [relations]."""
+        raise QueryError(f"{self.name} ranks entities, not relations; give a relation and one entity")
 
     @abstractmethod
     def evidence(self, query: Queries, answer: int) -> Support:

@@ -1,0 +1,1 @@
+"""Pure modules: tensors in, tensors out, no data access."""

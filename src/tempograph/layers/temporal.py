@@ -1,0 +1,206 @@
+"""Across time steps: what an entity was at its active steps around a time becomes what it is at that time."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from tempograph.ranges import Ranges
+
+
+class Context(NamedTuple):
+    """Entities at their active steps, x [rows, dim] and time [rows], in the order (entity, time)."""
+
+    x: Tensor
+    time: Tensor
+
+
+class Windows(NamedTuple):
+    """For each of n (entity, time) pairs the rows of its entity in the context before and after the time."""
+
+    time: Tensor
+    past: Ranges
+    future: Ranges | None
+
+
+class Decay(nn.Module):
+    """exp(-max(0, rate * gap + shift)), rate and shift learned: 1 is kept whole, 0 is forgotten."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rate = nn.Parameter(torch.tensor(0.1))
+        self.shift = nn.Parameter(torch.tensor(0.0))
+
+    def exponent(self, gap: Tensor) -> Tensor:
+        """max(0, rate * gap + shift), for gaps of any shape."""
+        return (self.rate * gap + self.shift).clamp(min=0)
+
+    def forward(self, gap: Tensor) -> Tensor:
+        """The share that is left after a gap in steps, of any shape."""
+        return torch.exp(-self.exponent(gap))
+
+
+class DecayedGRU(nn.Module):
+    """z = GRU(x_t', decay(gap) z_before) along an entity's active steps, oldest first, then at the time itself.
+
+    With a future, a second cell comes from the other side, farthest first, and both results are added. Chains are
+    sorted by length: step j is one batched cell, for both sides, over the chains longer than j; window steps at most.
+    """
+
+    def __init__(self, dim: int, bidirectional: bool) -> None:
+        super().__init__()
+        sides, reach = 1 + bidirectional, 1 / math.sqrt(dim)
+        self.input_weight = nn.Parameter(torch.empty(sides, dim, 3 * dim).uniform_(-reach, reach))
+        self.state_weight = nn.Parameter(torch.empty(sides, dim, 3 * dim).uniform_(-reach, reach))
+        self.input_bias = nn.Parameter(torch.empty(sides, 1, 3 * dim).uniform_(-reach, reach))
+        self.state_bias = nn.Parameter(torch.empty(sides, 1, 3 * dim).uniform_(-reach, reach))
+        self.decay = Decay()
+
+    def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
+        """X [n, dim] at the times themselves -> [n, dim]."""
+        return self._cell(self._project(x), self._chains(windows, context)).sum(0)
+
+    def alone(self, x: Tensor) -> Tensor:
+        """What an entity without any active step in its window becomes, [n, dim]."""
+        return self._cell(self._project(x), x.new_zeros(len(self.input_weight), *x.shape)).sum(0)
+
+    def _project(self, x: Tensor) -> Tensor:
+        """The part of the gates that comes from the input.   x [n, dim] -> [sides, n, 3 dim]."""
+        return torch.baddbmm(self.input_bias, x.expand(len(self.input_weight), *x.shape), self.input_weight)
+
+    def _cell(self, projected: Tensor, state: Tensor) -> Tensor:
+        """One GRU cell for each side.   projected [sides, n, 3 dim], state [sides, n, dim] -> [sides, n, dim]."""
+        from_state = torch.baddbmm(self.state_bias, state, self.state_weight)
+        reset_in, update_in, new_in = projected.chunk(3, -1)
+        reset_state, update_state, new_state = from_state.chunk(3, -1)
+        reset = torch.sigmoid(reset_in + reset_state)
+        update = torch.sigmoid(update_in + update_state)
+        new = torch.tanh(new_in + reset * new_state)
+        return new + update * (state - new)
+
+    def _chains(self, windows: Windows, context: Context) -> Tensor:
+        """The state each chain hands on to its own time, decayed, [sides, n, dim]; zero for an empty chain."""
+        sides = [(windows.past, windows.past.start, 1)]
+        if windows.future is not None:
+            sides.append((windows.future, windows.future.stop - 1, -1))
+        lengths = torch.stack([ranges.lengths for ranges, _, _ in sides])
+        order = torch.argsort(lengths, dim=1, descending=True, stable=True)
+        lengths = lengths.gather(1, order)
+        begin = torch.stack([begin for _, begin, _ in sides]).gather(1, order)
+        stride = order.new_tensor([[step] for _, _, step in sides])
+        rows, dim = context.x.shape
+        projected = self._project(context.x).flatten(0, 1)
+        offset = torch.arange(len(sides), device=order.device)[:, None] * rows
+
+        alive = longer_than(lengths)
+        state = context.x.new_zeros(len(sides), alive[0] if alive else 0, dim)
+        moment = windows.time[order][:, : state.shape[1]]
+        finished = []
+        for step, (count, next_count) in enumerate(pairwise([*alive, 0])):
+            # A side whose chains have ended waits for the other: its states stay as they are.
+            going = step < lengths[:, :count]
+            row = torch.where(going, begin[:, :count] + step * stride, 0)
+            now = context.time[row]
+            decayed = state * self.decay((now - moment).abs())[..., None] if step else state
+            new = self._cell(projected.index_select(0, (row + offset).flatten()).view(*row.shape, -1), decayed)
+            state = torch.where(going[..., None], new, state)
+            moment = torch.where(going, now, moment)
+            finished.append((state[:, next_count:], moment[:, next_count:]))
+            state, moment = state[:, :next_count], moment[:, :next_count]
+        ended = order.shape[1] - (alive[0] if alive else 0)
+        times = windows.time[order]
+        nothing = context.x.new_zeros(len(sides), ended, dim)
+        states = torch.cat([*(state for state, _ in reversed(finished)), nothing], dim=1)
+        last = torch.cat([*(moment for _, moment in reversed(finished)), times[:, order.shape[1] - ended :]], dim=1)
+        decayed = states * self.decay((times - last).abs())[..., None]
+        back = torch.argsort(order, dim=1) + torch.arange(len(sides), device=order.device)[:, None] * order.shape[1]
+        handed_on: Tensor = decayed.flatten(0, 1).index_select(0, back.flatten()).view_as(decayed)
+        return handed_on
+
+
+def longer_than(lengths: Tensor) -> list[int]:
+    """How many chains are longer than 0, 1, 2, ... up to the longest, on the side with the most.   [sides, n]."""
+    if not lengths.numel():
+        return []
+    steps = torch.arange(int(lengths.max()), device=lengths.device)
+    return (lengths[..., None] > steps).sum(-2).flatten(0, -2).amax(0).tolist()
+
+
+class TemporalAttention(nn.Module):
+    """Multi-head attention of an entity at a time over its active steps in the window and over itself.
+
+    The logit of a step loses max(0, rate * gap + shift): near steps weigh more.
+    """
+
+    def __init__(self, dim: int, heads: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.query = nn.Linear(dim, dim, bias=False)
+        self.key = nn.Linear(dim, dim, bias=False)
+        self.value = nn.Linear(dim, dim, bias=False)
+        self.decay = Decay()
+
+    def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
+        """X [n, dim] at the times themselves -> [n, dim]."""
+        position, inside = _padded(windows)
+        query, own_key, own_value = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
+        keys, values = (self._gathered(layer(context.x), position) for layer in (self.key, self.value))
+        scale = 1 / math.sqrt(query.shape[-1])
+        logits = torch.einsum("nhd,nwhd->nhw", query, keys) * scale
+        gap = (context.time[position] - windows.time[:, None]).abs()
+        logits = (logits - self.decay.exponent(gap)[:, None]).masked_fill(~inside[:, None], -math.inf)
+        own = (query * own_key).sum(-1, keepdim=True) * scale - self.decay.exponent(gap.new_zeros(1))
+        shares = torch.softmax(torch.cat([logits, own], dim=-1), dim=-1)
+        mixed = torch.einsum("nhw,nwhd->nhd", shares[..., :-1], values) + shares[..., -1:] * own_value
+        return mixed.flatten(1)
+
+    def alone(self, x: Tensor) -> Tensor:
+        """What an entity without any active step in its window becomes: attention over itself, [n, dim]."""
+        out: Tensor = self.value(x)
+        return out
+
+    def _gathered(self, x: Tensor, position: Tensor) -> Tensor:
+        return x.index_select(0, position.flatten()).view(*position.shape, self.heads, x.shape[1] // self.heads)
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.view(len(x), self.heads, x.shape[1] // self.heads)
+
+
+def _padded(windows: Windows) -> tuple[Tensor, Tensor]:
+    """Context rows of each pair, past then future, as (position [n, widest], whether it is one [n, widest])."""
+    past, future = windows.past, windows.future or Ranges(windows.past.stop, windows.past.stop)
+    before, total = past.lengths[:, None], (past.lengths + future.lengths)[:, None]
+    place = torch.arange(int(total.max()) if len(total) else 0, device=total.device)
+    position = torch.where(place < before, past.start[:, None] + place, future.start[:, None] + place - before)
+    inside = place < total
+    return torch.where(inside, position, 0), inside
+
+
+class Imputation(nn.Module):
+    """An inactive entity looks as it did at its nearest active steps, the more so the nearer they are.
+
+    x^ = g- x_before + (1 - g-) x, or with both sides g-/2 x_before + g+/2 x_after + the rest of x; g as in Decay.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.decay = Decay()
+
+    def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
+        """X [n, dim] of the entities by themselves -> [n, dim]."""
+        sides = [(windows.past, windows.past.stop - 1)]
+        if windows.future is not None:
+            sides.append((windows.future, windows.future.start))
+        imputed, rest = torch.zeros_like(x), x.new_ones(len(x), 1)
+        for ranges, nearest in sides:
+            row = nearest.clamp(0, max(0, len(context.time) - 1))
+            if not len(context.time):
+                continue
+            share = self.decay((windows.time - context.time[row]).abs()) * (ranges.lengths > 0) / len(sides)
+            imputed = imputed + share[:, None] * context.x[row]
+            rest = rest - share[:, None]
+        return imputed + rest * x

@@ -1,0 +1,382 @@
+"""TeMP, temporal message passing: structure inside snapshots, memory across them, a decoder to rank answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from tempograph.errors import ConfigError
+from tempograph.frequency import PATTERNS, PatternFrequencies
+from tempograph.layers.decoders import DECODERS, DecoderName
+from tempograph.layers.gate import FrequencyGate
+from tempograph.layers.structure import (
+    RGAT,
+    RGCN,
+    CompGCN,
+    Composition,
+    Edges,
+    Norm,
+    edge_weights,
+    with_inverse,
+)
+from tempograph.layers.temporal import Context, DecayedGRU, Imputation, TemporalAttention, Windows
+from tempograph.models.contract import Model, Support
+from tempograph.models.evidence import nearest_facts
+from tempograph.ranges import Ranges, equal_range, key_range
+from tempograph.timeline import Queries, Timeline
+
+Activation = Literal["none", "relu", "tanh"]
+# Bytes of the tables of all entities at several times that lie in memory at once when scores are asked for.
+_TABLE_BUDGET = {"cpu": 2**28, "cuda": 2**31}
+_ACTIVATIONS = {"none": nn.Identity(), "relu": nn.ReLU(), "tanh": nn.Tanh()}
+
+
+@dataclass(frozen=True)
+class TeMPSettings:
+    """The parts of TeMP and their sizes; every combination that makes sense is a setting, none a subclass."""
+
+    dim: int = 128
+    structure: Literal["rgcn", "compgcn", "rgat", "none"] = "rgcn"
+    layers: int = 2
+    inactive: Literal["isolated", "embedding"] = "isolated"
+    """What an entity that is not active is: what the layers make of it by itself, or its embedding as it is."""
+    blocks: int = 0
+    """Blocks of W_r; 0 means as many as dimensions, which makes it a vector."""
+    norm: Norm = "relation"
+    inverse_edges: bool = True
+    composition: Composition = "multiply"
+    inner_activation: Activation = "none"
+    last_activation: Activation = "none"
+    temporal: Literal["gru", "attention", "none"] = "gru"
+    window: int = 8
+    """Steps on each side that are looked at."""
+    bidirectional: bool = True
+    heads: int = 8
+    imputation: bool = True
+    gate: bool = True
+    time_embedding: bool = False
+    decoder: DecoderName = "complex"
+    initial_scale: float = 0.1
+    """Standard deviation of the entity and relation vectors at the start."""
+    feature_dropout: float = 0.1
+    edge_dropout: float = 0.5
+    context_dropout: float = 0.2
+    dropout_by_frequency: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "layers", "window", "heads"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
+        for name in ("feature_dropout", "edge_dropout", "context_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 0 and below 1, found {getattr(self, name)}")
+        if self.blocks < 0 or (self.blocks and self.dim % self.blocks):
+            raise ConfigError(f"blocks must divide dim = {self.dim}, found {self.blocks}")
+        if self.decoder in ("complex", "simple") and self.dim % 2:
+            raise ConfigError(f"decoder {self.decoder} needs an even dim, found {self.dim}")
+        if (self.temporal == "attention" or self.structure == "rgat") and self.dim % self.heads:
+            raise ConfigError(f"heads must divide dim = {self.dim}, found {self.heads}")
+        if self.temporal == "none" and (self.gate or self.imputation):
+            raise ConfigError("gate and imputation need a temporal encoder; set gate=false and imputation=false")
+        if self.temporal == "attention" and not self.imputation:
+            raise ConfigError("imputation is a part of attention; set imputation=true")
+
+
+class Encoded(NamedTuple):
+    """All entities at some times: a row of `base` for most, and one of `rows` for the pairs (time, entity) in `keys`.
+
+    Rows hold the structural vector, the temporal one, or both side by side when a gate mixes them.
+    """
+
+    base: Tensor
+    keys: Tensor
+    rows: Tensor
+
+    def tables(self, num_times: int) -> Tensor:
+        """Every entity at every time, [times, entities, width]."""
+        flat = self.base.repeat(num_times, 1)
+        return flat.index_copy(0, self.keys, self.rows).view(num_times, *self.base.shape)
+
+    def take(self, time: Tensor, entity: Tensor) -> Tensor:
+        """Some entities at some times (places in the list of times), [n, width]."""
+        place = equal_range(self.keys, time * len(self.base) + entity)
+        found = place.lengths > 0
+        rows = torch.cat([self.rows, self.base])
+        return rows.index_select(0, torch.where(found, place.start, len(self.rows) + entity))
+
+
+class TeMP(Model):
+    """Structural encoder, temporal encoder, imputation, frequency gate and decoder over one timeline."""
+
+    bytes_per_candidate = 24
+    probabilistic = True
+
+    def __init__(self, timeline: Timeline, settings: TeMPSettings, name: str = "temp-gru") -> None:
+        super().__init__()
+        self.name = name
+        self.timeline = timeline
+        self.settings = settings
+        dim, relations = settings.dim, timeline.num_relations
+        self.edge_types = relations * (1 + settings.inverse_edges)
+        self.entity = nn.Parameter(torch.empty(timeline.num_entities, dim))
+        nn.init.normal_(self.entity, std=settings.initial_scale)
+        self.structure = nn.ModuleList() if settings.structure == "none" else self._structure()
+        self.temporal: DecayedGRU | TemporalAttention | None = None
+        if settings.temporal == "gru":
+            self.temporal = DecayedGRU(dim, settings.bidirectional)
+        elif settings.temporal == "attention":
+            self.temporal = TemporalAttention(dim, settings.heads)
+        self.imputation = Imputation() if settings.imputation else None
+        self.gate = FrequencyGate() if settings.gate else None
+        self.time = nn.Parameter(torch.zeros(timeline.num_steps, dim)) if settings.time_embedding else None
+        self.decoder = DECODERS[settings.decoder](dim, relations, settings.initial_scale)
+        self.frequencies = PatternFrequencies(timeline)
+        self.to(timeline.device)
+
+    def _structure(self) -> nn.ModuleList:
+        s = self.settings
+
+        def layer() -> nn.Module:
+            if s.structure == "rgcn":
+                return RGCN(s.dim, self.edge_types, s.blocks or s.dim)
+            if s.structure == "compgcn":
+                return CompGCN(s.dim, self.edge_types, s.composition, self.timeline.num_relations)
+            return RGAT(s.dim, self.edge_types, s.heads)
+
+        return nn.ModuleList(layer() for _ in range(s.layers))
+
+    @property
+    def device(self) -> torch.device:
+        """Where the timeline and the weights lie."""
+        return self.entity.device
+
+    def encode(self, times: Tensor, sample: Sample | None = None) -> Encoded:
+        """All entities at some distinct times; with a sample, as a training step sees them."""
+        t, s = self.timeline, self.settings
+        here = self._snapshot(self._steps(times), sample.keep if sample else None)
+        around = None
+        if self.temporal is not None:
+            around = self._snapshot(self._steps_around(times), sample.context_keep if sample else None)
+        x_here, x_around, alone = self._propagate(here, around, sample)
+
+        time = times.repeat_interleave(t.num_entities)
+        entity = torch.arange(t.num_entities, device=t.device).repeat(len(times))
+        active = equal_range(here.keys, entity * t.num_steps + time)
+        if around is None or self.temporal is None:
+            keys = active.lengths.nonzero()[:, 0]
+            return Encoded(alone, keys, x_here[active.start[keys]])
+
+        past = key_range(
+            around.keys, entity * t.num_steps + (time - s.window).clamp(min=0), entity * t.num_steps + time - 1
+        )
+        future = None
+        touched = active.lengths + past.lengths
+        if s.bidirectional:
+            last = (time + s.window).clamp(max=t.num_steps - 1)
+            future = key_range(around.keys, entity * t.num_steps + time + 1, entity * t.num_steps + last)
+            touched = touched + future.lengths
+        keys = touched.nonzero()[:, 0]
+        windows = Windows(time[keys], _take(past, keys), _take(future, keys) if future is not None else None)
+        context = Context(x_around, around.keys % t.num_steps)
+        x = alone[entity[keys]]
+        if self.imputation is not None:
+            x = self.imputation(x, windows, context)
+        there = (active.lengths[keys] > 0).nonzero()[:, 0]
+        x = x.index_copy(0, there, x_here[active.start[keys[there]]])
+        z, z_alone = self.temporal(x, windows, context), self.temporal.alone(alone)
+        if self.gate is None:
+            return Encoded(z_alone, keys, z)
+        return Encoded(torch.cat([alone, z_alone], dim=1), keys, torch.cat([x, z], dim=1))
+
+    def ask(self, queries: Queries, place: Tensor, encoded: Encoded) -> Questions:
+        """The questions as vectors; place [n] is the place of each question's time among the times encoded."""
+        given = encoded.take(place, queries.entity)
+        alpha = None
+        if self.gate is not None:
+            counts = self.frequencies.of_queries(queries, *self.reach)
+            alpha_given, alpha = self.gate(counts, queries.relation // self.timeline.num_relations)
+            x, z = given.chunk(2, 1)
+            given = z + alpha_given[:, None] * (x - z)
+        if self.time is not None:
+            given = given + self.time[queries.time]
+        return Questions(self.decoder.ask(given, queries.relation), alpha)
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """Steps of the past and of the future in the window."""
+        return self.settings.window, self.settings.window if self.settings.bidirectional else 0
+
+    def scores(self, queries: Queries) -> Tensor:
+        """Scores of every entity for each question, [queries, entities]."""
+        times, place = torch.unique(queries.time, return_inverse=True)
+        width = self.settings.dim * (2 if self.gate is not None else 1)
+        at_once = max(1, _TABLE_BUDGET[self.device.type] // (4 * width * self.timeline.num_entities))
+        scores = torch.empty(len(place), self.timeline.num_entities, device=self.device)
+        for first in range(0, len(times), at_once):
+            inside = ((place >= first) & (place < first + at_once)).nonzero()[:, 0]
+            some, at = queries.take(inside), place[inside] - first
+            part = times[first : first + at_once]
+            encoded = self.encode(part)
+            every, slot = self.score_all(self.ask(some, at, encoded), at, encoded, len(part))
+            scores[inside] = every.flatten(0, 1)[slot].float()
+        return scores
+
+    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
+        """Scores of every relation for (subject, ?, object, time), [relations]."""
+        relations = torch.arange(self.timeline.num_relations, device=self.device)
+        queries = Queries(torch.full_like(relations, subject), relations, torch.full_like(relations, time))
+        encoded, place = self.encode(queries.time[:1]), torch.zeros_like(relations)
+        answer = encoded.take(place[:1], torch.full_like(place[:1], object_))
+        return self.score(self.ask(queries, place, encoded), answer)[:, 0]
+
+    def score_all(self, questions: Questions, place: Tensor, encoded: Encoded, num_times: int) -> tuple[Tensor, Tensor]:
+        """Every entity's score, laid out by time [times, most, entities], and each question's row in it, [n]."""
+        layout, slot = layout_of(place, num_times)
+        return self.score(questions.laid_out(layout, slot), encoded.tables(num_times)), slot
+
+    def score(self, questions: Questions, candidates: Tensor) -> Tensor:
+        """Scores of candidates [..., candidates, width] for questions [..., n, dim] -> [..., n, candidates]."""
+        vector, alpha = questions
+        if alpha is None:
+            norms = candidates.square().sum(-1)[..., None, :] if self.decoder.needs_norms else None
+            return self.decoder.score(vector, vector @ candidates.mT, norms)
+        alpha = alpha[..., None]
+        product = torch.cat([alpha * vector, (1 - alpha) * vector], dim=-1) @ candidates.mT
+        norms = None
+        if self.decoder.needs_norms:
+            x, z = candidates.chunk(2, -1)
+            xx, xz, zz = ((one * other).sum(-1)[..., None, :] for one, other in ((x, x), (x, z), (z, z)))
+            norms = alpha**2 * xx + 2 * alpha * (1 - alpha) * xz + (1 - alpha) ** 2 * zz
+        return self.decoder.score(vector, product, norms)
+
+    def draw(self, generator: torch.Generator) -> Sample:
+        """Which facts a training step sees: each is dropped at the rate of its place or, if so set, its frequency."""
+        rates = self.drop_rates if self.settings.dropout_by_frequency else None
+        chance = torch.rand(2, len(self.timeline.facts), device=self.device, generator=generator)
+        keep = chance[0] >= (self.settings.edge_dropout if rates is None else rates)
+        return Sample(keep, chance[1] >= self.settings.context_dropout, generator)
+
+    @cached_property
+    def drop_rates(self) -> Tensor:
+        """0.2 for a train fact whose subject and object have no other fact in the window, 0.8 for the busiest pair."""
+        counts = self.frequencies.count(self.timeline.facts, *self.reach)[:, PATTERNS.index("so")].float().log1p()
+        return 0.2 + 0.6 * counts / counts.max().clamp(min=1)
+
+    def _propagate(
+        self, here: Snapshot, around: Snapshot | None, sample: Sample | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The structural encoder over all nodes at once: of the snapshots, of those around, entities by themselves."""
+        t = self.timeline
+        parts = [here] if around is None else [here, around]
+        sizes = [len(part.keys) for part in parts]
+        everyone = torch.arange(t.num_entities, device=t.device)
+        x = self.entity.index_select(0, torch.cat([*(part.keys // t.num_steps for part in parts), everyone]))
+        offsets = [0, sizes[0]]
+        edges = Edges(
+            torch.cat([part.edges.source + offset for part, offset in zip(parts, offsets, strict=False)]),
+            torch.cat([part.edges.relation for part in parts]),
+            torch.cat([part.edges.target + offset for part, offset in zip(parts, offsets, strict=False)]),
+        )
+        if self.settings.inverse_edges:
+            edges = with_inverse(edges, t.num_relations)
+        weights = edge_weights(edges, self.edge_types, self.settings.norm)
+        for index, layer in enumerate(self.structure):
+            last = index == len(self.structure) - 1
+            x = layer(x, edges, weights)
+            x = _ACTIVATIONS[self.settings.last_activation if last else self.settings.inner_activation](x)
+            if sample is not None and self.settings.feature_dropout:
+                x = _dropout(x, self.settings.feature_dropout, sample.generator)
+        split = [*sizes, t.num_entities] if around is not None else [sizes[0], 0, t.num_entities]
+        x_here, x_around, alone = torch.split(x, split)
+        return x_here, x_around, self.entity if self.settings.inactive == "embedding" else alone
+
+    def _steps(self, times: Tensor) -> Tensor:
+        """Which steps are among the times, [steps]."""
+        wanted = torch.zeros(self.timeline.num_steps, dtype=torch.bool, device=times.device)
+        wanted[times] = True
+        return wanted
+
+    def _steps_around(self, times: Tensor) -> Tensor:
+        """Which steps are in the window of one of the times, [steps]."""
+        past, future = self.reach
+        offsets = torch.arange(-past, future + 1, device=times.device)
+        around = (times[:, None] + offsets[offsets != 0]).flatten()
+        return self._steps(around[(around >= 0) & (around < self.timeline.num_steps)])
+
+    def _snapshot(self, steps: Tensor, keep: Tensor | None) -> Snapshot:
+        """The nodes and edges of some steps: who is active there, and the facts that are kept."""
+        t = self.timeline
+        there = steps[t.facts[:, 3]]
+        kept = (there if keep is None else there & keep).nonzero()[:, 0]
+        subject, object_ = t.subject_pair[kept], t.object_pair[kept]
+        if t.protocol == "strict":
+            alive = torch.zeros(len(t.pair_keys), dtype=torch.bool, device=t.device)
+            alive[subject] = True
+            alive[object_] = True
+        else:
+            alive = steps[t.pair_time]
+        node = alive.cumsum(0) - 1
+        return Snapshot(t.pair_keys[alive], Edges(node[subject], t.facts[kept, 1], node[object_]))
+
+    def evidence(self, query: Queries, answer: int) -> Support:
+        """The train facts nearest in time that share two parts with the completed fact."""
+        return nearest_facts(self.timeline, query, answer)
+
+
+class Sample(NamedTuple):
+    """What a training step sees: facts kept at its times, facts kept around them, [train facts] each, and chance."""
+
+    keep: Tensor
+    context_keep: Tensor
+    generator: torch.Generator
+
+
+class Questions(NamedTuple):
+    """Question vectors [..., dim], and with a gate how much of the candidates is structural, [...]."""
+
+    vector: Tensor
+    alpha: Tensor | None
+
+    def laid_out(self, layout: tuple[int, int], slot: Tensor) -> Questions:
+        """The questions [n] at their slots of a layout (groups, most), zero elsewhere: [groups, most, dim]."""
+
+        def lay(rows: Tensor) -> Tensor:
+            flat = rows.new_zeros(layout[0] * layout[1], *rows.shape[1:]).index_copy(0, slot, rows)
+            return flat.view(*layout, *rows.shape[1:])
+
+        return Questions(lay(self.vector), None if self.alpha is None else lay(self.alpha))
+
+    def each(self) -> Questions:
+        """Every question by itself: [n, 1, dim]."""
+        return Questions(self.vector[:, None], None if self.alpha is None else self.alpha[:, None])
+
+
+class Snapshot(NamedTuple):
+    """Nodes of some steps, as sorted keys of (entity, step) pairs [nodes], and the edges between them."""
+
+    keys: Tensor
+    edges: Edges
+
+
+def _take(ranges: Ranges, index: Tensor) -> Ranges:
+    return Ranges(ranges.start[index], ranges.stop[index])
+
+
+def _dropout(x: Tensor, rate: float, generator: torch.Generator) -> Tensor:
+    """Dropout whose chance comes from a generator of our own, so that a resumed run goes on as it would have."""
+    kept = torch.rand(x.shape, device=x.device, generator=generator) >= rate
+    return x * kept / (1 - rate)
+
+
+def layout_of(group: Tensor, groups: int) -> tuple[tuple[int, int], Tensor]:
+    """A layout (groups, most members) and each member's slot in it when flattened, [n]."""
+    count = torch.bincount(group, minlength=groups)
+    most = int(count.max())
+    order = torch.argsort(group, stable=True)
+    within = torch.arange(len(group), device=group.device) - (count.cumsum(0) - count)[group[order]]
+    slot = torch.empty_like(group).index_copy(0, order, group[order] * most + within)
+    return (groups, most), slot

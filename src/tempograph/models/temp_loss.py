@@ -1,0 +1,85 @@
+"""The loss of TeMP at some times: what is dropped, what is asked, what it is scored against."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from tempograph.known import KnownAnswers
+from tempograph.models.temp import Encoded, Questions, TeMP, layout_of
+from tempograph.objective import TrainSettings, sampled_loss, softmax_loss
+from tempograph.timeline import Queries, both_directions
+
+
+class TeMPLoss(torch.nn.Module):
+    """The mean loss of the questions of some times, both sides, as a module so that it can run in several processes."""
+
+    def __init__(self, model: TeMP, settings: TrainSettings) -> None:
+        super().__init__()
+        self.model = model
+        self.settings = settings
+        timeline = model.timeline
+        sizes = (timeline.num_entities, timeline.num_relations, timeline.num_entities, timeline.num_steps)
+        self.known = KnownAnswers(timeline.facts, sizes)
+
+    def forward(self, times: Tensor, generator: torch.Generator) -> Tensor:
+        """Times [n], distinct -> a scalar; 0 when no fact counts."""
+        timeline = self.model.timeline
+        sample = self.model.draw(generator)
+        place, position = timeline.edges(times)
+        if self.settings.targets == "dropped":
+            counted = ~sample.keep[position]
+            place, position = place[counted], position[counted]
+        place, position = capped(place, position, self.settings.max_facts, generator)
+        encoded = self.model.encode(times, sample)
+        if not len(position):
+            return encoded.base.sum() * 0
+        directed, place = both_directions(timeline.facts[position], timeline.num_relations), place.repeat(2)
+        queries, answer = Queries(directed[:, 0], directed[:, 1], directed[:, 3]), directed[:, 2]
+        questions = self.model.ask(queries, place, encoded)
+        if self.settings.negatives == "all":
+            scores, row = self.model.score_all(questions, place, encoded, len(times))
+            return softmax_loss(scores.flatten(0, 1).float(), row, answer, self.known(queries))
+        return self._sampled(questions, queries, answer, place, encoded, generator)
+
+    def _sampled(
+        self,
+        questions: Questions,
+        queries: Queries,
+        answer: Tensor,
+        place: Tensor,
+        encoded: Encoded,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """Against a sample of entities, drawn for each time and side and shared by its questions; never a true fact."""
+        timeline, count = self.model.timeline, self.settings.negatives
+        assert count != "all"
+        group = place * 2 + queries.relation // timeline.num_relations
+        used, group = torch.unique(group, return_inverse=True)
+        pool = torch.randint(timeline.num_entities, (len(used), count), device=place.device, generator=generator)
+        rows = encoded.take((used // 2).repeat_interleave(count), pool.flatten()).view(*pool.shape, -1)
+        layout, slot = layout_of(group, len(used))
+        negative = self.model.score(questions.laid_out(layout, slot), rows).flatten(0, 1)[slot]
+        own = encoded.take(place, answer)[:, None]
+        positive = self.model.score(questions.each(), own)[:, 0, 0]
+        excluded = self._true(queries, pool[group])
+        return sampled_loss(positive.float(), negative.float(), excluded)
+
+    def _true(self, queries: Queries, entities: Tensor) -> Tensor:
+        """Which entities [n, count] are true answers to their questions, the asked one included."""
+        question, entity = self.known(queries)
+        keys = (question * self.known.num_entities + entity).sort().values
+        rows = torch.arange(len(entities), device=entities.device)[:, None] * self.known.num_entities
+        place = torch.searchsorted(keys, rows + entities).clamp(max=max(0, len(keys) - 1))
+        return keys[place] == rows + entities
+
+
+def capped(place: Tensor, position: Tensor, most: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """At most so many members of each place, drawn at random.   place and position [n], place rising."""
+    count = torch.bincount(place)
+    if len(place) == 0 or int(count.max()) <= most:
+        return place, position
+    shuffled = torch.argsort(place + torch.rand(len(place), device=place.device, generator=generator).double())
+    within = torch.arange(len(place), device=place.device) - (count.cumsum(0) - count)[place[shuffled]]
+    kept = shuffled[within < most].sort().values
+    return place[kept], position[kept]

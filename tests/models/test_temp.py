@@ -1,0 +1,271 @@
+"""TeMP as a whole against a slow twin that encodes one entity at one time, and what must hold of every variant."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graphs import graphs, make_graph
+from tempograph import TemporalGraph
+from tempograph.errors import ConfigError
+from tempograph.evaluation import evaluate_model
+from tempograph.layers.structure import Edges, edge_weights, with_inverse
+from tempograph.layers.temporal import Context, Windows
+from tempograph.loop import Hooks, fit
+from tempograph.models.temp import TeMP, TeMPSettings
+from tempograph.models.temp_loss import TeMPLoss, capped
+from tempograph.objective import TrainSettings
+from tempograph.ranges import Ranges
+from tempograph.timeline import PROTOCOLS, Protocol, Queries, Timeline
+
+SMALL = {"dim": 4, "heads": 2, "window": 2, "feature_dropout": 0.0, "initial_scale": 1.0}
+NO_TIME = {"temporal": "none", "gate": False, "imputation": False}
+VARIANTS: dict[str, dict[str, Any]] = {
+    "gru": {},
+    "gru, past only": {"bidirectional": False},
+    "gru, plain": {"gate": False, "imputation": False},
+    "gru, raw embeddings when inactive": {"inactive": "embedding"},
+    "attention": {"temporal": "attention"},
+    "attention, past only": {"temporal": "attention", "bidirectional": False, "gate": False},
+    "structure alone": NO_TIME,
+    "no structure": {"structure": "none"},
+    "compgcn": {"structure": "compgcn", "composition": "correlate", "norm": "degree"},
+    "rgat": {"structure": "rgat", **NO_TIME},
+    "blocks": {"blocks": 2, "inverse_edges": False, "inner_activation": "relu", "last_activation": "tanh"},
+    "transe": {"decoder": "transe"},
+    "simple, time embedding": {"decoder": "simple", "time_embedding": True},
+    "distmult": {"decoder": "distmult", "gate": False},
+}
+
+
+def build(graph: TemporalGraph, protocol: Protocol = "strict", **settings: Any) -> TeMP:
+    torch.manual_seed(0)
+    model = TeMP(Timeline(graph, protocol), TeMPSettings(**{**SMALL, **settings})).double()
+    for parameter in model.parameters():
+        if parameter.ndim == 0:
+            torch.nn.init.uniform_(parameter, 0.05, 0.5)
+    return model.eval()
+
+
+def snapshot(model: TeMP, step: int) -> tuple[torch.Tensor, set[int]]:
+    """Every entity in one snapshot by itself, [entities, dim], and who is active there."""
+    t, s = model.timeline, model.settings
+    facts = t.facts[t.facts[:, 3] == step]
+    edges = Edges(facts[:, 0], facts[:, 1], facts[:, 2])
+    if s.inverse_edges:
+        edges = with_inverse(edges, t.num_relations)
+    x = model.entity
+    named = {"none": lambda x: x, "relu": torch.relu, "tanh": torch.tanh}
+    for index, layer in enumerate(model.structure):
+        x = layer(x, edges, edge_weights(edges, model.edge_types, s.norm).double())
+        x = named[s.last_activation if index == len(model.structure) - 1 else s.inner_activation](x)
+    here = set(t.active(torch.tensor([step]))[1].tolist())
+    if s.inactive == "embedding":
+        x = torch.stack([x[e] if e in here else model.entity[e] for e in range(t.num_entities)])
+    return x, here
+
+
+def slow_rows(model: TeMP, time: int) -> torch.Tensor:
+    """What encode makes of every entity at one time, one entity after the other, [entities, width]."""
+    t, s = model.timeline, model.settings
+    shots = [snapshot(model, step) for step in range(t.num_steps)]
+    rows = []
+    for entity in range(t.num_entities):
+        x, active = shots[time]
+        own = x[entity]
+        if model.temporal is None:
+            rows.append(own)
+            continue
+        past = [step for step in range(max(0, time - s.window), time) if entity in shots[step][1]]
+        future = [step for step in range(time + 1, min(t.num_steps, time + s.window + 1)) if entity in shots[step][1]]
+        future = future if s.bidirectional else []
+        steps = torch.tensor(past + future, dtype=torch.int64)
+        context = Context(torch.stack([shots[step][0][entity] for step in past + future] or [own])[: len(steps)], steps)
+        windows = Windows(
+            torch.tensor([time]),
+            Ranges(torch.tensor([0]), torch.tensor([len(past)])),
+            Ranges(torch.tensor([len(past)]), torch.tensor([len(steps)])) if s.bidirectional else None,
+        )
+        own = own[None]
+        if entity not in active and model.imputation is not None:
+            own = model.imputation(own, windows, context)
+        z = model.temporal(own, windows, context)
+        rows.append((torch.cat([own, z], dim=1) if model.gate is not None else z)[0])
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+@settings(max_examples=12)
+@given(graph=graphs(), protocol=st.sampled_from(PROTOCOLS))
+def test_encoding_many_times_at_once_equals_one_entity_at_a_time(
+    graph: TemporalGraph, protocol: Protocol, variant: dict[str, Any]
+) -> None:
+    model = build(graph, protocol, **variant)
+    times = torch.randperm(len(graph.times))[:3]
+    encoded = model.encode(times)
+    tables = encoded.tables(len(times))
+    for place, time in enumerate(times.tolist()):
+        expected = slow_rows(model, time)
+        torch.testing.assert_close(tables[place], expected)
+        everyone = torch.arange(len(graph.entities))
+        torch.testing.assert_close(encoded.take(torch.full_like(everyone, place), everyone), expected)
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+@torch.no_grad()
+def test_scores_of_all_candidates_equal_one_score_at_a_time(variant: dict[str, Any]) -> None:
+    rng = np.random.default_rng(0)
+    graph = make_graph(np.unique(rng.integers(0, [5, 2, 5, 6], (25, 4)), axis=0), entities=5, relations=2, steps=6)
+    model = build(graph, **variant)
+    questions = torch.tensor(list(itertools.product(range(5), range(4), range(6))))
+    scores = model.scores(Queries(*questions.unbind(1)))
+    for question, row in zip(questions, scores, strict=True):
+        query = Queries(*(value[None] for value in question))
+        encoded, place = model.encode(query.time), torch.zeros(1, dtype=torch.int64)
+        vector, alpha = model.ask(query, place, encoded)
+        for candidate in range(5):
+            answer = encoded.take(place, torch.tensor([candidate]))
+            if alpha is not None:
+                x, z = answer.chunk(2, 1)
+                answer = alpha[:, None] * x + (1 - alpha[:, None]) * z
+            expected = -(vector - answer).norm() if variant.get("decoder") == "transe" else (vector * answer).sum()
+            assert float(row[candidate]) == pytest.approx(float(expected), rel=1e-4, abs=1e-5)
+    by_relation = torch.stack([model.relation_scores(s, o, 3) for s in range(5) for o in range(5)])
+    one_by_one = model.scores(Queries(*torch.tensor(list(itertools.product(range(5), range(2), [3]))).unbind(1)))
+    torch.testing.assert_close(by_relation.view(5, 5, 2).float(), one_by_one.view(5, 2, 5).transpose(1, 2))
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+@settings(max_examples=15)
+@given(graph=graphs(), data=st.data())
+def test_strict_hides_valid_and_test_facts(variant: dict[str, Any], graph: TemporalGraph, data: st.DataObject) -> None:
+    sizes = graph.sizes
+    fact = st.tuples(*(st.integers(0, size - 1) for size in sizes))
+    valid, test = (data.draw(st.lists(fact, max_size=6)) for _ in range(2))
+    changed = make_graph(graph.train, valid, test, sizes[0], sizes[1], sizes[3])
+    times = torch.arange(len(graph.times))
+    one, other = (build(each, **variant) for each in (graph, changed))
+    assert torch.equal(one.encode(times).tables(len(times)), other.encode(times).tables(len(times)))
+    losses = []
+    for model in (one, other):
+        loss = TeMPLoss(model, TrainSettings())(times, torch.Generator().manual_seed(1))
+        losses.append(loss)
+    assert torch.equal(*losses)
+
+
+def test_paper_shows_who_is_active_in_test() -> None:
+    without = make_graph([(0, 0, 1, 0), (0, 0, 1, 3)])
+    leaking = make_graph([(0, 0, 1, 0), (0, 0, 1, 3)], test=[(2, 0, 3, 0)])
+    for variant in ({"inactive": "embedding", **NO_TIME}, {"inactive": "embedding"}, {"temporal": "attention"}):
+        times = torch.arange(5)
+        tables = [build(g, "paper", **variant).encode(times).tables(5) for g in (without, leaking)]
+        assert not torch.equal(*tables)
+        torch.testing.assert_close(tables[0][:, :2], tables[1][:, :2])
+
+
+@pytest.mark.parametrize(
+    "variant", [{}, NO_TIME, {"temporal": "attention"}], ids=["gru", "structure alone", "attention"]
+)
+def test_subject_ranks_are_object_ranks_of_the_inverted_graph(variant: dict[str, Any]) -> None:
+    rng = np.random.default_rng(1)
+    facts = np.unique(rng.integers(0, [8, 3, 8, 6], (60, 4)), axis=0)
+    graph = make_graph(facts[:40], test=facts[40:], entities=8, relations=3, steps=6)
+    flip = [2, 1, 0, 3]
+    inverted = make_graph(graph.train[:, flip], test=graph.test[:, flip], entities=8, relations=3, steps=6)
+    one, other = build(graph, **variant), build(inverted, **variant)
+    with torch.no_grad():
+        for mine, theirs in zip(one.structure, other.structure, strict=True):
+            theirs.weight.copy_(mine.weight.roll(3, 0))
+        other.decoder.relation.copy_(one.decoder.inverse(one.decoder.relation))
+        if one.gate is not None and other.gate is not None:
+            for mine, theirs in zip(one.gate.parameters(), other.gate.parameters(), strict=True):
+                theirs.copy_(mine.flip(0))
+    ranks = [
+        evaluate_model(model, g, "test", "strict").ranks.realistic for model, g in ((one, graph), (other, inverted))
+    ]
+    assert torch.equal(ranks[0], torch.cat(ranks[1].chunk(2)[::-1]))
+
+
+def train(model: TeMP, settings: TrainSettings, graph: TemporalGraph, split: str = "train") -> float:
+    hooks = Hooks(
+        validate=lambda m: evaluate_model(m, graph, split, "strict").summary()["metrics"],  # type: ignore[arg-type]
+        report=lambda line, progress: None,
+        keep_best=lambda m: None,
+    )
+    return fit(model, TeMPLoss(model, settings), model.timeline, settings, 0, hooks).best_mrr
+
+
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_twenty_facts_are_learned_by_heart(variant: dict[str, Any]) -> None:
+    rng = np.random.default_rng(2)
+    facts = rng.permutation(np.unique(rng.integers(0, [9, 2, 9, 6], (60, 4)), axis=0))[:20]
+    graph = make_graph(facts, entities=9, relations=2, steps=6)
+    torch.manual_seed(0)
+    chosen = {**SMALL, "dim": 32, "edge_dropout": 0.0, "context_dropout": 0.0, "initial_scale": 0.5, **variant}
+    model = TeMP(Timeline(graph), TeMPSettings(**chosen))
+    settings = TrainSettings(epochs=120, times_per_step=3, learning_rate=0.02, patience=120, validate_every=10)
+    # DistMult cannot tell a fact from its inverse, so it may rank an answer behind the entity of the question.
+    assert train(model, settings, graph) >= (0.9 if variant.get("decoder") == "distmult" else 1.0)
+
+
+def test_every_kind_of_training_lowers_the_loss() -> None:
+    rng = np.random.default_rng(3)
+    graph = make_graph(np.unique(rng.integers(0, [9, 2, 9, 6], (80, 4)), axis=0), entities=9, relations=2, steps=6)
+    ways = [{"negatives": 4}, {"targets": "dropped"}, {"max_facts": 3}, {"average": 0.9}, {"weight_decay": 1e-4}]
+    for way in ways:
+        torch.manual_seed(0)
+        model = TeMP(Timeline(graph), TeMPSettings(**{**SMALL, "dim": 16, "dropout_by_frequency": "average" in way}))
+        settings = TrainSettings(epochs=30, times_per_step=2, learning_rate=0.02, patience=30, **way)
+        hooks = Hooks(validate=lambda m: {"mrr": 0.0}, report=lambda line, p: None, keep_best=lambda m: None)
+        history = fit(model, TeMPLoss(model, settings), model.timeline, settings, 0, hooks).history
+        losses = [line["loss"] for line in history]
+        assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5]), way
+
+
+def test_a_cap_keeps_so_many_of_each_snapshot() -> None:
+    place, position = torch.tensor([0, 0, 0, 0, 1, 2, 2, 2]), torch.arange(8)
+    generator = torch.Generator().manual_seed(0)
+    seen = set()
+    for _ in range(200):
+        kept_place, kept = capped(place, position, 2, generator)
+        assert torch.bincount(kept_place).tolist() == [2, 1, 2]
+        assert (place[kept] == kept_place).all() and len(set(kept.tolist())) == 5
+        seen |= set(kept.tolist())
+    assert seen == set(range(8)), "every fact has its chance"
+    assert torch.equal(capped(place, position, 4, generator)[1], position)
+
+
+def test_negatives_are_never_true() -> None:
+    graph = make_graph([(0, 0, o, 1) for o in range(3)] + [(3, 1, 0, 1)], entities=4)
+    loss = TeMPLoss(build(graph), TrainSettings(negatives=2))
+    queries = Queries(torch.tensor([0, 0, 3]), torch.tensor([0, 1, 1]), torch.tensor([1, 1, 1]))
+    everyone = torch.arange(4).expand(3, 4)
+    assert loss._true(queries, everyone).tolist() == [
+        [True, True, True, False],
+        [False, False, False, False],
+        [True, False, False, False],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"dim": 0}, "dim must be at least 1, found 0"),
+        ({"dim": 5}, "decoder complex needs an even dim, found 5"),
+        ({"blocks": 3}, "blocks must divide dim = 4, found 3"),
+        ({"temporal": "none"}, "gate and imputation need a temporal encoder"),
+        ({"temporal": "attention", "imputation": False}, "imputation is a part of attention"),
+        ({"temporal": "attention", "heads": 3}, "heads must divide dim = 4, found 3"),
+        ({"edge_dropout": 1.0}, "edge_dropout must be at least 0 and below 1, found 1.0"),
+    ],
+)
+def test_parts_that_do_not_fit_say_so(wrong: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        replace(TeMPSettings(**SMALL), **wrong)

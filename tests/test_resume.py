@@ -1,0 +1,139 @@
+"""A stopped training goes on as if it had never stopped, whatever stopped it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from safetensors.torch import load_file
+
+import tempograph
+from tempograph.data.folder import write_folder
+from tempograph.data.world import make_world
+from tempograph.errors import RunError
+
+GRAPH = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
+SETTINGS = [
+    "model.dim=8",
+    "model.window=2",
+    "train.epochs=6",
+    "train.times_per_step=3",
+    "train.learning_rate=0.01",
+    "train.average=0.5",
+    "train.validate_every=2",
+]
+
+
+def train(path: Path, **options: object) -> tempograph.Run:
+    return tempograph.train(GRAPH, "temp-gru", out=path, overrides=SETTINGS, device="cpu", **options)  # type: ignore[arg-type]
+
+
+def outcome(path: Path) -> tuple[bytes, list[dict[str, float]], object]:
+    """The weights, the history without its times, and the figures on valid."""
+    lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    history = [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
+    results = json.loads((path / "results.json").read_text())
+    return (path / "model.safetensors").read_bytes(), history, (results["valid"]["metrics"], results["best_epoch"])
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "whole"
+    train(path)
+    return path
+
+
+def test_the_same_seed_gives_the_same_run(uninterrupted: Path, tmp_path: Path) -> None:
+    train(tmp_path / "again")
+    assert outcome(tmp_path / "again") == outcome(uninterrupted)
+    train(tmp_path / "other", seed=1)
+    assert outcome(tmp_path / "other")[0] != outcome(uninterrupted)[0]
+
+
+def test_a_run_in_pieces_equals_a_run_in_one(uninterrupted: Path, tmp_path: Path) -> None:
+    path = tmp_path / "pieces"
+    run = train(path, max_seconds=0)
+    pieces = 1
+    while not run.results["finished"]:
+        assert (path / "checkpoint.safetensors").is_file() and len(run.history) == pieces
+        run = tempograph.resume(path, device="cpu", max_seconds=0)
+        pieces += 1
+    assert pieces == 6
+    assert outcome(path) == outcome(uninterrupted)
+    assert not (path / "checkpoint.safetensors").exists()
+    with pytest.raises(RunError, match="this run is finished"):
+        tempograph.resume(path)
+
+
+def start(tmp_path: Path) -> subprocess.Popen[str]:
+    """A training of its own process that halts for a moment after each epoch."""
+    write_folder(GRAPH, tmp_path / "demo")
+    program = (
+        "import time, tempograph.loop as loop; save = loop._save\n"
+        "def slowly(*state): save(*state); time.sleep(0.3)\n"
+        "loop._save = slowly\n"
+        "import torch; torch.set_num_threads(1)\n"
+        "from tempograph.cli import main; main()"
+    )
+    command = [sys.executable, "-c", program, "train", "demo", "--model", "temp-gru", "--device", "cpu", "--out", "run"]
+    return subprocess.Popen(
+        [*command, *SETTINGS],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+
+
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_killed_run_resumes_to_the_same_result(uninterrupted: Path, tmp_path: Path, stop: signal.Signals) -> None:
+    with start(tmp_path) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "epoch 2" in line:
+                break
+        time.sleep(0.1)
+        process.send_signal(stop)
+        rest = process.stderr.read()
+    if stop != signal.SIGKILL:
+        assert process.returncode == 130 and "go on with: tempograph resume run" in rest
+    path = tmp_path / "run"
+    unfinished = json.loads((path / "results.json").read_text())
+    assert not unfinished["finished"]
+    tempograph.resume(path, device="cpu")
+    assert outcome(path) == outcome(uninterrupted)
+
+
+def test_a_run_killed_before_its_first_epoch_starts_anew(uninterrupted: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    train(path, max_seconds=0)
+    tempograph.resume(path, max_seconds=0, device="cpu")
+    # As if killed after the best weights were written and before the checkpoint was.
+    (path / "checkpoint.safetensors").unlink()
+    tempograph.resume(path, device="cpu")
+    assert outcome(path) == outcome(uninterrupted)
+
+
+def test_the_best_weights_are_kept_not_the_last(uninterrupted: Path) -> None:
+    run = tempograph.Run.load(uninterrupted)
+    best = max((line for line in run.history if "valid/mrr" in line), key=lambda line: line["valid/mrr"])
+    assert run.results["best_epoch"] == best["epoch"]
+    assert tempograph.evaluate(run, "valid").summary()["metrics"]["mrr"] == best["valid/mrr"]
+    assert set(load_file(uninterrupted / "model.safetensors")) == set(run.model.state_dict())
+
+
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    train(path, max_seconds=0)
+    content = (path / "checkpoint.safetensors").read_bytes()
+    (path / "checkpoint.safetensors").write_bytes(content[: len(content) // 2])
+    with pytest.raises(RunError, match="the checkpoint is damaged"):
+        tempograph.resume(path, device="cpu")
