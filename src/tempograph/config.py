@@ -76,12 +76,15 @@ def make_config(
     seed: int = 0,
     preset: str | None = None,
     overrides: Iterable[str] = (),
+    suggested: Mapping[str, Mapping[str, Any]] | None = None,
 ) -> Config:
-    """Settings of a model: its defaults, then the preset's, then the overrides (`model.sigma=0.1`)."""
+    """Settings of a model: its defaults, then the preset's or else those suggested, then the overrides."""
     model_kind(name)
     tables: dict[str, dict[str, Any]] = {}
     if preset is not None:
         tables |= load_preset(name, dataset, preset)
+    elif suggested is not None:
+        tables |= {section: dict(values) for section, values in suggested.items()}
     for override in overrides:
         section, key, value = _parse_override(override)
         tables.setdefault(section, {})[key] = value

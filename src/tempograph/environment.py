@@ -59,7 +59,12 @@ def peak_memory_bytes(device: torch.device) -> int:
 
 
 def commit() -> str | None:
-    """The commit of the source tree this package runs from, marked when files differ from it; None outside one."""
+    """The commit of the source tree this package runs from, marked when files differ from it; None outside one.
+
+    A copy of a tree without its history can be told by $TEMPOGRAPH_COMMIT.
+    """
+    if told := os.environ.get("TEMPOGRAPH_COMMIT"):
+        return told
     source = Path(__file__).resolve()
     if _git(source.parent, "ls-files", "--error-unmatch", source.name) is None:
         return None

@@ -23,6 +23,7 @@ from tempograph.loop import Progress as Training
 from tempograph.models.contract import Model
 from tempograph.models.registry import model_kind
 from tempograph.runs import RUN_MARKER, Run
+from tempograph.suggest import suggest
 from tempograph.timeline import Protocol, Timeline
 
 Report = Callable[[dict[str, float]], None]
@@ -45,15 +46,24 @@ def train(
 ) -> Run:
     """Fit a model to the train facts, choosing on valid, and keep it in a run folder when `out` is given.
 
-    Overrides are texts such as `model.sigma=0.1`. `report` hears each line of metrics.jsonl, `progress` each ranking.
+    Without a preset, settings are chosen by the size of the data and the machine. Overrides are texts such as
+    `model.sigma=0.1`. `report` hears each line of metrics.jsonl, `progress` each ranking.
     A run that `max_seconds` ends, or an interrupt, goes on with `resume`.
     """
     if out is not None:
         refuse_existing(Path(out), RUN_MARKER, overwrite)
     graph = load_dataset(dataset)
-    config = make_config(model, graph.name, protocol=protocol, seed=seed, preset=preset, overrides=overrides)
-    kind = model_kind(model)
-    timeline = Timeline(graph, protocol, resolve_device(device))
+    kind, place = model_kind(model), resolve_device(device)
+    config = make_config(
+        model,
+        graph.name,
+        protocol=protocol,
+        seed=seed,
+        preset=preset,
+        overrides=overrides,
+        suggested=suggest(graph, place) if kind.loss is not None else None,
+    )
+    timeline = Timeline(graph, protocol, place)
     torch.manual_seed(seed)
     begin = time.perf_counter()
     history: list[dict[str, float]] = []

@@ -1,0 +1,32 @@
+"""Sensible settings from the size of the data and the machine, for those who name no preset."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from tempograph.data.graph import TemporalGraph
+
+
+def suggest(graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
+    """Settings of a model that is trained by gradient, as the tables of a preset.
+
+    A GPU takes wide vectors, large steps and every entity as a negative; a CPU gets less of each.
+    """
+    steps, entities, gpu = len(graph.times), len(graph.entities), device.type == "cuda"
+    dim = 256 if gpu else 64 if len(graph.train) < 50_000 else 128
+    # Tables of all entities at each time of a step must fit; and an epoch of less than a dozen steps learns slowly.
+    fits = (2**32 if gpu else 2**28) // (8 * dim * entities)
+    return {
+        "model": {"dim": dim, "feature_dropout": 0.5 if gpu else 0.3, "initial_scale": 0.3},
+        "train": {
+            "epochs": 150 if gpu else 50,
+            "times_per_step": max(1, min(32 if gpu else 8, steps // 12, fits)),
+            "negatives": "all" if gpu or entities <= 2000 else 500,
+            "learning_rate": 0.005 if gpu else 0.01,
+            "average": 0.98 if gpu else 0.95,
+            "patience": 20 if gpu else 10,
+            "precision": "tf32" if gpu else "32-true",
+        },
+    }
