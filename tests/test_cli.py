@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tempograph.cli import main
+from tempograph.data import world
 from tempograph.version import __version__
 
 Call = Callable[..., tuple[int, str, str]]
@@ -80,18 +81,51 @@ def test_version(call: Call) -> None:
     assert call("--version")[:2] == (0, f"tempograph {__version__}\n")
 
 
-def test_demo_shows_a_table_and_an_answer_with_evidence(call: Call) -> None:
-    code, out, _ = call("demo")
-    assert code == 0
-    assert (
-        "TED (sigma" in out and "all-time counts" in out and "because of" in out and "same entity and relation" in out
-    )
-    again = as_json(call("demo", "--json"))
-    best = {name: entry["metrics"]["mrr"] for name, entry in again["models"].items()}
-    counts, ted = best.values()
-    assert ted > counts + 0.05, "time matters in the demo world"
-    answer = again["completion"]["answers"][0]
-    assert answer["known"] == "test" and answer["rank"] == 1 and answer["evidence"]
+def test_demo_shows_a_table_and_an_answer_with_evidence(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = world.make_world(entities=30, relations=6, steps=24, facts=600)
+    monkeypatch.setattr(world, "make_world", lambda: small)
+    for _ in range(2):
+        code, out, _ = call("demo")
+        assert code == 0
+        assert "TeMP-GRU" in out and "protocol strict" in out and "probability" in out and "parts shared" in out
+
+
+def test_in_the_demo_world_time_matters_and_temp_is_ahead(call: Call) -> None:
+    shown = as_json(call("demo", "--json"))
+    static, ted, temp = (entry["metrics"]["mrr"] for entry in shown["models"].values())
+    assert temp > ted + 0.02 and temp > static + 0.02
+    answer = shown["completion"]["answers"][0]
+    assert answer["known"] == "test" and answer["rank"] == 1 and answer["evidence"] and answer["probability"] > 0.05
+
+
+def test_a_trained_model_answers_from_every_side(call: Call, events: Path) -> None:
+    settings = ("model.dim=8", "model.window=2", "train.epochs=2", "train.times_per_step=8")
+    code, out, err = call("train", "mine", "--model", "temp-gru", "--out", "run", "--device", "cpu", *settings)
+    assert code == 0 and "epoch 2" in err and "valid MRR" in out
+    assert as_json(call("evaluate", "run", "--json"))["model"] == "temp-gru"
+    sides = {
+        "subject": ("--relation", "meets", "--object", "Bob"),
+        "relation": ("--subject", "Ann", "--object", "Bob"),
+        "object": ("--subject", "Ann", "--relation", "meets"),
+    }
+    for asked, question in sides.items():
+        found = as_json(call("complete", "run", *question, "--time", "2024-01-15", "--json"))
+        assert found["asked"] == asked and found[asked] is None
+        assert sum(answer["probability"] for answer in found["answers"]) == pytest.approx(1)
+        right = {"subject": "Ann", "relation": "meets", "object": "Bob"}[asked]
+        (marked,) = (answer for answer in found["answers"] if answer["name"] == right)
+        assert marked["known"] in ("train", "valid", "test")
+    code, out, _ = call("complete", "run", *sides["relation"], "--time", "2024-01-15")
+    assert code == 0 and "probability" in out and "(Ann, ?, Bob, 2024-01-15)" in out
+
+
+def test_a_stopped_training_goes_on(call: Call, events: Path) -> None:
+    settings = ("model.dim=8", "model.window=2", "train.epochs=2", "train.times_per_step=8")
+    stopped = call("train", "mine", "--model", "srgcn", "--out", "run", "--max-time", "0", *settings)
+    assert stopped[0] == 0 and "not finished; go on with: tempograph resume run" in stopped[1]
+    assert as_json(call("resume", "run", "--json"))["finished"]
+    code, _, err = call("resume", "run")
+    assert code == 2 and "run: this run is finished" in err
 
 
 def test_from_events_to_an_answer(call: Call, events: Path) -> None:
@@ -160,6 +194,10 @@ MISTAKES = {
     "a time off the grid": (
         ["complete", "run", "--subject", "Ann", "--relation", "meets", "--time", "2025-01-15"],
         r"'2025-01-15' is not on the time grid of mine \(28 steps, 2024-01-01 to 2024-01-28\)",
+    ),
+    "ted and relations": (
+        ["complete", "run", "--subject", "Ann", "--object", "Bob", "--time", "2024-01-15"],
+        "ted ranks entities, not relations; give a relation and one entity",
     ),
     "both sides given": (
         ["complete", "run", "--subject", "Ann", "--object", "Bob", "--relation", "meets", "--time", "2024-01-15"],

@@ -24,7 +24,7 @@ def suggest(graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, A
             "epochs": 150 if gpu else 50,
             "times_per_step": max(1, min(32 if gpu else 8, steps // 12, fits)),
             "negatives": "all" if gpu or entities <= 2000 else 500,
-            "learning_rate": 0.005 if gpu else 0.01,
+            "learning_rate": 0.005 if gpu else 0.015,
             "average": 0.98 if gpu else 0.95,
             "patience": 20 if gpu else 10,
             "precision": "tf32" if gpu else "32-true",

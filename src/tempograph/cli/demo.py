@@ -2,61 +2,80 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tempograph.cli.console import metric_cells, metric_columns, out, print_json, progress_bar, table
-from tempograph.cli.model import Json, print_completion
+from tempograph.cli.model import Json, print_completion, training_progress
 
 if TYPE_CHECKING:
     from tempograph.predict import Completion
 
+_STATIC = ["model.temporal=none", "model.gate=false", "model.imputation=false", "model.structure=none"]
+
 
 def demo(
-    folder: Annotated[Path, typer.Option("--out", help="The run folder; an earlier run there is replaced.")] = Path(
-        "runs/demo"
-    ),
+    folder: Annotated[
+        Path, typer.Option("--out", help="Folder for the runs; earlier runs of the demo there are replaced.")
+    ] = Path("runs/demo"),
     json_output: Json = False,
 ) -> None:
     """Make a small invented world, fit models to it, rank its missing facts, and answer a question with evidence."""
-    import dataclasses
-
     from tempograph.data.world import make_world
     from tempograph.predict import Predictor
     from tempograph.training import evaluate, train
 
     begin = time.perf_counter()
     graph = make_world().graph
-    rows = {}
-    with progress_bar("all-time counts") as progress:
-        rows["all-time counts (TED, sigma 0)"] = evaluate(train(graph, overrides=["model.sigma=0"], progress=progress))
-    with progress_bar("TED") as progress:
-        run = train(graph, out=folder, overwrite=True, progress=progress)
-        rows[f"TED (sigma {run.config.model.sigma:g}, chosen on valid)"] = found = evaluate(run, progress=progress)
-    # A question of the test split that is answered right, from among the most recent ones.
-    right = found.facts[(found.ranks.pessimistic[: len(found.facts)] == 1).numpy()]
-    subject, relation, _, moment = right[right[:, 3].argmax()].tolist()
-    completion = Predictor(run).objects(graph.entities[subject], graph.relations[relation], graph.times[moment], top=5)
-    summaries = {name: evaluation.summary() for name, evaluation in rows.items()}
+    if not json_output:
+        size = f"{len(graph.entities)} entities, {len(graph.relations)} relations, {len(graph.times)} days"
+        out.print(f"An invented diplomacy: {size}, {len(graph.train):,} train facts. What else happened?\n")
+
+    def fitted(name: str, model: str, **options: Any) -> dict[str, Any]:
+        path = folder / name
+        with training_progress(path, name, quiet=True) as (_, progress):
+            run = train(graph, model, out=path, overwrite=True, progress=progress, **options)
+        with progress_bar(f"ranking with {name}") as progress:
+            return evaluate(run, progress=progress).summary()
+
+    # Validating often takes time that a demo does not have.
+    seldom = ["train.validate_every=10"]
+    summaries = {
+        "ComplEx, blind to time": fitted("static", "srgcn", overrides=[*_STATIC, *seldom, "train.epochs=20"]),
+        "TED, copying what is near": fitted("ted", "ted"),
+        "TeMP-GRU": fitted("temp-gru", "temp-gru", overrides=seldom),
+    }
+    completion = _answered_right(Predictor(folder / "temp-gru", "auto"))
     if json_output:
-        print_json({"run": str(folder), "models": summaries, "completion": dataclasses.asdict(completion)})
+        answer = dataclasses.asdict(completion)
+        print_json({"run": str(folder / "temp-gru"), "models": summaries, "completion": answer})
         return
-    size = f"{len(graph.entities)} entities, {len(graph.relations)} relations, {len(graph.times)} days"
-    out.print(f"An invented diplomacy: {size}, {len(graph.train):,} train facts. What else happened?\n")
     cells = [[name, *metric_cells(summary["metrics"])] for name, summary in summaries.items()]
-    columns = ["model", *metric_columns(summaries[next(iter(summaries))]["metrics"])]
+    columns = ["model", *metric_columns(summaries["TeMP-GRU"]["metrics"])]
     caption = f"{len(graph.test):,} test facts, protocol strict, filter time, Hits in per cent"
     out.print(table("Missing facts found", columns, cells, caption=caption))
     out.print()
     print_completion(completion)
-    out.print(f"\n{time.perf_counter() - begin:.0f} s. The run is in {folder}. Next:")
-    out.print(f"  tempograph complete {folder} {_inverse_question(completion)}", soft_wrap=True)
+    out.print(f"\n{time.perf_counter() - begin:.0f} s. The runs are in {folder}. Next:")
+    best = f'--relation "{completion.relation}" --object "{completion.answers[0].name}" --time {completion.time}'
+    out.print(f"  tempograph complete {folder / 'temp-gru'} {best}", soft_wrap=True)
     out.print("  tempograph data import events.csv --out mydata && tempograph train mydata", soft_wrap=True)
 
 
-def _inverse_question(completion: Completion) -> str:
-    """The same fact asked from its other side, as options of `complete`."""
-    return f'--relation "{completion.relation}" --object "{completion.answers[0].name}" --time {completion.time}'
+def _answered_right(predictor: Any) -> Completion:
+    """The latest question of the test split that the run answers right, with its best answers."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    ranks = pq.read_table(predictor.run.path / "ranks.parquet")
+    asked = (pc.field("split") == "test") & (pc.field("side") == "object") & (pc.field("pessimistic") == 1)
+    fact = ranks.filter(asked).sort_by([("t", "descending"), ("s", "ascending")]).slice(0, 1).to_pylist()[0]
+    graph = predictor.graph
+    found: Completion = predictor.objects(
+        graph.entities[fact["s"]], graph.relations[fact["r"]], graph.times[fact["t"]], top=5
+    )
+    return found

@@ -18,4 +18,4 @@ def nearest_facts(timeline: Timeline, query: Queries, answer: int) -> Support:
     near = (shared >= 2).nonzero()[:, 0]
     gap = (timeline.facts[near, 3] - query.time).abs()
     order = torch.argsort(-shared[near] * timeline.num_steps + gap, stable=True)
-    return Support("facts that share two of its three parts", timeline.facts[near[order]], None)
+    return Support("two of three parts shared", timeline.facts[near[order]], None)
