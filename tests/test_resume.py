@@ -75,9 +75,9 @@ def start(tmp_path: Path) -> subprocess.Popen[str]:
     """A training of its own process that halts for a moment after each epoch."""
     write_folder(GRAPH, tmp_path / "demo")
     program = (
-        "import time, tempograph.loop as loop; save = loop._save\n"
+        "import time, tempograph.loop as loop; save = loop._State.save\n"
         "def slowly(*state): save(*state); time.sleep(0.3)\n"
-        "loop._save = slowly\n"
+        "loop._State.save = slowly\n"
         "import torch; torch.set_num_threads(1)\n"
         "from tempograph.cli import main; main()"
     )

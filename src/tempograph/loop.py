@@ -68,130 +68,119 @@ def fit(
         devices=1,
         precision="32-true" if settings.precision == "tf32" else settings.precision,
     )
-    optimizer = torch.optim.Adam(
-        loss.parameters(), settings.learning_rate, weight_decay=settings.weight_decay, fused=model.device.type == "cuda"
-    )
-    generator = torch.Generator(model.device).manual_seed(seed)
-    average = copy.deepcopy(model.state_dict()) if settings.average else None
-    best: dict[str, Tensor] = {}
-    progress = Progress()
+    state = _State(model, loss, settings, seed)
     if hooks.checkpoint is not None and hooks.checkpoint.exists():
-        progress = _load(hooks.checkpoint, model, optimizer, generator, average, best)
-    step, optimizer = fabric.setup(loss, optimizer)
+        state.load(hooks.checkpoint)
+    progress = state.progress
+    step, optimizer = fabric.setup(loss, state.optimizer)
     busy = torch.unique(timeline.facts[:, 3])
     session = time.perf_counter()
     while not progress.finished:
         begin = time.perf_counter()
         total = torch.zeros((), device=model.device)
-        shuffled = busy[torch.randperm(len(busy), device=busy.device, generator=generator)]
+        shuffled = busy[torch.randperm(len(busy), device=busy.device, generator=state.generator)]
         batches = torch.split(shuffled, settings.times_per_step)
         model.train()
         for times in batches:
-            value = step(times, generator)
+            value = step(times, state.generator)
             fabric.backward(value)
             fabric.clip_gradients(step, optimizer, max_norm=settings.clip, error_if_nonfinite=False)
             optimizer.step()
             optimizer.zero_grad()
             total += value.detach()
-            if average is not None:
-                _follow(average, model, settings.average)
+            state.follow()
         progress.epoch += 1
         line = {"epoch": progress.epoch, "loss": float(total) / len(batches), "seconds": time.perf_counter() - begin}
         if progress.epoch % settings.validate_every == 0 or progress.epoch == settings.epochs:
-            _validate(model, average, best, progress, line, hooks)
+            state.validate(line, hooks)
         progress.history.append(line)
         progress.seconds += time.perf_counter() - begin
         waited = (progress.epoch - progress.best_epoch) // settings.validate_every
         progress.finished = progress.epoch >= settings.epochs or waited >= settings.patience
         if hooks.checkpoint is not None:
-            _save(hooks.checkpoint, model, optimizer, generator, average, best, progress)
+            state.save(hooks.checkpoint)
         hooks.report(line, progress)
         if hooks.max_seconds is not None and time.perf_counter() - session > hooks.max_seconds:
             break
-    if best:
-        model.load_state_dict(best)
+    if state.best:
+        model.load_state_dict(state.best)
     model.eval()
     return progress
 
 
-def _validate(
-    model: Model,
-    average: dict[str, Tensor] | None,
-    best: dict[str, Tensor],
-    progress: Progress,
-    line: Line,
-    hooks: Hooks,
-) -> None:
-    """Measure the model, or its average, on valid; remember its weights when they are the best so far."""
-    model.eval()
-    current = {name: value.clone() for name, value in model.state_dict().items()}
-    if average is not None:
-        model.load_state_dict(average)
-    found = hooks.validate(model)
-    line |= {f"valid/{name}": value for name, value in found.items()}
-    if found["mrr"] > progress.best_mrr:
-        progress.best_mrr, progress.best_epoch = found["mrr"], progress.epoch
-        best.update({name: value.clone() for name, value in model.state_dict().items()})
-        hooks.keep_best(model)
-    model.load_state_dict(current)
+class _State:
+    """All that changes in training: weights, their average, the best ones, the optimiser, chance and progress."""
 
+    def __init__(self, model: Model, loss: nn.Module, settings: TrainSettings, seed: int) -> None:
+        self.model = model
+        self.share = settings.average
+        self.optimizer = torch.optim.Adam(
+            loss.parameters(),
+            settings.learning_rate,
+            weight_decay=settings.weight_decay,
+            fused=model.device.type == "cuda",
+        )
+        self.generator = torch.Generator(model.device).manual_seed(seed)
+        self.average = copy.deepcopy(model.state_dict()) if settings.average else {}
+        self.best: dict[str, Tensor] = {}
+        self.progress = Progress()
 
-@torch.no_grad()
-def _follow(average: dict[str, Tensor], model: nn.Module, share: float) -> None:
-    names = list(average)
-    state = model.state_dict()
-    torch._foreach_lerp_([average[name] for name in names], [state[name] for name in names], 1 - share)
+    @torch.no_grad()
+    def follow(self) -> None:
+        """Let the average follow the weights."""
+        if self.average:
+            weights = self.model.state_dict()
+            torch._foreach_lerp_(list(self.average.values()), [weights[name] for name in self.average], 1 - self.share)
 
+    def validate(self, line: Line, hooks: Hooks) -> None:
+        """Measure the model, or its average, on valid; remember its weights when they are the best so far."""
+        self.model.eval()
+        current = _copied(self.model.state_dict())
+        if self.average:
+            self.model.load_state_dict(self.average)
+        found = hooks.validate(self.model)
+        line |= {f"valid/{name}": value for name, value in found.items()}
+        if found["mrr"] > self.progress.best_mrr:
+            self.progress.best_mrr, self.progress.best_epoch = found["mrr"], self.progress.epoch
+            self.best = _copied(self.model.state_dict())
+            hooks.keep_best(self.model)
+        self.model.load_state_dict(current)
 
-def _save(
-    path: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    generator: torch.Generator,
-    average: dict[str, Tensor] | None,
-    best: dict[str, Tensor],
-    progress: Progress,
-) -> None:
-    """Everything in one file, so that no kill can leave halves of two states."""
-    tensors: dict[str, Tensor] = {f"model.{name}": value for name, value in model.state_dict().items()}
-    tensors |= {f"best.{name}": value for name, value in best.items()}
-    tensors |= {f"average.{name}": value for name, value in (average or {}).items()}
-    for number, state in optimizer.state_dict()["state"].items():
-        tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in state.items()}
-    tensors["chance"] = generator.get_state()
-    packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-    with atomic_file(path) as temporary:
-        safetensors.torch.save_file(packed, temporary, {"progress": json.dumps(progress.__dict__)})
+    def save(self, path: Path) -> None:
+        """Write everything into one file, so that no kill can leave halves of two states."""
+        parts = {"model": self.model.state_dict(), "best": self.best, "average": self.average}
+        tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
+        for number, moments in self.optimizer.state_dict()["state"].items():
+            tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in moments.items()}
+        tensors["chance."] = self.generator.get_state()
+        packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        with atomic_file(path) as temporary:
+            safetensors.torch.save_file(packed, temporary, {"progress": json.dumps(self.progress.__dict__)})
 
-
-def _load(
-    path: Path,
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    generator: torch.Generator,
-    average: dict[str, Tensor] | None,
-    best: dict[str, Tensor],
-) -> Progress:
-    try:
-        with safe_open(path, "pt") as file:
-            progress = Progress(**json.loads(file.metadata()["progress"]))
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        parts: dict[str, dict[str, Tensor]] = {}
-        for name, value in tensors.items():
-            head, _, rest = name.partition(".")
-            parts.setdefault(head, {})[rest] = value
-        model.load_state_dict(parts["model"])
-        device = next(model.parameters()).device
-        best.update({name: value.to(device) for name, value in parts.get("best", {}).items()})
-        if average is not None:
-            for name, value in average.items():
+    def load(self, path: Path) -> None:
+        """Take up where a file left off."""
+        try:
+            with safe_open(path, "pt") as file:
+                self.progress = Progress(**json.loads(file.metadata()["progress"]))
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            parts: dict[str, dict[str, Tensor]] = {"best": {}, "average": {}, "optimizer": {}}
+            for name, value in tensors.items():
+                part, _, rest = name.partition(".")
+                parts.setdefault(part, {})[rest] = value
+            self.model.load_state_dict(parts["model"])
+            self.best = {name: value.to(self.model.device) for name, value in parts["best"].items()}
+            for name, value in self.average.items():
                 value.copy_(parts["average"][name])
-        moments: dict[int, dict[str, Any]] = {}
-        for name, value in parts.get("optimizer", {}).items():
-            number, _, kind = name.partition(".")
-            moments.setdefault(int(number), {})[kind] = value
-        optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
-        generator.set_state(parts["chance"][""])
-    except (OSError, ValueError, KeyError, TypeError, RuntimeError, safetensors.SafetensorError) as error:
-        raise RunError(f"{path}: the checkpoint is damaged: {' '.join(str(error).split())}") from error
-    return progress
+            moments: dict[int, dict[str, Any]] = {}
+            for name, value in parts["optimizer"].items():
+                number, _, kind = name.partition(".")
+                moments.setdefault(int(number), {})[kind] = value
+            groups = self.optimizer.state_dict()["param_groups"]
+            self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+            self.generator.set_state(parts["chance"][""])
+        except (OSError, ValueError, KeyError, TypeError, RuntimeError, safetensors.SafetensorError) as error:
+            raise RunError(f"{path}: the checkpoint is damaged: {' '.join(str(error).split())}") from error
+
+
+def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.clone() for name, value in state.items()}

@@ -19,8 +19,9 @@ from tempograph.evaluation import evaluate_model
 from tempograph.layers.structure import Edges, edge_weights, with_inverse
 from tempograph.layers.temporal import Context, Windows
 from tempograph.loop import Hooks, fit
-from tempograph.models.temp import TeMP, TeMPSettings
+from tempograph.models.temp import TeMP
 from tempograph.models.temp_loss import TeMPLoss, capped
+from tempograph.models.temp_settings import TeMPSettings
 from tempograph.objective import TrainSettings
 from tempograph.ranges import Ranges
 from tempograph.timeline import PROTOCOLS, Protocol, Queries, Timeline

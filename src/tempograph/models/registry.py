@@ -11,8 +11,9 @@ from torch import nn
 from tempograph.errors import ConfigError, did_you_mean
 from tempograph.models.contract import Model
 from tempograph.models.ted import TED, TEDSettings, choose_sigma
-from tempograph.models.temp import TeMP, TeMPSettings
+from tempograph.models.temp import TeMP
 from tempograph.models.temp_loss import TeMPLoss
+from tempograph.models.temp_settings import TeMPSettings
 from tempograph.objective import TrainSettings
 from tempograph.timeline import Timeline
 

@@ -1,0 +1,63 @@
+"""The parts of TeMP as settings, and which of them fit together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tempograph.errors import ConfigError
+from tempograph.layers.decoders import DecoderName
+from tempograph.layers.structure import Composition, Norm
+
+Activation = Literal["none", "relu", "tanh"]
+
+
+@dataclass(frozen=True)
+class TeMPSettings:
+    """The parts of TeMP and their sizes; every combination that makes sense is a setting, none a subclass."""
+
+    dim: int = 128
+    structure: Literal["rgcn", "compgcn", "rgat", "none"] = "rgcn"
+    layers: int = 2
+    inactive: Literal["isolated", "embedding"] = "isolated"
+    """What an entity that is not active is: what the layers make of it by itself, or its embedding as it is."""
+    blocks: int = 0
+    """Blocks of W_r; 0 means as many as dimensions, which makes it a vector."""
+    norm: Norm = "relation"
+    inverse_edges: bool = True
+    composition: Composition = "multiply"
+    inner_activation: Activation = "none"
+    last_activation: Activation = "none"
+    temporal: Literal["gru", "attention", "none"] = "gru"
+    window: int = 8
+    """Steps on each side that are looked at."""
+    bidirectional: bool = True
+    heads: int = 8
+    imputation: bool = True
+    gate: bool = True
+    time_embedding: bool = False
+    decoder: DecoderName = "complex"
+    initial_scale: float = 0.1
+    """Standard deviation of the entity and relation vectors at the start."""
+    feature_dropout: float = 0.1
+    edge_dropout: float = 0.5
+    context_dropout: float = 0.2
+    dropout_by_frequency: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("dim", "layers", "window", "heads"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
+        for name in ("feature_dropout", "edge_dropout", "context_dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 0 and below 1, found {getattr(self, name)}")
+        if self.blocks < 0 or (self.blocks and self.dim % self.blocks):
+            raise ConfigError(f"blocks must divide dim = {self.dim}, found {self.blocks}")
+        if self.decoder in ("complex", "simple") and self.dim % 2:
+            raise ConfigError(f"decoder {self.decoder} needs an even dim, found {self.dim}")
+        if (self.temporal == "attention" or self.structure == "rgat") and self.dim % self.heads:
+            raise ConfigError(f"heads must divide dim = {self.dim}, found {self.heads}")
+        if self.temporal == "none" and (self.gate or self.imputation):
+            raise ConfigError("gate and imputation need a temporal encoder; set gate=false and imputation=false")
+        if self.temporal == "attention" and not self.imputation:
+            raise ConfigError("imputation is a part of attention; set imputation=true")
