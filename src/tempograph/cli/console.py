@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -33,10 +34,13 @@ def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, caption: str = "") -> Table:
-    """A table whose first `left` columns are text and the others numbers."""
-    made = Table(title=title, title_justify="left", title_style="bold", caption=caption or None, caption_justify="left")
+    """A table whose first `left` columns are text and the others numbers; names and numbers are never broken."""
+    made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, caption=caption or None)
+    made.caption_justify = "left"
     for index, column in enumerate(columns):
-        made.add_column(column, justify="left" if index < left else "right", overflow="fold")
+        text = index < left
+        whole = index == 0 or not text
+        made.add_column(column, justify="left" if text else "right", overflow="fold", no_wrap=whole)
     for row in rows:
         made.add_row(*row)
     return made

@@ -143,7 +143,7 @@ def import_events(
     if json_output:
         print_json({"dataset": str(folder)} | counts)
         return
-    out.print(table(f"{folder}", list(counts), [[f"{count:,}" for count in counts.values()]], left=0))
+    out.print(table(str(folder), ["", "count"], [[name, f"{count:,}"] for name, count in counts.items()]))
     out.print(f"steps from {graph.times[0]} to {graph.times[-1]}; next: tempograph train {folder}")
 
 
@@ -179,14 +179,9 @@ def stats(
         shares = [f"{curve.mean():,.1f} ({curve.min():,.0f}-{curve.max():,.0f})" for curve in curves]
         return [entry.name, *shares, f"{entry.active.mean() / entry.entities:.1%}"]
 
-    columns = [
-        "dataset",
-        "active entities",
-        f"of these in last {window}",
-        f"facts in last {window} per active",
-        "share active",
-    ]
-    caption = f"per step, mean (smallest-largest); protocol {protocol.value}"
+    columns = ["dataset", "active", f"also in last {window}", f"facts in last {window}", "share"]
+    meaning = f"entities active at a step; those active in the last {window} as well; train facts there naming one"
+    caption = f"{meaning}. Mean (smallest-largest) over steps; share of all entities; protocol {protocol.value}"
     out.print(table("Activity", columns, [cells(entry) for entry in found], caption=caption))
     for entry in found:
         if entry.repeated:
