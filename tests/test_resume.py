@@ -137,3 +137,12 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     (path / "checkpoint.safetensors").write_bytes(content[: len(content) // 2])
     with pytest.raises(RunError, match="the checkpoint is damaged"):
         tempograph.resume(path, device="cpu")
+
+
+def test_tensorboard_gets_every_line(tmp_path: Path) -> None:
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    train(tmp_path / "run", tensorboard=True)
+    events = reader.EventAccumulator(str(tmp_path / "run" / "tensorboard"))
+    events.Reload()
+    assert [event.step for event in events.Scalars("loss")] == [1, 2, 3, 4, 5, 6]
+    assert [event.step for event in events.Scalars("valid/mrr")] == [2, 4, 6]

@@ -14,7 +14,7 @@ from tempograph.config import make_config
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import Split, TemporalGraph
 from tempograph.environment import commit, hardware, peak_memory_bytes, resolve_device
-from tempograph.errors import RunError
+from tempograph.errors import ConfigError, RunError
 from tempograph.evaluation import Evaluation, Progress, evaluate_model
 from tempograph.files import refuse_existing
 from tempograph.known import Filter
@@ -41,6 +41,7 @@ def train(
     device: str = "auto",
     overwrite: bool = False,
     max_seconds: float | None = None,
+    tensorboard: bool = False,
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -81,7 +82,7 @@ def train(
     if out is not None:
         run = run.save(Path(out), overwrite)
     if kind.loss is not None:
-        return _train_on(run, max_seconds, report, progress)
+        return _train_on(run, max_seconds, _board(run, report) if tensorboard else report, progress)
     return _finish(run, time.perf_counter() - begin, progress)
 
 
@@ -90,6 +91,7 @@ def resume(
     *,
     device: str = "auto",
     max_seconds: float | None = None,
+    tensorboard: bool = False,
     report: Report | None = None,
     progress: Progress | None = None,
 ) -> Run:
@@ -101,7 +103,7 @@ def resume(
         # Killed in its first epoch: what weights there are may be those of a part of it.
         torch.manual_seed(run.config.seed)
         run = dataclasses.replace(run, model=model_kind(run.config.name).build(run.config.model, run.timeline))
-    return _train_on(run, max_seconds, report, progress)
+    return _train_on(run, max_seconds, _board(run, report) if tensorboard else report, progress)
 
 
 def evaluate(
@@ -170,6 +172,25 @@ def _validator(
         return found
 
     return validate
+
+
+def _board(run: Run, report: Report | None) -> Report:
+    """A report that also writes each line as TensorBoard events into the run folder."""
+    if run.path is None:
+        raise ConfigError("TensorBoard events lie in the run folder; say where it is with out")
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise ConfigError("TensorBoard is not installed; pip install 'tempograph[tensorboard]'") from None
+    writer = SummaryWriter(str(run.path / "tensorboard"))
+
+    def tell(line: dict[str, float]) -> None:
+        for name, value in line.items():
+            writer.add_scalar(name, value, int(line["epoch"]))
+        writer.flush()
+        _tell(report, line)
+
+    return tell
 
 
 def _tell(report: Report | None, line: dict[str, float]) -> None:

@@ -62,6 +62,7 @@ Dataset = Annotated[
 RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by train.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events into the run folder too.")]
 MaxTime = Annotated[float | None, typer.Option(min=0, help="Stop after so many minutes; resume goes on.")]
 
 
@@ -79,6 +80,7 @@ def train(
     seed: Annotated[int, typer.Option(help="Of all randomness.")] = 0,
     device: Device = "auto",
     max_time: MaxTime = None,
+    tensorboard: TensorBoard = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run folder if it exists.")] = False,
     json_output: Json = False,
 ) -> None:
@@ -101,6 +103,7 @@ def train(
             device=device,
             overwrite=overwrite,
             max_seconds=None if max_time is None else 60 * max_time,
+            tensorboard=tensorboard,
             report=report,
             progress=progress,
         )
@@ -110,6 +113,7 @@ def train(
 def resume(
     run: RunFolder,
     max_time: MaxTime = None,
+    tensorboard: TensorBoard = False,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
@@ -121,6 +125,7 @@ def resume(
             run,
             device=device,
             max_seconds=None if max_time is None else 60 * max_time,
+            tensorboard=tensorboard,
             report=report,
             progress=progress,
         )
