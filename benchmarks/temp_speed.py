@@ -1,0 +1,278 @@
+"""Seconds of a training epoch and of an evaluation of TeMP, memory, and how near an epoch comes to the device's floor.
+
+Dim 128, softmax over all entities, two RGCN layers with inverse edges, window 8 on both sides, imputation and gate
+where the model has them. gdelt-size is a made world of GDELT's size; demo is the small one.
+
+PYTHONPATH=src python benchmarks/temp_speed.py --models temp-gru,srgcn --datasets icews14 --json speed.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from tempograph.cli.console import err, out, table
+from tempograph.config import make_config
+from tempograph.data.catalog import load_dataset
+from tempograph.data.graph import TemporalGraph
+from tempograph.data.world import make_world
+from tempograph.environment import environment, hardware, peak_memory_bytes, resolve_device
+from tempograph.errors import DataError
+from tempograph.evaluation import evaluate_model
+from tempograph.layers.temporal import DecayedGRU
+from tempograph.loop import Hooks, fit
+from tempograph.models.contract import Model
+from tempograph.models.temp import TeMP
+from tempograph.models.temp_loss import TeMPLoss
+from tempograph.objective import TrainSettings
+from tempograph.timeline import Timeline
+
+Precision = Literal["32-true", "tf32"]
+
+PAPER_SECONDS = {"icews14": 480, "icews05-15": 4200, "gdelt-size": 780}
+"""A training epoch of TeMP in the paper, on the paper's GPUs."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What the device does at best: floating-point operations and bytes a second."""
+
+    flops: float
+    bytes: float
+
+
+@dataclass
+class Work:
+    """What an epoch handles, drawn as training draws it: dropped facts and entities are not in it."""
+
+    steps: int = 0
+    """Training steps."""
+    times: int = 0
+    questions: int = 0
+    nodes: int = 0
+    """Rows that go through a structural layer, over all layers; edges likewise."""
+    edges: int = 0
+    context: int = 0
+    """Rows around the times that the temporal encoder looks at."""
+    pairs: int = 0
+    """(Entity, time) pairs with a row of their own after the temporal encoder."""
+    links: int = 0
+    """Active steps in the windows of these pairs: GRU cells before the last, or attended rows."""
+
+    def flops(self, model: TeMP) -> float:
+        """A product of [n, a] and [a, b] costs 2 n a b; the gradients of both its factors make it three times that."""
+        dim, entities, alone = model.settings.dim, model.timeline.num_entities, self.steps * model.timeline.num_entities
+        # Scoring: questions [dim, or twice that with a gate] against all entities. Self loops: each node, each layer.
+        total = self.questions * entities * width_of(model) + self.nodes * dim**2
+        if isinstance(model.temporal, DecayedGRU):
+            # Three gates from the input, for each side, of context, pairs and entities alone; and from the state, the
+            # zero state that a chain begins with included.
+            sides = len(model.temporal.input_weight)
+            total += sides * (self.context + self.pairs + alone) * 3 * dim**2
+            total += (self.links + sides * (self.pairs + alone)) * 3 * dim**2
+        elif model.temporal is not None:
+            # Query, key and value of pairs, key and value of the context, value of entities alone; then the two
+            # products of attention, with each attended row and the pair itself.
+            total += (3 * self.pairs + 2 * self.context + alone) * dim**2 + 2 * (self.links + self.pairs) * dim
+        return 3 * 2 * total
+
+    def bytes(self, model: TeMP) -> float:
+        """Numbers of four bytes that the largest tensors move at least, were all that can be fused with them fused."""
+        dim, entities = model.settings.dim, model.timeline.num_entities
+        # Scores: written, read by the loss; read and overwritten by their gradient, read by two products.
+        total = 6 * self.questions * entities
+        # Tables of all entities at each time: written, read by the product and by its backward; gradient written, read.
+        total += 5 * self.times * entities * width_of(model)
+        # Messages: the source's row is read; backward the target's gradient and the source's row are read, and the
+        # gradient of the source's row is written. Nodes: read and written; gradient read, row read, gradient written.
+        total += 4 * self.edges * dim + 5 * self.nodes * dim
+        if isinstance(model.temporal, DecayedGRU):
+            # A cell reads three gates and a state and writes a state; backward it reads these five again and writes
+            # the gradients of gates and state.
+            total += 14 * self.links * dim
+        elif model.temporal is not None:
+            # Key and value of each attended row are read, read again backward, and their gradients written.
+            total += 6 * self.links * dim
+        return 4 * total
+
+
+def main() -> None:
+    """Measure each model on each dataset."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default="temp-gru,temp-sa,srgcn")
+    parser.add_argument("--datasets", default="icews14,icews05-15,gdelt-size")
+    parser.add_argument("--epochs", type=int, default=3, help="epochs that count, after one that does not")
+    parser.add_argument("--times-per-step", type=int, default=32)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    device = resolve_device(arguments.device)
+    precision: Precision = "tf32" if device.type == "cuda" else "32-true"
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    rates = measure_rates(device)
+    results = []
+    for dataset in arguments.datasets.split(","):
+        try:
+            graph = find(dataset)
+        except DataError as error:
+            err.print(f"{dataset} skipped: {error}", soft_wrap=True)
+            continue
+        for name in arguments.models.split(","):
+            train = TrainSettings(
+                epochs=arguments.epochs + 1,
+                times_per_step=arguments.times_per_step,
+                validate_every=arguments.epochs + 1,
+                precision=precision,
+            )
+            results.append(measure(name, graph, train, rates, device))
+            err.print(f"{name}, {dataset}: {results[-1]['epoch_seconds']:.3g} s an epoch")
+    show(results, rates, device, precision)
+    if arguments.json is not None:
+        found = {"environment": environment(device), "rates": dataclasses.asdict(rates), "results": results}
+        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def find(dataset: str) -> TemporalGraph:
+    """A dataset by its name, or the made world of GDELT's size."""
+    if dataset == "gdelt-size":
+        return make_world(entities=500, relations=20, steps=366, facts=3_400_000, name=dataset).graph
+    return load_dataset(dataset)
+
+
+def measure(
+    name: str, graph: TemporalGraph, train: TrainSettings, rates: Rates, device: torch.device
+) -> dict[str, Any]:
+    """Train for some epochs, evaluate, and set the median epoch against the floor."""
+    torch.manual_seed(0)
+    config = make_config(name, graph.name, overrides=["model.dim=128"])
+    model = TeMP(Timeline(graph, "strict", device), config.model, name)
+    loss = TeMPLoss(model, train)
+    work = count_work(model, loss)
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+    training_peak = []
+
+    def validate(model: Model) -> dict[str, float]:
+        training_peak.append(peak_memory_bytes(device))
+        return {"mrr": evaluate_model(model, graph, "valid", "strict").summary()["metrics"]["mrr"]}
+
+    hooks = Hooks(validate=validate, report=lambda line, progress: None, keep_best=lambda model: None)
+    training = fit(model, loss, model.timeline, train, seed=0, hooks=hooks)
+    # The validation inside the loop was the warm-up of this one.
+    evaluation = evaluate_model(model, graph, "valid", "strict")
+    seconds = statistics.median(line["seconds"] for line in training.history[1:])
+    floor = max(work.flops(model) / rates.flops, work.bytes(model) / rates.bytes)
+    return {
+        "model": name,
+        "dataset": graph.name,
+        "times_per_step": train.times_per_step,
+        "epoch_seconds": seconds,
+        "evaluation_seconds": evaluation.seconds,
+        "training_peak_bytes": training_peak[0],
+        "peak_bytes": peak_memory_bytes(device),
+        "work": dataclasses.asdict(work),
+        "flops": work.flops(model),
+        "bytes": work.bytes(model),
+        "floor_seconds": floor,
+        "share_of_floor": floor / seconds,
+        "paper_epoch_seconds": PAPER_SECONDS.get(graph.name) if model.temporal is not None else None,
+    }
+
+
+def count_work(model: TeMP, loss: TeMPLoss) -> Work:
+    """Look on while an epoch goes forward."""
+    timeline, settings = model.timeline, loss.settings
+    per_step = torch.bincount(timeline.facts[:, 3])
+    work = Work(times=int((per_step > 0).sum()), questions=2 * int(per_step.clamp(max=settings.max_facts).sum()))
+
+    def structural(_: Any, inputs: tuple[Any, ...], __: Tensor) -> None:
+        x, edges, _ = inputs
+        work.nodes += len(x)
+        work.edges += len(edges.source)
+
+    def temporal(_: Any, inputs: tuple[Any, ...], __: Tensor) -> None:
+        x, windows, context = inputs
+        work.pairs += len(x)
+        work.context += len(context.x)
+        work.links += sum(int(side.lengths.sum()) for side in (windows.past, windows.future) if side is not None)
+
+    handles = [layer.register_forward_hook(structural) for layer in model.structure]
+    if model.temporal is not None:
+        handles.append(model.temporal.register_forward_hook(temporal))
+    generator = torch.Generator(model.device).manual_seed(0)
+    busy = per_step.nonzero()[:, 0]
+    shuffled = busy[torch.randperm(len(busy), device=busy.device, generator=generator)]
+    with torch.no_grad():
+        for times in torch.split(shuffled, settings.times_per_step):
+            loss(times, generator)
+            work.steps += 1
+    for handle in handles:
+        handle.remove()
+    return work
+
+
+def width_of(model: TeMP) -> int:
+    """Numbers in a row of the tables that questions are scored against: two vectors side by side with a gate."""
+    return model.settings.dim * (2 if model.gate is not None else 1)
+
+
+def measure_rates(device: torch.device) -> Rates:
+    """The rates of a large matrix product, at the precision of training, and of a large copy."""
+    size, numbers = (8192, 2**29) if device.type == "cuda" else (2048, 2**26)
+    one, other = torch.randn(2, size, size, device=device)
+    source = torch.zeros(numbers, device=device)
+    target = torch.empty_like(source)
+    product, copy = fastest(lambda: one @ other, device), fastest(lambda: target.copy_(source), device)
+    return Rates(2 * size**3 / product, 2 * 4 * numbers / copy)
+
+
+def fastest(work: Callable[[], Tensor], device: torch.device) -> float:
+    """The shortest of ten runs in seconds, after a first one."""
+    measured = []
+    for _ in range(11):
+        begin = time.perf_counter()
+        work()
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        measured.append(time.perf_counter() - begin)
+    return min(measured[1:])
+
+
+def show(results: list[dict[str, Any]], rates: Rates, device: torch.device, precision: str) -> None:
+    """The table of all results."""
+    rows = [
+        [
+            found["model"],
+            found["dataset"],
+            f"{found['epoch_seconds']:.3f}",
+            f"{found['evaluation_seconds']:.3f}",
+            f"{found['training_peak_bytes'] / 2**30:.2f}",
+            f"{found['floor_seconds']:.4f}",
+            f"{100 * found['share_of_floor']:.1f}%",
+            f"{found['paper_epoch_seconds']:,}" if found["paper_epoch_seconds"] else "",
+        ]
+        for found in results
+    ]
+    columns = ["model", "dataset", "s/epoch", "s/valid", "GiB", "floor s", "share", "paper"]
+    caption = (
+        f"{hardware(device)}, {precision}: products {rates.flops / 1e12:.2f} TFLOP/s, "
+        f"copies {rates.bytes / 1e9:.0f} GB/s. "
+        f"GiB: most memory of training, of the {'GPU' if device.type == 'cuda' else 'process, earlier rows included'}. "
+        "Share: of the floor that an epoch reaches. Paper: seconds of an epoch on the paper's GPU."
+    )
+    out.print(table("TeMP, dim 128", columns, rows, left=2, caption=caption))
+
+
+if __name__ == "__main__":
+    main()
