@@ -47,6 +47,12 @@ def test_choosing_without_valid_facts_says_what_to_do() -> None:
     assert tempograph.train(make_graph([(0, 0, 1, 0)]), "ted", overrides=["model.sigma=1"]).results["parameters"] == 0
 
 
+def test_training_without_valid_facts_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="small: temp-gru stops training by its valid split, which has no facts"):
+        tempograph.train(make_graph([(0, 0, 1, 0)]), "temp-gru", out=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_run_folder_holds_everything(run: Run) -> None:
     assert run.path is not None
     files = {path.name for path in run.path.iterdir()}

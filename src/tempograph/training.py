@@ -14,7 +14,7 @@ from tempograph.config import make_config
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import Split, TemporalGraph
 from tempograph.environment import commit, hardware, peak_memory_bytes, resolve_device
-from tempograph.errors import ConfigError, RunError
+from tempograph.errors import ConfigError, DataError, RunError
 from tempograph.evaluation import Evaluation, Progress, evaluate_model
 from tempograph.files import refuse_existing
 from tempograph.known import Filter
@@ -48,13 +48,15 @@ def train(
     """Fit a model to the train facts, choosing on valid, and keep it in a run folder when `out` is given.
 
     Without a preset, settings are chosen by the size of the data and the machine. Overrides are texts such as
-    `model.sigma=0.1`. `report` hears each line of metrics.jsonl, `progress` each ranking.
-    A run that `max_seconds` ends, or an interrupt, goes on with `resume`.
+    `model.sigma=0.1`. `report` hears each line of metrics.jsonl and how many seconds are left at most, `progress` each
+    ranking. A run that `max_seconds` ends, or an interrupt, goes on with `resume`.
     """
     if out is not None:
         refuse_existing(Path(out), RUN_MARKER, overwrite)
     graph = load_dataset(dataset)
     kind, place = model_kind(model), resolve_device(device)
+    if kind.loss is not None and not len(graph.valid):
+        raise DataError(f"{graph.name}: {model} stops training by its valid split, which has no facts; give it some")
     config = make_config(
         model,
         graph.name,
@@ -126,11 +128,13 @@ def _train_on(run: Run, max_seconds: float | None, report: Report | None, progre
     """Train by gradient, from the checkpoint where there is one."""
     config, kind = run.config, model_kind(run.config.name)
     assert kind.loss is not None and config.train is not None
+    epochs = config.train.epochs
 
     def told(line: dict[str, float], training: Training) -> None:
         run.history[:] = training.history
         run.keep_history()
-        _tell(report, line)
+        left = (epochs - training.epoch) * training.seconds / training.epoch
+        _tell(report, line | {"left": 0.0 if training.finished else left})
 
     hooks = Hooks(
         validate=_validator(run.graph, config.protocol, progress),

@@ -6,6 +6,7 @@ import dataclasses
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -159,6 +160,8 @@ _UNSHOWN = ("valid/mr", "valid/hits@3")
 
 
 def _shown(name: str, value: float) -> str:
+    if name == "left":
+        return f"at most {timedelta(seconds=round(value))} left" if value else "done"
     digits = {"epoch": "{:.0f}", "sigma": "{:g}", "seconds": "{:.2f} s"}.get(name, "{:.4f}")
     return f"{'' if name == 'seconds' else name + ' '}{digits.format(value)}"
 
