@@ -74,7 +74,7 @@ def fit(
     progress = state.progress
     step, optimizer = fabric.setup(loss, state.optimizer)
     busy = torch.unique(timeline.facts[:, 3])
-    session = time.perf_counter()
+    started = time.perf_counter()
     while not progress.finished:
         begin = time.perf_counter()
         total = torch.zeros((), device=model.device)
@@ -100,7 +100,7 @@ def fit(
         if hooks.checkpoint is not None:
             state.save(hooks.checkpoint)
         hooks.report(line, progress)
-        if hooks.max_seconds is not None and time.perf_counter() - session > hooks.max_seconds:
+        if hooks.max_seconds is not None and time.perf_counter() - started > hooks.max_seconds:
             break
     if state.best:
         model.load_state_dict(state.best)
