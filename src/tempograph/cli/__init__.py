@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
@@ -47,8 +46,6 @@ def _options(
 
 def main() -> None:
     """Run the command line: 0 done, 1 a check failed, 2 the user's mistake, 130 interrupted."""
-    # Threads that spin while they wait bring a busy machine to a crawl; read when torch is loaded, which is later.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
         app(prog_name="tempograph")
     except TempographError as error:
