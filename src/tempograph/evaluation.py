@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import torch
 from torch import Tensor
@@ -83,13 +84,11 @@ class Evaluation:
     def table(self) -> pa.Table:
         """One row for each question: s, r, o, t, side, rank, optimistic, pessimistic, split, filter."""
         count = len(self.facts)
-        ids = {name: pa.array(self.facts[:, column].repeat(1)) for column, name in enumerate("srot")}
-        twice = {name: pa.concat_arrays([column, column]) for name, column in ids.items()}
         side = pa.array(["object"] * count + ["subject"] * count).dictionary_encode()
         constant = {"split": self.split, "filter": self.filter}
         return pa.table(
             {
-                **twice,
+                **{name: np.tile(self.facts[:, column], 2) for column, name in enumerate("srot")},
                 "side": side,
                 "rank": self.ranks.realistic.cpu().numpy(),
                 "optimistic": self.ranks.optimistic.cpu().numpy(),
