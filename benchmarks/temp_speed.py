@@ -34,7 +34,7 @@ from tempograph.loop import Hooks, fit
 from tempograph.models.contract import Model
 from tempograph.models.temp import TeMP
 from tempograph.models.temp_loss import TeMPLoss
-from tempograph.objective import TrainSettings
+from tempograph.objective import SnapshotTraining
 from tempograph.timeline import Timeline
 
 Precision = Literal["32-true", "tf32"]
@@ -128,7 +128,7 @@ def main() -> None:
             err.print(f"{dataset} skipped: {error}", soft_wrap=True)
             continue
         for name in arguments.models.split(","):
-            train = TrainSettings(
+            train = SnapshotTraining(
                 epochs=arguments.epochs + 1,
                 times_per_step=arguments.times_per_step,
                 validate_every=arguments.epochs + 1,
@@ -150,7 +150,7 @@ def find(dataset: str) -> TemporalGraph:
 
 
 def measure(
-    name: str, graph: TemporalGraph, train: TrainSettings, rates: Rates, device: torch.device
+    name: str, graph: TemporalGraph, train: SnapshotTraining, rates: Rates, device: torch.device
 ) -> dict[str, Any]:
     """Train for some epochs, evaluate, and set the median epoch against the floor."""
     torch.manual_seed(0)
@@ -168,7 +168,7 @@ def measure(
         return {"mrr": evaluate_model(model, graph, "valid", "strict").summary()["metrics"]["mrr"]}
 
     hooks = Hooks(validate=validate, report=lambda line, progress: None, keep_best=lambda model: None)
-    training = fit(model, loss, model.timeline, train, seed=0, hooks=hooks)
+    training = fit(model, loss, train, seed=0, hooks=hooks)
     # The validation inside the loop was the warm-up of this one.
     evaluation = evaluate_model(model, graph, "valid", "strict")
     seconds = statistics.median(line["seconds"] for line in training.history[1:])

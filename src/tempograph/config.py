@@ -95,8 +95,9 @@ def make_config(
 def _settings(name: str, tables: Mapping[str, Mapping[str, Any]], source: str) -> tuple[Any, TrainSettings | None]:
     kind = model_kind(name)
     settings = make(kind.settings, {**kind.defaults, **tables.get("model", {})}, f"{source}model {name}")
-    if kind.loss is not None:
-        return settings, make(TrainSettings, tables.get("train", {}), f"{source}train")
+    if kind.gradient is not None:
+        train = {**kind.gradient.defaults, **tables.get("train", {})}
+        return settings, make(kind.gradient.settings, train, f"{source}train")
     if tables.get("train"):
         raise ConfigError(f"{source}{name} is not trained by gradient and has no settings under train")
     return settings, None

@@ -47,6 +47,13 @@ class KnownAnswers:
         row, position = equal_range(self._question, self._key(queries)).expand()
         return row, self._answer[position]
 
+    def among(self, queries: Queries, entities: Tensor) -> Tensor:
+        """Which entities [n, count] are known answers to their questions."""
+        question, entity = self(queries)
+        keys = (question * self.num_entities + entity).sort().values
+        wanted = torch.arange(len(entities), device=entities.device)[:, None] * self.num_entities + entities
+        return equal_range(keys, wanted).lengths > 0
+
     def _key(self, queries: Queries) -> Tensor:
         pair = queries.entity * 2 * self.num_relations + queries.relation
         return pair if self.filter == "static" else pair * self.num_steps + queries.time

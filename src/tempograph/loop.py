@@ -15,13 +15,12 @@ import safetensors.torch
 import torch
 from lightning.fabric import Fabric
 from safetensors import safe_open
-from torch import Tensor, nn
+from torch import Tensor
 
 from tempograph.errors import RunError
 from tempograph.files import atomic_file
 from tempograph.models.contract import Model
-from tempograph.objective import TrainSettings
-from tempograph.timeline import Timeline
+from tempograph.objective import Objective, TrainSettings
 
 Line = dict[str, float]
 
@@ -54,9 +53,7 @@ class Hooks:
     max_seconds: float | None = None
 
 
-def fit(
-    model: Model, loss: nn.Module, timeline: Timeline, settings: TrainSettings, seed: int, hooks: Hooks
-) -> Progress:
+def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: Hooks) -> Progress:
     """Train until the epochs, the patience or the time are used up; the model ends with its best weights.
 
     With a checkpoint file that exists already, training goes on from it as if it had never stopped.
@@ -73,18 +70,17 @@ def fit(
         state.load(hooks.checkpoint)
     progress = state.progress
     step, optimizer = fabric.setup(loss, state.optimizer)
-    busy = torch.unique(timeline.facts[:, 3])
     started = time.perf_counter()
     while not progress.finished:
         begin = time.perf_counter()
         total = torch.zeros((), device=model.device)
-        shuffled = busy[torch.randperm(len(busy), device=busy.device, generator=state.generator)]
-        batches = torch.split(shuffled, settings.times_per_step)
+        batches = loss.batches(state.generator)
         model.train()
-        for times in batches:
-            value = step(times, state.generator)
+        for batch in batches:
+            value = step(batch, state.generator)
             fabric.backward(value)
-            fabric.clip_gradients(step, optimizer, max_norm=settings.clip, error_if_nonfinite=False)
+            if settings.clip:
+                fabric.clip_gradients(step, optimizer, max_norm=settings.clip, error_if_nonfinite=False)
             optimizer.step()
             optimizer.zero_grad()
             total += value.detach()
@@ -111,15 +107,10 @@ def fit(
 class _State:
     """All that changes in training: weights, their average, the best ones, the optimiser, chance and progress."""
 
-    def __init__(self, model: Model, loss: nn.Module, settings: TrainSettings, seed: int) -> None:
+    def __init__(self, model: Model, loss: Objective, settings: TrainSettings, seed: int) -> None:
         self.model = model
         self.share = settings.average
-        self.optimizer = torch.optim.Adam(
-            loss.parameters(),
-            settings.learning_rate,
-            weight_decay=settings.weight_decay,
-            fused=model.device.type == "cuda",
-        )
+        self.optimizer = _optimizer(loss, settings)
         self.generator = torch.Generator(model.device).manual_seed(seed)
         self.average = copy.deepcopy(model.state_dict()) if settings.average else {}
         self.best: dict[str, Tensor] = {}
@@ -180,6 +171,14 @@ class _State:
             self.generator.set_state(parts["chance"][""])
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, safetensors.SafetensorError) as error:
             raise RunError(f"{path}: the checkpoint is damaged: {' '.join(str(error).split())}") from error
+
+
+def _optimizer(loss: Objective, settings: TrainSettings) -> torch.optim.Optimizer:
+    weights = list(loss.parameters())
+    on_gpu = weights[0].device.type == "cuda"
+    if settings.optimizer == "adagrad":
+        return torch.optim.Adagrad(weights, settings.learning_rate, weight_decay=settings.weight_decay, foreach=on_gpu)
+    return torch.optim.Adam(weights, settings.learning_rate, weight_decay=settings.weight_decay, fused=on_gpu)
 
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:

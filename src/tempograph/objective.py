@@ -1,31 +1,31 @@
-"""The loss: softmax cross-entropy of each question against all entities, or against a sample of them."""
+"""What training lowers: losses of a question's answer against all entities or a sample of them, and their settings."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.functional import softplus
 
 from tempograph.errors import ConfigError
 
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """How a model is trained."""
+    """How any model is trained."""
 
     epochs: int = 200
-    times_per_step: int = 8
-    max_facts: int = 3000
-    """At most this many target facts of each snapshot and step."""
     negatives: int | Literal["all"] = "all"
-    """Entities each question is scored against: all, or a sample for each time and side."""
-    targets: Literal["all", "dropped"] = "all"
-    """Facts that count in the loss: all of the snapshot, or those whose edge was dropped in this step."""
+    """Entities each question is scored against: all, or a sample."""
+    optimizer: Literal["adam", "adagrad"] = "adam"
     learning_rate: float = 0.001
     weight_decay: float = 0.0
     clip: float = 1.0
+    """The longest gradient; longer ones are shortened. 0 leaves them as they are."""
     patience: int = 10
     """Validations without a better valid MRR before training stops."""
     validate_every: int = 1
@@ -34,17 +34,80 @@ class TrainSettings:
     precision: Literal["32-true", "tf32", "bf16-mixed", "16-mixed"] = "32-true"
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "times_per_step", "max_facts", "patience", "validate_every"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
+        self.at_least_1("epochs", "patience", "validate_every")
         if self.negatives != "all" and self.negatives < 1:
             raise ConfigError(f"negatives must be 'all' or at least 1, found {self.negatives}")
-        if not self.learning_rate > 0 or not self.clip > 0:
-            raise ConfigError(f"learning_rate and clip must be above 0, found {self.learning_rate} and {self.clip}")
-        if not self.weight_decay >= 0:
-            raise ConfigError(f"weight_decay must be at least 0, found {self.weight_decay}")
+        if not self.learning_rate > 0:
+            raise ConfigError(f"learning_rate must be above 0, found {self.learning_rate}")
+        self.at_least_0("weight_decay", "clip")
         if not 0 <= self.average < 1:
             raise ConfigError(f"average must be at least 0 and below 1, found {self.average}")
+
+    def at_least_1(self, *names: str) -> None:
+        """Refuse counts of nothing."""
+        for name in names:
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
+
+    def at_least_0(self, *names: str) -> None:
+        """Refuse negative weights, and those that are not numbers."""
+        for name in names:
+            if not getattr(self, name) >= 0:
+                raise ConfigError(f"{name} must be at least 0, found {getattr(self, name)}")
+
+
+@dataclass(frozen=True)
+class SnapshotTraining(TrainSettings):
+    """Training by whole snapshots; sampled negatives are drawn for each time and side."""
+
+    times_per_step: int = 8
+    max_facts: int = 3000
+    """At most this many target facts of each snapshot and step."""
+    targets: Literal["all", "dropped"] = "all"
+    """Facts that count in the loss: all of the snapshot, or those whose edge was dropped in this step."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_least_1("times_per_step", "max_facts")
+
+
+@dataclass(frozen=True)
+class FactTraining(TrainSettings):
+    """Training by facts; sampled negatives are drawn for each step and, where entities change with time, each time."""
+
+    batch: Literal["facts", "times"] = "facts"
+    """What a step takes: so many facts of any time, or all facts of so many times."""
+    facts_per_step: int = 1000
+    times_per_step: int = 8
+    loss: Literal["softmax", "margin", "logistic"] = "softmax"
+    margin: float = 1.0
+    """What the answer must be ahead of each negative (margin), or the score at which a fact is as likely as not,
+    with its sign turned (logistic)."""
+    dropout: float = 0.0
+    """Share of a question's numbers that are left out in a step."""
+    n3: float = 0.0
+    """Weight of the cubed sizes of the vectors of each fact."""
+    smoothness: float = 0.0
+    """Weight of the cubed differences of vectors of consecutive time steps."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_least_1("facts_per_step", "times_per_step")
+        self.at_least_0("n3", "smoothness", "margin")
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"dropout must be at least 0 and below 1, found {self.dropout}")
+
+
+class Objective(nn.Module, ABC):
+    """What a training step lowers, as a module so that it can run in several processes."""
+
+    @abstractmethod
+    def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
+        """What the steps of an epoch take, in a new order each time."""
+
+    @abstractmethod
+    def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
+        """The loss of one step, a scalar."""
 
 
 def softmax_loss(scores: Tensor, row: Tensor, answer: Tensor, known: tuple[Tensor, Tensor]) -> Tensor:
@@ -63,3 +126,20 @@ def sampled_loss(positive: Tensor, negative: Tensor, excluded: Tensor) -> Tensor
     """Mean of -log softmax of the positive among itself and its negatives.   [n], [n, negatives], [n, negatives]."""
     negative = negative.masked_fill(excluded, -torch.inf)
     return (torch.logsumexp(torch.cat([positive[:, None], negative], dim=1), dim=1) - positive).mean()
+
+
+def margin_loss(positive: Tensor, negative: Tensor, excluded: Tensor, margin: float) -> Tensor:
+    """Mean of what each negative lacks of staying the margin behind its positive.   Shapes as above."""
+    return (margin + negative - positive[:, None]).clamp(min=0).masked_fill(excluded, 0).mean()
+
+
+def logistic_loss(positive: Tensor, negative: Tensor, excluded: Tensor, margin: float) -> Tensor:
+    """Mean of -log sigmoid(margin + positive) and of the mean -log sigmoid(-margin - negative).   Shapes as above."""
+    wrong = softplus(margin + negative).masked_fill(excluded, 0).sum(1) / (~excluded).sum(1).clamp(min=1)
+    return (softplus(-margin - positive) + wrong).mean() / 2
+
+
+def leave_out(x: Tensor, rate: float, generator: torch.Generator) -> Tensor:
+    """Dropout whose chance comes from a generator of our own, so that a resumed run goes on as it would have."""
+    kept = torch.rand(x.shape, device=x.device, generator=generator) >= rate
+    return x * kept / (1 - rate)

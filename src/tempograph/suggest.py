@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from tempograph.data.graph import TemporalGraph
 
+Suggest = Callable[[TemporalGraph, torch.device], dict[str, dict[str, Any]]]
+"""Settings of a model that is trained by gradient, as the tables of a preset."""
 
-def suggest(graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
-    """Settings of a model that is trained by gradient, as the tables of a preset.
+
+def suggest_temp(graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
+    """Settings of TeMP.
 
     A GPU takes wide vectors, large steps and every entity as a negative; a CPU gets less of each.
     """
@@ -27,6 +31,24 @@ def suggest(graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, A
             "learning_rate": 0.005 if gpu else 0.015,
             "average": 0.98 if gpu else 0.95,
             "patience": 20 if gpu else 10,
+            "precision": "tf32" if gpu else "32-true",
+        },
+    }
+
+
+def suggest_embedding(graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
+    """Settings of an embedding method."""
+    gpu, entities = device.type == "cuda", len(graph.entities)
+    return {
+        "model": {"dim": 200 if gpu else 100},
+        "train": {
+            "epochs": 200 if gpu else 50,
+            "facts_per_step": 1000 if len(graph.train) > 20_000 else 200,
+            "negatives": "all" if gpu or entities <= 2000 else 500,
+            "learning_rate": 0.005,
+            "dropout": 0.3,
+            "validate_every": 5,
+            "patience": 5,
             "precision": "tf32" if gpu else "32-true",
         },
     }

@@ -51,7 +51,9 @@ class Timeline:
             )
         self.protocol: Protocol = protocol
         self.device = torch.device(device)
+        self.sizes = graph.sizes
         self.num_entities, self.num_relations, _, self.num_steps = graph.sizes
+        self.labels = graph.times
 
         by_time = graph.train[np.lexsort(graph.train.T[[2, 1, 0, 3]])]
         self.facts = torch.from_numpy(by_time).to(self.device)

@@ -23,7 +23,6 @@ from tempograph.loop import Progress as Training
 from tempograph.models.contract import Model
 from tempograph.models.registry import model_kind
 from tempograph.runs import RUN_MARKER, Run
-from tempograph.suggest import suggest
 from tempograph.timeline import Protocol, Timeline
 
 Report = Callable[[dict[str, float]], None]
@@ -55,7 +54,7 @@ def train(
         refuse_existing(Path(out), RUN_MARKER, overwrite)
     graph = load_dataset(dataset)
     kind, place = model_kind(model), resolve_device(device)
-    if kind.loss is not None and not len(graph.valid):
+    if kind.gradient is not None and not len(graph.valid):
         raise DataError(f"{graph.name}: {model} stops training by its valid split, which has no facts; give it some")
     config = make_config(
         model,
@@ -64,7 +63,7 @@ def train(
         seed=seed,
         preset=preset,
         overrides=overrides,
-        suggested=suggest(graph, place) if kind.loss is not None else None,
+        suggested=None if kind.gradient is None else kind.gradient.suggest(graph, place),
     )
     timeline = Timeline(graph, protocol, place)
     torch.manual_seed(seed)
@@ -83,7 +82,7 @@ def train(
     run.results.update(_head(run))
     if out is not None:
         run = run.save(Path(out), overwrite)
-    if kind.loss is not None:
+    if kind.gradient is not None:
         return _train_on(run, max_seconds, _board(run, report) if tensorboard else report, progress)
     return _finish(run, time.perf_counter() - begin, progress)
 
@@ -126,8 +125,8 @@ def evaluate(
 
 def _train_on(run: Run, max_seconds: float | None, report: Report | None, progress: Progress | None) -> Run:
     """Train by gradient, from the checkpoint where there is one."""
-    config, kind = run.config, model_kind(run.config.name)
-    assert kind.loss is not None and config.train is not None
+    config, gradient = run.config, model_kind(run.config.name).gradient
+    assert gradient is not None and config.train is not None
     epochs = config.train.epochs
 
     def told(line: dict[str, float], training: Training) -> None:
@@ -143,8 +142,8 @@ def _train_on(run: Run, max_seconds: float | None, report: Report | None, progre
         checkpoint=run.checkpoint,
         max_seconds=max_seconds,
     )
-    loss = kind.loss(run.model, config.train)
-    training = fit(run.model, loss, run.timeline, config.train, config.seed, hooks)
+    loss = gradient.loss(run.model, config.train)
+    training = fit(run.model, loss, config.train, config.seed, hooks)
     run.history[:] = training.history
     run.results.update(best_epoch=training.best_epoch, epoch_seconds=training.epoch_seconds)
     if not training.finished:

@@ -22,7 +22,7 @@ from tempograph.loop import Hooks, fit
 from tempograph.models.temp import TeMP
 from tempograph.models.temp_loss import TeMPLoss, capped
 from tempograph.models.temp_settings import TeMPSettings
-from tempograph.objective import TrainSettings
+from tempograph.objective import SnapshotTraining
 from tempograph.ranges import Ranges
 from tempograph.timeline import PROTOCOLS, Protocol, Queries, Timeline
 
@@ -156,7 +156,7 @@ def test_strict_hides_valid_and_test_facts(variant: dict[str, Any], graph: Tempo
     assert torch.equal(one.encode(times).tables(len(times)), other.encode(times).tables(len(times)))
     losses = []
     for model in (one, other):
-        loss = TeMPLoss(model, TrainSettings())(times, torch.Generator().manual_seed(1))
+        loss = TeMPLoss(model, SnapshotTraining())(times, torch.Generator().manual_seed(1))
         losses.append(loss)
     assert torch.equal(*losses)
 
@@ -184,7 +184,7 @@ def test_subject_ranks_are_object_ranks_of_the_inverted_graph(variant: dict[str,
     with torch.no_grad():
         for mine, theirs in zip(one.structure, other.structure, strict=True):
             theirs.weight.copy_(mine.weight.roll(3, 0))
-        other.decoder.relation.copy_(one.decoder.inverse(one.decoder.relation))
+        other.relations.relation.copy_(one.decoder.inverse(one.relations.relation))
         if one.gate is not None and other.gate is not None:
             for mine, theirs in zip(one.gate.parameters(), other.gate.parameters(), strict=True):
                 theirs.copy_(mine.flip(0))
@@ -194,13 +194,13 @@ def test_subject_ranks_are_object_ranks_of_the_inverted_graph(variant: dict[str,
     assert torch.equal(ranks[0], torch.cat(ranks[1].chunk(2)[::-1]))
 
 
-def train(model: TeMP, settings: TrainSettings, graph: TemporalGraph, split: str = "train") -> float:
+def train(model: TeMP, settings: SnapshotTraining, graph: TemporalGraph, split: str = "train") -> float:
     hooks = Hooks(
         validate=lambda m: evaluate_model(m, graph, split, "strict").summary()["metrics"],  # type: ignore[arg-type]
         report=lambda line, progress: None,
         keep_best=lambda m: None,
     )
-    return fit(model, TeMPLoss(model, settings), model.timeline, settings, 0, hooks).best_mrr
+    return fit(model, TeMPLoss(model, settings), settings, 0, hooks).best_mrr
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
@@ -211,7 +211,7 @@ def test_twenty_facts_are_learned_by_heart(variant: dict[str, Any]) -> None:
     torch.manual_seed(0)
     chosen = {**SMALL, "dim": 32, "edge_dropout": 0.0, "context_dropout": 0.0, "initial_scale": 0.5, **variant}
     model = TeMP(Timeline(graph), TeMPSettings(**chosen))
-    settings = TrainSettings(epochs=120, times_per_step=3, learning_rate=0.02, patience=120, validate_every=10)
+    settings = SnapshotTraining(epochs=120, times_per_step=3, learning_rate=0.02, patience=120, validate_every=10)
     # DistMult cannot tell a fact from its inverse, so it may rank an answer behind the entity of the question.
     assert train(model, settings, graph) >= (0.9 if variant.get("decoder") == "distmult" else 1.0)
 
@@ -223,9 +223,9 @@ def test_every_kind_of_training_lowers_the_loss() -> None:
     for way in ways:
         torch.manual_seed(0)
         model = TeMP(Timeline(graph), TeMPSettings(**{**SMALL, "dim": 16, "dropout_by_frequency": "average" in way}))
-        settings = TrainSettings(epochs=30, times_per_step=2, learning_rate=0.02, patience=30, **way)
+        settings = SnapshotTraining(epochs=30, times_per_step=2, learning_rate=0.02, patience=30, **way)
         hooks = Hooks(validate=lambda m: {"mrr": 0.0}, report=lambda line, p: None, keep_best=lambda m: None)
-        history = fit(model, TeMPLoss(model, settings), model.timeline, settings, 0, hooks).history
+        history = fit(model, TeMPLoss(model, settings), settings, 0, hooks).history
         losses = [line["loss"] for line in history]
         assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5]), way
 
@@ -245,10 +245,10 @@ def test_a_cap_keeps_so_many_of_each_snapshot() -> None:
 
 def test_negatives_are_never_true() -> None:
     graph = make_graph([(0, 0, o, 1) for o in range(3)] + [(3, 1, 0, 1)], entities=4)
-    loss = TeMPLoss(build(graph), TrainSettings(negatives=2))
+    loss = TeMPLoss(build(graph), SnapshotTraining(negatives=2))
     queries = Queries(torch.tensor([0, 0, 3]), torch.tensor([0, 1, 1]), torch.tensor([1, 1, 1]))
     everyone = torch.arange(4).expand(3, 4)
-    assert loss._true(queries, everyone).tolist() == [
+    assert loss.known.among(queries, everyone).tolist() == [
         [True, True, True, False],
         [False, False, False, False],
         [True, False, False, False],

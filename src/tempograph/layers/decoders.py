@@ -1,35 +1,26 @@
-"""Decoders: a question becomes one vector, and its score with an entity needs only products and norms."""
+"""Decoders: a question becomes one vector, and its score with an entity compares that vector with the entity's."""
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Final, Literal
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 DecoderName = Literal["transe", "distmult", "complex", "simple"]
+"""Decoders that need only products and norms, so that they take mixtures of vectors as well."""
 
 
-class Decoder(nn.Module):
-    """Relation vectors, and how they join an entity to ask for another.
+class Decoder:
+    """How a relation's vector joins an entity's to ask for another, and how candidates are compared with that.
 
-    A question (?, r, o) is (o, r inverted, ?): relation r + |R| is r inverted. `needs_norms` tells that the score takes
-    the candidates' squared length besides the product of question and candidate.
+    A question (?, r, o) is (o, r inverted, ?). `needs_norms` tells that the score takes the candidates' squared length
+    besides the product of question and candidate.
     """
 
     needs_norms = False
-
-    def __init__(self, dim: int, num_relations: int, scale: float) -> None:
-        super().__init__()
-        self.num_relations = num_relations
-        self.relation = nn.Parameter(torch.empty(num_relations, dim))
-        nn.init.normal_(self.relation, std=scale)
-
-    def ask(self, entity: Tensor, relation: Tensor) -> Tensor:
-        """One vector for each question.   entity [n, dim], relation [n] -> [n, dim]."""
-        inverted = (relation >= self.num_relations)[:, None]
-        vectors = self.relation[relation % self.num_relations]
-        return self.join(entity, torch.where(inverted, self.inverse(vectors), vectors))
 
     def join(self, entity: Tensor, relation: Tensor) -> Tensor:
         """The question vector of an entity and a relation vector, [n, dim] each."""
@@ -40,8 +31,17 @@ class Decoder(nn.Module):
         raise NotImplementedError
 
     def score(self, question: Tensor, product: Tensor, norm: Tensor | None) -> Tensor:
-        """Scores from question . candidate and, where needed, candidate . candidate, both [n, candidates]."""
+        """Scores from question . candidate and, where needed, candidate . candidate, both [..., n, candidates]."""
         return product
+
+    def compare(self, question: Tensor, candidates: Tensor) -> Tensor:
+        """Scores of candidates [..., candidates, width] for questions [..., n, dim] -> [..., n, candidates]."""
+        norm = candidates.square().sum(-1)[..., None, :] if self.needs_norms else None
+        return self.score(question, question @ candidates.mT, norm)
+
+    def size(self, vector: Tensor) -> Tensor:
+        """How large each part of a vector is, for penalties."""
+        return vector.abs()
 
 
 class DistMult(Decoder):
@@ -68,6 +68,12 @@ class ComplEx(Decoder):
         """conj(r)."""
         real, imaginary = relation.chunk(2, -1)
         return torch.cat([real, -imaginary], dim=-1)
+
+    def size(self, vector: Tensor) -> Tensor:
+        """The moduli of the complex numbers, half as many."""
+        real, imaginary = vector.chunk(2, -1)
+        # The root has no slope at 0.
+        return (real.square() + imaginary.square()).clamp(min=1e-12).sqrt()
 
 
 class SimplE(Decoder):
@@ -105,9 +111,65 @@ class TransE(Decoder):
         return -squared.clamp(min=1e-6).sqrt()
 
 
-DECODERS: dict[DecoderName, type[Decoder]] = {
-    "transe": TransE,
-    "distmult": DistMult,
-    "complex": ComplEx,
-    "simple": SimplE,
+class TransEL1(TransE):
+    """-|s + r - o|, the sum of absolute differences."""
+
+    def compare(self, question: Tensor, candidates: Tensor) -> Tensor:
+        """Without a tensor of every question, candidate and dimension."""
+        return -torch.cdist(question, candidates, p=1)
+
+
+class Gaussian(Decoder):
+    """Minus the mean of the two Kullback-Leibler divergences of N(m_o - m_s, v_s + v_o) and N(m_r, v_r).
+
+    Entities and relations are means and variances side by side; a question is m_s + m_r, v_s and v_r. The logarithms
+    of the two divergences cancel: with d the difference of the means, what is left of four times the score is
+    2 dim - sum of (v_s + v_o + d^2) / v_r + (v_r + d^2) / (v_s + v_o).
+    """
+
+    def join(self, entity: Tensor, relation: Tensor) -> Tensor:
+        """(m_s + m_r, v_s, v_r)."""
+        (mean, variance), (shift, width) = entity.chunk(2, -1), relation.chunk(2, -1)
+        return torch.cat([mean + shift, variance, width], dim=-1)
+
+    def inverse(self, relation: Tensor) -> Tensor:
+        """(-m_r, v_r)."""
+        mean, variance = relation.chunk(2, -1)
+        return torch.cat([-mean, variance], dim=-1)
+
+    def compare(self, question: Tensor, candidates: Tensor) -> Tensor:
+        """So many questions at once that their differences with all candidates stay within a budget."""
+        dim = candidates.shape[-1] // 2
+        per_question = 4 * candidates.shape[-2] * dim * math.prod(question.shape[:-2])
+        at_once = max(1, _DIFFERENCES[question.device.type] // max(1, per_question))
+        if at_once >= question.shape[-2]:
+            return self._divergence(question, candidates)
+        # Backward makes the differences of one part again instead of keeping those of all.
+        parts = [
+            checkpoint(self._divergence, part, candidates, use_reentrant=False)
+            for part in torch.split(question, at_once, dim=-2)
+        ]
+        return torch.cat(parts, dim=-2)
+
+    def _divergence(self, question: Tensor, candidates: Tensor) -> Tensor:
+        mean, spread, width = question.chunk(3, -1)
+        m, v = candidates.chunk(2, -1)
+        # All that is divided by the relation's variance is a sum of products.
+        share = width.reciprocal()
+        fixed = (spread * share + mean.square() * share).sum(-1, keepdim=True)
+        along_relation = fixed + share @ (v + m.square()).mT - 2 * (mean * share) @ m.mT
+        difference = mean[..., :, None, :] - m[..., None, :, :]
+        total = spread[..., :, None, :] + v[..., None, :, :]
+        along_entities = ((width[..., :, None, :] + difference.square()) / total).sum(-1)
+        return (2 * m.shape[-1] - along_relation - along_entities) / 4
+
+
+_DIFFERENCES: Final = {"cpu": 2**26, "cuda": 2**30}
+"""Bytes of differences of questions and candidates that lie in memory at once, by kind of device."""
+
+DECODERS: Final[dict[DecoderName, Decoder]] = {
+    "transe": TransE(),
+    "distmult": DistMult(),
+    "complex": ComplEx(),
+    "simple": SimplE(),
 }

@@ -1,4 +1,4 @@
-"""Every model by its name: its settings, how it is built, how it is fitted."""
+"""Every model by its name: its settings, how it is built, how it is fitted, what it computes and who published it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from torch import nn
-
 from tempograph.errors import ConfigError, did_you_mean
 from tempograph.models.contract import Model
+from tempograph.models.embedding import Embedding
+from tempograph.models.embedding_loss import EmbeddingLoss
+from tempograph.models.embedding_settings import EmbeddingSettings
 from tempograph.models.ted import TED, TEDSettings, choose_sigma
 from tempograph.models.temp import TeMP
 from tempograph.models.temp_loss import TeMPLoss
 from tempograph.models.temp_settings import TeMPSettings
-from tempograph.objective import TrainSettings
+from tempograph.objective import FactTraining, Objective, SnapshotTraining, TrainSettings
+from tempograph.suggest import Suggest, suggest_embedding, suggest_temp
 from tempograph.timeline import Timeline
 
 Validate = Callable[[Model], dict[str, float]]
@@ -25,32 +27,72 @@ Report = Callable[[dict[str, float]], None]
 
 
 @dataclass(frozen=True)
-class ModelKind:
-    """What the rest of the package needs to know of a kind of model.
+class Gradient:
+    """How a model is trained by gradient: the loss, its settings, and what suits the data and the machine."""
 
-    A model is trained by gradient when it has a loss, and otherwise by `choose`: settings as asked for -> as fitted.
-    """
-
-    name: str
-    summary: str
-    settings: type[Any]
-    build: Callable[[Any, Timeline], Model]
-    choose: Callable[[Any, Timeline, Validate, Report], Any] | None = None
-    loss: Callable[[Any, TrainSettings], nn.Module] | None = None
+    loss: Callable[[Any, Any], Objective]
+    settings: type[TrainSettings]
+    suggest: Suggest
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Where the settings of this model differ from the defaults of their class."""
 
 
-def _temp(name: str, summary: str, **defaults: Any) -> ModelKind:
+@dataclass(frozen=True)
+class ModelKind:
+    """What the rest of the package needs to know of a kind of model.
+
+    A model is trained by gradient or by `choose`: settings as asked for -> as fitted.
+    """
+
+    name: str
+    summary: str
+    score: str
+    """The score of (s, r, o, t), for the table of models."""
+    timed: str
+    """What depends on time."""
+    reference: str
+    settings: type[Any]
+    build: Callable[[Any, Timeline], Model]
+    choose: Callable[[Any, Timeline, Validate, Report], Any] | None = None
+    gradient: Gradient | None = None
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Where the settings of this model differ from the defaults of their class."""
+
+
+def _temp(name: str, summary: str, timed: str, **defaults: Any) -> ModelKind:
     return ModelKind(
         name=name,
         summary=summary,
+        score="Re <s_t, r, conj(o_t)>",
+        timed=timed,
+        reference="Wu et al., EMNLP 2020",
         settings=TeMPSettings,
         build=lambda settings, timeline: TeMP(timeline, settings, name),
-        loss=TeMPLoss,
+        gradient=Gradient(TeMPLoss, SnapshotTraining, suggest_temp),
         defaults=defaults,
     )
 
+
+def _embedding(
+    name: str, summary: str, score: str, timed: str, reference: str, *, by_time: bool = False, **defaults: Any
+) -> ModelKind:
+    return ModelKind(
+        name=name,
+        summary=summary,
+        score=score,
+        timed=timed,
+        reference=reference,
+        settings=EmbeddingSettings,
+        build=lambda settings, timeline: Embedding(timeline, settings, name),
+        gradient=Gradient(EmbeddingLoss, FactTraining, suggest_embedding, {"batch": "times"} if by_time else {}),
+        defaults=defaults,
+    )
+
+
+_TRANSE: Final = "Bordes et al., NIPS 2013"
+_DE: Final = "Goel et al., AAAI 2020"
+_ATISE: Final = "Xu et al., ISWC 2020"
+_TNT: Final = "Lacroix et al., ICLR 2020"
 
 MODELS: Final = {
     kind.name: kind
@@ -58,18 +100,154 @@ MODELS: Final = {
         ModelKind(
             name="ted",
             summary="copy what happened near in time: counts that decay exponentially",
+            score="sum of exp(-|t - t'| / sigma)",
+            timed="counts",
+            reference="Wu et al., EMNLP 2020",
             settings=TEDSettings,
             build=lambda settings, timeline: TED(timeline, settings.sigma),
             choose=choose_sigma,
         ),
-        _temp("temp-gru", "message passing in each snapshot, a recurrent memory across them", temporal="gru"),
-        _temp("temp-sa", "message passing in each snapshot, attention across them", temporal="attention"),
+        _embedding("transe", "a relation is a translation", "-|s + r - o|", "nothing", _TRANSE, decoder="transe"),
+        _embedding(
+            "distmult",
+            "a relation weighs the product of two entities",
+            "<s, r, o>",
+            "nothing",
+            "Yang et al., ICLR 2015",
+            decoder="distmult",
+        ),
+        _embedding(
+            "complex",
+            "a relation weighs and turns the product of two entities",
+            "Re <s, r, conj(o)>",
+            "nothing",
+            "Trouillon et al., ICML 2016",
+            decoder="complex",
+        ),
+        _embedding(
+            "simple",
+            "an entity has a vector as subject and one as object",
+            "(<s_head, r, o_tail> + <o_head, r', s_tail>) / 2",
+            "nothing",
+            "Kazemi and Poole, NeurIPS 2018",
+            decoder="simple",
+        ),
+        _embedding(
+            "ttranse",
+            "a relation and a time are translations",
+            "-|s + r + tau_t - o|",
+            "relations",
+            "Leblay and Chekol, WWW 2018",
+            decoder="transe",
+            relations="shifted",
+        ),
+        _embedding(
+            "hyte",
+            "translation on a plane of each time",
+            "-|P_t (s + r - o)|",
+            "entities, relations",
+            "Dasgupta et al., EMNLP 2018",
+            by_time=True,
+            decoder="transe",
+            entities="projected",
+            relations="projected",
+        ),
+        _embedding(
+            "ta-distmult",
+            "an LSTM reads the relation and the digits of the date",
+            "<s, LSTM(r, date), o>",
+            "relations",
+            "Garcia-Duran et al., EMNLP 2018",
+            decoder="distmult",
+            relations="tokens",
+        ),
+        _embedding(
+            "de-transe",
+            "entities are partly waves of year, month and day; translation",
+            "-|s_t + r - o_t|",
+            "entities",
+            _DE,
+            by_time=True,
+            decoder="transe",
+            entities="diachronic",
+        ),
+        _embedding(
+            "de-distmult",
+            "entities are partly waves of year, month and day; products",
+            "<s_t, r, o_t>",
+            "entities",
+            _DE,
+            by_time=True,
+            decoder="distmult",
+            entities="diachronic",
+        ),
+        _embedding(
+            "de-simple",
+            "entities are partly waves of year, month and day; a vector for each side",
+            "(<s_head_t, r, o_tail_t> + <o_head_t, r', s_tail_t>) / 2",
+            "entities",
+            _DE,
+            by_time=True,
+            decoder="simple",
+            entities="diachronic",
+        ),
+        _embedding(
+            "atise-ee",
+            "entities are Gaussians whose means drift by trend and season",
+            "-KL(o_t - s_t, r), both ways",
+            "entities",
+            _ATISE,
+            by_time=True,
+            decoder="gaussian",
+            entities="drifting",
+        ),
+        _embedding(
+            "atise-er",
+            "relations are Gaussians whose means drift by trend and season",
+            "-KL(o - s, r_t), both ways",
+            "relations",
+            _ATISE,
+            decoder="gaussian",
+            relations="drifting",
+        ),
+        _embedding(
+            "tcomplex",
+            "each time turns the relations",
+            "Re <s, r tau_t, conj(o)>",
+            "relations",
+            _TNT,
+            relations="factored",
+            constant=False,
+            reciprocal=True,
+        ),
+        _embedding(
+            "tntcomplex",
+            "a part of each relation turns with time, another does not",
+            "Re <s, r' tau_t + r, conj(o)>",
+            "relations",
+            _TNT,
+            relations="factored",
+            reciprocal=True,
+        ),
         _temp(
             "srgcn",
             "message passing in the snapshot asked about, and nothing else",
+            "entities, in their snapshot",
             temporal="none",
             gate=False,
             imputation=False,
+        ),
+        _temp(
+            "temp-gru",
+            "message passing in each snapshot, a recurrent memory across them",
+            "entities, in their window",
+            temporal="gru",
+        ),
+        _temp(
+            "temp-sa",
+            "message passing in each snapshot, attention across them",
+            "entities, in their window",
+            temporal="attention",
         ),
     )
 }

@@ -11,11 +11,14 @@ from torch import Tensor, nn
 from tempograph.frequency import PATTERNS, PatternFrequencies
 from tempograph.layers.decoders import DECODERS
 from tempograph.layers.gate import FrequencyGate
+from tempograph.layers.layout import laid_out, layout_of
+from tempograph.layers.relations import FixedRelations
 from tempograph.layers.structure import RGAT, RGCN, CompGCN, Edges, edge_weights, with_inverse
 from tempograph.layers.temporal import Context, DecayedGRU, Imputation, TemporalAttention, Windows
 from tempograph.models.contract import Model, Support
 from tempograph.models.evidence import nearest_facts
 from tempograph.models.temp_settings import TeMPSettings
+from tempograph.objective import leave_out
 from tempograph.ranges import Ranges, equal_range, key_range
 from tempograph.timeline import Queries, Timeline
 
@@ -71,7 +74,8 @@ class TeMP(Model):
         self.imputation = Imputation() if settings.imputation else None
         self.gate = FrequencyGate() if settings.gate else None
         self.time = nn.Parameter(torch.zeros(timeline.num_steps, dim)) if settings.time_embedding else None
-        self.decoder = DECODERS[settings.decoder](dim, relations, settings.initial_scale)
+        self.decoder = DECODERS[settings.decoder]
+        self.relations = FixedRelations(self.decoder, relations, dim, settings.initial_scale)
         self.frequencies = PatternFrequencies(timeline)
         self.to(timeline.device)
 
@@ -141,7 +145,7 @@ class TeMP(Model):
             given = z + alpha_given[:, None] * (x - z)
         if self.time is not None:
             given = given + self.time[queries.time]
-        return Questions(self.decoder.ask(given, queries.relation), alpha)
+        return Questions(self.decoder.join(given, self.relations(queries)), alpha)
 
     @property
     def reach(self) -> tuple[int, int]:
@@ -180,8 +184,7 @@ class TeMP(Model):
         """Scores of candidates [..., candidates, width] for questions [..., n, dim] -> [..., n, candidates]."""
         vector, alpha = questions
         if alpha is None:
-            norms = candidates.square().sum(-1)[..., None, :] if self.decoder.needs_norms else None
-            return self.decoder.score(vector, vector @ candidates.mT, norms)
+            return self.decoder.compare(vector, candidates)
         alpha = alpha[..., None]
         product = torch.cat([alpha * vector, (1 - alpha) * vector], dim=-1) @ candidates.mT
         norms = None
@@ -227,7 +230,7 @@ class TeMP(Model):
             x = layer(x, edges, weights)
             x = _ACTIVATIONS[self.settings.last_activation if last else self.settings.inner_activation](x)
             if sample is not None and self.settings.feature_dropout:
-                x = _dropout(x, self.settings.feature_dropout, sample.generator)
+                x = leave_out(x, self.settings.feature_dropout, sample.generator)
         split = [*sizes, t.num_entities] if around is not None else [sizes[0], 0, t.num_entities]
         x_here, x_around, alone = torch.split(x, split)
         return x_here, x_around, self.entity if self.settings.inactive == "embedding" else alone
@@ -281,12 +284,8 @@ class Questions(NamedTuple):
 
     def laid_out(self, layout: tuple[int, int], slot: Tensor) -> Questions:
         """The questions [n] at their slots of a layout (groups, most), zero elsewhere: [groups, most, dim]."""
-
-        def lay(rows: Tensor) -> Tensor:
-            flat = rows.new_zeros(layout[0] * layout[1], *rows.shape[1:]).index_copy(0, slot, rows)
-            return flat.view(*layout, *rows.shape[1:])
-
-        return Questions(lay(self.vector), None if self.alpha is None else lay(self.alpha))
+        alpha = None if self.alpha is None else laid_out(self.alpha, layout, slot)
+        return Questions(laid_out(self.vector, layout, slot), alpha)
 
     def each(self) -> Questions:
         """Every question by itself: [n, 1, dim]."""
@@ -302,19 +301,3 @@ class Snapshot(NamedTuple):
 
 def _take(ranges: Ranges, index: Tensor) -> Ranges:
     return Ranges(ranges.start[index], ranges.stop[index])
-
-
-def _dropout(x: Tensor, rate: float, generator: torch.Generator) -> Tensor:
-    """Dropout whose chance comes from a generator of our own, so that a resumed run goes on as it would have."""
-    kept = torch.rand(x.shape, device=x.device, generator=generator) >= rate
-    return x * kept / (1 - rate)
-
-
-def layout_of(group: Tensor, groups: int) -> tuple[tuple[int, int], Tensor]:
-    """A layout (groups, most members) and each member's slot in it when flattened, [n]."""
-    count = torch.bincount(group, minlength=groups)
-    most = int(count.max())
-    order = torch.argsort(group, stable=True)
-    within = torch.arange(len(group), device=group.device) - (count.cumsum(0) - count)[group[order]]
-    slot = torch.empty_like(group).index_copy(0, order, group[order] * most + within)
-    return (groups, most), slot

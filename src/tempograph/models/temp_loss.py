@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from tempograph.known import KnownAnswers
-from tempograph.models.temp import Encoded, Questions, TeMP, layout_of
-from tempograph.objective import TrainSettings, sampled_loss, softmax_loss
-from tempograph.timeline import Queries, both_directions
+from tempograph.layers.layout import layout_of
+from tempograph.models.temp import Encoded, Questions, TeMP
+from tempograph.objective import Objective, SnapshotTraining, sampled_loss, softmax_loss
+from tempograph.timeline import Queries, Timeline, both_directions
 
 
-class TeMPLoss(torch.nn.Module):
-    """The mean loss of the questions of some times, both sides, as a module so that it can run in several processes."""
+class TeMPLoss(Objective):
+    """The mean loss of the questions of some times, both sides."""
 
-    def __init__(self, model: TeMP, settings: TrainSettings) -> None:
+    def __init__(self, model: TeMP, settings: SnapshotTraining) -> None:
         super().__init__()
         self.model = model
         self.settings = settings
         timeline = model.timeline
-        sizes = (timeline.num_entities, timeline.num_relations, timeline.num_entities, timeline.num_steps)
-        self.known = KnownAnswers(timeline.facts, sizes)
+        self.known = KnownAnswers(timeline.facts, timeline.sizes)
+
+    def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
+        """The times that have facts, some at once."""
+        return shuffled_times(self.model.timeline, self.settings.times_per_step, generator)
 
     def forward(self, times: Tensor, generator: torch.Generator) -> Tensor:
         """Times [n], distinct -> a scalar; 0 when no fact counts."""
@@ -62,16 +68,15 @@ class TeMPLoss(torch.nn.Module):
         negative = self.model.score(questions.laid_out(layout, slot), rows).flatten(0, 1)[slot]
         own = encoded.take(place, answer)[:, None]
         positive = self.model.score(questions.each(), own)[:, 0, 0]
-        excluded = self._true(queries, pool[group])
+        excluded = self.known.among(queries, pool[group])
         return sampled_loss(positive.float(), negative.float(), excluded)
 
-    def _true(self, queries: Queries, entities: Tensor) -> Tensor:
-        """Which entities [n, count] are true answers to their questions, the asked one included."""
-        question, entity = self.known(queries)
-        keys = (question * self.known.num_entities + entity).sort().values
-        rows = torch.arange(len(entities), device=entities.device)[:, None] * self.known.num_entities
-        place = torch.searchsorted(keys, rows + entities).clamp(max=max(0, len(keys) - 1))
-        return keys[place] == rows + entities
+
+def shuffled_times(timeline: Timeline, at_once: int, generator: torch.Generator) -> Sequence[Tensor]:
+    """All times with train facts, in a new order, some at once."""
+    busy = torch.unique(timeline.facts[:, 3])
+    order = torch.randperm(len(busy), device=busy.device, generator=generator)
+    return torch.split(busy[order], at_once)
 
 
 def capped(place: Tensor, position: Tensor, most: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,36 @@
+"""Time labels as dates: year, month and day, as numbers and as tokens."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import torch
+from torch import Tensor
+
+_DATE: Final = re.compile(r"(\d{4})(?:-W(\d{2})|-(\d{2})(?:-(\d{2}))?)?(?:[T ].*)?")
+
+
+def calendar(labels: Sequence[str]) -> Tensor:
+    """Year, month and day of each label, [steps, 3].
+
+    A part that a label lacks is 1, and a week counts seven days from the first of January, in months of 30. Labels that
+    are no dates get a calendar of their own: months of 30 steps, years of twelve months.
+    """
+    dates = [_DATE.fullmatch(label) for label in labels]
+    if None in dates:
+        return torch.tensor([(step // 360, step // 30 % 12 + 1, step % 30 + 1) for step in range(len(labels))])
+    return torch.tensor([_year_month_day(*date.groups("1")) for date in dates if date is not None])
+
+
+def date_tokens(labels: Sequence[str]) -> Tensor:
+    """Four digits of the year, the month, two digits of the day, each kind with its own vocabulary, [steps, 7]."""
+    year, month, day = calendar(labels).unbind(1)
+    digits = [year // 10**place % 10 for place in (3, 2, 1, 0)]
+    return torch.stack([*digits, 10 + month - 1, 22 + day // 10, 22 + day % 10], dim=1)
+
+
+def _year_month_day(year: str, week: str, month: str, day: str) -> tuple[int, int, int]:
+    passed = 7 * (int(week) - 1)
+    return int(year), min(12, int(month) + passed // 30), int(day) + passed % 30

@@ -1,0 +1,147 @@
+"""Relations as vectors: the same at all times, or moved, multiplied, projected, read or drifting with time."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from tempograph.layers.decoders import Decoder
+from tempograph.layers.entities import Planes, Series
+from tempograph.timeline import Queries
+
+
+class Relations(nn.Module):
+    """A vector for each question's relation at its time; relation r + |R| is r inverted.
+
+    A reciprocal relation has a vector of its own for each direction; otherwise the decoder inverts the one vector.
+    """
+
+    def __init__(self, decoder: Decoder, count: int, reciprocal: bool = False) -> None:
+        super().__init__()
+        self.decoder = decoder
+        self.count = count
+        self.rows = 2 * count if reciprocal else count
+
+    def forward(self, queries: Queries) -> Tensor:
+        """[n] each -> [n, width]."""
+        vectors = self.vectors(queries.relation % self.rows, queries.time)
+        if self.rows > self.count:
+            return vectors
+        inverted = (queries.relation >= self.count)[:, None]
+        return torch.where(inverted, self.decoder.inverse(vectors), vectors)
+
+    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
+        """Relations at times, before they are inverted, [n, width]."""
+        raise NotImplementedError
+
+    def factors(self, queries: Queries) -> list[Tensor]:
+        """What a penalty on size counts, [n, width] each."""
+        return [self(queries)]
+
+    def moments(self) -> Tensor | None:
+        """Vectors of consecutive steps that a penalty may keep close, [steps, width]."""
+        return None
+
+
+class FixedRelations(Relations):
+    """r."""
+
+    def __init__(self, decoder: Decoder, count: int, width: int, scale: float, *, reciprocal: bool = False) -> None:
+        super().__init__(decoder, count, reciprocal)
+        self.relation = nn.Parameter(torch.randn(self.rows, width) * scale)
+
+    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
+        """One row of the table for each."""
+        return self.relation.index_select(0, relation)
+
+
+class ShiftedRelations(FixedRelations):
+    """r + tau_t (TTransE)."""
+
+    def __init__(self, decoder: Decoder, count: int, width: int, scale: float, steps: int) -> None:
+        super().__init__(decoder, count, width, scale)
+        self.time = nn.Parameter(torch.randn(steps, width) * scale)
+
+    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
+        """The relation moved by its time."""
+        return super().vectors(relation, time) + self.time.index_select(0, time)
+
+    def moments(self) -> Tensor:
+        """The vectors of the steps."""
+        return self.time
+
+
+class ProjectedRelations(FixedRelations):
+    """r on the hyperplane of t (HyTE)."""
+
+    def __init__(self, decoder: Decoder, count: int, width: int, scale: float, planes: Planes) -> None:
+        super().__init__(decoder, count, width, scale)
+        self.planes = planes
+
+    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
+        """The relation without what is normal to the plane."""
+        return self.planes.project(super().vectors(relation, time), time)
+
+
+class FactoredRelations(Relations):
+    """r' * tau_t + r as complex numbers (TNTComplEx), or without r (TComplEx)."""
+
+    def __init__(
+        self, decoder: Decoder, count: int, width: int, scale: float, steps: int, *, constant: bool, reciprocal: bool
+    ) -> None:
+        super().__init__(decoder, count, reciprocal)
+        self.relation = nn.Parameter(torch.randn(self.rows, width) * scale)
+        self.time = nn.Parameter(torch.randn(steps, width) * scale)
+        self.constant = nn.Parameter(torch.randn(self.rows, width) * scale) if constant else None
+
+    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
+        """What changes with time, and what does not."""
+        parts = self._parts(relation, time)
+        return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
+
+    def factors(self, queries: Queries) -> list[Tensor]:
+        """The two parts by themselves."""
+        return self._parts(queries.relation % self.rows, queries.time)
+
+    def moments(self) -> Tensor:
+        """The vectors of the steps."""
+        return self.time
+
+    def _parts(self, relation: Tensor, time: Tensor) -> list[Tensor]:
+        moving = self.decoder.join(self.relation.index_select(0, relation), self.time.index_select(0, time))
+        return [moving] if self.constant is None else [moving, self.constant.index_select(0, relation)]
+
+
+class TokenRelations(Relations):
+    """The last state of an LSTM that reads the relation and the digits of the date (TA-DistMult)."""
+
+    def __init__(self, decoder: Decoder, count: int, width: int, scale: float, tokens: Tensor) -> None:
+        super().__init__(decoder, count)
+        self.relation = nn.Parameter(torch.randn(count, width) * scale)
+        self.token = nn.Parameter(torch.randn(int(tokens.max()) + 1, width) * scale)
+        self.tokens: Tensor
+        self.register_buffer("tokens", tokens, persistent=False)
+        self.lstm = nn.LSTM(width, width, batch_first=True)
+
+    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
+        """Each distinct (relation, time) is read once."""
+        steps = len(self.tokens)
+        distinct, place = torch.unique(relation * steps + time, return_inverse=True)
+        words = self.token[self.tokens[distinct % steps]]
+        read = torch.cat([self.relation.index_select(0, distinct // steps)[:, None], words], dim=1)
+        states: Tensor = self.lstm(read)[1][0][0]
+        return states.index_select(0, place)
+
+
+class GaussianRelations(Relations):
+    """Mean and variance; the mean may drift with time (ATiSE)."""
+
+    def __init__(
+        self, decoder: Decoder, count: int, dim: int, scale: float, steps: int, bounds: tuple[float, float], drift: bool
+    ) -> None:
+        super().__init__(decoder, count)
+        self.series = Series(count, dim, scale, steps, bounds, drift)
+
+    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
+        """[n, 2 dim]."""
+        return self.series.take(relation, time)

@@ -1,0 +1,91 @@
+"""The loss of an embedding method on some facts: both sides, against all entities or a sample, with penalties."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from tempograph.errors import ConfigError
+from tempograph.known import KnownAnswers
+from tempograph.models.embedding import Embedding
+from tempograph.models.temp_loss import shuffled_times
+from tempograph.objective import (
+    FactTraining,
+    Objective,
+    leave_out,
+    logistic_loss,
+    margin_loss,
+    sampled_loss,
+    softmax_loss,
+)
+from tempograph.timeline import Queries, both_directions
+
+
+class EmbeddingLoss(Objective):
+    """The mean loss of the questions of some facts, both sides."""
+
+    def __init__(self, model: Embedding, settings: FactTraining) -> None:
+        super().__init__()
+        self.model = model
+        self.settings = settings
+        self.known = KnownAnswers(model.timeline.facts, model.timeline.sizes)
+        if settings.negatives == "all":
+            if settings.loss != "softmax":
+                raise ConfigError(f"loss {settings.loss} needs a number of negatives, found 'all'")
+            if model.entities.timed and settings.batch == "facts":
+                raise ConfigError(
+                    f"{model.name}'s entities change with time: against all of them, batches are of whole times; "
+                    "set train.batch=times or a number of negatives"
+                )
+
+    def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
+        """Positions of train facts."""
+        timeline, s = self.model.timeline, self.settings
+        if s.batch == "times":
+            return [timeline.edges(times)[1] for times in shuffled_times(timeline, s.times_per_step, generator)]
+        order = torch.randperm(len(timeline.facts), device=timeline.device, generator=generator)
+        return torch.split(order, s.facts_per_step)
+
+    def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
+        """Positions of facts [n] -> a scalar."""
+        s, timeline = self.settings, self.model.timeline
+        directed = both_directions(timeline.facts[batch], timeline.num_relations)
+        queries, answer = Queries(directed[:, 0], directed[:, 1], directed[:, 3]), directed[:, 2]
+        questions = self.model.ask(queries)
+        if s.dropout:
+            questions = leave_out(questions, s.dropout, generator)
+        if s.negatives == "all":
+            scores = self.model.score_all(questions, queries.time)
+            every = torch.arange(len(answer), device=answer.device)
+            loss = softmax_loss(scores.float(), every, answer, self.known(queries))
+        else:
+            loss = self._sampled(questions, queries, answer, s.negatives, generator)
+        return loss + self._penalty(queries, answer)
+
+    def _sampled(
+        self, questions: Tensor, queries: Queries, answer: Tensor, count: int, generator: torch.Generator
+    ) -> Tensor:
+        drawn, scores = self.model.score_some(questions, queries.time, count, generator)
+        positive, negative = self.model.score_own(questions, queries.time, answer).float(), scores.float()
+        excluded = self.known.among(queries, drawn)
+        if self.settings.loss == "margin":
+            return margin_loss(positive, negative, excluded, self.settings.margin)
+        if self.settings.loss == "logistic":
+            return logistic_loss(positive, negative, excluded, self.settings.margin)
+        return sampled_loss(positive, negative, excluded)
+
+    def _penalty(self, queries: Queries, answer: Tensor) -> Tensor | float:
+        s, model = self.settings, self.model
+        penalty: Tensor | float = 0.0
+        if s.n3:
+            entities = [model.entities.take(entity, queries.time) for entity in (queries.entity, answer)]
+            factors = [*entities, *model.relations.factors(queries)]
+            sizes = [model.decoder.size(factor) for factor in factors]
+            penalty = s.n3 * torch.stack([(size**3).sum() / len(answer) for size in sizes]).sum()
+        moments = model.relations.moments()
+        if s.smoothness and moments is not None and len(moments) > 1:
+            change = model.decoder.size(moments[1:] - moments[:-1])
+            penalty = penalty + s.smoothness * (change**3).sum() / len(change)
+        return penalty

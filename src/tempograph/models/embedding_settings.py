@@ -1,0 +1,63 @@
+"""The parts of the embedding methods as settings, and which of them fit together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tempograph.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class EmbeddingSettings:
+    """What entities and relations are at a time, and how they are compared; every method is a choice of these."""
+
+    dim: int = 128
+    decoder: Literal["transe", "distmult", "complex", "simple", "gaussian"] = "complex"
+    distance: Literal["l1", "l2"] = "l2"
+    """Of transe."""
+    entities: Literal["fixed", "diachronic", "projected", "drifting"] = "fixed"
+    relations: Literal["fixed", "shifted", "factored", "projected", "tokens", "drifting"] = "fixed"
+    constant: bool = True
+    """Whether factored relations have a part that does not depend on time."""
+    reciprocal: bool = False
+    """Whether the two directions of a relation have vectors of their own."""
+    wave_share: float = 0.64
+    """Share of a diachronic entity's numbers that depend on time."""
+    smallest_variance: float = 0.005
+    largest_variance: float = 0.3
+    """Bounds of every variance of decoder gaussian."""
+    initial_scale: float = 0.1
+    """Standard deviation of the vectors at the start."""
+
+    def __post_init__(self) -> None:
+        if self.dim < 1:
+            raise ConfigError(f"dim must be at least 1, found {self.dim}")
+        if self.decoder in ("complex", "simple") and self.dim % 2:
+            raise ConfigError(f"decoder {self.decoder} needs an even dim, found {self.dim}")
+        if self.distance == "l1" and self.decoder != "transe":
+            raise ConfigError(f"distance l1 is for decoder transe, not {self.decoder}")
+        if not 0 <= self.wave_share <= 1:
+            raise ConfigError(f"wave_share must be between 0 and 1, found {self.wave_share}")
+        if not 0 < self.smallest_variance <= self.largest_variance:
+            raise ConfigError(
+                "smallest_variance must be above 0 and at most largest_variance, "
+                f"found {self.smallest_variance} and {self.largest_variance}"
+            )
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        if "drifting" in (self.entities, self.relations) and self.decoder != "gaussian":
+            raise ConfigError(f"drifting vectors are for decoder gaussian, not {self.decoder}")
+        if self.decoder == "gaussian":
+            for part in ("entities", "relations"):
+                if getattr(self, part) not in ("fixed", "drifting"):
+                    raise ConfigError(f"decoder gaussian takes {part} fixed or drifting, found {getattr(self, part)}")
+        if self.relations == "projected" and self.entities != "projected":
+            raise ConfigError("projected relations share the planes of projected entities; set entities=projected")
+        if self.relations == "factored" and self.decoder not in ("complex", "distmult"):
+            raise ConfigError(f"factored relations are for decoder complex or distmult, not {self.decoder}")
+        if self.reciprocal and self.relations not in ("fixed", "factored"):
+            raise ConfigError(f"reciprocal relations are fixed or factored, found {self.relations}")
+        if self.reciprocal and self.decoder == "gaussian":
+            raise ConfigError("decoder gaussian inverts its relations; set reciprocal=false")
