@@ -28,6 +28,7 @@ from tempograph.models.registry import model_kind
 from tempograph.timeline import Timeline
 
 RUN_MARKER: Final = "config.toml"
+CHECKPOINT: Final = "checkpoint.safetensors"
 _FORMAT: Final = "1"
 
 
@@ -76,7 +77,7 @@ class Run:
     @property
     def checkpoint(self) -> Path | None:
         """Where an unfinished training keeps what it needs to go on."""
-        return None if self.path is None else self.path / "checkpoint.safetensors"
+        return None if self.path is None else self.path / CHECKPOINT
 
     def keep_history(self) -> None:
         """Write metrics.jsonl anew."""
