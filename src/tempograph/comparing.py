@@ -57,8 +57,8 @@ def compare(
         raise DataError(f"{graph.name}: the test split has no facts, so there is nothing to compare models by")
     plans = make_plans(graph, names, place, protocol, preset, given)
     runs: dict[Job, Config] = {}
-    for plan in plans:
-        for seed in numbers:
+    for seed in numbers:
+        for plan in plans:
             config = dataclasses.replace(plan.config, seed=seed)
             path = folder / f"{config.name}-seed{seed}"
             job = Job(

@@ -85,7 +85,7 @@ def compare(
             device=device,
             jobs=jobs,
             max_seconds=most,
-            note=None if json_output else lambda line: err.print(line, soft_wrap=True),
+            note=None if json_output else lambda line: err.print(line, soft_wrap=True, markup=False),
             watch=watch,
         )
     if json_output:
@@ -122,7 +122,7 @@ def _progress(jobs: int, most: float | None, quiet: bool) -> Iterator[Watch]:
         parts = [f"{count} {_STATES[state]}" for state, count in counts.items() if count]
         left = seconds_left(runs, jobs, time.monotonic(), most)
         about = [f"about {_duration(left)} left"] if left else []
-        return f"{len(runs)} runs: {', '.join(parts + about)}"
+        return f"runs: {', '.join(parts + about)}"
 
     def shown() -> Text:
         lines = [_at_work(run) for run in runs if run.state == "running"]
@@ -134,8 +134,8 @@ def _progress(jobs: int, most: float | None, quiet: bool) -> Iterator[Watch]:
         if quiet:
             return
         if changed.state != "running":
-            why = changed.reason or f"after {_duration(changed.seconds or 0)}"
-            err.print(Text(f"{changed.name}: {_STATES[changed.state]}, {why}"), soft_wrap=True)
+            why = f": {changed.reason}" if changed.reason else f" after {_duration(changed.seconds or 0)}"
+            err.print(Text(f"{changed.name} {_STATES[changed.state]}{why}"), soft_wrap=True)
         if not err.is_terminal and (changed.state != "running" or time.monotonic() > said + _SELDOM):
             err.print(shown(), soft_wrap=True)
             said = time.monotonic()
