@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
 from tempograph import TemporalGraph
+from tempograph.cli import main
 from tempograph.data.folder import read_folder
 
 # Derandomised: a failure is about the change at hand, not about luck.
@@ -26,3 +31,38 @@ def benchmark(name: str) -> TemporalGraph:
     if root is None or not (Path(root) / name).is_dir():
         pytest.skip(f"needs {name} under $TEMPOGRAPH_DATA")
     return read_folder(Path(root) / name)
+
+
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def call(
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> Call:
+    """Run a command in an empty folder: (exit code, standard output, standard error)."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
+    monkeypatch.delenv("TEMPOGRAPH_DATA", raising=False)
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["tempograph", *arguments])
+        code = 0
+        try:
+            main()
+        except SystemExit as leaving:
+            code = leaving.code if isinstance(leaving.code, int) else 0
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run
+
+
+def as_json(result: tuple[int, str, str]) -> dict[str, Any]:
+    code, out, err = result
+    assert code == 0 and err == "" and out.count("\n") == 1
+    value: dict[str, Any] = json.loads(out)
+    return value

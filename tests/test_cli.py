@@ -2,57 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tempograph.cli import main
+from conftest import Call, as_json
 from tempograph.data import world
 from tempograph.version import __version__
-
-Call = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def call(
-    tmp_path: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> Call:
-    """Run a command in an empty folder: (exit code, standard output, standard error)."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
-    monkeypatch.delenv("TEMPOGRAPH_DATA", raising=False)
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["tempograph", *arguments])
-        code = 0
-        try:
-            main()
-        except SystemExit as leaving:
-            code = leaving.code if isinstance(leaving.code, int) else 0
-        printed = capsys.readouterr()
-        return code, printed.out, printed.err
-
-    return run
-
-
-def as_json(result: tuple[int, str, str]) -> dict[str, Any]:
-    code, out, err = result
-    assert code == 0 and err == "" and out.count("\n") == 1
-    value: dict[str, Any] = json.loads(out)
-    return value
-
 
 EVENTS = "subject,relation,object,time\n" + "".join(
     f"{s},{r},{o},2024-01-{day:02d}\n"
@@ -71,8 +33,8 @@ def events(call: Call) -> Path:
 
 def test_help_names_every_command(call: Call) -> None:
     code, out, _ = call("--help")
-    assert code == 0 and all(command in out for command in ("demo", "data", "train", "evaluate", "complete"))
-    for command in (["data"], ["data", "import"], ["train"], ["evaluate"], ["complete"], ["demo"]):
+    assert code == 0 and all(command in out for command in ("demo", "data", "train", "evaluate", "compare", "complete"))
+    for command in (["data"], ["data", "import"], ["train"], ["evaluate"], ["compare"], ["complete"], ["demo"]):
         code, out, _ = call(*command, "--help")
         assert code == 0 and f"Usage: tempograph {' '.join(command)}" in out
 

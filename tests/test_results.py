@@ -11,7 +11,8 @@ import pytest
 import tempograph
 from graphs import make_graph
 from tempograph.errors import DataError
-from tempograph.results import headline_table, keep_result, load_results
+from tempograph.published import PAPER_TEST, published
+from tempograph.results import figure_cells, headline_table, keep_result, load_results
 
 
 def result(model: str, protocol: str, width: int, seed: int, valid: float, test: float) -> dict[str, Any]:
@@ -36,6 +37,41 @@ def test_published_figures_stand_only_beside_their_own_protocol() -> None:
         2:
     ]
     assert "0.604" in rows[0] and "paper" in rows[0] and "0.604" not in rows[1]
+
+
+def test_the_published_table_is_whole() -> None:
+    rows = "transe distmult complex simple ttranse hyte ta-distmult de-transe de-distmult de-simple atise-ee atise-er"
+    models = [*rows.split(), "tntcomplex", "ted", "srgcn", "temp-gru", "temp-sa"]
+    assert {dataset: list(table) for dataset, table in PAPER_TEST.items()} == dict.fromkeys(
+        ("icews14", "icews05-15", "gdelt"), models
+    )
+    for table in PAPER_TEST.values():
+        for mrr, first, third, tenth in table.values():
+            hits = [figure for figure in (first, third, tenth) if figure is not None]
+            assert hits == sorted(hits) and (mrr is None or hits[0] / 100 <= mrr < hits[-1] / 100)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "model", "cells"),
+    [
+        ("icews14", "transe", "0.326 15.4 43.0 64.4"),
+        ("icews14", "complex", "0.442 40.0 43.0 66.4"),
+        ("icews14", "ta-distmult", "0.477 36.3 - 68.6"),
+        ("icews14", "temp-sa", "0.607 48.4 68.4 84.0"),
+        ("icews05-15", "ttranse", "0.271 8.4 - 61.6"),
+        ("icews05-15", "atise-er", "0.484 35.0 55.8 74.9"),
+        ("icews05-15", "tntcomplex", "0.670 59.0 71.0 81.0"),
+        ("icews05-15", "temp-gru", "0.691 56.6 78.2 91.7"),
+        ("gdelt", "hyte", "0.118 0.0 16.5 32.6"),
+        ("gdelt", "de-simple", "0.230 14.1 24.8 40.3"),
+        ("gdelt", "atise-ee", "- - - -"),
+        ("gdelt", "srgcn", "0.239 15.7 25.6 39.8"),
+        ("icews14", "tcomplex", "- - - -"),
+        ("mine", "ted", "- - - -"),
+    ],
+)
+def test_published_cells(dataset: str, model: str, cells: str) -> None:
+    assert " ".join(figure_cells(published(dataset, model, "paper"))) == cells
 
 
 def test_a_run_is_kept_under_its_name(tmp_path: Path) -> None:

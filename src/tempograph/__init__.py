@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tempograph.version import __version__
 
 if TYPE_CHECKING:
+    from tempograph.comparing import compare
     from tempograph.data.catalog import load_dataset
     from tempograph.data.graph import TemporalGraph
     from tempograph.errors import TempographError
@@ -27,6 +28,7 @@ __all__ = [
     "TempographError",
     "TemporalGraph",
     "__version__",
+    "compare",
     "evaluate",
     "load_dataset",
     "resume",
@@ -38,6 +40,7 @@ _HOMES = {
     "Run": "tempograph.runs",
     "TemporalGraph": "tempograph.data.graph",
     "TempographError": "tempograph.errors",
+    "compare": "tempograph.comparing",
     "evaluate": "tempograph.training",
     "load_dataset": "tempograph.data.catalog",
     "resume": "tempograph.training",

@@ -17,6 +17,7 @@ from tempograph.objective import TrainSettings
 from tempograph.timeline import Protocol
 
 _TABLES: Final = ("run", "model", "train", "target")
+_PRESETS: Final = resources.files("tempograph") / "presets"
 
 T = TypeVar("T")
 
@@ -86,7 +87,7 @@ def make_config(
     elif suggested is not None:
         tables |= {section: dict(values) for section, values in suggested.items()}
     for override in overrides:
-        section, key, value = _parse_override(override)
+        section, key, value = parse_override(override)
         tables.setdefault(section, {})[key] = value
     settings, train = _settings(name, tables, "")
     return Config(name, dataset, settings, train, protocol, seed, preset, tables.get("target", {}))
@@ -110,13 +111,19 @@ def load_preset(model: str, dataset: str, preset: str) -> dict[str, dict[str, An
         if not path.is_file():
             raise ConfigError(f"{preset}: no such preset file")
         return parse_toml(path.read_text(encoding="utf-8"), preset)
-    folder = resources.files("tempograph") / "presets" / model
-    known = sorted(file.name.removesuffix(".toml") for file in folder.iterdir()) if folder.is_dir() else []
+    known = shipped_presets(model)
     wanted = f"{dataset}.{preset}"
     if wanted not in known:
         offer = f"; there are {', '.join(known)}" if known else ""
         raise ConfigError(f"{model} has no preset '{preset}' for dataset {dataset}{offer}")
-    return parse_toml((folder / f"{wanted}.toml").read_text(encoding="utf-8"), f"{wanted}.toml")
+    file = _PRESETS / model / f"{wanted}.toml"
+    return parse_toml(file.read_text(encoding="utf-8"), file.name)
+
+
+def shipped_presets(model: str) -> list[str]:
+    """The presets that come with the package for a model, each as DATASET.PRESET."""
+    folder = _PRESETS / model
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir()) if folder.is_dir() else []
 
 
 def parse_toml(text: str, source: str) -> dict[str, dict[str, Any]]:
@@ -142,7 +149,8 @@ def make(cls: type[T], values: Mapping[str, Any], owner: str) -> T:
     return cls(**values)
 
 
-def _parse_override(override: str) -> tuple[str, str, Any]:
+def parse_override(override: str) -> tuple[str, str, Any]:
+    """The section, the setting and the value of `section.setting=value`."""
     path, equals, text = override.partition("=")
     section, dot, key = path.strip().partition(".")
     if not equals or not dot or not key:

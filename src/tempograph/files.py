@@ -73,6 +73,12 @@ def refuse_existing(path: Path, marker: str, overwrite: bool = False) -> None:
         raise StorageError(f"{path} holds no {marker}, so it is not ours to overwrite; choose another place")
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder that other things are written into; one that is there already will do."""
+    with _explained(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically, as UTF-8 with line feeds."""
     with atomic_file(path) as temporary:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +28,7 @@ from tempograph.models.registry import model_kind
 from tempograph.timeline import Timeline
 
 RUN_MARKER: Final = "config.toml"
+CHECKPOINT: Final = "checkpoint.safetensors"
 _FORMAT: Final = "1"
 
 
@@ -45,21 +48,14 @@ class Run:
     def load(path: str | Path, device: torch.device | str = "cpu") -> Run:
         """Read a run folder."""
         folder = Path(path)
-        if not (folder / RUN_MARKER).is_file():
-            raise RunError(f"{folder}: no run here; `tempograph train ... --out {folder}` makes one")
-        try:
-            config = Config.from_toml((folder / RUN_MARKER).read_text(encoding="utf-8"), str(folder / RUN_MARKER))
+        with _whole(folder):
+            config, results = read_record(folder)
             graph = read_folder(folder / "dataset", config.dataset)
-            results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
             history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
             timeline = Timeline(graph, config.protocol, device)
             model = model_kind(config.name).build(config.model, timeline)
             model.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
             model.eval()
-        except TempographError:
-            raise
-        except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
-            raise RunError(f"{folder}: the run is damaged: {' '.join(str(error).split())}") from error
         return Run(config, graph, model, timeline, history, results, folder)
 
     def save(self, path: Path, overwrite: bool = False) -> Run:
@@ -81,7 +77,7 @@ class Run:
     @property
     def checkpoint(self) -> Path | None:
         """Where an unfinished training keeps what it needs to go on."""
-        return None if self.path is None else self.path / "checkpoint.safetensors"
+        return None if self.path is None else self.path / CHECKPOINT
 
     def keep_history(self) -> None:
         """Write metrics.jsonl anew."""
@@ -136,3 +132,22 @@ class Run:
             f"{len(self.graph.train):,} train facts.\n\n"
             "`tempograph evaluate` and `tempograph complete` take this folder.\n"
         )
+
+
+def read_record(folder: Path) -> tuple[Config, dict[str, Any]]:
+    """The settings and the figures of a run folder, without its data and weights."""
+    if not (folder / RUN_MARKER).is_file():
+        raise RunError(f"{folder}: no run here; `tempograph train ... --out {folder}` makes one")
+    with _whole(folder):
+        config = Config.from_toml((folder / RUN_MARKER).read_text(encoding="utf-8"), str(folder / RUN_MARKER))
+        return config, json.loads((folder / "results.json").read_text(encoding="utf-8"))
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except TempographError:
+        raise
+    except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
+        raise RunError(f"{folder}: the run is damaged: {' '.join(str(error).split())}") from error

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from tempograph.config import make_config
+from tempograph.config import Config, make_config
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import Split, TemporalGraph
 from tempograph.environment import commit, hardware, peak_memory_bytes, resolve_device
@@ -56,15 +56,7 @@ def train(
     kind, place = model_kind(model), resolve_device(device)
     if kind.gradient is not None and not len(graph.valid):
         raise DataError(f"{graph.name}: {model} stops training by its valid split, which has no facts; give it some")
-    config = make_config(
-        model,
-        graph.name,
-        protocol=protocol,
-        seed=seed,
-        preset=preset,
-        overrides=overrides,
-        suggested=None if kind.gradient is None else kind.gradient.suggest(graph, place),
-    )
+    config = asked = configure(graph, model, place, protocol=protocol, preset=preset, seed=seed, overrides=overrides)
     timeline = Timeline(graph, protocol, place)
     torch.manual_seed(seed)
     begin = time.perf_counter()
@@ -79,12 +71,30 @@ def train(
             config, model=kind.choose(config.model, timeline, _validator(graph, protocol, progress), keep)
         )
     run = Run(config, graph, kind.build(config.model, timeline), timeline, history, {})
-    run.results.update(_head(run))
+    run.results.update(_head(run, asked))
     if out is not None:
         run = run.save(Path(out), overwrite)
     if kind.gradient is not None:
         return _train_on(run, max_seconds, _board(run, report) if tensorboard else report, progress)
     return _finish(run, time.perf_counter() - begin, progress)
+
+
+def configure(
+    graph: TemporalGraph,
+    model: str,
+    device: torch.device,
+    *,
+    protocol: Protocol = "strict",
+    preset: str | None = None,
+    seed: int = 0,
+    overrides: Iterable[str] = (),
+) -> Config:
+    """The settings that `train` takes: of the preset, or else by the size of the data and the device."""
+    gradient = model_kind(model).gradient
+    suggested = gradient.suggest(graph, device) if preset is None and gradient is not None else None
+    return make_config(
+        model, graph.name, protocol=protocol, seed=seed, preset=preset, overrides=overrides, suggested=suggested
+    )
 
 
 def resume(
@@ -100,6 +110,8 @@ def resume(
     run = Run.load(path, resolve_device(device))
     if run.results["finished"]:
         raise RunError(f"{path}: this run is finished; train another one, or evaluate it")
+    if run.config.train is None:
+        raise RunError(f"{path}: {run.config.name} was stopped before it was measured; train it again with --overwrite")
     if run.checkpoint is None or not run.checkpoint.exists():
         # Killed in its first epoch: what weights there are may be those of a part of it.
         torch.manual_seed(run.config.seed)
@@ -201,9 +213,11 @@ def _tell(report: Report | None, line: dict[str, float]) -> None:
         report(line)
 
 
-def _head(run: Run) -> dict[str, Any]:
+def _head(run: Run, asked: Config) -> dict[str, Any]:
     """The head of results.json; training and evaluations add the rest."""
     config, model = run.config, run.model
+    fitted = dataclasses.asdict(config.model)
+    left_open = {name: value for name, value in dataclasses.asdict(asked.model).items() if value != fitted[name]}
     return {
         "dataset": config.dataset,
         "model": config.name,
@@ -211,6 +225,7 @@ def _head(run: Run) -> dict[str, Any]:
         "seed": config.seed,
         "preset": config.preset,
         "config": config.settings(),
+        "asked": left_open,
         "commit": commit(),
         "hardware": hardware(model.device),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli import data, demo, model
+from tempograph.cli import compare, data, demo, model
 from tempograph.cli.console import err, out
 from tempograph.errors import TempographError
 from tempograph.version import __version__
@@ -26,6 +26,7 @@ app.add_typer(data.app, name="data")
 app.command("train")(model.train)
 app.command("resume")(model.resume)
 app.command("evaluate")(model.evaluate)
+app.command("compare")(compare.compare)
 app.command("complete")(model.complete)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -31,6 +32,20 @@ def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task(description, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def stoppable(way_on: Callable[[], str | None]) -> Iterator[None]:
+    """Long work that a polite end stops as Ctrl-C does; what `way_on` then says follows on standard error."""
+    previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except KeyboardInterrupt:
+        if said := way_on():
+            err.print(f"stopped; {said}", soft_wrap=True)
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, caption: str = "") -> Table:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempograph.cli.console import err, metric_cells, metric_columns, out, print_json, progress_bar, table
+from tempograph.cli.console import err, metric_cells, metric_columns, out, print_json, progress_bar, stoppable, table
 
 if TYPE_CHECKING:
     from tempograph.evaluation import Evaluation
@@ -143,17 +142,11 @@ def training_progress(
         if not quiet:
             err.print("  ".join(_shown(name, value) for name, value in line.items() if name not in _UNSHOWN))
 
-    # A polite end and Ctrl-C are the same: the last epoch is on disk.
-    previous = signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-    try:
-        with progress_bar(description) as progress:
-            yield report, progress
-    except KeyboardInterrupt:
-        if (folder / "config.toml").is_file():
-            err.print(f"stopped; go on with: tempograph resume {folder}")
-        raise
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+    def way_on() -> str | None:
+        return f"go on with: tempograph resume {folder}" if (folder / "config.toml").is_file() else None
+
+    with stoppable(way_on), progress_bar(description) as progress:
+        yield report, progress
 
 
 _UNSHOWN = ("valid/mr", "valid/hits@3")
