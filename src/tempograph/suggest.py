@@ -36,6 +36,12 @@ def suggest_temp(graph: TemporalGraph, device: torch.device) -> dict[str, dict[s
     }
 
 
+def suggest_gaussian(graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
+    """Settings of a method whose vectors are distributions: no dropout, and never all entities at once."""
+    tables = suggest_embedding(graph, device)
+    return tables | {"train": tables["train"] | {"dropout": 0.0, "negatives": 500}}
+
+
 def suggest_embedding(graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
     """Settings of an embedding method."""
     gpu, entities = device.type == "cuda", len(graph.entities)

@@ -31,6 +31,8 @@ class EmbeddingLoss(Objective):
         self.model = model
         self.settings = settings
         self.known = KnownAnswers(model.timeline.facts, model.timeline.sizes)
+        if settings.dropout and model.settings.decoder == "gaussian":
+            raise ConfigError("decoder gaussian takes no dropout: a variance cannot be left out; set train.dropout=0")
         if settings.negatives == "all":
             if settings.loss != "softmax":
                 raise ConfigError(f"loss {settings.loss} needs a number of negatives, found 'all'")

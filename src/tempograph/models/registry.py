@@ -16,7 +16,7 @@ from tempograph.models.temp import TeMP
 from tempograph.models.temp_loss import TeMPLoss
 from tempograph.models.temp_settings import TeMPSettings
 from tempograph.objective import FactTraining, Objective, SnapshotTraining, TrainSettings
-from tempograph.suggest import Suggest, suggest_embedding, suggest_temp
+from tempograph.suggest import Suggest, suggest_embedding, suggest_gaussian, suggest_temp
 from tempograph.timeline import Timeline
 
 Validate = Callable[[Model], dict[str, float]]
@@ -84,7 +84,12 @@ def _embedding(
         reference=reference,
         settings=EmbeddingSettings,
         build=lambda settings, timeline: Embedding(timeline, settings, name),
-        gradient=Gradient(EmbeddingLoss, FactTraining, suggest_embedding, {"batch": "times"} if by_time else {}),
+        gradient=Gradient(
+            EmbeddingLoss,
+            FactTraining,
+            suggest_gaussian if defaults["decoder"] == "gaussian" else suggest_embedding,
+            {"batch": "times"} if by_time else {},
+        ),
         defaults=defaults,
     )
 
@@ -216,6 +221,7 @@ MODELS: Final = {
             "Re <s, r tau_t, conj(o)>",
             "relations",
             _TNT,
+            decoder="complex",
             relations="factored",
             constant=False,
             reciprocal=True,
@@ -226,6 +232,7 @@ MODELS: Final = {
             "Re <s, r' tau_t + r, conj(o)>",
             "relations",
             _TNT,
+            decoder="complex",
             relations="factored",
             reciprocal=True,
         ),
