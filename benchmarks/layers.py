@@ -11,9 +11,12 @@ PYTHONPATH=src python benchmarks/layers.py --device auto --dim 128
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import torch
 import torch_geometric
@@ -24,7 +27,7 @@ from tempograph.cli.console import out, table
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.world import make_world
-from tempograph.environment import hardware, resolve_device
+from tempograph.environment import environment, hardware, resolve_device
 from tempograph.errors import DataError
 from tempograph.layers.structure import RGCN, Edges, edge_weights
 from tempograph.layers.temporal import Context, DecayedGRU, Windows
@@ -44,6 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dim", type=int, default=128)
+    parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
     # Segments of pyg_lib, where it is installed, do not take the mean by relation.
@@ -51,11 +55,12 @@ def main() -> None:
     torch.manual_seed(0)
     graph = icews14()
     timeline = Timeline(graph, "strict", device)
-    rows = [
+    results = [
         *structure_rows(timeline, arguments.dim, blocks=1),
         *structure_rows(timeline, arguments.dim, blocks=arguments.dim),
         *recurrence_rows(timeline, arguments.dim),
     ]
+    rows = [[r["what"], r["who"], f"{r['seconds']:.4f}", f"{r['times_ours']:.1f}"] for r in results]
     title = (
         f"{graph.name}: {len(timeline.pair_keys):,} nodes, {len(timeline.facts):,} edges, "
         f"{timeline.num_relations} relations, dim {arguments.dim}"
@@ -65,6 +70,9 @@ def main() -> None:
         "Results and gradients agree to 1e-3 of each number or 1e-5 of the largest."
     )
     out.print(table(title, ["what", "who", "seconds", "times ours"], rows, left=2, caption=caption))
+    if arguments.json is not None:
+        found = {"environment": environment(device), "dataset": graph.name, "dim": arguments.dim, "results": results}
+        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
 def icews14() -> TemporalGraph:
@@ -75,7 +83,7 @@ def icews14() -> TemporalGraph:
         return make_world(entities=7000, relations=230, steps=365, facts=90_000, name="world of ICEWS14's size").graph
 
 
-def structure_rows(timeline: Timeline, dim: int, blocks: int) -> list[list[str]]:
+def structure_rows(timeline: Timeline, dim: int, blocks: int) -> list[dict[str, Any]]:
     """RGCN and its twins over all snapshots at once. Ours counts its edges anew as they do, though a model need not."""
     device, relations = timeline.device, timeline.num_relations
     edges = Edges(timeline.subject_pair, timeline.facts[:, 1].contiguous(), timeline.object_pair)
@@ -107,7 +115,7 @@ def structure_rows(timeline: Timeline, dim: int, blocks: int) -> list[list[str]]
     return compared(f"RGCN, {'1 block' if blocks == 1 else f'{blocks} blocks'}", works, device)
 
 
-def recurrence_rows(timeline: Timeline, dim: int) -> list[list[str]]:
+def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
     """DecayedGRU and a plain loop, both to every entity at some query times, both sides of the window."""
     device, entities = timeline.device, timeline.num_entities
     times = torch.linspace(0, timeline.num_steps - 1, QUERY_TIMES, device=device).long().unique()
@@ -177,7 +185,7 @@ def gradients(*inputs: Tensor) -> list[Tensor]:
     return [value.grad for value in inputs if value.grad is not None]
 
 
-def compared(what: str, works: dict[str, Work], device: torch.device) -> list[list[str]]:
+def compared(what: str, works: dict[str, Work], device: torch.device) -> list[dict[str, Any]]:
     """A row for each way to do the same work, after a check that results and gradients agree."""
     expected = works["ours"]()
     taken = {}
@@ -187,7 +195,8 @@ def compared(what: str, works: dict[str, Work], device: torch.device) -> list[li
             torch.testing.assert_close(value, wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max()))
         taken[who] = seconds(work, device)
         out.print(f"{what}: {who} agrees, {taken[who]:.4g} s")
-    return [[what, who, f"{taken[who]:.4f}", f"{taken[who] / taken['ours']:.1f}"] for who in works]
+    ours = taken["ours"]
+    return [{"what": what, "who": who, "seconds": taken[who], "times_ours": taken[who] / ours} for who in works]
 
 
 def seconds(work: Work, device: torch.device) -> float:

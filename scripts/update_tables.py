@@ -6,11 +6,20 @@ python scripts/update_tables.py --check   exit with 1 if one is out of date
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
 
-from tempograph.results import headline_table, load_results, ted_table
+from tempograph.results import (
+    headline_table,
+    layers_table,
+    load_results,
+    model_table,
+    preset_table,
+    speed_table,
+    ted_table,
+)
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -19,7 +28,13 @@ BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def tables() -> dict[str, str]:
     """Every table by its name."""
     results = load_results(ROOT / "results")
-    made = {"headline": headline_table(results)}
+    made = {
+        "headline": headline_table(results),
+        "models": model_table(),
+        "temp-presets": preset_table(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
+        "temp-speed": speed_table(json.loads((ROOT / "results" / "temp-speed.json").read_text(encoding="utf-8"))),
+        "layers-speed": layers_table(json.loads((ROOT / "results" / "layers-speed.json").read_text(encoding="utf-8"))),
+    }
     for dataset in ("icews14", "icews05-15"):
         for split in ("valid", "test"):
             made[f"ted-{dataset}-{split}"] = ted_table(results, dataset, split)

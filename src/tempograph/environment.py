@@ -13,13 +13,14 @@ import numpy as np
 import torch
 
 from tempograph.errors import ConfigError
+from tempograph.processes import Processes
 from tempograph.version import __version__
 
 
 def resolve_device(device: str) -> torch.device:
     """`auto` is the GPU where there is one; any other name must be a device of this machine."""
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cuda", Processes.here().local_rank) if torch.cuda.is_available() else torch.device("cpu")
     try:
         found = torch.device(device)
         torch.empty(0, device=found)

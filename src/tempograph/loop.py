@@ -21,6 +21,7 @@ from tempograph.errors import RunError
 from tempograph.files import atomic_file
 from tempograph.models.contract import Model
 from tempograph.objective import Objective, TrainSettings
+from tempograph.processes import Processes
 
 Line = dict[str, float]
 
@@ -58,13 +59,8 @@ def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks
 
     With a checkpoint file that exists already, training goes on from it as if it had never stopped.
     """
-    if settings.precision == "tf32":
-        torch.set_float32_matmul_precision("high")
-    fabric = Fabric(
-        accelerator=model.device.type,
-        devices=1,
-        precision="32-true" if settings.precision == "tf32" else settings.precision,
-    )
+    processes = Processes.here()
+    fabric = _fabric(model.device, settings, processes)
     state = _State(model, loss, settings, seed)
     if hooks.checkpoint is not None and hooks.checkpoint.exists():
         state.load(hooks.checkpoint)
@@ -74,7 +70,9 @@ def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks
     while not progress.finished:
         begin = time.perf_counter()
         total = torch.zeros((), device=model.device)
-        batches = loss.batches(state.generator)
+        # Each process draws in its own way within an epoch, and all begin the next one alike.
+        state.generator.set_state(fabric.broadcast(state.generator.get_state()))
+        batches = processes.share(loss.batches(state.generator))
         model.train()
         for batch in batches:
             value = step(batch, state.generator)
@@ -88,15 +86,16 @@ def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks
         progress.epoch += 1
         line = {"epoch": progress.epoch, "loss": float(total) / len(batches), "seconds": time.perf_counter() - begin}
         if progress.epoch % settings.validate_every == 0 or progress.epoch == settings.epochs:
-            state.validate(line, hooks)
+            state.validate(line, hooks, fabric)
         progress.history.append(line)
         progress.seconds += time.perf_counter() - begin
         waited = (progress.epoch - progress.best_epoch) // settings.validate_every
         progress.finished = progress.epoch >= settings.epochs or waited >= settings.patience
-        if hooks.checkpoint is not None:
+        if hooks.checkpoint is not None and processes.leads:
             state.save(hooks.checkpoint)
         hooks.report(line, progress)
-        if hooks.max_seconds is not None and time.perf_counter() - started > hooks.max_seconds:
+        late = hooks.max_seconds is not None and time.perf_counter() - started > hooks.max_seconds
+        if fabric.broadcast(late):
             break
     if state.best:
         model.load_state_dict(state.best)
@@ -123,13 +122,13 @@ class _State:
             weights = self.model.state_dict()
             torch._foreach_lerp_(list(self.average.values()), [weights[name] for name in self.average], 1 - self.share)
 
-    def validate(self, line: Line, hooks: Hooks) -> None:
+    def validate(self, line: Line, hooks: Hooks, fabric: Fabric) -> None:
         """Measure the model, or its average, on valid; remember its weights when they are the best so far."""
         self.model.eval()
         current = _copied(self.model.state_dict())
         if self.average:
             self.model.load_state_dict(self.average)
-        found = hooks.validate(self.model)
+        found: Line = fabric.broadcast(hooks.validate(self.model) if fabric.is_global_zero else {})
         line |= {f"valid/{name}": value for name, value in found.items()}
         if found["mrr"] > self.progress.best_mrr:
             self.progress.best_mrr, self.progress.best_epoch = found["mrr"], self.progress.epoch
@@ -171,6 +170,21 @@ class _State:
             self.generator.set_state(parts["chance"][""])
         except (OSError, ValueError, KeyError, TypeError, RuntimeError, safetensors.SafetensorError) as error:
             raise RunError(f"{path}: the checkpoint is damaged: {' '.join(str(error).split())}") from error
+
+
+def _fabric(device: torch.device, settings: TrainSettings, processes: Processes) -> Fabric:
+    if settings.precision == "tf32":
+        torch.set_float32_matmul_precision("high")
+    fabric = Fabric(
+        accelerator=device.type,
+        devices=processes.local_size,
+        num_nodes=processes.size // processes.local_size,
+        # A step whose snapshots have no target facts leaves some weights without a gradient.
+        strategy="ddp_find_unused_parameters_true" if processes.size > 1 else "auto",
+        precision="32-true" if settings.precision == "tf32" else settings.precision,
+    )
+    fabric.launch()
+    return fabric
 
 
 def _optimizer(loss: Objective, settings: TrainSettings) -> torch.optim.Optimizer:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tempograph.errors import DataError
 from tempograph.files import write_json
+from tempograph.models.registry import MODELS
 from tempograph.published import PAPER_TED_VALID, PAPER_TEST, Figures, published
 from tempograph.runs import Run
 
@@ -74,6 +75,64 @@ def headline_table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def preset_table(results: list[dict[str, Any]], dataset: str, models: Sequence[str]) -> str:
+    """Every preset measured on a dataset, with its protocol; seeds as in the headline."""
+    lines = [
+        "| model | preset | protocol | seeds | MRR | Hits@1 | Hits@3 | Hits@10 "
+        "| published: MRR | Hits@1 | Hits@3 | Hits@10 |",
+        "|---|---|---|" + "---:|" * 9,
+    ]
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for result in results:
+        if result["dataset"] == dataset and result["model"] in models and result["preset"] is not None:
+            groups.setdefault((result["model"], result["preset"], result["protocol"]), []).append(result)
+    for (model, preset, protocol), runs in sorted(groups.items()):
+        cells = seeds_cells([run["test"]["metrics"] for run in runs])
+        cells += figure_cells(published(dataset, model, protocol))
+        lines.append(f"| {model} | {preset} | {protocol} | {len(runs)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def speed_table(measured: dict[str, Any]) -> str:
+    """What benchmarks/temp_speed.py found: seconds of an epoch and of an evaluation, memory, share of the floor."""
+    lines = [
+        f"| {measured['environment']['hardware']} | dataset | s / epoch | s / evaluation | GiB | share of the floor "
+        "| paper: s / epoch |",
+        "|---|---|" + "---:|" * 5,
+    ]
+    for found in measured["results"]:
+        cells = [
+            found["model"],
+            found["dataset"],
+            f"{found['epoch_seconds']:.2f}",
+            f"{found['evaluation_seconds']:.2f}",
+            f"{found['training_peak_bytes'] / 2**30:.1f}",
+            f"{found['share_of_floor']:.1%}",
+            f"{found['paper_epoch_seconds']:,}" if found["paper_epoch_seconds"] else "-",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def layers_table(measured: dict[str, Any]) -> str:
+    """What benchmarks/layers.py found: our layers beside the usual ways to write them."""
+    lines = [f"| {measured['environment']['hardware']} | who | milliseconds | times ours |", "|---|---|---:|---:|"]
+    for found in measured["results"]:
+        times = f"{found['seconds'] * 1000:.1f} | {found['times_ours']:.1f}"
+        lines.append(f"| {found['what']} | {found['who']} | {times} |")
+    return "\n".join(lines)
+
+
+def model_table() -> str:
+    """Every model of the registry: its score, what depends on time, where it comes from."""
+    lines = ["| model | what it does | score | depends on time | reference |", "|---|---|---|---|---|"]
+    for kind in MODELS.values():
+        # A bar would end the cell of a Markdown table.
+        score = kind.score.replace("|", "\\|")
+        lines.append(f"| {kind.name} | {kind.summary} | `{score}` | {kind.timed} | {kind.reference} |")
+    return "\n".join(lines)
+
+
 def seeds_cells(runs: Sequence[dict[str, float]]) -> list[str]:
     """The four figures of several seeds: their mean, and half the distance between the best and the worst MRR."""
     columns = list(zip(*(figures(metrics) for metrics in runs), strict=True))
@@ -98,7 +157,8 @@ def _best_settings(results: list[dict[str, Any]]) -> dict[tuple[str, str, str], 
     groups: dict[tuple[str, str, str], dict[str, list[dict[str, Any]]]] = {}
     for result in results:
         key = result["dataset"], result["model"], result["protocol"]
-        groups.setdefault(key, {}).setdefault(json.dumps(result["config"], sort_keys=True), []).append(result)
+        settings = result.get("preset") or json.dumps(result["config"], sort_keys=True)
+        groups.setdefault(key, {}).setdefault(settings, []).append(result)
 
     def on_valid(runs: list[dict[str, Any]]) -> float:
         return statistics.mean(float(run["valid"]["metrics"]["mrr"]) for run in runs)

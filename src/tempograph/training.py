@@ -22,6 +22,7 @@ from tempograph.loop import Hooks, fit
 from tempograph.loop import Progress as Training
 from tempograph.models.contract import Model
 from tempograph.models.registry import model_kind
+from tempograph.processes import Processes
 from tempograph.runs import RUN_MARKER, Run
 from tempograph.timeline import Protocol, Timeline
 
@@ -50,6 +51,8 @@ def train(
     `model.sigma=0.1`. `report` hears each line of metrics.jsonl and how many seconds are left at most, `progress` each
     ranking. A run that `max_seconds` ends, or an interrupt, goes on with `resume`.
     """
+    if not Processes.here().leads:
+        out = report = progress = None
     if out is not None:
         refuse_existing(Path(out), RUN_MARKER, overwrite)
     graph = load_dataset(dataset)
@@ -154,10 +157,15 @@ def _train_on(run: Run, max_seconds: float | None, report: Report | None, progre
         checkpoint=run.checkpoint,
         max_seconds=max_seconds,
     )
+    leads = Processes.here().leads
+    if not leads:
+        run = dataclasses.replace(run, path=None)
     loss = gradient.loss(run.model, config.train)
     training = fit(run.model, loss, config.train, config.seed, hooks)
     run.history[:] = training.history
     run.results.update(best_epoch=training.best_epoch, epoch_seconds=training.epoch_seconds)
+    if not leads:
+        return run
     if not training.finished:
         run.results["train_seconds"] = round(training.seconds, 3)
         run.keep_results()

@@ -13,16 +13,20 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-out = Console(highlight=False)
+from tempograph.processes import Processes
+
+_leads = Processes.here().leads
+out = Console(highlight=False, quiet=not _leads)
 """Results, for people and for pipes."""
 
-err = Console(stderr=True, highlight=False)
+err = Console(stderr=True, highlight=False, quiet=not _leads)
 """Progress, notes and errors."""
 
 
 def print_json(value: Mapping[str, Any]) -> None:
     """One JSON object on standard output, and nothing else."""
-    print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+    if _leads:
+        print(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 
 @contextmanager

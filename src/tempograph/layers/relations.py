@@ -123,7 +123,8 @@ class TokenRelations(Relations):
         self.register_buffer("tokens", tokens, persistent=False)
         self.lstm = nn.LSTM(width, width, batch_first=True)
         # Gates that keep what they hold let the relation, read first, reach the end of the date.
-        nn.init.constant_(self.lstm.bias_ih_l0[width : 2 * width], 2.0)
+        bias = self.lstm.get_parameter("bias_ih_l0")
+        nn.init.constant_(bias[width : 2 * width], 2.0)
 
     def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
         """Each distinct (relation, time) is read once."""
