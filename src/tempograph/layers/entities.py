@@ -138,7 +138,7 @@ class Series(Entities):
         if drift:
             self.trend = nn.Parameter(torch.randn(count, dim) * scale)
             self.slope = nn.Parameter(torch.zeros(count, 1))
-            self.season = nn.Parameter(torch.randn(count, dim) * scale)
+            self.season = nn.Parameter(torch.zeros(count, dim))
             # Periods from the whole span down to a few steps.
             self.frequency = nn.Parameter(torch.exp(torch.rand(count, dim) * math.log(max(2.0, steps / 4))))
 
