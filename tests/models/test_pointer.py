@@ -24,7 +24,7 @@ from tempograph.models.pointer import Pointer, PointerSettings
 from tempograph.models.pointer_loss import PointerLoss, PointerTraining
 from tempograph.timeline import Queries, Timeline
 
-KEYS: tuple[Key, ...] = ("entity", "relation", "time")
+KEYS: tuple[Key, ...] = ("entity", "relation", "both", "time")
 SEEDS = st.integers(0, 2**32 - 1)
 ENTITIES, RELATIONS, STEPS = 6, 2, 12
 
@@ -38,7 +38,7 @@ def some_graph(seed: int, facts: int = 40) -> TemporalGraph:
 
 def some_pointer(graph: TemporalGraph, seed: int, most: int = 7) -> Pointer:
     torch.manual_seed(seed)
-    model = Pointer(Timeline(graph), PointerSettings(most=most, most_of_relation=most + 2, most_of_time=most + 1))
+    model = Pointer(Timeline(graph), PointerSettings(most, most + 2, most - 2, most + 1))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.5 * torch.randn_like(parameter))
@@ -57,13 +57,18 @@ def slow_gain(
 ) -> list[float]:
     """What every entity gains, by a loop over the facts as if the one left out had never been there."""
     entity, relation, time = query
-    column, wanted = {"entity": (0, entity), "relation": (1, relation), "time": (3, time)}[source.view.key]
+    wanted = {
+        "entity": lambda x, r, t: x == entity,
+        "relation": lambda x, r, t: r == relation,
+        "both": lambda x, r, t: (x, r) == (entity, relation),
+        "time": lambda x, r, t: t == time,
+    }[source.view.key]
     listed = []
     for number, (s, r, o, t) in enumerate(facts):
         if number != left_out:
             listed += [(t, 0, number, (s, r, o, t)), (t, 1, number, (o, r + RELATIONS, s, t))]
     # Ties of time keep the order of the data, forward facts before inverted ones.
-    mine = sorted((row for row in listed if row[3][column] == wanted), key=lambda row: row[:3])
+    mine = sorted((row for row in listed if wanted(*np.array(row[3])[[0, 1, 3]])), key=lambda row: row[:3])
     begin = 0
     while begin + source.most < len(mine) and time - mine[begin][0] > mine[begin + source.most][0] - time:
         begin += 1
@@ -73,16 +78,19 @@ def slow_gain(
         if not begin <= place < begin + source.most:
             continue
         gap_class = sum(abs(t - time) >= edge for edge in (1, 2, 4, 9, 23, 61, 161))
-        exponent = float(source.pair[relation, other, gap_class])
-        exponent += float(source.by_time[relation, slow_bin(t - time, STEPS, 3)])
+        kind = 1 if other == relation else 2 if other == (relation + RELATIONS) % (2 * RELATIONS) else 0
+        exponent = float(source.pair[relation, other, gap_class] + source.shared_pair[kind, gap_class])
+        nearness = slow_bin(t - time, STEPS, 3)
+        exponent += float(source.by_time[relation, nearness] + source.shared_time[nearness])
         count = max(-source.most, min(source.most, place - earlier))
-        exponent += float(source.by_count[relation, slow_bin(count, source.most, 2)])
-        exponent += float(source.same[relation]) * (other == relation)
-        exponent += float(source.inverse[relation]) * (other == (relation + RELATIONS) % (2 * RELATIONS))
+        pace = slow_bin(count, source.most, 2)
+        exponent += float(source.by_count[relation, pace] + source.shared_count[pace])
         sums[candidate] += math.exp(exponent)
+    height, steepness, of_count = (source.shared_gain + source.gain[relation]).tolist()
+    counts = [sum(row[3][2] == candidate for row in mine) for candidate in range(ENTITIES)]
     return [
-        float(source.height[relation]) * math.log1p(math.exp(float(source.steepness[relation])) * total)
-        for total in sums
+        height * math.log1p(math.exp(steepness) * total) + of_count * math.log1p(count)
+        for total, count in zip(sums, counts, strict=True)
     ]
 
 
@@ -157,7 +165,7 @@ def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
 
 def test_a_loop_is_left_out_in_both_directions_and_other_days_stay() -> None:
     graph = make_graph([(0, 0, 0, 3), (0, 0, 0, 5), (1, 0, 2, 3)], entities=3, relations=1, steps=8)
-    model = Pointer(Timeline(graph), PointerSettings(most_of_relation=0, most_of_time=0))
+    model = Pointer(Timeline(graph), PointerSettings(most_of_relation=0, most_of_both=0, most_of_time=0))
     (source,) = model.sources
     queries = Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([3]))
     place = int((model.timeline.facts == torch.tensor([0, 0, 0, 3])).all(1).nonzero())
@@ -167,7 +175,9 @@ def test_a_loop_is_left_out_in_both_directions_and_other_days_stay() -> None:
     assert sorted(model.timeline.facts[fact, 3].tolist()) == [3, 3, 5, 5]
     _, candidate, gain = source(queries, torch.tensor([place]))
     alone = make_graph([(0, 0, 0, 5), (1, 0, 2, 3)], entities=3, relations=1, steps=8)
-    expected = Pointer(Timeline(alone), PointerSettings(most_of_relation=0, most_of_time=0)).sources[0](queries)
+    expected = Pointer(Timeline(alone), PointerSettings(most_of_relation=0, most_of_both=0, most_of_time=0)).sources[0](
+        queries
+    )
     assert_close(gain[candidate == 0], expected.gain[expected.candidate == 0])
 
 

@@ -9,11 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.layers.voting import Ballot, fact_weights, vote_sums, voters
-from tempograph.ranges import Ranges
+from tempograph.ranges import Ranges, equal_range
 from tempograph.timeline import Queries, Timeline, both_directions
 
-Key = Literal["entity", "relation", "time"]
-_COLUMNS: Final[dict[Key, int]] = {"entity": 0, "relation": 1, "time": 3}
+Key = Literal["entity", "relation", "both", "time"]
+"""What a fact must share with a question to vote: its entity, its relation, both of these, or its time."""
+
 _GAPS: Final = (1, 2, 4, 9, 23, 61, 161)
 """Gaps in steps at which the weights of pairs of relations change; less than the first is the same step."""
 
@@ -21,37 +22,44 @@ _GAPS: Final = (1, 2, 4, 9, 23, 61, 161)
 class View:
     """Train facts in both directions, ordered by (key, time): those of a key nearest to a time are one range.
 
-    Keys are the given entity, the relation or the time itself. A fact (x, r', o, t') votes for o. The distinct
-    candidates of a key are numbered, so that sums over facts need room for these alone, not for all entities.
+    A fact (x, r', o, t') votes for o. The distinct candidates of a key are numbered, so that sums over facts need room
+    for these alone, not for all entities. A key that no fact has stands last, with nothing.
     """
 
     def __init__(self, timeline: Timeline, key: Key) -> None:
         self.key: Key = key
-        count = (timeline.num_entities, 2 * timeline.num_relations, 0, timeline.num_steps)[_COLUMNS[key]]
+        self.steps, self.relations, entities = timeline.num_steps, 2 * timeline.num_relations, timeline.num_entities
         directed = both_directions(timeline.facts, timeline.num_relations)
-        self.steps, entities = timeline.num_steps, timeline.num_entities
-        order = torch.argsort(directed[:, _COLUMNS[key]] * self.steps + directed[:, 3], stable=True)
-        directed = directed[order]
-        of_key, candidate = directed[:, _COLUMNS[key]].contiguous(), directed[:, 2]
-        keys = torch.arange(count + 1, device=directed.device)
+        self.values, of_fact = torch.unique(self._value(*directed[:, [0, 1, 3]].unbind(1)), return_inverse=True)
+        order = torch.argsort(of_fact * self.steps + directed[:, 3], stable=True)
+        directed, of_fact = directed[order], of_fact[order]
+        keys = torch.arange(len(self.values) + 2, device=directed.device)
 
         self.relation, self.time = directed[:, 1].contiguous(), directed[:, 3].contiguous()
         self.fact = order % max(1, len(timeline.facts))
         """Which train fact each is, whichever its direction, [2 facts]."""
         self._place = torch.argsort(order)
-        self.joint = of_key * self.steps + self.time
-        self.start = torch.searchsorted(of_key, keys)
-        """The facts of key k are at start[k]:start[k + 1], [keys + 1]."""
-        distinct, place = torch.unique(of_key * entities + candidate, return_inverse=True)
+        self.joint = of_fact * self.steps + self.time
+        self.start = torch.searchsorted(of_fact, keys)
+        """The facts of key k are at start[k]:start[k + 1], [keys + 2]."""
+        distinct, place, count = torch.unique(
+            of_fact * entities + directed[:, 2], return_inverse=True, return_counts=True
+        )
         self.candidate_start = torch.searchsorted(distinct, keys * entities)
-        """The distinct candidates of key k are candidates[candidate_start[k]:candidate_start[k + 1]], [keys + 1]."""
-        self.candidates = distinct % entities
-        self.slot = place - self.candidate_start[of_key]
+        """The distinct candidates of key k are candidates[candidate_start[k]:candidate_start[k + 1]], [keys + 2]."""
+        self.candidates, self.candidate_count = distinct % entities, count
+        self.slot = place - self.candidate_start[of_fact]
         """The number of each fact's candidate among those of its key, [2 facts]."""
 
     def keys_of(self, queries: Queries) -> Tensor:
-        """What the questions are looked up by, [n]."""
-        return {"entity": queries.entity, "relation": queries.relation, "time": queries.time}[self.key]
+        """The numbers of the questions' keys, [n]."""
+        place = equal_range(self.values, self._value(*queries))
+        return torch.where(place.lengths > 0, place.start, len(self.values))
+
+    def _value(self, entity: Tensor, relation: Tensor, time: Tensor) -> Tensor:
+        if self.key == "both":
+            return entity * self.relations + relation
+        return {"entity": entity, "relation": relation, "time": time}[self.key]
 
     def nearest(self, queries: Queries, most: int, removed: Tensor) -> Ranges:
         """At most so many facts of each question's key, those nearest to its time, removed ones not counted, [n]."""
@@ -98,11 +106,12 @@ class Contribution(NamedTuple):
 
 
 class Copying(nn.Module):
-    """gain(o) = u_r log(1 + c_r S(o)), S(o) the sum over the facts (x, r', o, t') of a view of
+    """gain(o) = u_r log(1 + c_r S(o)) + v_r log(1 + N(o)), N(o) the facts of the key with o, S(o) their weights' sum.
 
-    exp(A[r, r'] + C[r, r', gap] + B[r, t' - t] + N[r, n] + bonuses for r' = r and r' = r inverted),
-    where gap is a coarse class of |t' - t|, B and N are tables over signed logarithmic bins, and n counts the facts of
-    the key between t and the fact, so that weights follow the pace of the key as well as the calendar.
+    The weight of a fact (x, r', o, t') is exp(A[r, r'] + C[r, r', gap] + B[r, t' - t] + M[r, n]): gap is a coarse class
+    of |t' - t|, B and M are tables over signed logarithmic bins, and n counts the facts of the key between t and t', so
+    that weights follow the pace of the key as well as the calendar. Each table is the sum of one that all relations
+    share, by r' = r, r' = r inverted or neither, and one of their own. N counts all facts, S the nearest.
     """
 
     def __init__(self, view: View, num_relations: int, most: int, start: float) -> None:
@@ -118,32 +127,52 @@ class Copying(nn.Module):
         """The bin of t' - t + steps, [2 steps + 1]."""
         self.count_bin = signed_bins(most, per_octave=2).to(device)
         """The bin of n + most, [2 most + 1]."""
-        self.pair = nn.Parameter(torch.zeros(directed, directed, len(_GAPS) + 1))
-        self.by_time = nn.Parameter(-0.15 * (bin_distance(self.time_bin).expand(directed, -1)).clone())
-        self.by_count = nn.Parameter(torch.zeros(directed, int(self.count_bin.max()) + 1))
-        self.same = nn.Parameter(torch.zeros(directed) + 1.0)
-        self.inverse = nn.Parameter(torch.zeros(directed) + 0.5)
-        self.height = nn.Parameter(torch.full((directed,), start))
-        self.steepness = nn.Parameter(torch.zeros(directed))
+        classes, time_bins, count_bins = len(_GAPS) + 1, int(self.time_bin.max()) + 1, int(self.count_bin.max()) + 1
+        # Of any relation, of the same one, of its inverse.
+        self.shared_pair = nn.Parameter(torch.tensor([[0.0], [1.0], [0.5]]).repeat(1, classes))
+        self.shared_time = nn.Parameter(-0.15 * (torch.arange(time_bins) - time_bins // 2).abs().float())
+        self.shared_count = nn.Parameter(torch.zeros(count_bins))
+        self.shared_gain = nn.Parameter(torch.tensor([start, 0.0, 0.1 * start]))
+        self.pair = nn.Parameter(torch.zeros(directed, directed, classes))
+        self.by_time = nn.Parameter(torch.zeros(directed, time_bins))
+        self.by_count = nn.Parameter(torch.zeros(directed, count_bins))
+        self.gain = nn.Parameter(torch.zeros(directed, 3))
 
     def forward(self, queries: Queries, left_out: Tensor | None = None, kept: Tensor | None = None) -> Contribution:
         """What the candidates of questions gain; the train facts left_out [n] do not vote, nor those not kept."""
-        row, candidate = self.view.slots(queries).expand()
-        candidate = self.view.candidates[candidate]
-        sums = vote_sums(self.ballot(queries, left_out, kept), *self.tables(queries.relation))
-        relation = queries.relation[row]
-        gain = self.height[relation] * torch.log1p(torch.exp(self.steepness[relation]) * sums)
-        return Contribution(row, candidate, gain)
+        view, ballot = self.view, self.ballot(queries, left_out, kept)
+        row, position = ballot.slots.expand()
+        sums = vote_sums(ballot, *self.tables(queries.relation))
+        height, steepness, of_count = (self.shared_gain + self.gain)[queries.relation[row]].unbind(1)
+        count = self._counts(ballot, position)
+        gain = height * torch.log1p(torch.exp(steepness) * sums) + of_count * torch.log1p(count)
+        return Contribution(row, view.candidates[position], gain)
+
+    def _counts(self, ballot: Ballot, position: Tensor) -> Tensor:
+        """How many facts of the key each candidate has, without those removed, in the order of the sums."""
+        view, lengths = self.view, ballot.slots.lengths
+        count = view.candidate_count[position].to(self.gain.dtype)
+        row, which = (ballot.removed < len(view.time)).nonzero().unbind(1)
+        slot = view.slot[ballot.removed[row, which]]
+        gone = -torch.ones(len(row), dtype=count.dtype, device=count.device)
+        left: Tensor = count.index_add(0, (lengths.cumsum(0) - lengths)[row] + slot, gone)
+        return left
 
     def votes_for(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
-        """The train facts that vote for a candidate of one question, and what each adds to its gain, [facts] each."""
-        gained = self(query)
-        gain = gained.gain[gained.candidate == candidate].sum()
-        ballot = self.ballot(query)
-        _, weight, slot = fact_weights(ballot, *self.tables(query.relation))
-        chosen = self.view.candidates[ballot.slots.start + slot] == candidate
-        position = voters(ballot)[1][chosen]
-        return self.view.fact[position], gain * weight[chosen] / weight[chosen].sum()
+        """The train facts that speak for a candidate of one question, and what each adds to its gain, [facts] each.
+
+        What the sum of weights gives is shared by weight, what the count gives in equal parts.
+        """
+        view, ballot, key = self.view, self.ballot(query), int(self.view.keys_of(query))
+        listed = torch.arange(int(view.start[key]), int(view.start[key + 1]), device=view.time.device)
+        listed = listed[view.candidates[ballot.slots.start + view.slot[listed]] == candidate]
+        _, weight, _ = fact_weights(ballot, *self.tables(query.relation))
+        weights = torch.zeros(len(view.time), dtype=weight.dtype, device=weight.device)
+        mine = weights.index_copy(0, voters(ballot)[1], weight)[listed]
+        height, steepness, of_count = (self.shared_gain + self.gain)[query.relation[0]]
+        by_weight = height * torch.log1p(torch.exp(steepness) * mine.sum())
+        by_count = of_count * math.log1p(len(listed))
+        return view.fact[listed], by_weight * mine / mine.sum().clamp(min=1e-30) + by_count / max(1, len(listed))
 
     def ballot(self, queries: Queries, left_out: Tensor | None = None, kept: Tensor | None = None) -> Ballot:
         """Which facts the questions look at, in numbers."""
@@ -167,13 +196,14 @@ class Copying(nn.Module):
     def tables(self, relation: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Rows of the tables for the distinct relations asked for, and each question's row, [n]."""
         distinct, place = torch.unique(relation, return_inverse=True)
-        directed = self.pair.shape[1]
-        bonus = self.same.new_zeros(len(distinct), directed)
-        rows = torch.arange(len(distinct), device=relation.device)
-        turned = (distinct + self.num_relations) % directed
-        bonus = bonus.index_put((rows, distinct), self.same[distinct]).index_put((rows, turned), self.inverse[distinct])
-        pair = self.pair.index_select(0, distinct) + bonus[..., None]
-        return pair, self.by_time.index_select(0, distinct), self.by_count.index_select(0, distinct), place
+        every, turned = torch.arange(self.pair.shape[1], device=relation.device), distinct + self.num_relations
+        kind = (every == distinct[:, None]).long() + 2 * (every == turned[:, None] % len(every)).long()
+        return (
+            self.pair.index_select(0, distinct) + self.shared_pair[kind],
+            self.by_time.index_select(0, distinct) + self.shared_time,
+            self.by_count.index_select(0, distinct) + self.shared_count,
+            place,
+        )
 
 
 def _past_removed(number: Tensor, removed: Tensor) -> Tensor:
@@ -189,9 +219,3 @@ def signed_bins(largest: int, per_octave: int) -> Tensor:
     # Bins of small distances may be empty; those that occur are numbered.
     numbered = torch.unique(bins, return_inverse=True)[1]
     return torch.cat([numbered.max() - numbered[1:].flip(0), numbered.max() + numbered])
-
-
-def bin_distance(bins: Tensor) -> Tensor:
-    """How far each bin is from that of no difference, in bins, [bins]."""
-    count = int(bins.max()) + 1
-    return (torch.arange(count, device=bins.device) - count // 2).abs() / math.log2(count + 1)

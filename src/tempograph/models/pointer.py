@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.errors import ConfigError
-from tempograph.layers.copying import Copying, View
+from tempograph.layers.copying import Copying, Key, View
 from tempograph.models.contract import Model, Support
 from tempograph.models.evidence import nearest_facts
 from tempograph.timeline import Queries, Timeline
@@ -22,13 +22,15 @@ class PointerSettings:
     """Facts of the question's entity that vote at most, those nearest in time; likewise below."""
     most_of_relation: int = 256
     """Facts of the question's relation, whoever is in them; 0 leaves these out."""
+    most_of_both: int = 128
+    """Facts of the question's entity with its relation; 0 leaves these out."""
     most_of_time: int = 512
     """Facts of the question's time, whoever is in them; 0 leaves these out."""
 
     def __post_init__(self) -> None:
         if self.most < 1:
             raise ConfigError(f"most must be at least 1, found {self.most}")
-        for name in ("most_of_relation", "most_of_time"):
+        for name in ("most_of_relation", "most_of_both", "most_of_time"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be at least 0, found {getattr(self, name)}")
 
@@ -47,19 +49,19 @@ class Pointer(Model):
         super().__init__()
         self.timeline = timeline
         self.settings = settings
-        by_relation = View(timeline, "relation")
-        self.by_relation = by_relation
-        sources = [(View(timeline, "entity"), settings.most, 1.0)]
-        if settings.most_of_relation:
-            sources.append((by_relation, settings.most_of_relation, 0.1))
-        if settings.most_of_time:
-            sources.append((View(timeline, "time"), settings.most_of_time, 0.1))
+        self.by_relation = View(timeline, "relation")
+        sources: list[tuple[Key, int, float]] = [
+            ("entity", settings.most, 1.0),
+            ("relation", settings.most_of_relation, 0.1),
+            ("both", settings.most_of_both, 0.3),
+            ("time", settings.most_of_time, 0.1),
+        ]
         self.sources = nn.ModuleList(
-            Copying(view, timeline.num_relations, most, start) for view, most, start in sources
+            Copying(View(timeline, key), timeline.num_relations, most, start) for key, most, start in sources if most
         )
         named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
         self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))
-        self.pair = nn.Parameter(torch.zeros(len(by_relation.candidates), device=timeline.device))
+        self.pair = nn.Parameter(torch.zeros(len(self.by_relation.candidates), device=timeline.device))
         self.to(timeline.device)
 
     @property
