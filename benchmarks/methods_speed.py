@@ -1,0 +1,115 @@
+"""Seconds of a training epoch and of an evaluation, and memory, of every method with its preset or what suits the data.
+
+Epochs as the preset tells, alone on the device; gdelt-size is a made world of GDELT's size, with GDELT's presets.
+
+PYTHONPATH=src python benchmarks/methods_speed.py --models tntcomplex,de-simple --datasets icews14 --json speed.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from temp_speed import find
+
+from tempograph.cli.console import err, out, table
+from tempograph.config import shipped_presets
+from tempograph.data.graph import TemporalGraph
+from tempograph.environment import environment, hardware, peak_memory_bytes, resolve_device
+from tempograph.errors import DataError
+from tempograph.evaluation import evaluate_model
+from tempograph.loop import Hooks, fit
+from tempograph.models.contract import Model
+from tempograph.models.registry import MODELS, model_kind
+from tempograph.timeline import Timeline
+from tempograph.training import configure
+
+
+def main() -> None:
+    """Measure each method on each dataset."""
+    trained = [name for name, kind in MODELS.items() if kind.gradient is not None]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default=",".join(trained))
+    parser.add_argument("--datasets", default="icews14,icews05-15,gdelt-size")
+    parser.add_argument("--preset", default="tuned")
+    parser.add_argument("--epochs", type=int, default=2, help="epochs that count, after one that does not")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("overrides", nargs="*", help="settings, such as model.dim=2000")
+    arguments = parser.parse_args()
+    device = resolve_device(arguments.device)
+    results = []
+    for dataset in arguments.datasets.split(","):
+        try:
+            graph = find(dataset)
+        except DataError as error:
+            err.print(f"{dataset} skipped: {error}", soft_wrap=True)
+            continue
+        for name in arguments.models.split(","):
+            results.append(measure(name, graph, arguments.preset, arguments.epochs, arguments.overrides, device))
+            err.print(f"{name}, {dataset}: {results[-1]['epoch_seconds']:.3g} s an epoch")
+    rows = [
+        [
+            found["model"],
+            found["dataset"],
+            f"{found['parameters']:,}",
+            f"{found['epoch_seconds']:.3f}",
+            f"{found['evaluation_seconds']:.3f}",
+            f"{found['peak_bytes'] / 2**30:.2f}",
+        ]
+        for found in results
+    ]
+    columns = ["model", "dataset", "parameters", "s/epoch", "s/valid", "GiB"]
+    caption = f"{hardware(device)}. GiB: most memory, of the {'GPU' if device.type == 'cuda' else 'process so far'}."
+    out.print(table(f"Preset {arguments.preset}", columns, rows, left=2, caption=caption))
+    if arguments.json is not None:
+        found = {"environment": environment(device), "preset": arguments.preset, "results": results}
+        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def measure(
+    name: str, graph: TemporalGraph, preset: str, epochs: int, overrides: list[str], device: torch.device
+) -> dict[str, Any]:
+    """Train for some epochs and evaluate."""
+    torch.manual_seed(0)
+    named = dataclasses.replace(graph, name="gdelt") if graph.name == "gdelt-size" else graph
+    shipped = preset if f"{named.name}.{preset}" in shipped_presets(name) else None
+    config = configure(named, name, device, preset=shipped, overrides=overrides)
+    gradient = model_kind(name).gradient
+    assert gradient is not None and config.train is not None
+    model = model_kind(name).build(config.model, Timeline(graph, "strict", device))
+    train = dataclasses.replace(config.train, epochs=epochs + 1, validate_every=epochs + 1)
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
+    # One validation warms up the next.
+    hooks = Hooks(validate=lambda model: valid(model, graph), report=lambda line, _: None, keep_best=lambda _: None)
+    training = fit(model, gradient.loss(model, train), train, seed=0, hooks=hooks)
+    begin = time.perf_counter()
+    found = valid(model, graph)
+    return {
+        "model": name,
+        "dataset": graph.name,
+        "config": config.settings(),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "epoch_seconds": statistics.median(line["seconds"] for line in training.history[1:]),
+        "evaluation_seconds": time.perf_counter() - begin,
+        "valid_mrr": found["mrr"],
+        "peak_bytes": peak_memory_bytes(device),
+    }
+
+
+def valid(model: Model, graph: TemporalGraph) -> dict[str, float]:
+    """The metrics of a model on valid."""
+    found: dict[str, float] = evaluate_model(model, graph, "valid", "strict").summary()["metrics"]
+    return found
+
+
+if __name__ == "__main__":
+    main()
