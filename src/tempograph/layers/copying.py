@@ -31,7 +31,9 @@ class View:
         self.steps, self.relations, entities = timeline.num_steps, 2 * timeline.num_relations, timeline.num_entities
         directed = both_directions(timeline.facts, timeline.num_relations)
         self.values, of_fact = torch.unique(self._value(*directed[:, [0, 1, 3]].unbind(1)), return_inverse=True)
-        order = torch.argsort(of_fact * self.steps + directed[:, 3], stable=True)
+        # Facts of one key and time stand in no order of theirs: when not all may vote, chance decides, always alike.
+        order = torch.argsort(scattered(directed))
+        order = order[torch.argsort((of_fact * self.steps + directed[:, 3])[order], stable=True)]
         directed, of_fact = directed[order], of_fact[order]
         keys = torch.arange(len(self.values) + 2, device=directed.device)
 
@@ -204,6 +206,16 @@ class Copying(nn.Module):
             self.by_count.index_select(0, distinct) + self.shared_count,
             place,
         )
+
+
+def scattered(facts: Tensor) -> Tensor:
+    """A number for each fact that looks drawn by chance and depends on the fact alone.   [n, 4] -> [n]."""
+    number = torch.zeros(len(facts), dtype=torch.int64, device=facts.device)
+    for column in facts.unbind(1):
+        # Products wrap around, which is what scatters them.
+        number = (number + column + 1) * 0x5851F42D4C957F2D
+        number = number ^ (number >> 29)
+    return number
 
 
 def _past_removed(number: Tensor, removed: Tensor) -> Tensor:

@@ -98,7 +98,7 @@ class Pointer(Model):
         return torch.log_softmax(self.scores(queries), dim=1)[:, object_]
 
     def evidence(self, query: Queries, answer: int) -> Support:
-        """The facts that vote for an answer, with their shares of what it gains by votes."""
+        """The facts that speak for an answer, with their shares of all that facts say of it; below 0 they speak against it."""
         facts, shares = [], []
         for source in self.sources:
             assert isinstance(source, Copying)
@@ -111,4 +111,4 @@ class Pointer(Model):
         fact, place = torch.unique(torch.cat(facts), return_inverse=True)
         share = torch.zeros(len(fact), device=self.device).index_add(0, place, torch.cat(shares).detach())
         order = torch.argsort(share, descending=True, stable=True)
-        return Support("copied from", self.timeline.facts[fact[order]], share[order] / share.sum())
+        return Support("copied from", self.timeline.facts[fact[order]], share[order] / share.abs().sum())
