@@ -98,7 +98,7 @@ class Pointer(Model):
         return torch.log_softmax(self.scores(queries), dim=1)[:, object_]
 
     def evidence(self, query: Queries, answer: int) -> Support:
-        """The facts that speak for an answer, with their shares of all that facts say of it; below 0 they speak against it."""
+        """The facts that speak for an answer, with their shares of all that facts say of it; below 0 if against it."""
         facts, shares = [], []
         for source in self.sources:
             assert isinstance(source, Copying)
