@@ -145,7 +145,7 @@ class Copying(nn.Module):
         view, ballot = self.view, self.ballot(queries, left_out, kept)
         row, position = ballot.slots.expand()
         sums = vote_sums(ballot, *self.tables(queries.relation))
-        height, steepness, of_count = (self.shared_gain + self.gain)[queries.relation[row]].unbind(1)
+        height, steepness, of_count = (self.shared_gain + self.gain).index_select(0, queries.relation[row]).unbind(1)
         count = self._counts(ballot, position)
         gain = height * torch.log1p(torch.exp(steepness) * sums) + of_count * torch.log1p(count)
         return Contribution(row, view.candidates[position], gain)
@@ -201,7 +201,8 @@ class Copying(nn.Module):
         every, turned = torch.arange(self.pair.shape[1], device=relation.device), distinct + self.num_relations
         kind = (every == distinct[:, None]).long() + 2 * (every == turned[:, None] % len(every)).long()
         return (
-            self.pair.index_select(0, distinct) + self.shared_pair[kind],
+            self.pair.index_select(0, distinct)
+            + self.shared_pair.index_select(0, kind.flatten()).view(*kind.shape, -1),
             self.by_time.index_select(0, distinct) + self.shared_time,
             self.by_count.index_select(0, distinct) + self.shared_count,
             place,

@@ -130,7 +130,8 @@ class TokenRelations(Relations):
         """Each distinct (relation, time) is read once."""
         steps = len(self.tokens)
         distinct, place = torch.unique(relation * steps + time, return_inverse=True)
-        words = self.token[self.tokens[distinct % steps]]
+        tokens = self.tokens[distinct % steps]
+        words = self.token.index_select(0, tokens.flatten()).view(*tokens.shape, -1)
         read = torch.cat([self.relation.index_select(0, distinct // steps)[:, None], words], dim=1)
         states: Tensor = self.lstm(read)[1][0][0]
         return states.index_select(0, place)
