@@ -51,7 +51,7 @@ def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outs
             name: _begin_part(part, asked, graph, timeline, outside.about(name))
             for name, part in zip(names, asked.model.parts, strict=True)
         }
-    started, seconds = time.perf_counter(), None
+    started = time.perf_counter()
     if kind.choose is not None:
 
         def keep(line: dict[str, float]) -> None:
@@ -60,8 +60,8 @@ def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outs
 
         validate = validator(graph, asked.protocol, outside.progress)
         config = dataclasses.replace(config, model=kind.choose(config.model, timeline, validate, keep))
-        seconds = round(time.perf_counter() - started, 3)
     run = Run(config, graph, build(config, timeline, parts), timeline, history, {}, parts=parts)
+    seconds = round(time.perf_counter() - started, 3) if kind.choose is not None else None
     run.results.update(_head(run, asked), train_seconds=seconds)
     return run
 
@@ -100,6 +100,8 @@ def _take_over(part: str, whole: Config, graph: TemporalGraph, timeline: Timelin
 def validator(
     graph: TemporalGraph, protocol: Protocol, progress: Progress | None
 ) -> Callable[[Model], dict[str, float]]:
+    """What measures a model on valid."""
+
     def validate(model: Model) -> dict[str, float]:
         found: dict[str, float] = evaluate_model(model, graph, "valid", protocol, progress=progress).summary()[
             "metrics"

@@ -84,7 +84,7 @@ def fit_mixture(
     # The third number seen is that of the entity and the relation together, over the whole time.
     frequency = kept.seen[:, 2].expm1().round().long()
     table = weights_table(frequency, weights, part_names(settings.parts))
-    return {"gate": {"steps": steps, "sharpness": float(gate.log_sharpness.exp()), "weights": table}}
+    return {"gate": {"steps": steps, "sharpness": float(gate.log_sharpness.detach().exp()), "weights": table}}
 
 
 @torch.no_grad()
@@ -135,7 +135,7 @@ def descend(gate: MixtureGate, kept: Kept, settings: MixtureSettings, seed: int)
             torch.autograd.backward(loss)
             optimizer.step()
             step += 1
-            yield {"steps": step, "loss": float(loss)}
+            yield {"steps": step, "loss": float(loss.detach())}
 
 
 def _fit_until_best(
