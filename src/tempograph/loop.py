@@ -73,6 +73,8 @@ def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks
         # Each process draws in its own way within an epoch, and all begin the next one alike.
         state.generator.set_state(fabric.broadcast(state.generator.get_state()))
         batches = processes.share(loss.batches(state.generator))
+        for group in state.optimizer.param_groups:
+            group["lr"] = settings.rate_at(progress.epoch)
         model.train()
         for batch in batches:
             value = step(batch, state.generator)

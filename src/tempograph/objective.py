@@ -23,6 +23,8 @@ class TrainSettings:
     """Entities each question is scored against: all, or a sample."""
     optimizer: Literal["adam", "adagrad"] = "adam"
     learning_rate: float = 0.001
+    cooldown: float = 0.0
+    """Share of the epochs, at the end, in which the learning rate falls in a straight line to a tenth."""
     weight_decay: float = 0.0
     clip: float = 1.0
     """The longest gradient; longer ones are shortened. 0 leaves them as they are."""
@@ -40,8 +42,15 @@ class TrainSettings:
         if not self.learning_rate > 0:
             raise ConfigError(f"learning_rate must be above 0, found {self.learning_rate}")
         self.at_least_0("weight_decay", "clip")
+        if not 0 <= self.cooldown <= 1:
+            raise ConfigError(f"cooldown must be between 0 and 1, found {self.cooldown}")
         if not 0 <= self.average < 1:
             raise ConfigError(f"average must be at least 0 and below 1, found {self.average}")
+
+    def rate_at(self, epoch: int) -> float:
+        """The learning rate of an epoch, counted from 0."""
+        warm = self.epochs * (1 - self.cooldown)
+        return self.learning_rate * (1 - 0.9 * max(0.0, (epoch + 1 - warm) / max(1.0, self.epochs - warm)))
 
     def at_least_1(self, *names: str) -> None:
         """Refuse counts of nothing."""

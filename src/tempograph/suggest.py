@@ -58,3 +58,17 @@ def suggest_embedding(graph: TemporalGraph, device: torch.device) -> dict[str, d
             "precision": "tf32" if gpu else "32-true",
         },
     }
+
+
+def suggest_pointer(graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
+    """Settings of the pointer."""
+    return {
+        "train": {
+            "epochs": 14,
+            "facts_per_step": 1000 if len(graph.train) > 20_000 else 200,
+            "learning_rate": 0.01,
+            "cooldown": 0.4,
+            "clip": 0.0,
+            "patience": 4,
+        }
+    }

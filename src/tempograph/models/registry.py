@@ -16,12 +16,14 @@ from tempograph.models.embedding_settings import EmbeddingSettings
 from tempograph.models.mixture import Mixture
 from tempograph.models.mixture_fit import fit_mixture
 from tempograph.models.mixture_settings import MixtureSettings
+from tempograph.models.pointer import Pointer, PointerSettings
+from tempograph.models.pointer_loss import PointerLoss, PointerTraining
 from tempograph.models.ted import TED, TEDSettings, choose_sigma
 from tempograph.models.temp import TeMP
 from tempograph.models.temp_loss import TeMPLoss
 from tempograph.models.temp_settings import TeMPSettings
 from tempograph.objective import FactTraining, Objective, SnapshotTraining, TrainSettings
-from tempograph.suggest import Suggest, suggest_embedding, suggest_gaussian, suggest_temp
+from tempograph.suggest import Suggest, suggest_embedding, suggest_gaussian, suggest_pointer, suggest_temp
 from tempograph.timeline import Timeline
 
 Validate = Callable[[Model], dict[str, float]]
@@ -258,6 +260,16 @@ MODELS: Final = {
             decoder="complex",
             relations="factored",
             reciprocal=True,
+        ),
+        ModelKind(
+            name="pointer",
+            summary="learned copying: facts near the question vote for their candidates",
+            score="P[r, o] + sum over sources of u_r log(1 + c_r sum of exp(A[r, r'] + B[r, t' - t] + ...))",
+            timed="votes",
+            reference="ours, after the outlook of Wu et al., EMNLP 2020",
+            settings=PointerSettings,
+            build=lambda settings, timeline: Pointer(timeline, settings),
+            gradient=Gradient(PointerLoss, PointerTraining, suggest_pointer),
         ),
         _temp(
             "srgcn",

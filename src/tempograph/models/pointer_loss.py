@@ -1,0 +1,67 @@
+"""The loss of the pointer on some facts: each is asked for as if it were not there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from tempograph.errors import ConfigError
+from tempograph.known import KnownAnswers
+from tempograph.models.pointer import Pointer
+from tempograph.objective import Objective, TrainSettings, softmax_loss
+from tempograph.timeline import Queries, both_directions
+
+
+@dataclass(frozen=True)
+class PointerTraining(TrainSettings):
+    """Training of the pointer; always against all entities."""
+
+    facts_per_step: int = 1000
+    fact_dropout: float = 0.1
+    """Share of the train facts that do not vote in a step."""
+    prior_decay: float = 0.0
+    """Weight of the squares of the priors of pairs (relation, entity)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.at_least_1("facts_per_step")
+        self.at_least_0("prior_decay")
+        if not 0 <= self.fact_dropout < 1:
+            raise ConfigError(f"fact_dropout must be at least 0 and below 1, found {self.fact_dropout}")
+        if self.negatives != "all":
+            raise ConfigError(f"the pointer is trained against all entities, found negatives = {self.negatives}")
+
+
+class PointerLoss(Objective):
+    """The mean loss of the questions of some facts, both sides, the facts themselves left out."""
+
+    def __init__(self, model: Pointer, settings: PointerTraining) -> None:
+        super().__init__()
+        self.model = model
+        self.settings = settings
+        self.known = KnownAnswers(model.timeline.facts, model.timeline.sizes)
+
+    def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
+        """Positions of train facts."""
+        timeline = self.model.timeline
+        order = torch.randperm(len(timeline.facts), device=timeline.device, generator=generator)
+        return torch.split(order, self.settings.facts_per_step)
+
+    def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
+        """Positions of facts [n] -> a scalar."""
+        timeline = self.model.timeline
+        directed = both_directions(timeline.facts[batch], timeline.num_relations)
+        queries, answer = Queries(directed[:, 0], directed[:, 1], directed[:, 3]), directed[:, 2]
+        kept = None
+        if self.settings.fact_dropout:
+            chance = torch.rand(len(timeline.facts), device=timeline.device, generator=generator)
+            kept = chance >= self.settings.fact_dropout
+        scores = self.model.score(queries, batch.repeat(2), kept)
+        every = torch.arange(len(answer), device=answer.device)
+        loss = softmax_loss(scores.float(), every, answer, self.known(queries))
+        if self.settings.prior_decay:
+            loss = loss + self.settings.prior_decay * self.model.pair.square().sum()
+        return loss

@@ -1,0 +1,279 @@
+"""The pointer against a loop over facts; that the asked fact is left out exactly; that it learns; its evidence."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
+
+import tempograph
+from graphs import make_graph
+from tempograph.data.graph import TemporalGraph
+from tempograph.errors import ConfigError
+from tempograph.evaluation import evaluate_model
+from tempograph.layers.copying import Copying, Key, View, signed_bins
+from tempograph.models.pointer import Pointer, PointerSettings
+from tempograph.models.pointer_loss import PointerLoss, PointerTraining
+from tempograph.timeline import Queries, Timeline
+
+KEYS: tuple[Key, ...] = ("entity", "relation", "time")
+SEEDS = st.integers(0, 2**32 - 1)
+ENTITIES, RELATIONS, STEPS = 6, 2, 12
+
+
+def some_graph(seed: int, facts: int = 40) -> TemporalGraph:
+    """Few entities and steps, so that facts recur on other days, share days, and loop."""
+    rng = np.random.default_rng(seed)
+    drawn = np.unique(rng.integers(0, [ENTITIES, RELATIONS, ENTITIES, STEPS], (facts, 4)), axis=0)
+    return make_graph(rng.permutation(drawn), entities=ENTITIES, relations=RELATIONS, steps=STEPS)
+
+
+def some_pointer(graph: TemporalGraph, seed: int, most: int = 7) -> Pointer:
+    torch.manual_seed(seed)
+    model = Pointer(Timeline(graph), PointerSettings(most=most, most_of_relation=most + 2, most_of_time=most + 1))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.5 * torch.randn_like(parameter))
+    return model.double()
+
+
+def ask(facts: Tensor) -> tuple[Queries, Tensor]:
+    """Both sides of facts as questions, and which fact each is."""
+    s, r, o, t = facts.unbind(1)
+    queries = Queries(torch.cat([s, o]), torch.cat([r, r + RELATIONS]), torch.cat([t, t]))
+    return queries, torch.arange(len(facts)).repeat(2)
+
+
+def slow_gain(
+    source: Copying, facts: list[list[int]], query: tuple[int, int, int], left_out: int | None
+) -> list[float]:
+    """What every entity gains, by a loop over the facts as if the one left out had never been there."""
+    entity, relation, time = query
+    column, wanted = {"entity": (0, entity), "relation": (1, relation), "time": (3, time)}[source.view.key]
+    listed = []
+    for number, (s, r, o, t) in enumerate(facts):
+        if number != left_out:
+            listed += [(t, 0, number, (s, r, o, t)), (t, 1, number, (o, r + RELATIONS, s, t))]
+    # Ties of time keep the order of the data, forward facts before inverted ones.
+    mine = sorted((row for row in listed if row[3][column] == wanted), key=lambda row: row[:3])
+    begin = 0
+    while begin + source.most < len(mine) and time - mine[begin][0] > mine[begin + source.most][0] - time:
+        begin += 1
+    earlier = sum(row[0] < time for row in mine)
+    sums = [0.0] * ENTITIES
+    for place, (_, _, _, (_, other, candidate, t)) in enumerate(mine):
+        if not begin <= place < begin + source.most:
+            continue
+        gap_class = sum(abs(t - time) >= edge for edge in (1, 2, 4, 9, 23, 61, 161))
+        exponent = float(source.pair[relation, other, gap_class])
+        exponent += float(source.by_time[relation, slow_bin(t - time, STEPS, 3)])
+        count = max(-source.most, min(source.most, place - earlier))
+        exponent += float(source.by_count[relation, slow_bin(count, source.most, 2)])
+        exponent += float(source.same[relation]) * (other == relation)
+        exponent += float(source.inverse[relation]) * (other == (relation + RELATIONS) % (2 * RELATIONS))
+        sums[candidate] += math.exp(exponent)
+    return [
+        float(source.height[relation]) * math.log1p(math.exp(float(source.steepness[relation])) * total)
+        for total in sums
+    ]
+
+
+def slow_bin(difference: int, largest: int, per_octave: int) -> int:
+    """Distinct values of floor(k log2(1 + d)) numbered outwards from 0 on both sides."""
+    values = sorted({math.floor(per_octave * math.log2(1 + d)) for d in range(largest + 1)})
+    number = values.index(math.floor(per_octave * math.log2(1 + abs(difference))))
+    return len(values) - 1 + (number if difference >= 0 else -number)
+
+
+def dense(source: Copying, queries: Queries, left_out: Tensor | None) -> Tensor:
+    row, candidate, gain = source(queries, left_out)
+    return torch.zeros(len(queries.time), ENTITIES, dtype=gain.dtype).index_put((row, candidate), gain, accumulate=True)
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS, st.booleans())
+def test_gains_equal_a_loop_over_facts(seed: int, leave_out: bool) -> None:
+    model = some_pointer(some_graph(seed), seed)
+    facts = model.timeline.facts
+    queries, number = ask(facts[:8])
+    for source in model.sources:
+        assert isinstance(source, Copying)
+        found = dense(source, queries, number if leave_out else None).detach()
+        for row, query in enumerate(zip(*(column.tolist() for column in queries), strict=True)):
+            with torch.no_grad():
+                expected = slow_gain(source, facts.tolist(), query, int(number[row]) if leave_out else None)
+            assert found[row].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+
+
+@settings(max_examples=30, deadline=None)
+@given(SEEDS, st.integers(1, 9))
+def test_the_nearest_facts_vote(seed: int, most: int) -> None:
+    timeline = Timeline(some_graph(seed))
+    queries, number = ask(timeline.facts)
+    for key in KEYS:
+        view = View(timeline, key)
+        removed = view.positions_of(queries, number)
+        ranges = view.nearest(queries, most, removed)
+        of_key = view.keys_of(queries)
+        for row in range(len(of_key)):
+            every = set(range(int(view.start[of_key[row]]), int(view.start[of_key[row] + 1]))) - set(
+                removed[row].tolist()
+            )
+            chosen = set(range(int(ranges.start[row]), int(ranges.stop[row]))) - set(removed[row].tolist())
+            assert chosen <= every and len(chosen) == min(most, len(every))
+            distance = {place: abs(int(view.time[place] - queries.time[row])) for place in every}
+            assert sorted(distance[place] for place in chosen) == sorted(distance.values())[:most]
+
+
+@settings(max_examples=12, deadline=None)
+@given(SEEDS)
+def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
+    graph = some_graph(seed)
+    model = some_pointer(graph, seed)
+    facts = model.timeline.facts
+    queries, number = ask(facts)
+    with torch.no_grad():
+        found = model.score(queries, number)
+        for fact in range(0, len(facts), 5):
+            without = dataclasses.replace(graph, train=np.delete(facts.numpy(), fact, axis=0))
+            other = some_pointer(without, seed)
+            for mine, theirs in zip(model.sources, other.sources, strict=True):
+                theirs.load_state_dict(mine.state_dict())
+            other.entity.copy_(model.entity)
+            other.pair.zero_()
+            mine = Queries(*(column[[fact, fact + len(facts)]] for column in queries))
+            # The prior of a pair that occurs in this fact alone has no place in the other world.
+            prior = model._prior(mine.relation) - model.entity
+            assert_close(found[[fact, fact + len(facts)]], other.score(mine) + prior, rtol=1e-9, atol=1e-12)
+
+
+def test_a_loop_is_left_out_in_both_directions_and_other_days_stay() -> None:
+    graph = make_graph([(0, 0, 0, 3), (0, 0, 0, 5), (1, 0, 2, 3)], entities=3, relations=1, steps=8)
+    model = Pointer(Timeline(graph), PointerSettings(most_of_relation=0, most_of_time=0))
+    (source,) = model.sources
+    queries = Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([3]))
+    place = int((model.timeline.facts == torch.tensor([0, 0, 0, 3])).all(1).nonzero())
+    ballot = source.ballot(queries, torch.tensor([place]))  # type: ignore[operator]
+    assert (ballot.removed < len(source.view.time)).all(), "both directions of a loop are among its entity's facts"  # type: ignore[union-attr]
+    fact, _ = source.votes_for(queries, 0)  # type: ignore[operator]
+    assert sorted(model.timeline.facts[fact, 3].tolist()) == [3, 3, 5, 5]
+    _, candidate, gain = source(queries, torch.tensor([place]))
+    alone = make_graph([(0, 0, 0, 5), (1, 0, 2, 3)], entities=3, relations=1, steps=8)
+    expected = Pointer(Timeline(alone), PointerSettings(most_of_relation=0, most_of_time=0)).sources[0](queries)
+    assert_close(gain[candidate == 0], expected.gain[expected.candidate == 0])
+
+
+def test_slopes_are_those_of_finite_differences() -> None:
+    model = some_pointer(some_graph(3, facts=14), 3, most=4)
+    queries, number = ask(model.timeline.facts[:3])
+    names, values = zip(*model.named_parameters(), strict=True)
+
+    def score(*parameters: Tensor) -> Tensor:
+        found: Tensor = torch.func.functional_call(
+            _Scored(model), dict(zip([f"model.{n}" for n in names], parameters, strict=True)), (queries, number)
+        )
+        return found
+
+    assert torch.autograd.gradcheck(score, tuple(value.detach().requires_grad_() for value in values), fast_mode=True)
+
+
+class _Scored(torch.nn.Module):
+    def __init__(self, model: Pointer) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, queries: Queries, left_out: Tensor) -> Tensor:
+        return self.model.score(queries, left_out)
+
+
+def test_bins_are_fine_near_zero_and_tell_sides_apart() -> None:
+    bins = signed_bins(364, per_octave=3).tolist()
+    assert bins == sorted(bins) and bins == [slow_bin(difference, 364, 3) for difference in range(-364, 365)]
+    assert len({bins[364 + difference] for difference in (-3, -2, -1, 0, 1, 2, 3)}) == 7
+
+
+def test_it_learns_to_copy_and_never_from_the_fact_itself() -> None:
+    """Every fact of a random world is news: a model that saw the asked fact would know it by heart."""
+    rng = np.random.default_rng(0)
+    facts = np.unique(rng.integers(0, [30, 2, 30, 40], (400, 4)), axis=0)
+    graph = make_graph(facts, valid=facts[:5], test=facts[:5], entities=30, relations=2, steps=40)
+    model = Pointer(Timeline(graph), PointerSettings())
+    loss = PointerLoss(model, PointerTraining(facts_per_step=100))
+    optimizer = torch.optim.Adam(model.parameters(), 0.03)
+    generator = torch.Generator().manual_seed(0)
+    for _ in range(12):
+        for batch in loss.batches(generator):
+            optimizer.zero_grad()
+            loss(batch, generator).backward()
+            optimizer.step()
+    answer = torch.cat([model.timeline.facts[:, 2], model.timeline.facts[:, 0]])
+    with torch.no_grad():
+        unseen = torch.log_softmax(model.score(*ask(model.timeline.facts)), 1)
+    # Left out, a fact of a random world is little more likely than any other; by chance log(1 / 30) = -3.4.
+    assert float(unseen[torch.arange(len(answer)), answer].mean()) < -2.5
+
+
+def test_a_pattern_is_learned() -> None:
+    """Whoever writes to someone is answered two days later."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for day in range(0, 60):
+        for _ in range(4):
+            one, other = rng.choice(12, 2, replace=False)
+            rows += [(one, 0, other, day), (other, 1, one, day + 2)]
+    facts = np.unique(np.array(rows), axis=0)
+    order = rng.permutation(len(facts))
+    held = facts[order[: len(facts) // 10]]
+    answers = held[held[:, 1] == 1]
+    graph = make_graph(facts[order[len(facts) // 10 :]], valid=held, test=answers, entities=12, relations=2, steps=62)
+    run = tempograph.train(graph, "pointer", overrides=["train.epochs=12", "train.learning_rate=0.05"])
+    figures = evaluate_model(run.model, graph, "test", "strict").summary()["metrics"]
+    assert figures["mrr"] > 0.8
+    rank_one = evaluate_model(run.model, graph, "test", "strict").ranks.realistic[: len(answers)] == 1
+    one = answers[int(rank_one.nonzero()[0])]
+    support = run.model.evidence(Queries(*(torch.tensor([value]) for value in one[[0, 1, 3]])), int(one[2]))
+    assert support.facts[0].tolist() == [one[2], 0, one[0], one[3] - 2], "the letter that is answered"
+    assert support.shares is not None and float(support.shares.sum()) == pytest.approx(1)
+    assert bool((support.shares[:-1] >= support.shares[1:]).all())
+
+
+def test_shares_are_what_votes_add() -> None:
+    model = some_pointer(some_graph(5), 5)
+    queries, _ = ask(model.timeline.facts[:1])
+    query = Queries(*(column[:1] for column in queries))
+    with torch.no_grad():
+        gains = [dense(source, query, None)[0] for source in model.sources]  # type: ignore[arg-type]
+        for answer in range(ENTITIES):
+            if not any(float(gain[answer]) for gain in gains):
+                continue
+            total = sum(float(source.votes_for(query, answer)[1].sum()) for source in model.sources)  # type: ignore[operator]
+            assert total == pytest.approx(sum(float(gain[answer]) for gain in gains))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: PointerSettings(most=0), "most must be at least 1, found 0"),
+        (lambda: PointerSettings(most_of_time=-1), "most_of_time must be at least 0, found -1"),
+        (lambda: PointerTraining(negatives=5), "trained against all entities, found negatives = 5"),
+        (lambda: PointerTraining(fact_dropout=1.0), "fact_dropout must be at least 0 and below 1, found 1.0"),
+        (lambda: PointerTraining(cooldown=1.5), "cooldown must be between 0 and 1, found 1.5"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+def test_the_rate_falls_to_a_tenth() -> None:
+    rates = [PointerTraining(epochs=10, learning_rate=1.0, cooldown=0.5).rate_at(epoch) for epoch in range(10)]
+    assert rates == pytest.approx([1, 1, 1, 1, 1, 0.82, 0.64, 0.46, 0.28, 0.1])
+    assert PointerTraining(epochs=10, learning_rate=1.0).rate_at(9) == 1.0
