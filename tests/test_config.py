@@ -115,7 +115,7 @@ def test_every_shipped_preset_is_sound() -> None:
     for file in files:
         tables = parse_toml(file.read_text(encoding="utf-8"), file.name)
         dataset, preset, _ = file.name.split(".")
-        (model,) = (name for name in MODELS if f"/{name}/" in str(file))
+        (model,) = (name for name in MODELS if f"presets/{name}/" in file.as_posix())
         assert make_config(model, dataset, preset=preset).target == tables.get("target", {})
         without = "No figure to reach" in file.read_text(encoding="utf-8")
         assert bool(tables.get("target")) != without, "a preset carries the figure it must reach, or says there is none"
