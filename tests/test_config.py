@@ -21,16 +21,20 @@ class Example:
     layers: int = 2
     gate: bool = True
     kind: Literal["gru", "attention"] = "gru"
+    parts: tuple[str, ...] = ()
 
 
 def test_values_are_checked_by_type() -> None:
     assert make(Example, {"rate": 1, "gate": False}, "x") == Example(1, gate=False)
+    assert make(Example, {"parts": ["a", "b"]}, "x") == Example(parts=("a", "b"))
     for values, message in (
         ({"rate": "fast"}, "x: rate must be a number, found 'fast'"),
         ({"layers": 1.5}, "x: layers must be a whole number, found 1.5"),
         ({"layers": True}, "x: layers must be a whole number, found True"),
         ({"gate": 1}, "x: gate must be true or false, found 1"),
         ({"kind": "lstm"}, "x: kind must be 'gru' or 'attention', found 'lstm'"),
+        ({"parts": "a"}, 'x: parts must be a list of text, such as ["a", "b"], found \'a\''),
+        ({"parts": ["a", 1]}, 'x: parts must be a list of text, such as ["a", "b"], found [\'a\', 1]'),
         ({"layer": 1}, "x has no setting 'layer'; did you mean 'layers'?"),
     ):
         with pytest.raises(ConfigError) as caught:
@@ -68,6 +72,9 @@ def test_a_config_survives_its_file() -> None:
         "ted", 'odd "name"\\ \n', protocol="paper", seed=7, preset=None, overrides=["model.sigma=0.25"]
     )
     assert Config.from_toml(config.to_toml(), "config.toml") == config
+    lists = make_config("ensemble", "icews14", overrides=['model.parts=["runs/a \\"b\\"", "complex:tuned"]'])
+    assert lists.model.parts == ('runs/a "b"', "complex:tuned")
+    assert Config.from_toml(lists.to_toml(), "config.toml") == lists
     paper = make_config("ted", "icews14", preset="paper")
     assert Config.from_toml(paper.to_toml(), "config.toml") == paper and paper.target["test/mrr"] == 0.441
 
@@ -108,7 +115,7 @@ def test_every_shipped_preset_is_sound() -> None:
     for file in files:
         tables = parse_toml(file.read_text(encoding="utf-8"), file.name)
         dataset, preset, _ = file.name.split(".")
-        (model,) = (name for name in MODELS if f"/{name}/" in str(file))
+        (model,) = (name for name in MODELS if f"presets/{name}/" in file.as_posix())
         assert make_config(model, dataset, preset=preset).target == tables.get("target", {})
         without = "No figure to reach" in file.read_text(encoding="utf-8")
         assert bool(tables.get("target")) != without, "a preset carries the figure it must reach, or says there is none"

@@ -146,7 +146,7 @@ def make(cls: type[T], values: Mapping[str, Any], owner: str) -> T:
             raise ConfigError(f"{owner} has no setting '{key}'{did_you_mean(key, hints)}")
         if not _fits(value, hints[key]):
             raise ConfigError(f"{owner}: {key} must be {_spell(hints[key])}, found {value!r}")
-    return cls(**values)
+    return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
 
 
 def parse_override(override: str) -> tuple[str, str, Any]:
@@ -168,6 +168,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(_fits(value, option) for option in get_args(hint))
     if get_origin(hint) is Literal:
         return value in get_args(hint)
+    if get_origin(hint) is tuple:
+        return isinstance(value, list | tuple) and all(_fits(entry, get_args(hint)[0]) for entry in value)
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
@@ -181,6 +183,8 @@ def _spell(hint: Any) -> str:
         return " or ".join(_spell(option) for option in get_args(hint))
     if get_origin(hint) is Literal:
         return " or ".join(repr(option) for option in get_args(hint))
+    if get_origin(hint) is tuple:
+        return f'a list of {_spell(get_args(hint)[0])}, such as ["a", "b"]'
     return names.get(hint, str(hint))
 
 
@@ -200,4 +204,6 @@ def _toml(value: Any) -> str:
         return '"' + "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c for c in escaped) + '"'
     if isinstance(value, float | int):
         return repr(value)
+    if isinstance(value, tuple):
+        return f"[{', '.join(_toml(entry) for entry in value)}]"
     raise TypeError(f"no TOML form for {value!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,38 +15,59 @@ from torch import Tensor
 from tempograph.data.graph import Facts, Split, TemporalGraph
 from tempograph.errors import DataError
 from tempograph.known import Filter, KnownAnswers
-from tempograph.models.contract import Model
+from tempograph.models.contract import Judges, Model
 from tempograph.ranking import Ranks, filtered_ranks, metrics
 from tempograph.timeline import Protocol, Queries, both_directions
 
 _BUDGET: Final = {"cpu": 2**29, "cuda": 2**32}
 """Bytes for scores unless told otherwise, by kind of device."""
 
+_RANK_TYPES: Final = (torch.float64, torch.int64, torch.int64)
+
 Progress = Callable[[int, int], None]
 """Told how many of how many questions are done."""
 
 
-def rank_facts(
-    model: Model, facts: Tensor, known: KnownAnswers, budget: int | None = None, progress: Progress | None = None
-) -> Ranks:
-    """Ranks of both sides of each fact: objects first, then subjects.   facts [n, 4] -> [2n] each.
+def in_turn(
+    model: Model, queries: Queries, known: KnownAnswers, budget: int | None = None, progress: Progress | None = None
+) -> Iterator[Tensor]:
+    """Positions of questions in order of time, as many at once as the budget in bytes allows, but at least one."""
+    order = torch.argsort(queries.time * 2 * known.num_relations + queries.relation, stable=True)
+    allowed = _BUDGET[model.device.type] if budget is None else budget
+    done = 0
+    for index in torch.split(order, max(1, allowed // (known.num_entities * model.bytes_per_candidate))):
+        yield index
+        done += len(index)
+        if progress is not None:
+            progress(done, len(order))
 
-    Questions are asked in order of time, as many at once as the budget in bytes allows, but at least one.
+
+def rank_facts(
+    model: Model,
+    facts: Tensor,
+    known: KnownAnswers,
+    budget: int | None = None,
+    progress: Progress | None = None,
+    judges: Judges | None = None,
+) -> Ranks:
+    """Ranks of both sides of each fact, by the model or by the judge of each fact: objects first, then subjects.
+
+    facts [n, 4] -> [2n] each.
     """
     directed = both_directions(facts, known.num_relations)
     queries = Queries(directed[:, 0], directed[:, 1], directed[:, 3])
-    order = torch.argsort(queries.time * 2 * known.num_relations + queries.relation, stable=True)
-    allowed = _BUDGET[model.device.type] if budget is None else budget
-    at_once = max(1, allowed // (known.num_entities * model.bytes_per_candidate))
-    parts: list[Ranks] = []
-    for index in torch.split(order, at_once):
-        asked = queries.take(index)
-        parts.append(filtered_ranks(model.scores(asked), directed[index, 2], known(asked)))
-        if progress is not None:
-            progress(min(len(parts) * at_once, len(order)), len(order))
-    back = torch.argsort(order)
-    realistic, optimistic, pessimistic = (torch.cat(column)[back] for column in zip(*parts, strict=True))
-    return Ranks(realistic, optimistic, pessimistic)
+    ranks = Ranks(*(torch.empty(len(directed), dtype=kind, device=facts.device) for kind in _RANK_TYPES))
+    for index in in_turn(model, queries, known, budget, progress):
+        ways = (model.scores,) if judges is None else judges.scores
+        judge = torch.zeros_like(index) if judges is None else judges.of[index % len(facts)]
+        for number, scores in enumerate(ways):
+            share = index[judge == number]
+            if len(share):
+                asked = queries.take(share)
+                found = filtered_ranks(scores(asked), directed[share, 2], known(asked))
+                for column, values in zip(ranks, found, strict=True):
+                    column[share] = values
+    return ranks
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +82,8 @@ class Evaluation:
     facts: Facts
     ranks: Ranks
     seconds: float
+    note: str | None = None
+    """What else must be known of the figures."""
 
     def summary(self, hits: Iterable[int] = (1, 3, 10)) -> dict[str, Any]:
         """What `evaluate --json` prints: metrics of both sides and of each, and how far ties could move them."""
@@ -79,6 +102,7 @@ class Evaluation:
             "pessimistic": metrics(self.ranks.pessimistic, wanted),
             "facts": len(self.facts),
             "seconds": round(self.seconds, 3),
+            **({} if self.note is None else {"note": self.note}),
         }
 
     def table(self) -> pa.Table:
@@ -107,13 +131,15 @@ def evaluate_model(
     budget: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Rank every fact of a split from both sides."""
+    """Rank every fact of a split from both sides; facts that the model was fitted on are left to its judges."""
     facts = graph.facts(split)
     if not len(facts):
         raise DataError(f"{graph.name}: the {split} split has no facts, so there is nothing to evaluate")
     begin = time.perf_counter()
     known = KnownAnswers.of(graph, filter, model.device)
+    judges = model.judges(split, len(facts))
     with torch.inference_mode():
-        ranks = rank_facts(model, torch.from_numpy(facts).to(model.device), known, budget, progress)
+        ranks = rank_facts(model, torch.from_numpy(facts).to(model.device), known, budget, progress, judges)
     ranks = Ranks(*(column.cpu() for column in ranks))
-    return Evaluation(graph.name, model.name, split, protocol, filter, facts, ranks, time.perf_counter() - begin)
+    seconds, note = time.perf_counter() - begin, None if judges is None else judges.note
+    return Evaluation(graph.name, model.name, split, protocol, filter, facts, ranks, seconds, note)

@@ -21,7 +21,8 @@ from typing import Any, Final, Literal
 from tempograph.data.graph import Split
 from tempograph.environment import resolve_device
 from tempograph.errors import TempographError
-from tempograph.runs import CHECKPOINT, RUN_MARKER, Run, read_record
+from tempograph.listening import Report
+from tempograph.runs import RUN_MARKER, Run, read_record
 from tempograph.timeline import Protocol
 from tempograph.training import evaluate, resume, train
 
@@ -170,7 +171,7 @@ def _end_with_parent() -> None:
     _thread.interrupt_main()
 
 
-def work(job: Job, report: Callable[[dict[str, float]], None]) -> Run:
+def work(job: Job, report: Report) -> Run:
     """Train, or go on training; when that has come to its end rank valid, if need be, and test, once."""
     run = _trained(job, report)
     splits: tuple[Split, ...] = ("valid", "test")
@@ -180,13 +181,12 @@ def work(job: Job, report: Callable[[dict[str, float]], None]) -> Run:
     return run
 
 
-def _trained(job: Job, report: Callable[[dict[str, float]], None]) -> Run:
+def _trained(job: Job, report: Report) -> Run:
     begun = (job.folder / RUN_MARKER).is_file()
     if begun and read_record(job.folder)[1]["finished"]:
         return Run.load(job.folder, resolve_device(job.device))
-    if (job.folder / CHECKPOINT).is_file():
+    if begun:
         return resume(job.folder, device=job.device, max_seconds=job.max_seconds, report=report)
-    # Stopped before its first checkpoint: nothing to go on from.
     return train(
         job.dataset,
         job.model,
@@ -196,7 +196,6 @@ def _trained(job: Job, report: Callable[[dict[str, float]], None]) -> Run:
         seed=job.seed,
         overrides=job.overrides,
         device=job.device,
-        overwrite=begun,
         max_seconds=job.max_seconds,
         report=report,
     )

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import torch
 
+from tempograph.beginning import configure
 from tempograph.config import Config, parse_override, shipped_presets
-from tempograph.data.folder import read_folder
-from tempograph.data.graph import SPLITS, TemporalGraph
+from tempograph.data.graph import TemporalGraph
 from tempograph.errors import ConfigError, RunError, did_you_mean
 from tempograph.models.registry import MODELS, model_kind
-from tempograph.runs import RUN_MARKER, read_record
+from tempograph.runs import RUN_MARKER, read_data, read_record
 from tempograph.timeline import Protocol
-from tempograph.training import configure
 
 PRESETS: Final = ("tuned", "paper")
 """The presets that are looked for when none is named."""
@@ -95,7 +93,7 @@ def run_there(folder: Path, config: Config, graph: TemporalGraph) -> dict[str, A
         shown = [f"{name} is {here.get(name)}, asked for {asked.get(name)}" for name in other[:3]]
         more = f" and {len(other) - 3} more" if len(other) > 3 else ""
         raise RunError(f"{folder}: a run with other settings ({'; '.join(shown)}{more}); {way_out}")
-    if not _same_data(read_folder(folder / "dataset"), graph):
+    if not read_data(folder, graph.name).same_as(graph):
         raise RunError(f"{folder}: a run on other data of the name {graph.name}; {way_out}")
     return results
 
@@ -106,8 +104,3 @@ def _flat(config: Config) -> dict[str, Any]:
     return head | {
         f"{section}.{name}": value for section, values in config.settings().items() for name, value in values.items()
     }
-
-
-def _same_data(one: TemporalGraph, other: TemporalGraph) -> bool:
-    names = (one.entities, one.relations, one.times) == (other.entities, other.relations, other.times)
-    return names and all(np.array_equal(one.facts(split), other.facts(split)) for split in SPLITS)

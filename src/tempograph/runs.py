@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator
+import shutil
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,17 +25,23 @@ from tempograph.errors import RunError, TempographError
 from tempograph.evaluation import Evaluation
 from tempograph.files import atomic_file, atomic_folder, write_json, write_text
 from tempograph.models.contract import Model
+from tempograph.models.mixture_settings import part_names
 from tempograph.models.registry import model_kind
 from tempograph.timeline import Timeline
 
 RUN_MARKER: Final = "config.toml"
 CHECKPOINT: Final = "checkpoint.safetensors"
+PARTS: Final = "parts"
+"""The folder of the runs that a model is made of, each in a run folder that has no data of its own."""
 _FORMAT: Final = "1"
 
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A trained model and everything that belongs to it. `path` is None until the run is saved."""
+    """A trained model and everything that belongs to it. `path` is None until the run is saved.
+
+    `parts` holds the runs of the models that it is made of, by name.
+    """
 
     config: Config
     graph: TemporalGraph
@@ -43,36 +50,56 @@ class Run:
     history: list[dict[str, float]]
     results: dict[str, Any]
     path: Path | None = None
+    parts: Mapping[str, Run] = field(default_factory=dict)
 
     @staticmethod
     def load(path: str | Path, device: torch.device | str = "cpu") -> Run:
         """Read a run folder."""
         folder = Path(path)
         with _whole(folder):
+            config, _ = read_record(folder)
+            graph = read_data(folder, config.dataset)
+            return Run.load_with(folder, graph, Timeline(graph, config.protocol, device))
+
+    @staticmethod
+    def load_with(folder: Path, graph: TemporalGraph, timeline: Timeline) -> Run:
+        """Read a run folder whose data are at hand."""
+        with _whole(folder):
             config, results = read_record(folder)
-            graph = read_folder(folder / "dataset", config.dataset)
             history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-            timeline = Timeline(graph, config.protocol, device)
-            model = model_kind(config.name).build(config.model, timeline)
+            kind = model_kind(config.name)
+            names = part_names(config.model.parts) if kind.join is not None else ()
+            parts = {name: Run.load_with(folder / PARTS / name, graph, timeline) for name in names}
+            model = kind.build(config.model, timeline, *(part.model for part in parts.values()))
             model.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
             model.eval()
-        return Run(config, graph, model, timeline, history, results, folder)
+        return Run(config, graph, model, timeline, history, results, folder, parts)
 
     def save(self, path: Path, overwrite: bool = False) -> Run:
         """Write the run folder, whole or not at all."""
         with atomic_folder(path, RUN_MARKER, overwrite) as folder:
-            write_text(folder / RUN_MARKER, self.config.to_toml())
             write_folder(self.graph, folder / "dataset")
-            saved = dataclasses.replace(self, path=folder)
-            saved.keep_history()
-            saved.keep_weights()
-            write_json(folder / "results.json", self.results)
-            where = environment(self.model.device)
-            write_json(
-                folder / "environment.json", where | {"seed": self.config.seed, "protocol": self.config.protocol}
-            )
-            write_text(folder / "README.md", self._card())
-        return dataclasses.replace(self, path=path)
+            self._write(folder)
+        return self._moved(path)
+
+    def _write(self, folder: Path) -> None:
+        """Write all but the data."""
+        saved = dataclasses.replace(self, path=folder)
+        write_text(folder / RUN_MARKER, self.config.to_toml())
+        saved.keep_history()
+        saved.keep_weights()
+        where = environment(self.model.device)
+        write_json(folder / "environment.json", where | {"seed": self.config.seed, "protocol": self.config.protocol})
+        saved.keep_results()
+        for name, part in self.parts.items():
+            if part.path is None:
+                part._write(folder / PARTS / name)
+            else:
+                shutil.copytree(part.path, folder / PARTS / name, ignore=shutil.ignore_patterns("dataset", CHECKPOINT))
+
+    def _moved(self, path: Path) -> Run:
+        parts = {name: part._moved(path / PARTS / name) for name, part in self.parts.items()}
+        return dataclasses.replace(self, path=path, parts=parts)
 
     @property
     def checkpoint(self) -> Path | None:
@@ -123,10 +150,13 @@ class Run:
             if rows
             else "Not evaluated.\n"
         )
+        notes = [f"{split} {note}" for split in ("valid", "test") if (note := self.results.get(split, {}).get("note"))]
+        notes += [f"made of {', '.join(f'[{name}]({PARTS}/{name})' for name in self.parts)}"] if self.parts else []
+        told = "".join(f"{note[0].upper()}{note[1:]}.\n" for note in notes) + ("\n" if notes else "")
         return (
             f"# {self.config.name} on {self.config.dataset}\n\n"
             f"{model_kind(self.config.name).summary.capitalize()}. Protocol **{self.config.protocol}**, "
-            f"seed {self.config.seed}, filter by time, ties by mean rank.\n\n{figures}\n"
+            f"seed {self.config.seed}, filter by time, ties by mean rank.\n\n{figures}\n{told}"
             f"{len(self.graph.entities):,} entities, {len(self.graph.relations):,} relations, "
             f"{len(self.graph.times):,} steps from {self.graph.times[0]} to {self.graph.times[-1]}; "
             f"{len(self.graph.train):,} train facts.\n\n"
@@ -141,6 +171,13 @@ def read_record(folder: Path) -> tuple[Config, dict[str, Any]]:
     with _whole(folder):
         config = Config.from_toml((folder / RUN_MARKER).read_text(encoding="utf-8"), str(folder / RUN_MARKER))
         return config, json.loads((folder / "results.json").read_text(encoding="utf-8"))
+
+
+def read_data(folder: Path, name: str) -> TemporalGraph:
+    """The data of a run folder; those of a part are its parent's."""
+    own, of_parent = folder / "dataset", folder.resolve().parent.parent / "dataset"
+    inside = not own.exists() and folder.resolve().parent.name == PARTS
+    return read_folder(of_parent if inside else own, name)
 
 
 @contextmanager

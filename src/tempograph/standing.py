@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 State = Literal["waiting", "running", "finished", "unfinished", "failed"]
 
@@ -17,15 +17,16 @@ class Standing:
     name: str
     model: str
     state: State = "waiting"
-    told: dict[str, float] = field(default_factory=dict)
+    told: dict[str, Any] = field(default_factory=dict)
     began: float = 0.0
     heard: float = 0.0
     seconds: float | None = None
     reason: str | None = None
 
     def left(self, now: float) -> float | None:
-        """At most so many seconds more, as far as a running one has said."""
-        return max(0.0, self.told["left"] - (now - self.heard)) if "left" in self.told else None
+        """At most so many seconds more, as far as a running one has said; what is left of a part is not all."""
+        whole = "left" in self.told and "part" not in self.told
+        return max(0.0, self.told["left"] - (now - self.heard)) if whole else None
 
 
 Watch = Callable[[Sequence[Standing], Standing], None]

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-import torch
-
-from tempograph.config import Config, make_config
+from tempograph.beginning import begin, build, configure, validator
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import Split, TemporalGraph
-from tempograph.environment import commit, hardware, peak_memory_bytes, resolve_device
-from tempograph.errors import ConfigError, DataError, RunError
+from tempograph.environment import peak_memory_bytes, resolve_device
+from tempograph.errors import DataError, RunError
 from tempograph.evaluation import Evaluation, Progress, evaluate_model
 from tempograph.files import refuse_existing
 from tempograph.known import Filter
+from tempograph.listening import Outside, Report
 from tempograph.loop import Hooks, fit
 from tempograph.loop import Progress as Training
-from tempograph.models.contract import Model
 from tempograph.models.registry import model_kind
 from tempograph.processes import Processes
 from tempograph.runs import RUN_MARKER, Run
 from tempograph.timeline import Protocol, Timeline
-
-Report = Callable[[dict[str, float]], None]
 
 
 def train(
@@ -48,56 +43,22 @@ def train(
     """Fit a model to the train facts, choosing on valid, and keep it in a run folder when `out` is given.
 
     Without a preset, settings are chosen by the size of the data and the machine. Overrides are texts such as
-    `model.sigma=0.1`. `report` hears each line of metrics.jsonl and how many seconds are left at most, `progress` each
-    ranking. A run that `max_seconds` ends, or an interrupt, goes on with `resume`.
+    `model.sigma=0.1`. `report` hears each line of metrics.jsonl and how many seconds are left at most, of which part
+    where a model is made of several; `progress` hears of each ranking. A run that `max_seconds` ends, or an interrupt,
+    goes on with `resume`.
     """
     if not Processes.here().leads:
-        out = report = progress = None
+        out = None
     if out is not None:
         refuse_existing(Path(out), RUN_MARKER, overwrite)
     graph = load_dataset(dataset)
     kind, place = model_kind(model), resolve_device(device)
-    if kind.gradient is not None and not len(graph.valid):
+    if (kind.gradient is not None or kind.join is not None) and not len(graph.valid):
         raise DataError(f"{graph.name}: {model} stops training by its valid split, which has no facts; give it some")
-    config = asked = configure(graph, model, place, protocol=protocol, preset=preset, seed=seed, overrides=overrides)
-    timeline = Timeline(graph, protocol, place)
-    torch.manual_seed(seed)
-    begin = time.perf_counter()
-    history: list[dict[str, float]] = []
-    if kind.choose is not None:
-
-        def keep(line: dict[str, float]) -> None:
-            history.append(line)
-            _tell(report, line)
-
-        config = dataclasses.replace(
-            config, model=kind.choose(config.model, timeline, _validator(graph, protocol, progress), keep)
-        )
-    run = Run(config, graph, kind.build(config.model, timeline), timeline, history, {})
-    run.results.update(_head(run, asked))
-    if out is not None:
-        run = run.save(Path(out), overwrite)
-    if kind.gradient is not None:
-        return _train_on(run, max_seconds, _board(run, report) if tensorboard else report, progress)
-    return _finish(run, time.perf_counter() - begin, progress)
-
-
-def configure(
-    graph: TemporalGraph,
-    model: str,
-    device: torch.device,
-    *,
-    protocol: Protocol = "strict",
-    preset: str | None = None,
-    seed: int = 0,
-    overrides: Iterable[str] = (),
-) -> Config:
-    """The settings that `train` takes: of the preset, or else by the size of the data and the device."""
-    gradient = model_kind(model).gradient
-    suggested = gradient.suggest(graph, device) if preset is None and gradient is not None else None
-    return make_config(
-        model, graph.name, protocol=protocol, seed=seed, preset=preset, overrides=overrides, suggested=suggested
-    )
+    config = configure(graph, model, place, protocol=protocol, preset=preset, seed=seed, overrides=overrides)
+    outside = _outside(max_seconds, report, progress, tensorboard)
+    run = begin(config, graph, Timeline(graph, protocol, place), outside)
+    return _go_on(run if out is None else run.save(Path(out), overwrite), outside)
 
 
 def resume(
@@ -113,13 +74,11 @@ def resume(
     run = Run.load(path, resolve_device(device))
     if run.results["finished"]:
         raise RunError(f"{path}: this run is finished; train another one, or evaluate it")
-    if run.config.train is None:
-        raise RunError(f"{path}: {run.config.name} was stopped before it was measured; train it again with --overwrite")
-    if run.checkpoint is None or not run.checkpoint.exists():
-        # Killed in its first epoch: what weights there are may be those of a part of it.
-        torch.manual_seed(run.config.seed)
-        run = dataclasses.replace(run, model=model_kind(run.config.name).build(run.config.model, run.timeline))
-    return _train_on(run, max_seconds, _board(run, report) if tensorboard else report, progress)
+    for begun in (*run.parts.values(), run):
+        if begun.checkpoint is not None and not begun.checkpoint.exists() and not begun.results["finished"]:
+            # Killed in its first epoch: what weights there are may be those of a part of it.
+            begun.model.load_state_dict(build(begun.config, begun.timeline, begun.parts).state_dict())
+    return _go_on(run, _outside(max_seconds, report, progress, tensorboard))
 
 
 def evaluate(
@@ -138,24 +97,62 @@ def evaluate(
     return evaluation
 
 
-def _train_on(run: Run, max_seconds: float | None, report: Report | None, progress: Progress | None) -> Run:
+def _outside(max_seconds: float | None, report: Report | None, progress: Progress | None, tensorboard: bool) -> Outside:
+    stop = None if max_seconds is None else time.perf_counter() + max_seconds
+    if not Processes.here().leads:
+        return Outside(None, None, stop=stop)
+    return Outside(report, progress, tensorboard, stop)
+
+
+def _go_on(run: Run, outside: Outside) -> Run:
+    """Bring a run to its end, or as far as the time goes: first its parts, one after another, then itself."""
+    for name, part in run.parts.items():
+        if not part.results["finished"] and not _go_on(part, outside.about(name)).results["finished"]:
+            return run
+    kind = model_kind(run.config.name)
+    if kind.gradient is not None:
+        return _train_on(run, outside)
+    if kind.join is not None:
+        return _join(run, outside)
+    return _finish(run, run.results["train_seconds"], outside.progress)
+
+
+def _join(run: Run, outside: Outside) -> Run:
+    """Fit what joins the parts, all at once: it takes little time, and starts anew when it is stopped."""
+    join, started = model_kind(run.config.name).join, time.perf_counter()
+    if join is None or not Processes.here().leads:
+        return run
+    run.history.clear()
+
+    def keep(line: dict[str, float]) -> None:
+        run.history.append(line)
+        outside.about("gate").tell(line)
+
+    run.results.update(join(run.model, run.graph, run.config.seed, keep, outside.progress))
+    run.keep_history()
+    seconds = sum(part.results["train_seconds"] for part in run.parts.values())
+    return _finish(run, seconds + time.perf_counter() - started, outside.progress)
+
+
+def _train_on(run: Run, outside: Outside) -> Run:
     """Train by gradient, from the checkpoint where there is one."""
     config, gradient = run.config, model_kind(run.config.name).gradient
     assert gradient is not None and config.train is not None
     epochs = config.train.epochs
+    tell = outside.at(run.path).tell
 
     def told(line: dict[str, float], training: Training) -> None:
         run.history[:] = training.history
         run.keep_history()
         left = (epochs - training.epoch) * training.seconds / training.epoch
-        _tell(report, line | {"left": 0.0 if training.finished else left})
+        tell(line | {"left": 0.0 if training.finished else left})
 
     hooks = Hooks(
-        validate=_validator(run.graph, config.protocol, progress),
+        validate=validator(run.graph, config.protocol, outside.progress),
         report=told,
         keep_best=lambda _: run.keep_weights(),
         checkpoint=run.checkpoint,
-        max_seconds=max_seconds,
+        max_seconds=outside.seconds_left,
     )
     leads = Processes.here().leads
     if not leads:
@@ -165,12 +162,13 @@ def _train_on(run: Run, max_seconds: float | None, report: Report | None, progre
     run.history[:] = training.history
     run.results.update(best_epoch=training.best_epoch, epoch_seconds=training.epoch_seconds)
     if not leads:
+        run.results["finished"] = training.finished
         return run
     if not training.finished:
         run.results["train_seconds"] = round(training.seconds, 3)
         run.keep_results()
         return run
-    return _finish(run, training.seconds, progress)
+    return _finish(run, training.seconds, outside.progress)
 
 
 def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
@@ -183,63 +181,3 @@ def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
     if run.checkpoint is not None:
         run.checkpoint.unlink(missing_ok=True)
     return run
-
-
-def _validator(
-    graph: TemporalGraph, protocol: Protocol, progress: Progress | None
-) -> Callable[[Model], dict[str, float]]:
-    def validate(model: Model) -> dict[str, float]:
-        found: dict[str, float] = evaluate_model(model, graph, "valid", protocol, progress=progress).summary()[
-            "metrics"
-        ]
-        return found
-
-    return validate
-
-
-def _board(run: Run, report: Report | None) -> Report:
-    """A report that also writes each line as TensorBoard events into the run folder."""
-    if run.path is None:
-        raise ConfigError("TensorBoard events lie in the run folder; say where it is with out")
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise ConfigError("TensorBoard is not installed; pip install 'tempograph[tensorboard]'") from None
-    writer = SummaryWriter(str(run.path / "tensorboard"))
-
-    def tell(line: dict[str, float]) -> None:
-        for name, value in line.items():
-            writer.add_scalar(name, value, int(line["epoch"]))
-        writer.flush()
-        _tell(report, line)
-
-    return tell
-
-
-def _tell(report: Report | None, line: dict[str, float]) -> None:
-    if report is not None:
-        report(line)
-
-
-def _head(run: Run, asked: Config) -> dict[str, Any]:
-    """The head of results.json; training and evaluations add the rest."""
-    config, model = run.config, run.model
-    fitted = dataclasses.asdict(config.model)
-    left_open = {name: value for name, value in dataclasses.asdict(asked.model).items() if value != fitted[name]}
-    return {
-        "dataset": config.dataset,
-        "model": config.name,
-        "protocol": config.protocol,
-        "seed": config.seed,
-        "preset": config.preset,
-        "config": config.settings(),
-        "asked": left_open,
-        "commit": commit(),
-        "hardware": hardware(model.device),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "finished": False,
-        "best_epoch": None,
-        "epoch_seconds": None,
-        "train_seconds": None,
-        "peak_memory_bytes": None,
-    }

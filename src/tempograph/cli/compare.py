@@ -150,7 +150,8 @@ def _progress(jobs: int, most: float | None, quiet: bool) -> Iterator[Watch]:
 def _at_work(run: Standing) -> str:
     """How far a run at work is."""
     told, left = run.told, run.left(time.monotonic())
-    parts = [f"epoch {told['epoch']:.0f}"] if "epoch" in told else []
+    parts = [told["part"]] if "part" in told else []
+    parts += [f"epoch {told['epoch']:.0f}"] if "epoch" in told else []
     parts += [f"valid MRR {told['valid/mrr']:.3f}"] if "valid/mrr" in told else []
     parts += [f"at most {_duration(left)} left"] if left else []
     return f"  {run.name}  {'  '.join(parts) or 'starting'}"

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -135,10 +135,10 @@ def resume(
 @contextmanager
 def training_progress(
     folder: Path, description: str, quiet: bool
-) -> Iterator[tuple[Callable[[dict[str, float]], None], Callable[[int, int], None]]]:
+) -> Iterator[tuple[Callable[[dict[str, Any]], None], Callable[[int, int], None]]]:
     """Report each epoch on standard error and, when training is stopped, say how to go on."""
 
-    def report(line: dict[str, float]) -> None:
+    def report(line: dict[str, Any]) -> None:
         if not quiet:
             err.print("  ".join(_shown(name, value) for name, value in line.items() if name not in _UNSHOWN))
 
@@ -152,10 +152,14 @@ def training_progress(
 _UNSHOWN = ("valid/mr", "valid/hits@3")
 
 
-def _shown(name: str, value: float) -> str:
+def _shown(name: str, value: Any) -> str:
+    if name == "part":
+        return f"{value}:"
     if name == "left":
         return f"at most {timedelta(seconds=round(value))} left" if value else "done"
-    digits = {"epoch": "{:.0f}", "sigma": "{:g}", "seconds": "{:.2f} s"}.get(name, "{:.4f}")
+    digits = {"epoch": "{:.0f}", "half": "{:.0f}", "steps": "{:.0f}", "sigma": "{:g}", "seconds": "{:.2f} s"}.get(
+        name, "{:.4f}"
+    )
     return f"{'' if name == 'seconds' else name + ' '}{digits.format(value)}"
 
 
@@ -170,8 +174,8 @@ def print_run(run: Run, folder: Path, json_output: bool) -> None:
         out.print(f"not finished; go on with: tempograph resume {folder}")
     elif "valid" in run.results:
         best = f" at epoch {run.results['best_epoch']}" if run.results["best_epoch"] else ""
-        mrr = run.results["valid"]["metrics"]["mrr"]
-        out.print(f"valid MRR {mrr:.3f}{best}; next: tempograph evaluate {folder} --split test")
+        mrr, noted = run.results["valid"]["metrics"]["mrr"], ", cross-fitted" * ("note" in run.results["valid"])
+        out.print(f"valid MRR {mrr:.3f}{best}{noted}; next: tempograph evaluate {folder} --split test")
 
 
 def evaluate(
@@ -226,6 +230,8 @@ def print_evaluation(evaluation: Evaluation, hits: list[int]) -> None:
         f"protocol {evaluation.protocol}, filter {evaluation.filter}, Hits in per cent, {evaluation.seconds:.1f} s"
     )
     out.print(table(title, ["ranked", *metric_columns(summary["metrics"])], rows, caption=caption))
+    if evaluation.note is not None:
+        out.print(evaluation.note, soft_wrap=True)
 
 
 def complete(

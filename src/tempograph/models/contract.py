@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from tempograph.data.graph import Split
 from tempograph.errors import QueryError
 from tempograph.timeline import Queries
 
@@ -18,6 +20,14 @@ class Support(NamedTuple):
     why: str
     facts: Tensor
     shares: Tensor | None
+
+
+class Judges(NamedTuple):
+    """Who ranks the facts that a model was fitted on: ways to score, which of them each fact takes, [n], and why."""
+
+    scores: tuple[Callable[[Queries], Tensor], ...]
+    of: Tensor
+    note: str
 
 
 class Model(torch.nn.Module, ABC):
@@ -44,6 +54,10 @@ class Model(torch.nn.Module, ABC):
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation for (subject, ?, object, time), [relations]."""
         raise QueryError(f"{self.name} ranks entities, not relations; give a relation and one entity")
+
+    def judges(self, split: Split, facts: int) -> Judges | None:
+        """For a split whose answers the model was fitted to: who else ranks its facts. None if it may do so itself."""
+        return None
 
     @abstractmethod
     def evidence(self, query: Queries, answer: int) -> Support:

@@ -6,11 +6,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tempograph.data.graph import TemporalGraph
 from tempograph.errors import ConfigError, did_you_mean
+from tempograph.evaluation import Progress
 from tempograph.models.contract import Model
 from tempograph.models.embedding import Embedding
 from tempograph.models.embedding_loss import EmbeddingLoss
 from tempograph.models.embedding_settings import EmbeddingSettings
+from tempograph.models.mixture import Mixture
+from tempograph.models.mixture_fit import fit_mixture
+from tempograph.models.mixture_settings import MixtureSettings
 from tempograph.models.pointer import Pointer, PointerSettings
 from tempograph.models.pointer_loss import PointerLoss, PointerTraining
 from tempograph.models.ted import TED, TEDSettings, choose_sigma
@@ -43,7 +48,8 @@ class Gradient:
 class ModelKind:
     """What the rest of the package needs to know of a kind of model.
 
-    A model is trained by gradient or by `choose`: settings as asked for -> as fitted.
+    A model is trained by gradient; or by `choose`: settings as asked for -> as fitted; or it is made of trained parts,
+    which its setting `parts` names, and `join` fits what joins them on valid -> what results.json says of that.
     """
 
     name: str
@@ -54,9 +60,12 @@ class ModelKind:
     """What depends on time."""
     reference: str
     settings: type[Any]
-    build: Callable[[Any, Timeline], Model]
+    build: Callable[..., Model]
+    """From settings, timeline and, where it is made of parts, each of these."""
     choose: Callable[[Any, Timeline, Validate, Report], Any] | None = None
     gradient: Gradient | None = None
+    join: Callable[[Any, TemporalGraph, int, Report, Progress | None], dict[str, Any]] | None = None
+    """Takes the model, the data, the seed, and who hears of it."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Where the settings of this model differ from the defaults of their class."""
 
@@ -93,6 +102,20 @@ def _embedding(
             {"batch": "times"} if by_time else {},
         ),
         defaults=defaults,
+    )
+
+
+def _mixture(name: str, summary: str, timed: str, reference: str, *parts: str) -> ModelKind:
+    return ModelKind(
+        name=name,
+        summary=summary,
+        score="sum of w_part(s, r, t) log p_part(o)",
+        timed=timed,
+        reference=reference,
+        settings=MixtureSettings,
+        build=lambda settings, timeline, *models: Mixture(timeline, settings, name, *models),
+        join=fit_mixture,
+        defaults={"parts": parts},
     )
 
 
@@ -267,6 +290,14 @@ MODELS: Final = {
             "message passing in each snapshot, attention across them",
             "entities, in their window",
             temporal="attention",
+        ),
+        _mixture(
+            "ensemble",
+            "a static and a temporal model, weighed by the frequencies of the question",
+            "weights, one of two parts",
+            "Wu et al., EMNLP 2020",
+            "complex",
+            "temp-gru",
         ),
     )
 }

@@ -1,0 +1,136 @@
+"""From settings to a run that is not trained yet, with the parts that it is made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tempograph.config import Config, make_config
+from tempograph.data.graph import TemporalGraph
+from tempograph.environment import commit, hardware
+from tempograph.errors import ConfigError, RunError, did_you_mean
+from tempograph.evaluation import Progress, evaluate_model
+from tempograph.listening import Outside
+from tempograph.models.contract import Model
+from tempograph.models.mixture_settings import part_names
+from tempograph.models.registry import MODELS, model_kind
+from tempograph.runs import RUN_MARKER, Run, read_data, read_record
+from tempograph.timeline import Protocol, Timeline
+
+
+def configure(
+    graph: TemporalGraph,
+    model: str,
+    device: torch.device,
+    *,
+    protocol: Protocol = "strict",
+    preset: str | None = None,
+    seed: int = 0,
+    overrides: Iterable[str] = (),
+) -> Config:
+    """The settings that `train` takes: of the preset, or else by the size of the data and the device."""
+    gradient = model_kind(model).gradient
+    suggested = gradient.suggest(graph, device) if preset is None and gradient is not None else None
+    return make_config(
+        model, graph.name, protocol=protocol, seed=seed, preset=preset, overrides=overrides, suggested=suggested
+    )
+
+
+def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside) -> Run:
+    """A run that is not trained yet, with its parts; what is chosen before training is chosen."""
+    kind, config, history = model_kind(asked.name), asked, list[dict[str, float]]()
+    parts = {}
+    if kind.join is not None:
+        names = part_names(asked.model.parts)
+        parts = {
+            name: _begin_part(part, asked, graph, timeline, outside.about(name))
+            for name, part in zip(names, asked.model.parts, strict=True)
+        }
+    started = time.perf_counter()
+    if kind.choose is not None:
+
+        def keep(line: dict[str, float]) -> None:
+            history.append(line)
+            outside.tell(line)
+
+        validate = validator(graph, asked.protocol, outside.progress)
+        config = dataclasses.replace(config, model=kind.choose(config.model, timeline, validate, keep))
+    run = Run(config, graph, build(config, timeline, parts), timeline, history, {}, parts=parts)
+    seconds = round(time.perf_counter() - started, 3) if kind.choose is not None else None
+    run.results.update(_head(run, asked), train_seconds=seconds)
+    return run
+
+
+def _begin_part(part: str, whole: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside) -> Run:
+    """A part of a model: a run that is finished already, or one to be trained with the settings of a preset."""
+    name, _, preset = part.partition(":")
+    if name not in MODELS:
+        return _take_over(part, whole, graph, timeline)
+    config = configure(graph, name, timeline.device, protocol=whole.protocol, preset=preset or None, seed=whole.seed)
+    return begin(config, graph, timeline, outside)
+
+
+def build(config: Config, timeline: Timeline, parts: Mapping[str, Run]) -> Model:
+    """A model with its weights as they are before training."""
+    torch.manual_seed(config.seed)
+    return model_kind(config.name).build(config.model, timeline, *(part.model for part in parts.values()))
+
+
+def _take_over(part: str, whole: Config, graph: TemporalGraph, timeline: Timeline) -> Run:
+    """A finished run as a part; it must have been trained on the same data and under the same protocol."""
+    folder = Path(part)
+    if not (folder / RUN_MARKER).is_file():
+        offer = did_you_mean(part.partition(":")[0], MODELS)
+        raise ConfigError(f"'{part}' cannot be a part of {whole.name}: there is no such model or run folder{offer}")
+    config, results = read_record(folder)
+    if not results["finished"]:
+        raise RunError(f"{folder}: a part must be finished; go on with: tempograph resume {folder}")
+    if config.protocol != whole.protocol:
+        raise RunError(f"{folder}: a run under protocol {config.protocol}, asked for {whole.protocol}; train it anew")
+    if not read_data(folder, config.dataset).same_as(graph):
+        raise RunError(f"{folder}: a run on other data than {graph.name}; train it anew")
+    return Run.load_with(folder, graph, timeline)
+
+
+def validator(
+    graph: TemporalGraph, protocol: Protocol, progress: Progress | None
+) -> Callable[[Model], dict[str, float]]:
+    """What measures a model on valid."""
+
+    def validate(model: Model) -> dict[str, float]:
+        found: dict[str, float] = evaluate_model(model, graph, "valid", protocol, progress=progress).summary()[
+            "metrics"
+        ]
+        return found
+
+    return validate
+
+
+def _head(run: Run, asked: Config) -> dict[str, Any]:
+    """The head of results.json; training and evaluations add the rest."""
+    config, model = run.config, run.model
+    fitted = dataclasses.asdict(config.model)
+    left_open = {name: value for name, value in dataclasses.asdict(asked.model).items() if value != fitted[name]}
+    return {
+        "dataset": config.dataset,
+        "model": config.name,
+        "protocol": config.protocol,
+        "seed": config.seed,
+        "preset": config.preset,
+        "config": config.settings(),
+        "asked": left_open,
+        "commit": commit(),
+        "hardware": hardware(model.device),
+        "parameters": sum(parameter.numel() for parameter in model.parameters())
+        + sum(part.results["parameters"] for part in run.parts.values()),
+        "finished": False,
+        "best_epoch": None,
+        "epoch_seconds": None,
+        "train_seconds": None,
+        "peak_memory_bytes": None,
+    }

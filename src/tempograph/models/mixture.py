@@ -1,0 +1,150 @@
+"""A mixture: trained models side by side, weighed anew for each question by what it is like and how sure they are."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from tempograph.data.graph import Split
+from tempograph.errors import ConfigError
+from tempograph.frequency import PatternFrequencies
+from tempograph.models.contract import Judges, Model, Support
+from tempograph.models.mixture_settings import MixtureSettings
+from tempograph.timeline import Queries, Timeline
+
+_LOWEST: Final = -1e4
+"""A part that rules an answer out leaves it to the others to compare it with the rest: no weight times infinity."""
+_NOTE: Final = "cross-fitted: each half of valid is ranked by a gate that was fitted on the other half"
+
+
+class MixtureGate(nn.Module):
+    """w = sharpness * softmax(MLP(what is seen of a question)): how much the log-probabilities of each part count.
+
+    A gate that is not fitted yet gives equal shares.
+    """
+
+    def __init__(self, seen: int, parts: int, hidden: int, seed: int = 0) -> None:
+        super().__init__()
+        self.first = nn.Parameter(torch.empty(seen, hidden))
+        self.first_bias = nn.Parameter(torch.zeros(hidden))
+        self.second = nn.Parameter(torch.zeros(hidden, parts))
+        self.second_bias = nn.Parameter(torch.zeros(parts))
+        self.log_sharpness = nn.Parameter(torch.zeros(()))
+        self.centre: Tensor
+        self.spread: Tensor
+        self.register_buffer("centre", torch.zeros(seen))
+        self.register_buffer("spread", torch.ones(seen))
+        nn.init.normal_(self.first, std=seen**-0.5, generator=torch.Generator().manual_seed(seed))
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Weights of the parts, [n, seen] -> [n, parts]."""
+        hidden = torch.tanh((seen - self.centre) / self.spread @ self.first + self.first_bias)
+        return torch.softmax(hidden @ self.second + self.second_bias, dim=-1) * self.log_sharpness.exp()
+
+
+class Mixture(Model):
+    """score(o) = sum over parts of w_part(question) * log softmax(scores of the part)(o).
+
+    The parts are not the mixture's own: its weights are those of the gates, fitted on valid by `fit_mixture`, one on
+    all of it and one without each half.
+    """
+
+    probabilistic = True
+
+    def __init__(self, timeline: Timeline, settings: MixtureSettings, name: str, *parts: Model) -> None:
+        super().__init__()
+        for part in parts:
+            if not part.probabilistic:
+                raise ConfigError(f"{name} mixes probabilities, and the scores of {part.name} are none; leave it out")
+            if isinstance(part, Mixture):
+                raise ConfigError(f"{name} is fitted on valid, and so was its part {part.name}; name the parts of it")
+        self.name = name
+        self.timeline = timeline
+        self.settings = settings
+        self.parts = parts
+        self.bytes_per_candidate = sum(part.bytes_per_candidate for part in parts) + 8
+        self.frequencies = PatternFrequencies(timeline)
+        self.gate = self.new_gate()
+        self.without = nn.ModuleList([self.new_gate(), self.new_gate()])
+        """Gates that were fitted without each half of valid."""
+        self.usual: Tensor
+        self.seed: Tensor
+        self.register_buffer("usual", torch.full((len(parts),), 1 / len(parts)))
+        self.register_buffer("seed", torch.tensor(0))
+        self.to(timeline.device)
+
+    def new_gate(self, seed: int = 0) -> MixtureGate:
+        """A gate that is not fitted yet."""
+        gate = MixtureGate(7 + 2 * len(self.parts), len(self.parts), self.settings.hidden, seed)
+        return gate.to(self.device)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the timeline and the parts lie."""
+        return self.timeline.device
+
+    @torch.no_grad()
+    def consult(self, queries: Queries) -> tuple[list[Tensor], Tensor]:
+        """The log-probabilities that each part gives, [n, entities] each, and what a gate sees, [n, seen].
+
+        A gate sees log(1 + frequencies) of the entity, the relation and both, over the whole time and near; the side;
+        and for each part the log-probability of its best answer, and how far the second is behind.
+        """
+        opinions = [torch.log_softmax(part.scores(queries).float(), 1).clamp_(min=_LOWEST) for part in self.parts]
+        counts = [self.frequencies.of_queries(queries, reach, reach) for reach in (self._whole, self.settings.window)]
+        side = queries.relation // self.timeline.num_relations
+        seen = [torch.cat(counts, 1).float().log1p(), side[:, None].float()]
+        for opinion in opinions:
+            best = opinion.topk(min(2, opinion.shape[1]), dim=1).values
+            seen += [best[:, :1], best[:, :1] - best[:, -1:]]
+        return opinions, torch.cat(seen, 1)
+
+    @property
+    def _whole(self) -> int:
+        return self.timeline.num_steps
+
+    def scores(self, queries: Queries) -> Tensor:
+        """Scores of every entity for each question, [queries, entities]."""
+        return self.mix(queries, self.gate)
+
+    @torch.no_grad()
+    def mix(self, queries: Queries, gate: nn.Module) -> Tensor:
+        """Scores with the weights that a gate gives, [queries, entities]."""
+        opinions, seen = self.consult(queries)
+        mixed = torch.zeros_like(opinions[0])
+        for opinion, weight in zip(opinions, gate(seen).unbind(1), strict=True):
+            mixed.addcmul_(opinion, weight[:, None])
+        return mixed
+
+    @torch.no_grad()
+    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
+        """Scores of every relation, [relations], with the mean weights: a gate looks at a relation that is given."""
+        opinions = [torch.log_softmax(part.relation_scores(subject, object_, time).float(), 0) for part in self.parts]
+        return self.usual @ torch.stack(opinions).clamp(min=_LOWEST)
+
+    def judges(self, split: Split, facts: int) -> Judges | None:
+        """The gates that were fitted without each half of valid rank that half."""
+        if split != "valid":
+            return None
+        ways = tuple(partial(self.mix, gate=gate) for gate in self.without)
+        return Judges(ways, halves(facts, int(self.seed)).to(self.device), _NOTE)
+
+    def evidence(self, query: Queries, answer: int) -> Support:
+        """What the part with the largest weight for this question has to say."""
+        weights = self.gate(self.consult(query)[1])[0]
+        part = self.parts[int(weights.argmax())]
+        why, facts, shares = part.evidence(query, answer)
+        return Support(f"{part.name}: {why}", facts, shares)
+
+
+def deal(facts: int, seed: int) -> Tensor:
+    """The positions of facts in an order of chance, [facts]; every beginning of it has as many facts of each half."""
+    return torch.randperm(facts, generator=torch.Generator().manual_seed(seed))
+
+
+def halves(facts: int, seed: int) -> Tensor:
+    """The half of each fact, 0 or 1, [facts]."""
+    return torch.empty(facts, dtype=torch.int64).scatter_(0, deal(facts, seed), torch.arange(facts) % 2)

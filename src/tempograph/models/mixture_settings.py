@@ -1,0 +1,50 @@
+"""The parts of a mixture by name, and how their gate is fitted, as settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from tempograph.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class MixtureSettings:
+    """Which parts are mixed, what the gate sees, and how it is fitted."""
+
+    parts: tuple[str, ...] = ()
+    """Each a `model`, a `model:preset`, or the path of a finished run folder."""
+    window: int = 8
+    """Steps on each side in which the gate counts what is near; it counts over the whole time as well."""
+    hidden: int = 16
+    candidates: int = 100
+    """The best answers of each part that the gate is fitted on."""
+    facts: int = 50_000
+    """At most so many facts of valid are kept in memory to fit the gate."""
+    questions_per_step: int = 512
+    learning_rate: float = 0.01
+    steps: int = 2000
+    """At most; the gate that is best on the other half of valid comes sooner."""
+
+    def __post_init__(self) -> None:
+        if not self.parts:
+            raise ConfigError('a mixture needs parts, such as parts=["complex", "temp-gru"]; found none')
+        for name in ("window", "hidden", "candidates", "facts", "questions_per_step", "steps"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
+        if not self.learning_rate > 0:
+            raise ConfigError(f"learning_rate must be above 0, found {self.learning_rate}")
+
+
+def part_names(parts: Iterable[str]) -> list[str]:
+    """What the parts are called: by their model or the last part of their path, numbered where that is the same."""
+    names: list[str] = []
+    for part in parts:
+        name = PurePath(part.partition(":")[0]).name.strip(".") or "part"
+        unique, number = name, 1
+        while unique in names:
+            number += 1
+            unique = f"{name}-{number}"
+        names.append(unique)
+    return names
