@@ -15,8 +15,8 @@ _DATE: Final = re.compile(r"(\d{4})(?:-W(\d{2})|-(\d{2})(?:-(\d{2}))?)?(?:[T ].*
 def calendar(labels: Sequence[str]) -> Tensor:
     """Year, month and day of each label, [steps, 3].
 
-    A part that a label lacks is 1, and a week counts seven days from the first of January, in months of 30. Labels that
-    are no dates get a calendar of their own: months of 30 steps, years of twelve months.
+    A part that a label lacks is 1, and a week counts seven days from the first of January, in months of 30 and a last
+    one of 35. Labels that are no dates get a calendar of their own: months of 30 steps, years of twelve months.
     """
     dates = [_DATE.fullmatch(label) for label in labels]
     if None in dates:
@@ -33,4 +33,5 @@ def date_tokens(labels: Sequence[str]) -> Tensor:
 
 def _year_month_day(year: str, week: str, month: str, day: str) -> tuple[int, int, int]:
     passed = 7 * (int(week) - 1)
-    return int(year), min(12, int(month) + passed // 30), int(day) + passed % 30
+    months = min(11, passed // 30)
+    return int(year), int(month) + months, int(day) + passed - 30 * months
