@@ -76,11 +76,12 @@ class ProjectedRelations(FixedRelations):
 
     def __init__(self, decoder: Decoder, count: int, width: int, scale: float, planes: Planes) -> None:
         super().__init__(decoder, count, width, scale)
-        self.planes = planes
+        # The planes are a part of the entities; were they one here too, their weights would have two names.
+        self.project = planes.project
 
     def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
         """The relation without what is normal to the plane."""
-        return self.planes.project(super().vectors(relation, time), time)
+        return self.project(super().vectors(relation, time), time)
 
 
 class FactoredRelations(Relations):
