@@ -146,7 +146,7 @@ class Series(Entities):
         """Means of some at their times, and their variances."""
         mean = self.constant.index_select(0, entity)
         if self.timed:
-            passed = (time / self.steps)[:, None]
+            passed = self._passed(time)[:, None]
             trend = self.slope.index_select(0, entity) * self.trend.index_select(0, entity)
             season = self.season.index_select(0, entity)
             wave = torch.sin(2 * math.pi * self.frequency.index_select(0, entity) * passed)
@@ -157,7 +157,7 @@ class Series(Entities):
         """Means of all at each time, and their variances."""
         if not self.timed:
             return torch.cat([self.constant, self.variances], dim=-1)[None]
-        passed = (times / self.steps)[:, None, None]
+        passed = self._passed(times)[:, None, None]
         wave = torch.sin(2 * math.pi * self.frequency * passed)
         mean = self.constant + self.slope * self.trend * passed + self.season * wave
         return torch.cat([mean, self.variances.expand_as(mean)], dim=-1)
@@ -166,3 +166,7 @@ class Series(Entities):
     def variances(self) -> Tensor:
         """Within their bounds, [members, dim]."""
         return self.variance.clamp(*self.bounds)
+
+    def _passed(self, time: Tensor) -> Tensor:
+        """The share of all time that has passed, as exact as the weights are, [n]."""
+        return time.to(self.constant.dtype) / self.steps

@@ -1,0 +1,96 @@
+"""The embedding methods of the registry and other choices of their parts: small, in doubles, every weight at work."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from datetime import date, timedelta
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+import oracle_methods as oracle
+from graphs import make_graph
+from tempograph import TemporalGraph
+from tempograph.models.embedding import Embedding
+from tempograph.models.embedding_settings import EmbeddingSettings
+from tempograph.models.registry import MODELS
+from tempograph.timeline import Queries, Timeline
+
+
+class Method(NamedTuple):
+    """A choice of parts with the twin of its score."""
+
+    settings: dict[str, Any]
+    twin: oracle.Twin
+
+
+REGISTERED = {name: kind for name, kind in MODELS.items() if kind.settings is EmbeddingSettings}
+
+_FACTORED = {"relations": "factored"}
+METHODS = {name: Method(dict(kind.defaults), oracle.TWINS[name]) for name, kind in REGISTERED.items()} | {
+    "transe, l1": Method({"decoder": "transe", "distance": "l1"}, partial(oracle.transe, norm=1)),
+    "transe, reciprocal": Method({"decoder": "transe", "reciprocal": True}, oracle.transe),
+    "distmult, reciprocal": Method({"decoder": "distmult", "reciprocal": True}, oracle.distmult),
+    "complex, reciprocal": Method({"decoder": "complex", "reciprocal": True}, oracle.complex_),
+    "simple, reciprocal": Method({"decoder": "simple", "reciprocal": True}, oracle.simple),
+    "ttranse, l1": Method(
+        {"decoder": "transe", "distance": "l1", "relations": "shifted"}, partial(oracle.ttranse, norm=1)
+    ),
+    "hyte, l1": Method(
+        {"decoder": "transe", "distance": "l1", "entities": "projected", "relations": "projected"},
+        partial(oracle.hyte, norm=1),
+    ),
+    "hyte, relations off the planes": Method(
+        {"decoder": "transe", "entities": "projected"}, partial(oracle.hyte, flat=False)
+    ),
+    "de-transe, l1": Method(
+        {"decoder": "transe", "distance": "l1", "entities": "diachronic"}, partial(oracle.de_transe, norm=1)
+    ),
+    "de-complex": Method({"decoder": "complex", "entities": "diachronic"}, oracle.de_complex),
+    "tcomplex, inverted": Method(_FACTORED | {"constant": False}, partial(oracle.tntcomplex, constant=False)),
+    "tntcomplex, inverted": Method(_FACTORED, oracle.tntcomplex),
+    "tntdistmult": Method(_FACTORED | {"decoder": "distmult", "reciprocal": True}, oracle.tntdistmult),
+    "atise, nothing drifts": Method({"decoder": "gaussian"}, oracle.atise),
+    "atise, all drifts": Method({"decoder": "gaussian", "entities": "drifting", "relations": "drifting"}, oracle.atise),
+}
+
+
+def dated(graph: TemporalGraph) -> TemporalGraph:
+    """The graph with days as labels: across a month and a year, and not one after the other."""
+    first = date(2013, 12, 19)
+    return replace(graph, times=tuple(str(first + timedelta(6 * step)) for step in range(len(graph.times))))
+
+
+def small_graph(entities: int = 4, relations: int = 2, steps: int = 5, facts: int = 12, seed: int = 0) -> TemporalGraph:
+    chance = torch.Generator().manual_seed(seed)
+    every = torch.tensor(list(itertools.product(*map(range, (entities, relations, entities, steps)))))
+    chosen = every[torch.randperm(len(every), generator=chance)[:facts]]
+    return dated(make_graph(chosen.tolist(), entities=entities, relations=relations, steps=steps))
+
+
+def build(graph: TemporalGraph, name: str, **settings: Any) -> Embedding:
+    """A method in doubles whose every weight is drawn anew, so that no part is still or small."""
+    torch.manual_seed(0)
+    made = EmbeddingSettings(**{"dim": 4, **METHODS[name].settings, **settings})
+    model = Embedding(Timeline(graph), made, name).double()
+    for owner, weight in model.named_parameters():
+        # Variances also beyond their bounds, 0.005 and 0.3.
+        torch.nn.init.uniform_(weight, -0.1, 0.5) if owner.endswith("variance") else torch.nn.init.normal_(weight)
+    return model.eval()
+
+
+def every_question(model: Embedding) -> Queries:
+    """All questions of both sides, [entities * 2 relations * steps]."""
+    t = model.timeline
+    asked = torch.tensor(list(itertools.product(range(t.num_entities), range(2 * t.num_relations), range(t.num_steps))))
+    return Queries(*asked.unbind(1))
+
+
+def each_candidate(model: Embedding, queries: Queries) -> tuple[Queries, Tensor]:
+    """Every question once with every entity: questions and candidates, [questions * entities]."""
+    count = model.timeline.num_entities
+    repeated = Queries(*(part.repeat_interleave(count) for part in queries))
+    return repeated, torch.arange(count).repeat(len(queries.time))
