@@ -81,6 +81,41 @@ def test_a_trained_model_answers_from_every_side(call: Call, events: Path) -> No
     assert code == 0 and "probability" in out and "(Ann, ?, Bob, 2024-01-15)" in out
 
 
+def test_an_embedding_method_from_training_to_an_answer(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    small = world.make_world(entities=30, relations=6, steps=24, facts=600)
+    monkeypatch.setattr(world, "make_world", lambda: small)
+    settings = ("model.dim=8", "model.wave_share=0.5", "train.epochs=2", "train.validate_every=1")
+    stopped = call("train", "demo", "--model", "de-simple", "--out", "run", "--max-time", "0", *settings)
+    assert stopped[0] == 0 and "epoch 1" in stopped[2] and "go on with: tempograph resume run" in stopped[1]
+    assert as_json(call("resume", "run", "--json"))["finished"]
+    figures = as_json(call("evaluate", "run", "--json"))
+    assert figures["model"] == "de-simple" and figures["protocol"] == "strict" and 0 < figures["metrics"]["mrr"] <= 1
+    subject, relation, object_, time = (
+        names[number]
+        for names, number in zip(
+            (small.graph.entities, small.graph.relations, small.graph.entities, small.graph.times),
+            small.graph.train[0],
+            strict=True,
+        )
+    )
+    parts = {"subject": subject, "relation": relation, "object": object_}
+    for asked, right in parts.items():
+        rest = [word for name, part in parts.items() if name != asked for word in (f"--{name}", part)]
+        found = as_json(call("complete", "run", *rest, "--time", time, "--top", "30", "--json"))
+        (marked,) = (answer for answer in found["answers"] if answer["name"] == right)
+        assert found["asked"] == asked and marked["known"] == "train" and marked["evidence"][0]["time"] == time
+        assert sum(answer["probability"] for answer in found["answers"]) == pytest.approx(1)
+
+
+def test_a_method_whose_settings_do_not_fit_says_so(call: Call, events: Path) -> None:
+    command = ("train", "mine", "--model", "de-simple", "--out", "run", "--device", "cpu")
+    code, _, err = call(*command, "train.batch=facts")
+    assert code == 2 and err.startswith("error: de-simple's entities change with time") and err.count("\n") == 1
+    code, _, err = call(*command, "model.relations=drifting")
+    assert code == 2 and "drifting vectors are for decoder gaussian, not simple" in err
+    assert not Path("run").exists()
+
+
 def test_a_stopped_training_goes_on(call: Call, events: Path) -> None:
     settings = ("model.dim=8", "model.window=2", "train.epochs=2", "train.times_per_step=8")
     stopped = call("train", "mine", "--model", "srgcn", "--out", "run", "--max-time", "0", *settings)

@@ -53,6 +53,12 @@ def test_training_without_valid_facts_is_refused_before_anything_is_written(tmp_
     assert list(tmp_path.iterdir()) == []
 
 
+def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="hyte's entities change with time: .*; set train.batch=times or a number of"):
+        tempograph.train(GRAPH, "hyte", out=tmp_path / "run", overrides=["train.batch=facts"])
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_run_folder_holds_everything(run: Run) -> None:
     assert run.path is not None
     files = {path.name for path in run.path.iterdir()}

@@ -61,6 +61,9 @@ def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outs
         validate = validator(graph, asked.protocol, outside.progress)
         config = dataclasses.replace(config, model=kind.choose(config.model, timeline, validate, keep))
     run = Run(config, graph, build(config, timeline, parts), timeline, history, {}, parts=parts)
+    if kind.gradient is not None:
+        # Made for its complaints alone: settings that do not fit together must not leave a run folder behind.
+        kind.gradient.loss(run.model, config.train)
     seconds = round(time.perf_counter() - started, 3) if kind.choose is not None else None
     run.results.update(_head(run, asked), train_seconds=seconds)
     return run
