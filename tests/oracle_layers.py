@@ -162,6 +162,26 @@ def sampled_loss(positive: list[float], negative: list[list[float]], excluded: l
     return math.fsum(losses) / len(losses)
 
 
+def margin_loss(positive: list[float], negative: list[list[float]], excluded: list[list[bool]], margin: float) -> float:
+    lacking = [
+        max(0.0, margin + rival - score)
+        for score, row, out in zip(positive, negative, excluded, strict=True)
+        for rival, gone in zip(row, out, strict=True)
+        if not gone
+    ]
+    return math.fsum(lacking) / max(1, len(lacking))
+
+
+def logistic_loss(
+    positive: list[float], negative: list[list[float]], excluded: list[list[bool]], margin: float
+) -> float:
+    losses = []
+    for score, row, out in zip(positive, negative, excluded, strict=True):
+        rivals = [math.log(1 + math.exp(margin + rival)) for rival, gone in zip(row, out, strict=True) if not gone]
+        losses.append((math.log(1 + math.exp(-margin - score)) + math.fsum(rivals) / max(1, len(rivals))) / 2)
+    return math.fsum(losses) / len(losses)
+
+
 def slopes_hold(layer: nn.Module, arguments: Callable[..., tuple[object, ...]], inputs: Sequence[Tensor]) -> bool:
     """Whether autograd equals finite differences in the inputs and in every parameter.
 

@@ -17,7 +17,15 @@ from tempograph.config import make
 from tempograph.errors import ConfigError
 from tempograph.layers.decoders import DECODERS, DecoderName
 from tempograph.layers.relations import FixedRelations
-from tempograph.objective import SnapshotTraining, sampled_loss, softmax_loss
+from tempograph.objective import (
+    FactTraining,
+    SnapshotTraining,
+    leave_out,
+    logistic_loss,
+    margin_loss,
+    sampled_loss,
+    softmax_loss,
+)
 from tempograph.timeline import Queries
 
 NOBODY = torch.empty(0, dtype=torch.int64)
@@ -131,6 +139,62 @@ def test_sampled_loss_equals_a_loop(questions: int, count: int, seed: int) -> No
     assert bool((gradient[excluded] == 0).all()) and bool((gradient[~excluded] > 0).all())
 
 
+def test_margin_loss_by_hand() -> None:
+    positive = torch.tensor([3.0, 1.0])
+    negative = torch.tensor([[2.5, 0.0, 9.0], [1.0, -4.0, 2.0]])
+    excluded = torch.tensor([[False, False, True], [False, False, False]])
+    # A margin of 1 lacks 0.5 and nothing; 1, nothing and 2: of five that count.
+    assert margin_loss(positive, negative, excluded, 1.0).item() == pytest.approx(3.5 / 5)
+    assert margin_loss(positive, negative, excluded, 0.0).item() == pytest.approx(1 / 5)
+    assert margin_loss(positive, negative, torch.ones_like(excluded), 1.0).item() == 0
+
+
+def test_logistic_loss_by_hand() -> None:
+    positive = torch.tensor([math.log(3), 0.0], dtype=torch.float64)
+    negative = torch.tensor([[0.0, math.log(7), 50.0], [50.0, 50.0, 50.0]], dtype=torch.float64)
+    excluded = torch.tensor([[False, False, True], [True, True, True]])
+    # -log of 3/4 and the mean of -log 1/2 and -log 1/8, halved; -log of 1/2 and nothing, halved.
+    first, second = math.log(4 / 3) + (math.log(2) + math.log(8)) / 2, math.log(2)
+    assert logistic_loss(positive, negative, excluded, 0.0).item() == pytest.approx((first + second) / 4)
+    # A margin is added to every score.
+    moved = logistic_loss(positive - 2, negative - 2, excluded, 2.0)
+    assert moved.item() == pytest.approx((first + second) / 4)
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 6), st.integers(1, 6), st.sampled_from([0.0, 0.5, 3.0]), SEEDS)
+def test_losses_with_a_margin_equal_a_loop(questions: int, count: int, margin: float, seed: int) -> None:
+    torch.manual_seed(seed)
+    positive = (3 * torch.randn(questions, dtype=torch.float64)).requires_grad_()
+    negative = (3 * torch.randn(questions, count, dtype=torch.float64)).requires_grad_()
+    excluded = torch.rand(questions, count) < 0.4
+    for fast, slow in ((margin_loss, oracle.margin_loss), (logistic_loss, oracle.logistic_loss)):
+        loss = fast(positive, negative, excluded, margin)
+        expected = slow(positive.tolist(), negative.tolist(), excluded.tolist(), margin)
+        assert loss.item() == pytest.approx(expected, rel=1e-10, abs=1e-10)
+        up, down = torch.autograd.grad(loss, (positive, negative))
+        assert bool((up <= 0).all()) and bool((down >= 0).all()) and bool((down[excluded] == 0).all())
+        behind = positive[:, None] - negative >= margin
+        assert bool(((down == 0) == (excluded | behind)).all() if fast is margin_loss else (down[~excluded] > 0).all())
+
+
+def test_losses_of_large_scores_are_finite() -> None:
+    score, nobody = torch.tensor([1e4, -1e4]), torch.zeros(2, 1, dtype=torch.bool)
+    assert logistic_loss(score, score[:, None], nobody, 0.0).item() == pytest.approx(1e4 / 2)
+    assert margin_loss(score, score.flip(0)[:, None], nobody, 1.0).item() == pytest.approx((2e4 + 1) / 2)
+
+
+def test_what_is_left_out_is_made_up_for() -> None:
+    x = torch.full((200, 100), 3.0, requires_grad=True)
+    found = leave_out(x, 0.25, torch.Generator().manual_seed(0))
+    assert set(found.unique().tolist()) == {0.0, 4.0}
+    assert found.mean().item() == pytest.approx(3, abs=0.05)
+    (slope,) = torch.autograd.grad(found.sum(), x)
+    assert torch.equal(slope, found.detach() / 3)
+    again, other = (leave_out(x, 0.25, torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    assert torch.equal(again, found) and not torch.equal(other, found)
+
+
 def test_sampling_every_other_entity_is_the_whole_softmax() -> None:
     torch.manual_seed(0)
     scores, answer = torch.randn(4, 6, dtype=torch.float64), torch.tensor([0, 3, 5, 3])
@@ -159,6 +223,39 @@ def test_sampling_every_other_entity_is_the_whole_softmax() -> None:
 def test_values_that_cannot_be_are_refused(setting: str, value: float, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         SnapshotTraining(**{setting: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        *((name, 0, f"{name} must be at least 1, found 0") for name in ("facts_per_step", "times_per_step", "epochs")),
+        *((name, -0.1, f"{name} must be at least 0, found -0.1") for name in ("n3", "smoothness", "margin")),
+        ("n3", math.nan, "n3 must be at least 0, found nan"),
+        ("dropout", 1.0, "dropout must be at least 0 and below 1, found 1.0"),
+        ("dropout", -0.5, "dropout must be at least 0 and below 1, found -0.5"),
+        ("dropout", math.nan, "dropout must be at least 0 and below 1, found nan"),
+        ("negatives", 0, "negatives must be 'all' or at least 1, found 0"),
+    ],
+)
+def test_values_that_cannot_be_are_refused_by_training_by_facts(setting: str, value: float, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        FactTraining(**{setting: value})  # type: ignore[arg-type]
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "message"),
+    [
+        ("batch", "snapshots", "train: batch must be 'facts' or 'times', found 'snapshots'"),
+        ("loss", "hinge", "train: loss must be 'softmax' or 'margin' or 'logistic', found 'hinge'"),
+        ("optimizer", "sgd", "train: optimizer must be 'adam' or 'adagrad', found 'sgd'"),
+        ("max_facts", 10, "train has no setting 'max_facts'"),
+    ],
+)
+def test_training_by_facts_has_choices_of_its_own(setting: str, value: object, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        make(FactTraining, {setting: value}, "train")
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(

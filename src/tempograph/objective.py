@@ -139,7 +139,8 @@ def sampled_loss(positive: Tensor, negative: Tensor, excluded: Tensor) -> Tensor
 
 def margin_loss(positive: Tensor, negative: Tensor, excluded: Tensor, margin: float) -> Tensor:
     """Mean of what each negative lacks of staying the margin behind its positive.   Shapes as above."""
-    return (margin + negative - positive[:, None]).clamp(min=0).masked_fill(excluded, 0).mean()
+    lacking = (margin + negative - positive[:, None]).clamp(min=0).masked_fill(excluded, 0)
+    return lacking.sum() / (~excluded).sum().clamp(min=1)
 
 
 def logistic_loss(positive: Tensor, negative: Tensor, excluded: Tensor, margin: float) -> Tensor:
