@@ -33,6 +33,11 @@ class EmbeddingLoss(Objective):
         self.known = KnownAnswers(model.timeline.facts, model.timeline.sizes)
         if settings.dropout and model.settings.decoder == "gaussian":
             raise ConfigError("decoder gaussian takes no dropout: a variance cannot be left out; set train.dropout=0")
+        if settings.smoothness and model.relations.moments() is None:
+            raise ConfigError(
+                f"smoothness is for relations shifted or factored, not {model.settings.relations}; "
+                "set train.smoothness=0"
+            )
         if settings.negatives == "all":
             if settings.loss != "softmax":
                 raise ConfigError(f"loss {settings.loss} needs a number of negatives, found 'all'")
