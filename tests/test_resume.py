@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from safetensors.torch import load_file
@@ -69,6 +70,30 @@ def test_a_run_in_pieces_equals_a_run_in_one(uninterrupted: Path, tmp_path: Path
     assert not (path / "checkpoint.safetensors").exists()
     with pytest.raises(RunError, match="this run is finished"):
         tempograph.resume(path)
+
+
+FACTS = ["model.dim=8", "train.epochs=4", "train.learning_rate=0.05", "train.validate_every=1", "train.negatives=5"]
+
+
+@pytest.mark.parametrize(
+    ("model", "settings"),
+    [
+        ("tntcomplex", ["train.optimizer=adagrad", "train.negatives=all", "train.n3=0.01", "train.smoothness=0.01"]),
+        ("distmult", ["train.optimizer=adagrad", "train.weight_decay=0.01", "train.average=0.5", "train.dropout=0.2"]),
+        ("de-simple", ["train.batch=facts", "train.facts_per_step=50", "train.dropout=0.2"]),
+        ("hyte", ["train.loss=margin", "train.average=0.5"]),
+        ("ta-distmult", ["train.loss=logistic"]),
+        ("atise-ee", []),
+    ],
+)
+def test_an_embedding_method_in_pieces_equals_one_in_one(model: str, settings: list[str], tmp_path: Path) -> None:
+    paths = tmp_path / "whole", tmp_path / "pieces"
+    options: dict[str, Any] = {"overrides": [*FACTS, *settings], "device": "cpu"}
+    tempograph.train(GRAPH, model, out=paths[0], **options)
+    run = tempograph.train(GRAPH, model, out=paths[1], max_seconds=0, **options)
+    while not run.results["finished"]:
+        run = tempograph.resume(paths[1], device="cpu", max_seconds=0)
+    assert len(run.history) == 4 and outcome(paths[1]) == outcome(paths[0])
 
 
 def start(tmp_path: Path) -> subprocess.Popen[str]:
