@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 from torch.testing import assert_close
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
+from memory import Largest
 from tempograph.layers import decoders
 from tempograph.layers.decoders import Gaussian
 
@@ -63,18 +60,6 @@ def test_a_subject_question_is_an_object_question_of_the_inverted_relation() -> 
     assert torch.equal(Gaussian().inverse(Gaussian().inverse(relation)), relation)
 
 
-class Largest(TorchDispatchMode):
-    """Remembers the memory of the largest tensor that any operation gave, in bytes."""
-
-    most = 0
-
-    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = operation(*args, **(kwargs or {}))
-        sizes = [leaf.untyped_storage().nbytes() for leaf in tree_leaves(found) if isinstance(leaf, Tensor)]
-        self.most = max(self.most, *sizes, 0)
-        return found
-
-
 @pytest.mark.parametrize("groups", [(), (3,)])
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 def test_differences_stay_within_their_budget_and_change_nothing(
@@ -103,6 +88,28 @@ def test_differences_stay_within_their_budget_and_change_nothing(
     assert_close(scores, expected, rtol=1e-5, atol=1e-5)
     for one_slope, other in zip(slopes, again, strict=True):
         assert_close(one_slope, other, rtol=1e-4, atol=1e-4)
+
+
+def test_backward_keeps_no_differences_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    join, table = Gaussian().join(gaussians(20), gaussians(20)).requires_grad_(), gaussians(90).requires_grad_()
+
+    def kept() -> int:
+        sizes: dict[int, int] = {}
+
+        def keep(tensor: Tensor) -> Tensor:
+            storage = tensor.untyped_storage()
+            sizes[storage.data_ptr()] = storage.nbytes()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            Gaussian().compare(join, table)
+        return sum(sizes.values())
+
+    differences = join.element_size() * 20 * 90 * DIM
+    assert kept() > 2 * differences
+    monkeypatch.setattr(decoders, "_DIFFERENCES", {"cpu": 4 * 90 * DIM * 5})
+    assert kept() < differences / 5
 
 
 def test_parts_are_exact_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,10 @@ from torch.testing import assert_close
 import oracle_layers
 import oracle_methods as oracle
 from graphs import graphs, make_graph
+from memory import Largest
 from methods import METHODS, REGISTERED, build, dated, each_candidate, every_question, small_graph
 from tempograph import TemporalGraph
+from tempograph.layers import decoders
 from tempograph.models import embedding
 from tempograph.models.embedding import Embedding
 from tempograph.timeline import Queries
@@ -223,6 +225,31 @@ def test_neither_order_nor_memory_matter(name: str, budget: int, monkeypatch: py
     if model.entities.timed:
         at_once = max(1, budget // (4 * 4 * model.ask(queries.take(order[:1])).shape[1]))
         assert max(asked) == min(5, at_once) and len(asked) == 2 * -(-5 // at_once)
+
+
+@pytest.mark.parametrize("name", ["atise-ee", "atise-er"])
+def test_distributions_are_compared_within_both_budgets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build(small_graph(entities=60, relations=1, facts=40), name, dim=16).float()
+    chance = torch.Generator().manual_seed(0)
+    queries = Queries(*(torch.randint(most, (100,), generator=chance) for most in (60, 2, 5)))
+    pull = torch.randn(100, 60, generator=chance)
+
+    def measured() -> tuple[Tensor, tuple[Tensor, ...], int]:
+        with Largest() as largest:
+            scores = model.scores(queries)
+            slopes = torch.autograd.grad((scores * pull).sum(), list(model.parameters()))
+        return scores, slopes, largest.most
+
+    expected, slopes, whole = measured()
+    assert whole >= 4 * 100 * 60 * 16
+    # Tables of two times, and the differences of four questions with everyone.
+    monkeypatch.setitem(embedding._TABLE_BUDGET, "cpu", 2 * 4 * 3 * 16 * 60)
+    monkeypatch.setattr(decoders, "_DIFFERENCES", {"cpu": 4 * 4 * 16 * 60})
+    scores, again, most = measured()
+    assert most == expected.nbytes, "nothing is larger than the scores themselves"
+    assert_close(scores, expected, rtol=1e-4, atol=1e-4)
+    for one, other in zip(slopes, again, strict=True):
+        assert_close(one, other, rtol=1e-3, atol=1e-3)
 
 
 class Scores(nn.Module):
