@@ -76,9 +76,8 @@ def build(graph: TemporalGraph, name: str, **settings: Any) -> Embedding:
     torch.manual_seed(0)
     made = EmbeddingSettings(**{"dim": 4, **METHODS[name].settings, **settings})
     model = Embedding(Timeline(graph), made, name).double()
-    for owner, weight in model.named_parameters():
-        # Variances also beyond their bounds, 0.005 and 0.3.
-        torch.nn.init.uniform_(weight, -0.1, 0.5) if owner.endswith("variance") else torch.nn.init.normal_(weight)
+    for weight in model.parameters():
+        torch.nn.init.normal_(weight)
     return model.eval()
 
 

@@ -203,7 +203,8 @@ def gaussian(
         if f"{owner}.slope" in w:
             mean += w[f"{owner}.slope"][member][0] * w[f"{owner}.trend"][member][k] * u
             mean += w[f"{owner}.season"][member][k] * math.sin(2 * math.pi * w[f"{owner}.frequency"][member][k] * u)
-        found.append((mean, min(max(w[f"{owner}.variance"][member][k], bounds[0]), bounds[1])))
+        share = 1 / (1 + math.exp(-w[f"{owner}.spread"][member][k]))
+        found.append((mean, bounds[0] ** (1 - share) * bounds[1] ** share))
     return found
 
 

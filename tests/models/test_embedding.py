@@ -68,6 +68,12 @@ WAVES = {
 HEIGHT = 0.5 * math.tanh(0.5 * (1 - 2**-8))
 
 
+def spread_of(variance: float, low: float = 0.005, high: float = 0.3) -> float:
+    """The weight that gives a variance between its bounds."""
+    share = math.log(variance / low) / math.log(high / low)
+    return math.log(share / (1 - share))
+
+
 @pytest.mark.parametrize(
     ("name", "settings", "weights", "scores"),
     [
@@ -138,25 +144,25 @@ HEIGHT = 0.5 * math.tanh(0.5 * (1 - 2**-8))
             {"dim": 1},
             {
                 "entities.constant": [[0.0], [1.0]],
-                "entities.variance": [[0.1], [0.1]],
+                "entities.spread": [[spread_of(0.1)], [spread_of(0.1)]],
                 "entities.slope": [[0.0], [1.0]],
                 "entities.trend": [[7.0], [-4.0]],
                 "entities.season": [[0.0], [1.0]],
                 "entities.frequency": [[1.0], [0.5]],
                 "relations.series.constant": [[1.0]],
-                "relations.series.variance": [[0.2]],
+                "relations.series.spread": [[spread_of(0.2)]],
             },
             (0.0, -2.5),
         ),
-        # The relation goes from 1 to 3, a difference of 2; its variance is cut to 0.3, that of o - s is 0.1 + 0.2.
+        # The relation goes from 1 to 3, a difference of 2; its variance is 0.3, the bound; that of o - s is 0.1 + 0.2.
         (
             "atise-er",
             {"dim": 1},
             {
                 "entities.constant": [[0.0], [1.0]],
-                "entities.variance": [[0.1], [0.2]],
+                "entities.spread": [[spread_of(0.1)], [spread_of(0.2)]],
                 "relations.series.constant": [[1.0]],
-                "relations.series.variance": [[5.0]],
+                "relations.series.spread": [[50.0]],
                 "relations.series.slope": [[2.0]],
                 "relations.series.trend": [[1.0]],
                 "relations.series.season": [[1.0]],

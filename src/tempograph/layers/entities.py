@@ -134,7 +134,7 @@ class Series(Entities):
         self.steps = steps
         self.bounds = bounds
         self.constant = nn.Parameter(torch.randn(count, dim) * scale)
-        self.variance = nn.Parameter(torch.empty(count, dim).uniform_(*bounds))
+        self.spread = nn.Parameter(torch.randn(count, dim))
         if drift:
             self.trend = nn.Parameter(torch.randn(count, dim) * scale)
             self.slope = nn.Parameter(torch.zeros(count, 1))
@@ -164,8 +164,9 @@ class Series(Entities):
 
     @property
     def variances(self) -> Tensor:
-        """Within their bounds, [members, dim]."""
-        return self.variance.clamp(*self.bounds)
+        """Between their bounds, which they never reach, so that all of them go on learning, [members, dim]."""
+        low, high = self.bounds
+        return low * (high / low) ** torch.sigmoid(self.spread)
 
     def _passed(self, time: Tensor) -> Tensor:
         """The share of all time that has passed, as exact as the weights are, [n]."""
