@@ -79,7 +79,7 @@ def blockwise(x: Tensor, relation: Tensor, weight: Tensor, tile: int = 32) -> Te
     padded = x.new_zeros(total * tile, blocks * size).index_copy(0, slot, x[order])
     of_tile = torch.repeat_interleave(torch.arange(relations, device=x.device), tiles)
     grouped = padded.view(total, tile, blocks, size).transpose(1, 2)
-    product = (grouped @ weight[of_tile]).transpose(1, 2).reshape(total * tile, blocks * size)
+    product = (grouped @ weight.index_select(0, of_tile)).transpose(1, 2).reshape(total * tile, blocks * size)
     return torch.empty_like(x).index_copy(0, order, product[slot])
 
 
@@ -142,7 +142,7 @@ class RGAT(nn.Module):
             -1, self.heads, self.query.shape[1]
         )
         asked = (projected.view(len(x), self.heads, -1) * self.query).sum(-1)
-        logits = leaky_relu(asked[edges.target] + (values * self.key).sum(-1), 0.2)
+        logits = leaky_relu(asked.index_select(0, edges.target) + (values * self.key).sum(-1), 0.2)
         shares = segment_softmax(logits, edges.target, len(x))
         messages = (values * shares[..., None]).flatten(1)
         own: Tensor = self.self_loop(x)
@@ -163,4 +163,4 @@ def segment_softmax(logits: Tensor, segment: Tensor, num_segments: int) -> Tenso
     highest = highest.scatter_reduce(0, index, logits.detach(), "amax")
     weights = (logits - highest[segment]).exp()
     total = weights.new_zeros(num_segments, logits.shape[1]).index_add(0, segment, weights)
-    return weights / total[segment]
+    return weights / total.index_select(0, segment)

@@ -201,6 +201,6 @@ class Imputation(nn.Module):
             if not len(context.time):
                 continue
             share = self.decay((windows.time - context.time[row]).abs()) * (ranges.lengths > 0) / len(sides)
-            imputed = imputed + share[:, None] * context.x[row]
+            imputed = imputed + share[:, None] * context.x.index_select(0, row)
             rest = rest - share[:, None]
         return imputed + rest * x

@@ -124,7 +124,7 @@ class TeMP(Model):
         keys = touched.nonzero()[:, 0]
         windows = Windows(time[keys], _take(past, keys), _take(future, keys) if future is not None else None)
         context = Context(x_around, around.keys % t.num_steps)
-        x = alone[entity[keys]]
+        x = alone.index_select(0, entity[keys])
         if self.imputation is not None:
             x = self.imputation(x, windows, context)
         there = (active.lengths[keys] > 0).nonzero()[:, 0]
@@ -144,7 +144,7 @@ class TeMP(Model):
             x, z = given.chunk(2, 1)
             given = z + alpha_given[:, None] * (x - z)
         if self.time is not None:
-            given = given + self.time[queries.time]
+            given = given + self.time.index_select(0, queries.time)
         return Questions(self.decoder.join(given, self.relations(queries)), alpha)
 
     @property
