@@ -299,6 +299,15 @@ MODELS: Final = {
             "complex",
             "temp-gru",
         ),
+        _mixture(
+            "temp-pointer",
+            "copying, message passing and factors of time, weighed by the frequencies of the question",
+            "weights, all parts",
+            "ours",
+            "pointer",
+            "temp-gru",
+            "tntcomplex",
+        ),
     )
 }
 
