@@ -16,13 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from temp_speed import find
+from temp_speed import found_of
 
 from tempograph.cli.console import err, out, table
 from tempograph.config import shipped_presets
 from tempograph.data.graph import TemporalGraph
 from tempograph.environment import environment, hardware, peak_memory_bytes, resolve_device
-from tempograph.errors import DataError
 from tempograph.evaluation import evaluate_model
 from tempograph.loop import Hooks, fit
 from tempograph.models.contract import Model
@@ -45,15 +44,10 @@ def main() -> None:
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
     results = []
-    for dataset in arguments.datasets.split(","):
-        try:
-            graph = find(dataset)
-        except DataError as error:
-            err.print(f"{dataset} skipped: {error}", soft_wrap=True)
-            continue
+    for graph in found_of(arguments.datasets):
         for name in arguments.models.split(","):
             results.append(measure(name, graph, arguments.preset, arguments.epochs, arguments.overrides, device))
-            err.print(f"{name}, {dataset}: {results[-1]['epoch_seconds']:.3g} s an epoch")
+            err.print(f"{name}, {graph.name}: {results[-1]['epoch_seconds']:.3g} s an epoch")
     rows = [
         [
             found["model"],

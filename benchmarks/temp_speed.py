@@ -13,7 +13,7 @@ import dataclasses
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -121,12 +121,7 @@ def main() -> None:
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     rates = measure_rates(device)
     results = []
-    for dataset in arguments.datasets.split(","):
-        try:
-            graph = find(dataset)
-        except DataError as error:
-            err.print(f"{dataset} skipped: {error}", soft_wrap=True)
-            continue
+    for graph in found_of(arguments.datasets):
         for name in arguments.models.split(","):
             train = SnapshotTraining(
                 epochs=arguments.epochs + 1,
@@ -135,11 +130,20 @@ def main() -> None:
                 precision=precision,
             )
             results.append(measure(name, graph, train, rates, device))
-            err.print(f"{name}, {dataset}: {results[-1]['epoch_seconds']:.3g} s an epoch")
+            err.print(f"{name}, {graph.name}: {results[-1]['epoch_seconds']:.3g} s an epoch")
     show(results, rates, device, precision)
     if arguments.json is not None:
         found = {"environment": environment(device), "rates": dataclasses.asdict(rates), "results": results}
         arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def found_of(datasets: str) -> Iterator[TemporalGraph]:
+    """Datasets by their names, separated by commas; those that are not here are named and skipped."""
+    for dataset in datasets.split(","):
+        try:
+            yield find(dataset)
+        except DataError as error:
+            err.print(f"{dataset} skipped: {error}", soft_wrap=True)
 
 
 def find(dataset: str) -> TemporalGraph:
