@@ -1,0 +1,131 @@
+"""Seconds of a training epoch of the pointer: as it runs, and with the sum over facts by gather and scatter instead.
+
+On a GPU the first is a Triton kernel each way; on a CPU both are the same. Sums and slopes of one step are compared
+before anything is timed.
+
+PYTHONPATH=src python benchmarks/pointer_speed.py --datasets icews14 --json pointer.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import torch
+from temp_speed import found_of
+from torch import Tensor
+
+from tempograph.cli.console import out, table
+from tempograph.data.graph import TemporalGraph
+from tempograph.environment import environment, hardware, peak_memory_bytes, resolve_device
+from tempograph.layers import copying, voting
+from tempograph.models.pointer import Pointer, PointerSettings
+from tempograph.models.pointer_loss import PointerLoss, PointerTraining
+from tempograph.timeline import Timeline
+
+
+def main() -> None:
+    """Compare, time, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--datasets", default="icews14,icews05-15,gdelt-size")
+    parser.add_argument("--steps", type=int, default=40, help="training steps that are timed, after five that are not")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    device = resolve_device(arguments.device)
+    results = [measure(graph, arguments.steps, device) for graph in found_of(arguments.datasets)]
+    rows = [
+        [
+            found["dataset"],
+            f"{found['epoch_seconds']:.2f}",
+            f"{found['twin_epoch_seconds']:.2f}",
+            f"{found['twin_epoch_seconds'] / found['epoch_seconds']:.1f}",
+            f"{found['peak_bytes'] / 2**30:.2f}",
+            f"{found['twin_peak_bytes'] / 2**30:.2f}",
+        ]
+        for found in results
+    ]
+    columns = ["dataset", "s/epoch", "twin s/epoch", "times", "GiB", "twin GiB"]
+    caption = f"{hardware(device)}; an epoch by the mean of {arguments.steps} steps of 1,000 facts."
+    out.print(table("Pointer, beside gather and scatter", columns, rows, caption=caption))
+    if arguments.json is not None:
+        found = {"environment": environment(device), "results": results}
+        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def measure(graph: TemporalGraph, steps: int, device: torch.device) -> dict[str, Any]:
+    """An epoch in both ways, each from the same start."""
+    check(graph, device)
+    seconds, peak = timed(graph, steps, device)
+    with mock.patch.object(copying, "vote_sums", voting.summed):
+        twin_seconds, twin_peak = timed(graph, steps, device)
+    return {
+        "dataset": graph.name,
+        "epoch_seconds": seconds,
+        "twin_epoch_seconds": twin_seconds,
+        "peak_bytes": peak,
+        "twin_peak_bytes": twin_peak,
+    }
+
+
+def check(graph: TemporalGraph, device: torch.device) -> None:
+    """The loss and its slopes are the same in both ways."""
+    one = slopes(graph, device)
+    with mock.patch.object(copying, "vote_sums", voting.summed):
+        other = slopes(graph, device)
+    for value, wanted in zip(one, other, strict=True):
+        torch.testing.assert_close(value, wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max()) + 1e-9)
+
+
+def slopes(graph: TemporalGraph, device: torch.device) -> Sequence[Tensor]:
+    """The loss of a first step and its slopes."""
+    model, loss, batches, generator = start(graph, device)
+    value = loss(batches[0], generator)
+    return [value.detach(), *torch.autograd.grad(value, list(model.parameters()))]
+
+
+def timed(graph: TemporalGraph, steps: int, device: torch.device) -> tuple[float, int]:
+    """Seconds of an epoch, and the most memory."""
+    model, loss, batches, generator = start(graph, device)
+    optimizer = torch.optim.Adam(model.parameters(), 0.01, fused=device.type == "cuda")
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+    def step(number: int) -> None:
+        optimizer.zero_grad()
+        loss(batches[number % len(batches)], generator).backward()
+        optimizer.step()
+
+    for number in range(5):
+        step(number)
+    taken = clock(lambda: [step(number) for number in range(steps)], device)
+    return taken / steps * len(batches), peak_memory_bytes(device)
+
+
+def start(graph: TemporalGraph, device: torch.device) -> tuple[Pointer, PointerLoss, Sequence[Tensor], torch.Generator]:
+    """A pointer before its first step."""
+    torch.manual_seed(0)
+    model = Pointer(Timeline(graph, "strict", device), PointerSettings())
+    loss = PointerLoss(model, PointerTraining())
+    generator = torch.Generator(device).manual_seed(0)
+    return model, loss, loss.batches(generator), generator
+
+
+def clock(work: Callable[[], object], device: torch.device) -> float:
+    """Seconds that some work takes, to its end on the device."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    begin = time.perf_counter()
+    work()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()
