@@ -20,6 +20,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.errors import ConfigError
 from tempograph.evaluation import evaluate_model
 from tempograph.layers.copying import Copying, Key, View, scattered, signed_bins
+from tempograph.models import pointer_loss
 from tempograph.models.pointer import Pointer, PointerSettings
 from tempograph.models.pointer_loss import PointerLoss, PointerTraining
 from tempograph.timeline import Queries, Timeline
@@ -244,6 +245,19 @@ def test_it_learns_to_copy_and_never_from_the_fact_itself() -> None:
         unseen = torch.log_softmax(model.score(*ask(model.timeline.facts)), 1)
     # Left out, a fact of a random world is little more likely than any other; by chance log(1 / 30) = -3.4.
     assert float(unseen[torch.arange(len(answer)), answer].mean()) < -2.5
+
+
+@pytest.mark.parametrize("room", [1, 3, 7])
+def test_a_step_within_a_budget_has_the_same_loss_and_slopes(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = some_pointer(some_graph(4), 4)
+    loss = PointerLoss(model, PointerTraining(fact_dropout=0.2))
+    found = []
+    for budget in (2**30, room * model.bytes_per_candidate * ENTITIES):
+        monkeypatch.setitem(pointer_loss._SCORES, "cpu", budget)
+        value = loss(torch.arange(8), torch.Generator().manual_seed(0))
+        found.append([value.detach(), *torch.autograd.grad(value, list(model.parameters()))])
+    # The loss is in single precision.
+    assert_close(found[1], found[0], rtol=1e-4, atol=1e-6)
 
 
 def test_a_pattern_is_learned() -> None:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from tempograph.errors import ConfigError
 from tempograph.known import KnownAnswers
 from tempograph.models.pointer import Pointer
 from tempograph.objective import Objective, TrainSettings, softmax_loss
 from tempograph.timeline import Queries, both_directions
+
+_SCORES: Final = {"cpu": 2**30, "cuda": 2**33}
+"""Bytes of the scores that lie in memory at once in a training step, by kind of device."""
 
 
 @dataclass(frozen=True)
@@ -59,9 +64,26 @@ class PointerLoss(Objective):
         if self.settings.fact_dropout:
             chance = torch.rand(len(timeline.facts), device=timeline.device, generator=generator)
             kept = chance >= self.settings.fact_dropout
-        scores = self.model.score(queries, batch.repeat(2), kept)
-        every = torch.arange(len(answer), device=answer.device)
-        loss = softmax_loss(scores.float(), every, answer, self.known(queries))
+        loss = self._mean(queries, answer, batch.repeat(2), kept)
         if self.settings.prior_decay:
             loss = loss + self.settings.prior_decay * self.model.pair.square().sum()
         return loss
+
+    def _mean(self, queries: Queries, answer: Tensor, left_out: Tensor, kept: Tensor | None) -> Tensor:
+        """The mean loss of questions, so many at once that their scores stay within a budget."""
+        room = _SCORES[answer.device.type] // (self.model.bytes_per_candidate * self.model.timeline.num_entities)
+        if room >= len(answer):
+            return self._loss(queries, answer, left_out, kept)
+        # Backward makes the scores of one part again instead of keeping those of all.
+        parts = torch.split(torch.arange(len(answer), device=answer.device), max(1, room))
+        losses = [
+            len(part)
+            * checkpoint(self._loss, queries.take(part), answer[part], left_out[part], kept, use_reentrant=False)
+            for part in parts
+        ]
+        return torch.stack(losses).sum() / len(answer)
+
+    def _loss(self, queries: Queries, answer: Tensor, left_out: Tensor, kept: Tensor | None) -> Tensor:
+        scores = self.model.score(queries, left_out, kept)
+        every = torch.arange(len(answer), device=answer.device)
+        return softmax_loss(scores.float(), every, answer, self.known(queries))
