@@ -17,7 +17,7 @@ from tempograph.errors import DataError
 from tempograph.known import Filter, KnownAnswers
 from tempograph.models.contract import Judges, Model
 from tempograph.ranking import Ranks, filtered_ranks, metrics
-from tempograph.timeline import Protocol, Queries, both_directions
+from tempograph.timeline import Protocol, Queries, both_questions
 
 _BUDGET: Final = {"cpu": 2**29, "cuda": 2**32}
 """Bytes for scores unless told otherwise, by kind of device."""
@@ -54,9 +54,8 @@ def rank_facts(
 
     facts [n, 4] -> [2n] each.
     """
-    directed = both_directions(facts, known.num_relations)
-    queries = Queries(directed[:, 0], directed[:, 1], directed[:, 3])
-    ranks = Ranks(*(torch.empty(len(directed), dtype=kind, device=facts.device) for kind in _RANK_TYPES))
+    queries, answer = both_questions(facts, known.num_relations)
+    ranks = Ranks(*(torch.empty(len(answer), dtype=kind, device=facts.device) for kind in _RANK_TYPES))
     for index in in_turn(model, queries, known, budget, progress):
         ways = (model.scores,) if judges is None else judges.scores
         judge = torch.zeros_like(index) if judges is None else judges.of[index % len(facts)]
@@ -64,7 +63,7 @@ def rank_facts(
             share = index[judge == number]
             if len(share):
                 asked = queries.take(share)
-                found = filtered_ranks(scores(asked), directed[share, 2], known(asked))
+                found = filtered_ranks(scores(asked), answer[share], known(asked))
                 for column, values in zip(ranks, found, strict=True):
                     column[share] = values
     return ranks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from tempograph.errors import ConfigError
+from tempograph.known import KnownAnswers
+from tempograph.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -109,6 +112,26 @@ class FactTraining(TrainSettings):
 
 class Objective(nn.Module, ABC):
     """What a training step lowers, as a module so that it can run in several processes."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__()
+        self.timeline = timeline
+
+    @cached_property
+    def known(self) -> KnownAnswers:
+        """The answers that train facts make true."""
+        return KnownAnswers(self.timeline.facts, self.timeline.sizes)
+
+    def shuffled_facts(self, at_once: int, generator: torch.Generator) -> Sequence[Tensor]:
+        """Positions of all train facts, in a new order, some at once."""
+        order = torch.randperm(len(self.timeline.facts), device=self.timeline.device, generator=generator)
+        return torch.split(order, at_once)
+
+    def shuffled_times(self, at_once: int, generator: torch.Generator) -> Sequence[Tensor]:
+        """All times with train facts, in a new order, some at once."""
+        busy = torch.unique(self.timeline.facts[:, 3])
+        order = torch.randperm(len(busy), device=busy.device, generator=generator)
+        return torch.split(busy[order], at_once)
 
     @abstractmethod
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:

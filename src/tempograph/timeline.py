@@ -34,6 +34,12 @@ def both_directions(facts: Tensor, num_relations: int) -> Tensor:
     return torch.cat([facts, torch.stack([object_, relation + num_relations, subject, time], dim=1)])
 
 
+def both_questions(facts: Tensor, num_relations: int) -> tuple[Queries, Tensor]:
+    """Both questions of each fact, objects first, and their answers.   [n, 4] -> [2n] each."""
+    given, relation, answer, time = both_directions(facts, num_relations).unbind(1)
+    return Queries(given, relation, time), answer
+
+
 class Timeline:
     """Everything a model may know of a dataset: the train facts, and which entity is active at which step.
 

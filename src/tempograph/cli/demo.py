@@ -15,8 +15,6 @@ from tempograph.cli.model import Json, print_completion, training_progress
 if TYPE_CHECKING:
     from tempograph.predict import Completion
 
-_STATIC = ["model.temporal=none", "model.gate=false", "model.imputation=false", "model.structure=none"]
-
 
 def demo(
     folder: Annotated[
@@ -45,7 +43,7 @@ def demo(
     # Validating often takes time that a demo does not have.
     seldom = ["train.validate_every=10"]
     summaries = {
-        "ComplEx, blind to time": fitted("static", "srgcn", overrides=[*_STATIC, *seldom, "train.epochs=20"]),
+        "ComplEx, blind to time": fitted("complex", "complex", overrides=seldom),
         "TED, copying what is near": fitted("ted", "ted"),
         "TeMP-GRU": fitted("temp-gru", "temp-gru", overrides=seldom),
     }

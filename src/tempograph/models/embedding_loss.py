@@ -8,9 +8,7 @@ import torch
 from torch import Tensor
 
 from tempograph.errors import ConfigError
-from tempograph.known import KnownAnswers
 from tempograph.models.embedding import Embedding
-from tempograph.models.temp_loss import shuffled_times
 from tempograph.objective import (
     FactTraining,
     Objective,
@@ -20,17 +18,16 @@ from tempograph.objective import (
     sampled_loss,
     softmax_loss,
 )
-from tempograph.timeline import Queries, both_directions
+from tempograph.timeline import Queries, both_questions
 
 
 class EmbeddingLoss(Objective):
     """The mean loss of the questions of some facts, both sides."""
 
     def __init__(self, model: Embedding, settings: FactTraining) -> None:
-        super().__init__()
+        super().__init__(model.timeline)
         self.model = model
         self.settings = settings
-        self.known = KnownAnswers(model.timeline.facts, model.timeline.sizes)
         if settings.dropout and model.settings.decoder == "gaussian":
             raise ConfigError("decoder gaussian takes no dropout: a variance cannot be left out; set train.dropout=0")
         if settings.smoothness and model.relations.moments() is None:
@@ -51,15 +48,13 @@ class EmbeddingLoss(Objective):
         """Positions of train facts."""
         timeline, s = self.model.timeline, self.settings
         if s.batch == "times":
-            return [timeline.edges(times)[1] for times in shuffled_times(timeline, s.times_per_step, generator)]
-        order = torch.randperm(len(timeline.facts), device=timeline.device, generator=generator)
-        return torch.split(order, s.facts_per_step)
+            return [timeline.edges(times)[1] for times in self.shuffled_times(s.times_per_step, generator)]
+        return self.shuffled_facts(s.facts_per_step, generator)
 
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> a scalar."""
         s, timeline = self.settings, self.model.timeline
-        directed = both_directions(timeline.facts[batch], timeline.num_relations)
-        queries, answer = Queries(directed[:, 0], directed[:, 1], directed[:, 3]), directed[:, 2]
+        queries, answer = both_questions(timeline.facts[batch], timeline.num_relations)
         questions = self.model.ask(queries)
         if s.dropout:
             questions = leave_out(questions, s.dropout, generator)

@@ -16,7 +16,7 @@ from tempograph.evaluation import Progress, in_turn
 from tempograph.known import KnownAnswers
 from tempograph.models.mixture import Mixture, MixtureGate, deal, halves
 from tempograph.models.mixture_settings import MixtureSettings, part_names
-from tempograph.timeline import Queries, both_directions
+from tempograph.timeline import both_questions
 
 _EVERY: Final = 20
 """Steps between two looks at the other half of valid."""
@@ -90,8 +90,7 @@ def fit_mixture(
 @torch.no_grad()
 def keep(mixture: Mixture, facts: Tensor, known: KnownAnswers, progress: Progress | None = None) -> Kept:
     """The best candidates of each part for both questions of each fact [n, 4], other right answers left out."""
-    directed = both_directions(facts, known.num_relations)
-    queries, answer = Queries(directed[:, 0], directed[:, 1], directed[:, 3]), directed[:, 2]
+    queries, answer = both_questions(facts, known.num_relations)
     most = min(mixture.settings.candidates, known.num_entities)
     found = []
     for index in in_turn(mixture, queries, known, progress=progress):

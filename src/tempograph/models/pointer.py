@@ -57,7 +57,9 @@ class Pointer(Model):
             ("time", settings.most_of_time, 0.1),
         ]
         self.sources = nn.ModuleList(
-            Copying(View(timeline, key), timeline.num_relations, most, start) for key, most, start in sources if most
+            Copying(self.by_relation if key == "relation" else View(timeline, key), timeline.num_relations, most, start)
+            for key, most, start in sources
+            if most
         )
         named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
         self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))

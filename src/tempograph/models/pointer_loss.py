@@ -11,10 +11,9 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from tempograph.errors import ConfigError
-from tempograph.known import KnownAnswers
 from tempograph.models.pointer import Pointer
 from tempograph.objective import Objective, TrainSettings, softmax_loss
-from tempograph.timeline import Queries, both_directions
+from tempograph.timeline import Queries, both_questions
 
 _SCORES: Final = {"cpu": 2**30, "cuda": 2**33}
 """Bytes of the scores that lie in memory at once in a training step, by kind of device."""
@@ -44,22 +43,18 @@ class PointerLoss(Objective):
     """The mean loss of the questions of some facts, both sides, the facts themselves left out."""
 
     def __init__(self, model: Pointer, settings: PointerTraining) -> None:
-        super().__init__()
+        super().__init__(model.timeline)
         self.model = model
         self.settings = settings
-        self.known = KnownAnswers(model.timeline.facts, model.timeline.sizes)
 
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
         """Positions of train facts."""
-        timeline = self.model.timeline
-        order = torch.randperm(len(timeline.facts), device=timeline.device, generator=generator)
-        return torch.split(order, self.settings.facts_per_step)
+        return self.shuffled_facts(self.settings.facts_per_step, generator)
 
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> a scalar."""
         timeline = self.model.timeline
-        directed = both_directions(timeline.facts[batch], timeline.num_relations)
-        queries, answer = Queries(directed[:, 0], directed[:, 1], directed[:, 3]), directed[:, 2]
+        queries, answer = both_questions(timeline.facts[batch], timeline.num_relations)
         kept = None
         if self.settings.fact_dropout:
             chance = torch.rand(len(timeline.facts), device=timeline.device, generator=generator)

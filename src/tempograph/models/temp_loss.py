@@ -7,26 +7,23 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tempograph.known import KnownAnswers
 from tempograph.layers.layout import layout_of
 from tempograph.models.temp import Encoded, Questions, TeMP
 from tempograph.objective import Objective, SnapshotTraining, sampled_loss, softmax_loss
-from tempograph.timeline import Queries, Timeline, both_directions
+from tempograph.timeline import Queries, both_questions
 
 
 class TeMPLoss(Objective):
     """The mean loss of the questions of some times, both sides."""
 
     def __init__(self, model: TeMP, settings: SnapshotTraining) -> None:
-        super().__init__()
+        super().__init__(model.timeline)
         self.model = model
         self.settings = settings
-        timeline = model.timeline
-        self.known = KnownAnswers(timeline.facts, timeline.sizes)
 
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
         """The times that have facts, some at once."""
-        return shuffled_times(self.model.timeline, self.settings.times_per_step, generator)
+        return self.shuffled_times(self.settings.times_per_step, generator)
 
     def forward(self, times: Tensor, generator: torch.Generator) -> Tensor:
         """Times [n], distinct -> a scalar; 0 when no fact counts."""
@@ -40,8 +37,7 @@ class TeMPLoss(Objective):
         encoded = self.model.encode(times, sample)
         if not len(position):
             return encoded.base.sum() * 0
-        directed, place = both_directions(timeline.facts[position], timeline.num_relations), place.repeat(2)
-        queries, answer = Queries(directed[:, 0], directed[:, 1], directed[:, 3]), directed[:, 2]
+        (queries, answer), place = both_questions(timeline.facts[position], timeline.num_relations), place.repeat(2)
         questions = self.model.ask(queries, place, encoded)
         if self.settings.negatives == "all":
             scores, row = self.model.score_all(questions, place, encoded, len(times))
@@ -70,13 +66,6 @@ class TeMPLoss(Objective):
         positive = self.model.score(questions.each(), own)[:, 0, 0]
         excluded = self.known.among(queries, pool[group])
         return sampled_loss(positive.float(), negative.float(), excluded)
-
-
-def shuffled_times(timeline: Timeline, at_once: int, generator: torch.Generator) -> Sequence[Tensor]:
-    """All times with train facts, in a new order, some at once."""
-    busy = torch.unique(timeline.facts[:, 3])
-    order = torch.randperm(len(busy), device=busy.device, generator=generator)
-    return torch.split(busy[order], at_once)
 
 
 def capped(place: Tensor, position: Tensor, most: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
