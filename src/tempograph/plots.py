@@ -56,7 +56,7 @@ def completion_figure(completion: Completion, times: tuple[str, ...], most: int 
     step = {label: number for number, label in enumerate(times)}
     for row, answer in enumerate(answers):
         moments = [step[fact.time] for fact in answer.evidence]
-        sizes = [12 + 300 * (fact.share or 0) for fact in answer.evidence]
+        sizes = [12 + 300 * max(0, fact.share or 0) for fact in answer.evidence]
         axes.scatter(moments, [row] * len(moments), s=sizes, color=BLUE, alpha=0.6, linewidths=0)
     axes.axvline(step[completion.time], color=ORANGE, linewidth=2)
     axes.set_yticks(
