@@ -30,6 +30,7 @@ class Method(NamedTuple):
 REGISTERED = {name: kind for name, kind in MODELS.items() if kind.settings is EmbeddingSettings}
 
 _FACTORED = {"relations": "factored"}
+_DRIFTING = {"decoder": "gaussian", "entities": "drifting", "relations": "drifting"}
 METHODS = {name: Method(dict(kind.defaults), oracle.TWINS[name]) for name, kind in REGISTERED.items()} | {
     "transe, l1": Method({"decoder": "transe", "distance": "l1"}, partial(oracle.transe, norm=1)),
     "transe, reciprocal": Method({"decoder": "transe", "reciprocal": True}, oracle.transe),
@@ -54,7 +55,10 @@ METHODS = {name: Method(dict(kind.defaults), oracle.TWINS[name]) for name, kind 
     "tntcomplex, inverted": Method(_FACTORED, oracle.tntcomplex),
     "tntdistmult": Method(_FACTORED | {"decoder": "distmult", "reciprocal": True}, oracle.tntdistmult),
     "atise, nothing drifts": Method({"decoder": "gaussian"}, oracle.atise),
-    "atise, all drifts": Method({"decoder": "gaussian", "entities": "drifting", "relations": "drifting"}, oracle.atise),
+    "atise, all drifts": Method(_DRIFTING, oracle.atise),
+    "atise, reciprocal, bounded": Method(
+        _DRIFTING | {"reciprocal": True, "longest_mean": 1.5}, partial(oracle.atise, longest=1.5)
+    ),
 }
 
 

@@ -193,13 +193,14 @@ def divergence(mean: float, variance: float, other: float, width: float) -> floa
 
 
 def gaussian(
-    w: Weights, owner: str, member: int, t: int, steps: int, bounds: tuple[float, float]
+    w: Weights, owner: str, member: int, t: int, steps: int, bounds: tuple[float, float], longest: float
 ) -> list[tuple[float, float]]:
     """Mean and variance of each number: constant + slope trend u + season sin(2 pi f u), u the share of time passed."""
     found = []
     u = t / steps
+    length = math.hypot(*w[f"{owner}.constant"][member])
     for k, constant in enumerate(w[f"{owner}.constant"][member]):
-        mean = constant
+        mean = constant * longest / length if length > longest else constant
         if f"{owner}.slope" in w:
             mean += w[f"{owner}.slope"][member][0] * w[f"{owner}.trend"][member][k] * u
             mean += w[f"{owner}.season"][member][k] * math.sin(2 * math.pi * w[f"{owner}.frequency"][member][k] * u)
@@ -208,10 +209,16 @@ def gaussian(
     return found
 
 
-def atise(w: Weights, fact: Fact, labels: tuple[str, ...], bounds: tuple[float, float] = (0.005, 0.3)) -> float:
+def atise(
+    w: Weights,
+    fact: Fact,
+    labels: tuple[str, ...],
+    bounds: tuple[float, float] = (0.005, 0.3),
+    longest: float = math.inf,
+) -> float:
     s, r, o, t = fact
-    subject, object_ = (gaussian(w, "entities", entity, t, len(labels), bounds) for entity in (s, o))
-    relation = gaussian(w, "relations.series", r, t, len(labels), bounds)
+    subject, object_ = (gaussian(w, "entities", entity, t, len(labels), bounds, longest) for entity in (s, o))
+    relation = gaussian(w, "relations.series", r, t, len(labels), bounds, longest)
     total = 0.0
     for (mean_s, var_s), (mean_r, var_r), (mean_o, var_o) in zip(subject, relation, object_, strict=True):
         difference = mean_o - mean_s, var_s + var_o

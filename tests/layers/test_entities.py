@@ -16,6 +16,7 @@ from tempograph.layers.entities import (
     Planes,
     ProjectedEntities,
     Series,
+    Span,
 )
 
 EXACT = {"rtol": 1e-11, "atol": 1e-11}
@@ -32,8 +33,8 @@ def made(kind: str) -> Entities:
         "diachronic, two parts": lambda: DiachronicEntities(COUNT, WIDTH, 1.0, DATES, 0.5, 2),
         "diachronic, no waves": lambda: DiachronicEntities(COUNT, WIDTH, 1.0, DATES, 0.0, 1),
         "projected": lambda: ProjectedEntities(COUNT, WIDTH, 1.0, Planes(STEPS, WIDTH)),
-        "series": lambda: Series(COUNT, WIDTH // 2, 1.0, STEPS, BOUNDS, drift=False),
-        "series, drifting": lambda: Series(COUNT, WIDTH // 2, 1.0, STEPS, BOUNDS, drift=True),
+        "series": lambda: Series(COUNT, WIDTH // 2, 1.0, Span(STEPS, BOUNDS, 0.0), drift=False),
+        "series, drifting": lambda: Series(COUNT, WIDTH // 2, 1.0, Span(STEPS, BOUNDS, 0.0), drift=True),
     }[kind]()
     for weight in entities.parameters():
         torch.nn.init.normal_(weight)
@@ -148,9 +149,9 @@ def test_a_season_alone_comes_again() -> None:
 
 def test_seasons_start_with_periods_from_all_time_to_four_steps() -> None:
     torch.manual_seed(0)
-    frequency = Series(50, 20, 1.0, 400, BOUNDS, drift=True).frequency
+    frequency = Series(50, 20, 1.0, Span(400, BOUNDS, 0.0), drift=True).frequency
     assert 1 <= frequency.min() < 1.1 and 90 < frequency.max() <= 100
-    few = Series(50, 20, 1.0, 2, BOUNDS, drift=True).frequency
+    few = Series(50, 20, 1.0, Span(2, BOUNDS, 0.0), drift=True).frequency
     assert few.min() >= 1 and few.max() <= 2
 
 

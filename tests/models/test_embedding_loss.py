@@ -325,12 +325,15 @@ def test_the_defaults_of_every_method_fit_together(name: str) -> None:
             {"decoder": "simple", "relations": "factored"},
             "factored relations are for decoder complex or distmult, not simple",
         ),
-        ({"relations": "tokens", "reciprocal": True}, "reciprocal relations are fixed or factored, found tokens"),
-        ({"relations": "shifted", "reciprocal": True}, "reciprocal relations are fixed or factored, found shifted"),
         (
-            {"decoder": "gaussian", "reciprocal": True},
-            "decoder gaussian inverts its relations; set reciprocal=false",
+            {"relations": "tokens", "reciprocal": True},
+            "reciprocal relations are fixed, factored or drifting, found tokens",
         ),
+        (
+            {"relations": "shifted", "reciprocal": True},
+            "reciprocal relations are fixed, factored or drifting, found shifted",
+        ),
+        ({"decoder": "gaussian", "longest_mean": -1.0}, "longest_mean must be at least 0, found -1.0"),
     ],
 )
 def test_parts_that_do_not_fit_say_so(settings: dict[str, Any], message: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -119,20 +120,26 @@ class ProjectedEntities(FixedEntities):
         return self.entity - (normal @ self.entity.T)[..., None] * normal[:, None]
 
 
+class Span(NamedTuple):
+    """What bounds a series: its steps, its variances, and the length of its constant part, 0 for any length."""
+
+    steps: int
+    variances: tuple[float, float]
+    longest: float
+
+
 class Series(Entities):
     """Means as sums of a constant, a trend and a season, with a variance that does not change (ATiSE).
 
     mean(t) = m + a * u * d + b * sin(2 pi f u), u the share of all time that has passed, a one number for each member;
-    without a drift mean(t) = m. The variance of each dimension stays within bounds. A row is (mean, variance).
+    without a drift mean(t) = m. The variance of each dimension stays within bounds, and m within a ball if that is
+    asked for. A row is (mean, variance).
     """
 
-    def __init__(
-        self, count: int, dim: int, scale: float, steps: int, bounds: tuple[float, float], drift: bool
-    ) -> None:
+    def __init__(self, count: int, dim: int, scale: float, span: Span, *, drift: bool) -> None:
         super().__init__()
         self.timed = drift
-        self.steps = steps
-        self.bounds = bounds
+        self.span = span
         self.constant = nn.Parameter(torch.randn(count, dim) * scale)
         self.spread = nn.Parameter(torch.randn(count, dim))
         if drift:
@@ -140,11 +147,11 @@ class Series(Entities):
             self.slope = nn.Parameter(torch.zeros(count, 1))
             self.season = nn.Parameter(torch.zeros(count, dim))
             # Periods from the whole span down to a few steps.
-            self.frequency = nn.Parameter(torch.exp(torch.rand(count, dim) * math.log(max(2.0, steps / 4))))
+            self.frequency = nn.Parameter(torch.exp(torch.rand(count, dim) * math.log(max(2.0, span.steps / 4))))
 
     def take(self, entity: Tensor, time: Tensor) -> Tensor:
         """Means of some at their times, and their variances."""
-        mean = self.constant.index_select(0, entity)
+        mean = self._within(self.constant.index_select(0, entity))
         if self.timed:
             passed = self._passed(time)[:, None]
             trend = self.slope.index_select(0, entity) * self.trend.index_select(0, entity)
@@ -156,18 +163,25 @@ class Series(Entities):
     def tables(self, times: Tensor) -> Tensor:
         """Means of all at each time, and their variances."""
         if not self.timed:
-            return torch.cat([self.constant, self.variances], dim=-1)[None]
+            return torch.cat([self._within(self.constant), self.variances], dim=-1)[None]
         passed = self._passed(times)[:, None, None]
         wave = torch.sin(2 * math.pi * self.frequency * passed)
-        mean = self.constant + self.slope * self.trend * passed + self.season * wave
+        mean = self._within(self.constant) + self.slope * self.trend * passed + self.season * wave
         return torch.cat([mean, self.variances.expand_as(mean)], dim=-1)
 
     @property
     def variances(self) -> Tensor:
         """Between their bounds, which they never reach, so that all of them go on learning, [members, dim]."""
-        low, high = self.bounds
+        low, high = self.span.variances
         return low * (high / low) ** torch.sigmoid(self.spread)
+
+    def _within(self, constant: Tensor) -> Tensor:
+        """Constant parts, those that are too long shortened, [n, dim]."""
+        if not self.span.longest:
+            return constant
+        length = torch.linalg.vector_norm(constant, dim=-1, keepdim=True)
+        return constant * (self.span.longest / length).clamp(max=1)
 
     def _passed(self, time: Tensor) -> Tensor:
         """The share of all time that has passed, as exact as the weights are, [n]."""
-        return time.to(self.constant.dtype) / self.steps
+        return time.to(self.constant.dtype) / self.span.steps

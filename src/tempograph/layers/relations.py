@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.layers.decoders import Decoder
-from tempograph.layers.entities import Planes, Series
+from tempograph.layers.entities import Planes, Series, Span
 from tempograph.timeline import Queries
 
 
@@ -142,10 +142,10 @@ class GaussianRelations(Relations):
     """Mean and variance; the mean may drift with time (ATiSE)."""
 
     def __init__(
-        self, decoder: Decoder, count: int, dim: int, scale: float, steps: int, bounds: tuple[float, float], drift: bool
+        self, decoder: Decoder, count: int, dim: int, scale: float, span: Span, *, drift: bool, reciprocal: bool
     ) -> None:
-        super().__init__(decoder, count)
-        self.series = Series(count, dim, scale, steps, bounds, drift)
+        super().__init__(decoder, count, reciprocal)
+        self.series = Series(self.rows, dim, scale, span, drift=drift)
 
     def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
         """[n, 2 dim]."""

@@ -9,7 +9,15 @@ from torch import Tensor
 
 from tempograph.dates import calendar, date_tokens
 from tempograph.layers.decoders import DECODERS, Decoder, Gaussian, TransEL1
-from tempograph.layers.entities import DiachronicEntities, Entities, FixedEntities, Planes, ProjectedEntities, Series
+from tempograph.layers.entities import (
+    DiachronicEntities,
+    Entities,
+    FixedEntities,
+    Planes,
+    ProjectedEntities,
+    Series,
+    Span,
+)
 from tempograph.layers.layout import laid_out, layout_of
 from tempograph.layers.relations import (
     FactoredRelations,
@@ -123,7 +131,7 @@ def _decoder(s: EmbeddingSettings) -> Decoder:
 def _entities(s: EmbeddingSettings, timeline: Timeline, planes: Planes | None) -> Entities:
     count = timeline.num_entities
     if s.decoder == "gaussian":
-        return Series(count, s.dim, s.initial_scale, timeline.num_steps, _bounds(s), s.entities == "drifting")
+        return Series(count, s.dim, s.initial_scale, _span(s, timeline), drift=s.entities == "drifting")
     if s.entities == "diachronic":
         dates = calendar(timeline.labels).float()
         # Years are counted from the first, which keeps the waves' arguments small.
@@ -138,7 +146,8 @@ def _entities(s: EmbeddingSettings, timeline: Timeline, planes: Planes | None) -
 def _relations(s: EmbeddingSettings, timeline: Timeline, planes: Planes | None, decoder: Decoder) -> Relations:
     count, steps, size = timeline.num_relations, timeline.num_steps, (s.dim, s.initial_scale)
     if s.decoder == "gaussian":
-        return GaussianRelations(decoder, count, *size, steps, _bounds(s), s.relations == "drifting")
+        drift = s.relations == "drifting"
+        return GaussianRelations(decoder, count, *size, _span(s, timeline), drift=drift, reciprocal=s.reciprocal)
     if s.relations == "shifted":
         return ShiftedRelations(decoder, count, *size, steps)
     if s.relations == "factored":
@@ -150,5 +159,5 @@ def _relations(s: EmbeddingSettings, timeline: Timeline, planes: Planes | None, 
     return FixedRelations(decoder, count, *size, reciprocal=s.reciprocal)
 
 
-def _bounds(s: EmbeddingSettings) -> tuple[float, float]:
-    return s.smallest_variance, s.largest_variance
+def _span(s: EmbeddingSettings, timeline: Timeline) -> Span:
+    return Span(timeline.num_steps, (s.smallest_variance, s.largest_variance), s.longest_mean)

@@ -27,6 +27,8 @@ class EmbeddingSettings:
     smallest_variance: float = 0.005
     largest_variance: float = 0.3
     """Bounds of every variance of decoder gaussian."""
+    longest_mean: float = 0.0
+    """Length to which the constant part of a mean of decoder gaussian is shortened; 0 leaves it as it is."""
     initial_scale: float = 0.1
     """Standard deviation of the vectors at the start."""
 
@@ -44,6 +46,8 @@ class EmbeddingSettings:
                 "smallest_variance must be above 0 and at most largest_variance, "
                 f"found {self.smallest_variance} and {self.largest_variance}"
             )
+        if not self.longest_mean >= 0:
+            raise ConfigError(f"longest_mean must be at least 0, found {self.longest_mean}")
         self._check_parts()
 
     def _check_parts(self) -> None:
@@ -57,7 +61,5 @@ class EmbeddingSettings:
             raise ConfigError("projected relations share the planes of projected entities; set entities=projected")
         if self.relations == "factored" and self.decoder not in ("complex", "distmult"):
             raise ConfigError(f"factored relations are for decoder complex or distmult, not {self.decoder}")
-        if self.reciprocal and self.relations not in ("fixed", "factored"):
-            raise ConfigError(f"reciprocal relations are fixed or factored, found {self.relations}")
-        if self.reciprocal and self.decoder == "gaussian":
-            raise ConfigError("decoder gaussian inverts its relations; set reciprocal=false")
+        if self.reciprocal and self.relations not in ("fixed", "factored", "drifting"):
+            raise ConfigError(f"reciprocal relations are fixed, factored or drifting, found {self.relations}")
