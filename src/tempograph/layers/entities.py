@@ -179,7 +179,7 @@ class Series(Entities):
         """Constant parts, those that are too long shortened, [n, dim]."""
         if not self.span.longest:
             return constant
-        length = torch.linalg.vector_norm(constant, dim=-1, keepdim=True)
+        length: Tensor = torch.linalg.vector_norm(constant, dim=-1, keepdim=True)
         return constant * (self.span.longest / length).clamp(max=1)
 
     def _passed(self, time: Tensor) -> Tensor:
