@@ -62,7 +62,7 @@ def measure(graph: TemporalGraph, steps: int, device: torch.device) -> dict[str,
     """An epoch in both ways, each from the same start."""
     check(graph, device)
     seconds, peak = timed(graph, steps, device)
-    with mock.patch.object(copying, "vote_sums", voting.summed):
+    with mock.patch.object(copying, "add_gains", voting.add_gains_plainly):
         twin_seconds, twin_peak = timed(graph, steps, device)
     return {
         "dataset": graph.name,
@@ -76,7 +76,7 @@ def measure(graph: TemporalGraph, steps: int, device: torch.device) -> dict[str,
 def check(graph: TemporalGraph, device: torch.device) -> None:
     """The loss and its slopes are the same in both ways."""
     one = slopes(graph, device)
-    with mock.patch.object(copying, "vote_sums", voting.summed):
+    with mock.patch.object(copying, "add_gains", voting.add_gains_plainly):
         other = slopes(graph, device)
     for value, wanted in zip(one, other, strict=True):
         torch.testing.assert_close(value, wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max()) + 1e-9)

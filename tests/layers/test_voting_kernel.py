@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from tempograph.data.world import make_world
 from tempograph.layers.copying import Copying, Key, View
-from tempograph.layers.voting import summed
+from tempograph.layers.voting import add_gains_plainly
 from tempograph.timeline import Queries, Timeline, both_directions
 
 pytest.importorskip("triton", reason="needs Triton")
@@ -20,24 +20,25 @@ if not torch.cuda.is_available() and not INTERPRETED:
 DEVICE = "cpu" if INTERPRETED else "cuda"
 
 
-@pytest.mark.parametrize("key", ["entity", "relation", "both", "time"])
+@pytest.mark.parametrize("key", ["entity", "relation", "both", "time", "any"])
 @pytest.mark.parametrize("dropped", [False, True])
-def test_sums_and_slopes_equal_those_of_the_twin(key: Key, dropped: bool) -> None:
-    from tempograph.layers.voting_kernel import VoteSums
+def test_gains_and_slopes_equal_those_of_the_twin(key: Key, dropped: bool) -> None:
+    from tempograph.layers.voting_kernel import add_gains
 
     timeline = Timeline(make_world(entities=30, relations=5, steps=40, facts=900).graph, "strict", DEVICE)
     torch.manual_seed(0)
-    source = Copying(View(timeline, key), timeline.num_relations, 150, 1.0).to(DEVICE)
+    source = Copying(View(timeline, key), 150, 1.0, prior=key == "relation").to(DEVICE)
     for parameter in source.parameters():
         parameter.data.add_(0.3 * torch.randn_like(parameter))
     fact = torch.randperm(len(timeline.facts), device=DEVICE)[:20]
     directed = both_directions(timeline.facts[fact], timeline.num_relations)
     queries = Queries(directed[:, 0], directed[:, 1], directed[:, 3])
     kept = torch.rand(len(timeline.facts), device=DEVICE) > 0.3 if dropped else None
-    ballot, tables = source.ballot(queries, fact.repeat(2), kept), source.tables(queries.relation)
-    expected, found = summed(ballot, *tables), VoteSums.apply(ballot, *tables)
+    scores = torch.randn(len(directed), timeline.num_entities, device=DEVICE, requires_grad=True)
+    asked = source.ruler, source.ballot(queries, fact.repeat(2)), source.weights(queries.relation), kept
+    expected, found = add_gains_plainly(scores, *asked), add_gains(scores, *asked)
     assert_close(found, expected, rtol=1e-4, atol=1e-6)
     upstream = torch.randn_like(expected)
-    weights = [source.pair, source.by_time, source.by_count, source.shared_time]
+    weights = [scores, *source.parameters()]
     wanted = torch.autograd.grad(expected, weights, upstream, retain_graph=True)
     assert_close(torch.autograd.grad(found, weights, upstream), wanted, rtol=1e-3, atol=1e-4)

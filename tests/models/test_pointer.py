@@ -19,13 +19,14 @@ from graphs import make_graph
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import ConfigError
 from tempograph.evaluation import evaluate_model
+from tempograph.layers import copying
 from tempograph.layers.copying import Copying, Key, View, scattered, signed_bins
 from tempograph.models import pointer_loss
 from tempograph.models.pointer import Pointer, PointerSettings
 from tempograph.models.pointer_loss import PointerLoss, PointerTraining
 from tempograph.timeline import Queries, Timeline
 
-KEYS: tuple[Key, ...] = ("entity", "relation", "both", "time")
+KEYS: tuple[Key, ...] = ("entity", "relation", "both", "time", "any")
 SEEDS = st.integers(0, 2**32 - 1)
 ENTITIES, RELATIONS, STEPS = 6, 2, 12
 
@@ -39,7 +40,7 @@ def some_graph(seed: int, facts: int = 40) -> TemporalGraph:
 
 def some_pointer(graph: TemporalGraph, seed: int, most: int = 7) -> Pointer:
     torch.manual_seed(seed)
-    model = Pointer(Timeline(graph), PointerSettings(most, most + 2, most - 2, most + 1))
+    model = Pointer(Timeline(graph), PointerSettings(most, most + 2, most - 2, most + 1, most + 3, heads=2))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.5 * torch.randn_like(parameter))
@@ -63,6 +64,7 @@ def slow_gain(
         "relation": lambda x, r, t: r == relation,
         "both": lambda x, r, t: (x, r) == (entity, relation),
         "time": lambda x, r, t: t == time,
+        "any": lambda x, r, t: True,
     }[source.view.key]
     listed = []
     for number, (s, r, o, t) in enumerate(facts):
@@ -79,7 +81,7 @@ def slow_gain(
             continue
         gap_class = sum(abs(t - time) >= edge for edge in (1, 2, 4, 9, 23, 61, 161))
         kind = 1 if other == relation else 2 if other == (relation + RELATIONS) % (2 * RELATIONS) else 0
-        exponent = float(source.pair[relation, other, gap_class] + source.shared_pair[kind, gap_class])
+        exponent = float(source.pair.own[relation, other, gap_class] + source.pair.shared[kind, gap_class])
         nearness = slow_bin(t - time, STEPS, 3)
         exponent += float(source.by_time[relation, nearness] + source.shared_time[nearness])
         count = max(-source.most, min(source.most, place - earlier))
@@ -89,9 +91,23 @@ def slow_gain(
     height, steepness, of_count = (source.shared_gain + source.gain[relation]).tolist()
     counts = [sum(row[2][2] == candidate for row in mine) for candidate in range(ENTITIES)]
     return [
-        height * math.log1p(math.exp(steepness) * total) + of_count * math.log1p(count)
-        for total, count in zip(sums, counts, strict=True)
+        height * math.log1p(math.exp(steepness) * total)
+        + of_count * math.log1p(count)
+        + slow_prior(source, relation, o)
+        for o, (total, count) in enumerate(zip(sums, counts, strict=True))
     ]
+
+
+def slow_prior(source: Copying, relation: int, entity: int) -> float:
+    """The number of a relation and a candidate that occur together in any fact."""
+    view, pairs = source.view, []
+    for key in range(len(view.values)):
+        pairs += [(key, int(o)) for o in view.candidates[view.candidate_start[key] : view.candidate_start[key + 1]]]
+    if source.prior is None:
+        return 0.0
+    keys = {int(value): key for key, value in enumerate(view.values)}
+    pair = (keys.get(relation, -1), entity)
+    return float(source.prior[pairs.index(pair)]) if pair in pairs else 0.0
 
 
 def tie(fact: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
@@ -107,8 +123,9 @@ def slow_bin(difference: int, largest: int, per_octave: int) -> int:
 
 
 def dense(source: Copying, queries: Queries, left_out: Tensor | None) -> Tensor:
-    row, candidate, gain = source(queries, left_out)
-    return torch.zeros(len(queries.time), ENTITIES, dtype=gain.dtype).index_put((row, candidate), gain, accumulate=True)
+    nothing = torch.zeros(len(queries.time), ENTITIES, dtype=source.gain.dtype)
+    found: Tensor = source(nothing, queries.relation, source.ballot(queries, left_out))
+    return found
 
 
 @settings(max_examples=25, deadline=None)
@@ -154,36 +171,39 @@ def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
     facts = model.timeline.facts
     queries, number = ask(facts)
     with torch.no_grad():
-        found = model.score(queries, number)
+        found = model.score(queries.relation, model.ballots(queries, number))
         for fact in range(0, len(facts), 5):
             without = dataclasses.replace(graph, train=np.delete(facts.numpy(), fact, axis=0))
             other = some_pointer(without, seed)
-            for mine, theirs in zip(model.sources, other.sources, strict=True):
-                theirs.load_state_dict(mine.state_dict())
-            other.entity.copy_(model.entity)
-            other.pair.zero_()
             mine = Queries(*(column[[fact, fact + len(facts)]] for column in queries))
-            # The prior of a pair that occurs in this fact alone has no place in the other world.
-            prior = model._prior(mine.relation) - model.entity
-            assert_close(found[[fact, fact + len(facts)]], other.score(mine) + prior, rtol=1e-9, atol=1e-12)
+            prior = torch.zeros(2, ENTITIES, dtype=torch.float64)
+            for here, there in zip(model._sources, other._sources, strict=True):
+                if here.prior is not None and there.prior is not None:
+                    # The prior of a pair that occurs in this fact alone has no place in the other world.
+                    there.prior.zero_()
+                    row, position = here.view.slots(mine).expand()
+                    prior[row, here.view.candidates[position]] = here.prior[position]
+                weights = {name: value for name, value in here.state_dict().items() if name != "prior"}
+                there.load_state_dict(weights, strict=False)
+            other.entity.copy_(model.entity)
+            assert_close(found[[fact, fact + len(facts)]], other.scores(mine) + prior, rtol=1e-9, atol=1e-12)
 
 
 def test_a_loop_is_left_out_in_both_directions_and_other_days_stay() -> None:
     graph = make_graph([(0, 0, 0, 3), (0, 0, 0, 5), (1, 0, 2, 3)], entities=3, relations=1, steps=8)
-    model = Pointer(Timeline(graph), PointerSettings(most_of_relation=0, most_of_both=0, most_of_time=0))
-    (source,) = model.sources
+    model = Pointer(Timeline(graph), PointerSettings())
+    source = model.sources[0]
     queries = Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([3]))
     place = int((model.timeline.facts == torch.tensor([0, 0, 0, 3])).all(1).nonzero())
     ballot = source.ballot(queries, torch.tensor([place]))  # type: ignore[operator]
     assert (ballot.removed < len(source.view.time)).all(), "both directions of a loop are among its entity's facts"  # type: ignore[union-attr]
     fact, _ = source.votes_for(queries, 0)  # type: ignore[operator]
     assert sorted(model.timeline.facts[fact, 3].tolist()) == [3, 3, 5, 5]
-    _, candidate, gain = source(queries, torch.tensor([place]))
     alone = make_graph([(0, 0, 0, 5), (1, 0, 2, 3)], entities=3, relations=1, steps=8)
-    expected = Pointer(Timeline(alone), PointerSettings(most_of_relation=0, most_of_both=0, most_of_time=0)).sources[0](
-        queries
-    )
-    assert_close(gain[candidate == 0], expected.gain[expected.candidate == 0])
+    other = Pointer(Timeline(alone), PointerSettings()).sources[0]
+    nothing = torch.zeros(1, 3)
+    found = source(nothing, queries.relation, source.ballot(queries, torch.tensor([place])))  # type: ignore[operator]
+    assert_close(found, other(nothing, queries.relation, other.ballot(queries)))  # type: ignore[operator]
 
 
 def test_slopes_are_those_of_finite_differences() -> None:
@@ -206,7 +226,27 @@ class _Scored(torch.nn.Module):
         self.model = model
 
     def forward(self, queries: Queries, left_out: Tensor) -> Tensor:
-        return self.model.score(queries, left_out)
+        return self.model.score(queries.relation, self.model.ballots(queries, left_out))
+
+
+def test_pairs_of_many_relations_are_products_of_narrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = some_graph(6)
+    whole = some_pointer(graph, 6)
+    monkeypatch.setattr(copying, "_MOST_RELATIONS", 2 * RELATIONS - 1)
+    narrow = some_pointer(graph, 6)
+    with torch.no_grad():
+        for wide, slim in zip(whole._sources, narrow._sources, strict=True):
+            own = (slim.pair.left @ slim.pair.right).view(2 * RELATIONS, 2 * RELATIONS, -1)
+            shared = {
+                name: value for name, value in slim.state_dict().items() if "left" not in name and "right" not in name
+            }
+            wide.load_state_dict(shared | {"pair.own": own})
+        whole.entity.copy_(narrow.entity)
+        queries, _ = ask(whole.timeline.facts[:5])
+        assert_close(narrow.scores(queries), whole.scores(queries), rtol=1e-9, atol=1e-12)
+    loss = PointerLoss(narrow, PointerTraining())(torch.arange(5), torch.Generator().manual_seed(0))
+    left = next(iter(narrow._sources)).pair.left
+    assert float(torch.autograd.grad(loss, left)[0].abs().sum()) > 0
 
 
 def test_facts_of_one_time_stand_in_no_order_of_theirs() -> None:
@@ -242,7 +282,8 @@ def test_it_learns_to_copy_and_never_from_the_fact_itself() -> None:
             optimizer.step()
     answer = torch.cat([model.timeline.facts[:, 2], model.timeline.facts[:, 0]])
     with torch.no_grad():
-        unseen = torch.log_softmax(model.score(*ask(model.timeline.facts)), 1)
+        queries, number = ask(model.timeline.facts)
+        unseen = torch.log_softmax(model.score(queries.relation, model.ballots(queries, number)), 1)
     # Left out, a fact of a random world is little more likely than any other; by chance log(1 / 30) = -3.4.
     assert float(unseen[torch.arange(len(answer)), answer].mean()) < -2.5
 
@@ -291,10 +332,9 @@ def test_shares_are_what_votes_add() -> None:
     with torch.no_grad():
         gains = [dense(source, query, None)[0] for source in model.sources]  # type: ignore[arg-type]
         for answer in range(ENTITIES):
-            if not any(float(gain[answer]) for gain in gains):
-                continue
+            priors = sum(slow_prior(source, int(query.relation), answer) for source in model._sources)
             total = sum(float(source.votes_for(query, answer)[1].sum()) for source in model.sources)  # type: ignore[operator]
-            assert total == pytest.approx(sum(float(gain[answer]) for gain in gains))
+            assert total == pytest.approx(sum(float(gain[answer]) for gain in gains) - priors)
 
 
 @pytest.mark.parametrize(

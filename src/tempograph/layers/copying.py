@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 import torch
 from torch import Tensor, nn
 
-from tempograph.layers.voting import Ballot, fact_weights, vote_sums, voters
+from tempograph.layers.voting import Ballot, Ruler, Weights, add_gains, fact_weights, voters
 from tempograph.ranges import Ranges, equal_range
 from tempograph.timeline import Queries, Timeline, both_directions
 
-Key = Literal["entity", "relation", "both", "time"]
-"""What a fact must share with a question to vote: its entity, its relation, both of these, or its time."""
+Key = Literal["entity", "relation", "both", "time", "any"]
+"""What a fact must share with a question to vote: its entity, its relation, both, its time, or nothing."""
 
 _GAPS: Final = (1, 2, 4, 9, 23, 61, 161)
 """Gaps in steps at which the weights of pairs of relations change; less than the first is the same step."""
+_MOST_RELATIONS: Final = 1024
+"""In both directions, of which every pair has weights of its own: 8 million with the gaps."""
+_RANK: Final = 16
+"""Of the tables of pairs of more relations than that."""
 
 
 class View:
@@ -50,6 +54,7 @@ class View:
         self.candidate_start = torch.searchsorted(distinct, keys * entities)
         """The distinct candidates of key k are candidates[candidate_start[k]:candidate_start[k + 1]], [keys + 2]."""
         self.candidates, self.candidate_count = distinct % entities, count
+        self.most_candidates = int(self.candidate_start.diff().max())
         self.slot = place - self.candidate_start[of_fact]
         """The number of each fact's candidate among those of its key, [2 facts]."""
 
@@ -61,7 +66,7 @@ class View:
     def _value(self, entity: Tensor, relation: Tensor, time: Tensor) -> Tensor:
         if self.key == "both":
             return entity * self.relations + relation
-        return {"entity": entity, "relation": relation, "time": time}[self.key]
+        return {"entity": entity, "relation": relation, "time": time, "any": torch.zeros_like(time)}[self.key]
 
     def nearest(self, queries: Queries, most: int, removed: Tensor) -> Ranges:
         """At most so many facts of each question's key, those nearest to its time, removed ones not counted, [n]."""
@@ -99,66 +104,73 @@ class View:
         return Ranges(self.candidate_start[key], self.candidate_start[key + 1])
 
 
-class Contribution(NamedTuple):
-    """What candidates of questions gain: row of the question, candidate, gain; [n] each, no pair twice."""
-
-    row: Tensor
-    candidate: Tensor
-    gain: Tensor
-
-
 class Copying(nn.Module):
     """gain(o) = u_r log(1 + c_r S(o)) + v_r log(1 + N(o)), N(o) the facts of the key with o, S(o) their weights' sum.
 
     The weight of a fact (x, r', o, t') is exp(A[r, r'] + C[r, r', gap] + B[r, t' - t] + M[r, n]): gap is a coarse class
     of |t' - t|, B and M are tables over signed logarithmic bins, and n counts the facts of the key between t and t', so
     that weights follow the pace of the key as well as the calendar. Each table is the sum of one that all relations
-    share, by r' = r, r' = r inverted or neither, and one of their own. N counts all facts, S the nearest.
+    share, by r' = r, r' = r inverted or neither, and one of their own. N counts all facts, S the nearest. With a prior
+    each distinct candidate of each key gains a number of its own as well.
     """
 
-    def __init__(self, view: View, num_relations: int, most: int, start: float) -> None:
+    def __init__(self, view: View, most: int, start: float, *, steepness: float = 0.15, prior: bool = False) -> None:
         super().__init__()
-        self.view = view
-        self.num_relations = num_relations
         self.most = most
-        directed, device = 2 * num_relations, view.time.device
+        directed, device = view.relations, view.time.device
         gaps = torch.arange(view.steps, device=device)
-        self.gap_class = torch.bucketize(gaps, torch.tensor(_GAPS, device=device), right=True)
-        """The coarse class of each gap, [steps]."""
-        self.time_bin = signed_bins(view.steps, per_octave=3).to(device)
-        """The bin of t' - t + steps, [2 steps + 1]."""
-        self.count_bin = signed_bins(most, per_octave=2).to(device)
-        """The bin of n + most, [2 most + 1]."""
-        classes, time_bins, count_bins = len(_GAPS) + 1, int(self.time_bin.max()) + 1, int(self.count_bin.max()) + 1
-        # Of any relation, of the same one, of its inverse.
-        self.shared_pair = nn.Parameter(torch.tensor([[0.0], [1.0], [0.5]]).repeat(1, classes))
-        self.shared_time = nn.Parameter(-0.15 * (torch.arange(time_bins) - time_bins // 2).abs().float())
+        self.ruler = Ruler(
+            view,
+            gap_class=torch.bucketize(gaps, torch.tensor(_GAPS, device=device), right=True),
+            time_bin=signed_bins(view.steps, per_octave=3).to(device),
+            count_bin=signed_bins(most, per_octave=2).to(device),
+            classes=len(_GAPS) + 1,
+        )
+        time_bins, count_bins = (int(bins.max()) + 1 for bins in (self.ruler.time_bin, self.ruler.count_bin))
+        self.pair = PairTable(directed, self.ruler.classes)
+        self.shared_time = nn.Parameter(-steepness * (torch.arange(time_bins) - time_bins // 2).abs().float())
         self.shared_count = nn.Parameter(torch.zeros(count_bins))
         self.shared_gain = nn.Parameter(torch.tensor([start, 0.0, 0.1 * start]))
-        self.pair = nn.Parameter(torch.zeros(directed, directed, classes))
         self.by_time = nn.Parameter(torch.zeros(directed, time_bins))
         self.by_count = nn.Parameter(torch.zeros(directed, count_bins))
         self.gain = nn.Parameter(torch.zeros(directed, 3))
+        self.prior = nn.Parameter(torch.zeros(len(view.candidates))) if prior else None
 
-    def forward(self, queries: Queries, left_out: Tensor | None = None, kept: Tensor | None = None) -> Contribution:
-        """What the candidates of questions gain; the train facts left_out [n] do not vote, nor those not kept."""
-        view, ballot = self.view, self.ballot(queries, left_out, kept)
-        row, position = ballot.slots.expand()
-        sums = vote_sums(ballot, *self.tables(queries.relation))
-        height, steepness, of_count = (self.shared_gain + self.gain).index_select(0, queries.relation[row]).unbind(1)
-        count = self._counts(ballot, position)
-        gain = height * torch.log1p(torch.exp(steepness) * sums) + of_count * torch.log1p(count)
-        return Contribution(row, view.candidates[position], gain)
+    @property
+    def view(self) -> View:
+        """The facts that may vote."""
+        return self.ruler.view
 
-    def _counts(self, ballot: Ballot, position: Tensor) -> Tensor:
-        """How many facts of the key each candidate has, without those removed, in the order of the sums."""
-        view, lengths = self.view, ballot.slots.lengths
-        count = view.candidate_count[position].to(self.gain.dtype)
-        row, which = (ballot.removed < len(view.time)).nonzero().unbind(1)
-        slot = view.slot[ballot.removed[row, which]]
-        gone = -torch.ones(len(row), dtype=count.dtype, device=count.device)
-        left: Tensor = count.index_add(0, (lengths.cumsum(0) - lengths)[row] + slot, gone)
-        return left
+    def forward(self, scores: Tensor, relation: Tensor, ballot: Ballot, kept: Tensor | None = None) -> Tensor:
+        """Scores [n, entities] of questions for relations [n], with what their candidates gain.
+
+        Train facts that are not kept do not vote.
+        """
+        return add_gains(scores, self.ruler, ballot, self.weights(relation), kept)
+
+    def ballot(self, queries: Queries, left_out: Tensor | None = None) -> Ballot:
+        """Which facts the questions look at; the train facts left_out [n] neither vote nor count."""
+        view = self.view
+        removed = view.positions_of(queries, left_out)
+        return Ballot(
+            facts=view.nearest(queries, self.most, removed),
+            pivot=torch.searchsorted(view.joint, view.keys_of(queries) * view.steps + queries.time),
+            slots=view.slots(queries),
+            time=queries.time.contiguous(),
+            removed=removed.T.contiguous(),
+        )
+
+    def weights(self, relation: Tensor) -> Weights:
+        """The tables for questions with relations [n]."""
+        pair, row, place = self.pair(relation)
+        return Weights(
+            pair,
+            _rows(self.by_time, row) + self.shared_time,
+            _rows(self.by_count, row) + self.shared_count,
+            place,
+            (self.shared_gain + self.gain).index_select(0, relation),
+            self.prior,
+        )
 
     def votes_for(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
         """The train facts that speak for a candidate of one question, and what each adds to its gain, [facts] each.
@@ -168,45 +180,53 @@ class Copying(nn.Module):
         view, ballot, key = self.view, self.ballot(query), int(self.view.keys_of(query))
         listed = torch.arange(int(view.start[key]), int(view.start[key + 1]), device=view.time.device)
         listed = listed[view.candidates[ballot.slots.start + view.slot[listed]] == candidate]
-        _, weight, _ = fact_weights(ballot, *self.tables(query.relation))
-        weights = torch.zeros(len(view.time), dtype=weight.dtype, device=weight.device)
-        mine = weights.index_copy(0, voters(ballot)[1], weight)[listed]
-        height, steepness, of_count = (self.shared_gain + self.gain)[query.relation[0]]
+        weights = self.weights(query.relation)
+        _, weight, _ = fact_weights(self.ruler, ballot, weights, None)
+        every = torch.zeros(len(view.time), dtype=weight.dtype, device=weight.device)
+        mine = every.index_copy(0, voters(ballot, view, None)[1], weight)[listed]
+        height, steepness, of_count = weights.gain[0]
         by_weight = height * torch.log1p(torch.exp(steepness) * mine.sum())
         by_count = of_count * math.log1p(len(listed))
         return view.fact[listed], by_weight * mine / mine.sum().clamp(min=1e-30) + by_count / max(1, len(listed))
 
-    def ballot(self, queries: Queries, left_out: Tensor | None = None, kept: Tensor | None = None) -> Ballot:
-        """Which facts the questions look at, in numbers."""
-        view = self.view
-        key = view.keys_of(queries) * view.steps + queries.time
-        removed = view.positions_of(queries, left_out)
-        return Ballot(
-            facts=view.nearest(queries, self.most, removed),
-            pivot=torch.searchsorted(view.joint, key),
-            slots=view.slots(queries),
-            time=queries.time.contiguous(),
-            removed=removed,
-            kept=kept,
-            view=view,
-            gap_class=self.gap_class,
-            time_bin=self.time_bin,
-            count_bin=self.count_bin,
-            classes=self.pair.shape[2],
-        )
 
-    def tables(self, relation: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Rows of the tables for the distinct relations asked for, and each question's row, [n]."""
-        distinct, place = torch.unique(relation, return_inverse=True)
-        every, turned = torch.arange(self.pair.shape[1], device=relation.device), distinct + self.num_relations
-        kind = (every == distinct[:, None]).long() + 2 * (every == turned[:, None] % len(every)).long()
-        return (
-            self.pair.index_select(0, distinct)
-            + self.shared_pair.index_select(0, kind.flatten()).view(*kind.shape, -1),
-            self.by_time.index_select(0, distinct) + self.shared_time,
-            self.by_count.index_select(0, distinct) + self.shared_count,
-            place,
-        )
+class PairTable(nn.Module):
+    """A[r, r'] + C[r, r', gap] for relations in both directions: a part that all share, and one of each pair.
+
+    With more relations than a table has room for, the part of each pair is a product of two narrow tables.
+    """
+
+    def __init__(self, directed: int, classes: int) -> None:
+        super().__init__()
+        self.directed, self.classes, self.narrow = directed, classes, directed > _MOST_RELATIONS
+        # Of any relation, of the same one, of its inverse.
+        self.shared = nn.Parameter(torch.tensor([[0.0], [1.0], [0.5]]).repeat(1, classes))
+        if self.narrow:
+            self.left = nn.Parameter(0.1 * torch.randn(directed, _RANK))
+            self.right = nn.Parameter(torch.zeros(_RANK, directed * classes))
+        else:
+            self.own = nn.Parameter(torch.zeros(directed, directed, classes))
+
+    def forward(self, relation: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
+        """Relations [n] -> a table [rows, directed, classes], the relation of each row if it is not all, places [n]."""
+        every = torch.arange(self.directed, device=relation.device)
+        if not self.narrow:
+            return self.own + self._shared(every, every), None, relation
+        row, place = torch.unique(relation, return_inverse=True)
+        own = (self.left.index_select(0, row) @ self.right).view(len(row), self.directed, self.classes)
+        return own + self._shared(row, every), row, place
+
+    def _shared(self, row: Tensor, every: Tensor) -> Tensor:
+        other, same, turned = self.shared
+        half = self.directed // 2
+        is_same = (every == row[:, None])[..., None].to(other.dtype)
+        is_turned = (every == (row[:, None] + half) % self.directed)[..., None].to(other.dtype)
+        table: Tensor = other + is_same * (same - other) + is_turned * (turned - other)
+        return table
+
+
+def _rows(table: Tensor, row: Tensor | None) -> Tensor:
+    return table if row is None else table.index_select(0, row)
 
 
 def scattered(facts: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The sum over facts behind copying, forward and backward: one pass on a GPU, bounded parts elsewhere."""
+"""What candidates gain by the facts that vote for them, forward and backward: fused on a GPU, plain elsewhere."""
 
 from __future__ import annotations
 
@@ -14,71 +14,113 @@ if TYPE_CHECKING:
 
 
 class Ballot(NamedTuple):
-    """The facts that questions look at: ranges of a view, and what places each fact in the tables of weights."""
+    """The facts that questions look at, as ranges of a view; it does not depend on any weight."""
 
     facts: Ranges
     pivot: Tensor
     """The first fact of the key at or after the question's time, [questions]."""
     slots: Ranges
+    """The distinct candidates of the key."""
     time: Tensor
     removed: Tensor
-    """Positions of facts that neither vote nor count, rising, [questions, 2]."""
-    kept: Tensor | None
+    """Positions of facts that neither vote nor count, rising, [2, questions]."""
+
+    def pack(self) -> Tensor:
+        """All of it in one tensor of half the size, [8, questions]."""
+        return torch.stack([*self.facts, self.pivot, *self.slots, self.time, *self.removed]).int()
+
+    @staticmethod
+    def unpack(packed: Tensor) -> Ballot:
+        """What was packed, or some columns of it."""
+        start, stop, pivot, first, after, time, *_ = packed = packed.long()
+        return Ballot(Ranges(start, stop), pivot, Ranges(first, after), time, packed[6:])
+
+
+class Ruler(NamedTuple):
+    """What places a fact of a view in the tables of weights."""
+
     view: View
     gap_class: Tensor
+    """The coarse class of each gap, [steps]."""
     time_bin: Tensor
+    """The bin of t' - t + steps, [2 steps + 1]."""
     count_bin: Tensor
+    """The bin of n + most, [2 most + 1]."""
     classes: int
 
 
-def vote_sums(ballot: Ballot, pair: Tensor, by_time: Tensor, by_count: Tensor, place: Tensor) -> Tensor:
-    """Sum of exp(pair + by_time + by_count) over the facts of each candidate of each question.
+class Weights(NamedTuple):
+    """The tables, of which each question has a row, and what its candidates make of their sums."""
 
-    Tables: pair [d, relations, classes], by_time [d, bins], by_count [d, bins]; place [questions] is the row of each
-    question in them. Sums are laid out by question, then by the slot of the candidate among those of its key.
+    pair: Tensor
+    """[rows, relations, classes]."""
+    by_time: Tensor
+    """[rows, bins]."""
+    by_count: Tensor
+    """[rows, bins]."""
+    place: Tensor
+    """The row of each question, [questions]."""
+    gain: Tensor
+    """u, log c and v of each question, [questions, 3]."""
+    prior: Tensor | None
+    """Of each distinct candidate of each key, [candidates of the view]."""
+
+
+def add_gains(scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None) -> Tensor:
+    """Scores [questions, entities] with what each candidate gains.
+
+    u log(1 + c S) + v log(1 + N) + prior, S the sum of exp(pair + by_time + by_count) over the candidate's facts on the
+    ballot that are kept, N the number of its facts, near or far.
     """
-    if pair.device.type == "cuda":
-        from tempograph.layers.voting_kernel import VoteSums
+    if scores.device.type == "cuda":
+        from tempograph.layers.voting_kernel import add_gains as fused
 
-        sums: Tensor = VoteSums.apply(ballot, pair, by_time, by_count, place)  # type: ignore[no-untyped-call]
-        return sums
-    return summed(ballot, pair, by_time, by_count, place)
+        return fused(scores, ruler, ballot, weights, kept)
+    return add_gains_plainly(scores, ruler, ballot, weights, kept)
 
 
-def summed(ballot: Ballot, pair: Tensor, by_time: Tensor, by_count: Tensor, place: Tensor) -> Tensor:
-    """`vote_sums` in plain operations, with a tensor of all facts that vote."""
-    row, weight, slot = fact_weights(ballot, pair, by_time, by_count, place)
-    lengths = ballot.slots.lengths
+def add_gains_plainly(scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None) -> Tensor:
+    """`add_gains` in plain operations, with a tensor of all facts that vote."""
+    view, lengths = ruler.view, ballot.slots.lengths
     begin = lengths.cumsum(0) - lengths
-    return weight.new_zeros(int(lengths.sum())).index_add(0, begin[row] + slot, weight)
+    row, position = ballot.slots.expand()
+    voter, weight, slot = fact_weights(ruler, ballot, weights, kept)
+    sums = weight.new_zeros(len(row)).index_add(0, begin[voter] + slot, weight)
+    which, question = (ballot.removed < len(view.time)).nonzero().unbind(1)
+    gone = begin[question] + view.slot[ballot.removed[which, question]]
+    count = view.candidate_count[position].to(sums.dtype).index_add(0, gone, -torch.ones_like(gone, dtype=sums.dtype))
+    height, steepness, of_count = weights.gain.index_select(0, row).unbind(1)
+    gain = height * torch.log1p(torch.exp(steepness) * sums) + of_count * torch.log1p(count)
+    if weights.prior is not None:
+        gain = gain + weights.prior.index_select(0, position)
+    cell = row * scores.shape[1] + view.candidates[position]
+    return scores.flatten().index_add(0, cell, gain).view_as(scores)
 
 
-def fact_weights(
-    ballot: Ballot, pair: Tensor, by_time: Tensor, by_count: Tensor, place: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
+def fact_weights(ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """Each fact that votes: the row of its question, its weight, the slot of its candidate, [facts] each."""
-    row, position = voters(ballot)
-    gap = ballot.view.time[position] - ballot.time[row]
-    of_question = place[row]
-    relation = ballot.view.relation[position]
-    most = len(ballot.count_bin) // 2
-    before = (ballot.removed[row] < position[:, None]).sum(1)
+    view = ruler.view
+    row, position = voters(ballot, view, kept)
+    gap = view.time[position] - ballot.time[row]
+    place, relation = weights.place[row], view.relation[position]
+    most = len(ruler.count_bin) // 2
+    before = (ballot.removed[:, row] < position).sum(0)
     count = (position - before - ballot.pivot[row]).clamp(-most, most)
-    pairs = (of_question * pair.shape[1] + relation) * ballot.classes + ballot.gap_class[gap.abs()]
-    times = of_question * by_time.shape[1] + ballot.time_bin[gap + len(ballot.time_bin) // 2]
-    counts = of_question * by_count.shape[1] + ballot.count_bin[count + most]
+    pairs = (place * weights.pair.shape[1] + relation) * ruler.classes + ruler.gap_class[gap.abs()]
+    times = place * weights.by_time.shape[1] + ruler.time_bin[gap + len(ruler.time_bin) // 2]
+    counts = place * weights.by_count.shape[1] + ruler.count_bin[count + most]
     exponent = (
-        pair.flatten().index_select(0, pairs)
-        + by_time.flatten().index_select(0, times)
-        + by_count.flatten().index_select(0, counts)
+        weights.pair.flatten().index_select(0, pairs)
+        + weights.by_time.flatten().index_select(0, times)
+        + weights.by_count.flatten().index_select(0, counts)
     )
-    return row, torch.exp(exponent), ballot.view.slot[position]
+    return row, torch.exp(exponent), view.slot[position]
 
 
-def voters(ballot: Ballot) -> tuple[Tensor, Tensor]:
+def voters(ballot: Ballot, view: View, kept: Tensor | None) -> tuple[Tensor, Tensor]:
     """The facts that vote: the row of the question and the position in the view, [facts] each."""
     row, position = ballot.facts.expand()
-    votes = (position[:, None] != ballot.removed[row]).all(1)
-    if ballot.kept is not None:
-        votes &= ballot.kept[ballot.view.fact[position]]
+    votes = (position != ballot.removed[:, row]).all(0)
+    if kept is not None:
+        votes &= kept[view.fact[position]]
     return row[votes], position[votes]

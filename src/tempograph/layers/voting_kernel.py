@@ -1,4 +1,7 @@
-"""The sum over facts behind copying as one Triton kernel each way; `voting.summed` is its twin in torch."""
+"""`voting.add_gains` as Triton kernels, two each way; `voting.add_gains_plainly` is their twin in torch.
+
+Sums over facts are laid out by question, then by the slot of the candidate among those of its key.
+"""
 
 from __future__ import annotations
 
@@ -9,76 +12,134 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempograph.layers.voting import Ballot
+from tempograph.layers.voting import Ballot, Ruler, Weights
 
 _BLOCK = 128
+"""Facts that one program takes."""
+_CANDIDATES = 512
+"""Candidates that one program takes."""
 
 
-class VoteSums(torch.autograd.Function):
-    """Forward adds each fact's weight to its candidate's sum; backward adds its slope to the tables' gradients."""
+def add_gains(scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None) -> Tensor:
+    """Shapes as in `voting.add_gains`."""
+    tables = [weights.pair, weights.by_time, weights.by_count, weights.gain]
+    prior = weights.gain.new_zeros(0) if weights.prior is None else weights.prior
+    found: Tensor = _Gains.apply(scores, *tables, prior, ruler, ballot, weights.place, kept)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _Gains(torch.autograd.Function):
+    """Forward keeps the sums; backward turns the scores' slopes into those of sums, and these into the tables'."""
 
     @staticmethod
-    def forward(ctx: Any, ballot: Ballot, pair: Tensor, by_time: Tensor, by_count: Tensor, place: Tensor) -> Tensor:
-        """Shapes as in `voting.vote_sums`."""
-        lengths = ballot.slots.lengths
-        begin = lengths.cumsum(0) - lengths
-        sums = torch.zeros(int(lengths.sum()), device=pair.device)
+    def forward(
+        ctx: Any,
+        scores: Tensor,
+        pair: Tensor,
+        by_time: Tensor,
+        by_count: Tensor,
+        gain: Tensor,
+        prior: Tensor,
+        ruler: Ruler,
+        ballot: Ballot,
+        place: Tensor,
+        kept: Tensor | None,
+    ) -> Tensor:
         tables = [table.contiguous() for table in (pair, by_time, by_count)]
-        ctx.ballot, ctx.begin = ballot, begin
-        ctx.save_for_backward(*tables, place)
-        _launch(ballot, begin, place, tables, sums, None)
-        return sums
+        ends = ballot.slots.lengths.cumsum(0)
+        sums = torch.zeros(int(ends[-1]) if len(ends) else 0, device=scores.device)
+        begin = ends - ballot.slots.lengths
+        ctx.asked = ruler, ballot, begin, place.contiguous(), kept
+        ctx.save_for_backward(*tables, gain.contiguous(), prior, sums)
+        _vote(ctx.asked, tables, sums, None)
+        found = scores.clone(memory_format=torch.contiguous_format)
+        _gain(ctx.asked, gain.contiguous(), prior, sums, found, None)
+        return found
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[None, Tensor, Tensor, Tensor, None]:
-        """The slopes of the sums -> of the tables."""
-        *tables, place = ctx.saved_tensors
-        gradients = [torch.zeros_like(table) for table in tables]
-        _launch(ctx.ballot, ctx.begin, place, tables, slopes[0].contiguous(), gradients)
-        return None, gradients[0], gradients[1], gradients[2], None
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        *tables, gain, prior, sums = ctx.saved_tensors
+        of_gain, of_prior, of_sums = (torch.zeros_like(value) for value in (gain, prior, sums))
+        slope = slopes[0].contiguous()
+        _gain(ctx.asked, gain, prior, sums, slope, (of_gain, of_prior, of_sums))
+        of_tables = [torch.zeros_like(table) for table in tables]
+        _vote(ctx.asked, tables, of_sums, of_tables)
+        return slope, *of_tables, of_gain, of_prior, None, None, None, None
 
 
-def _launch(
-    ballot: Ballot, begin: Tensor, place: Tensor, tables: list[Tensor], sums: Tensor, gradients: list[Tensor] | None
-) -> None:
-    pair, by_time, by_count = tables
-    view = ballot.view
-    if not len(place) or not len(view.time):
+_Asked = tuple[Ruler, Ballot, Tensor, Tensor, Tensor | None]
+
+
+def _vote(asked: _Asked, tables: list[Tensor], sums: Tensor, slopes: list[Tensor] | None) -> None:
+    ruler, ballot, begin, place, kept = asked
+    view = ruler.view
+    most = len(ruler.count_bin) // 2
+    if not len(place) or not len(view.time) or not most:
         return
-    longest = int(ballot.facts.lengths.max())
-    grid = (len(place), max(1, triton.cdiv(longest, _BLOCK)))
-    nothing = sums
-    into = gradients if gradients is not None else [nothing, nothing, nothing]
+    # A range holds at most so many facts that vote, and two that are removed.
+    grid = (len(place), triton.cdiv(most + 2, _BLOCK))
+    pair, by_time, by_count = tables
     _votes[grid](
-        ballot.facts.start,
-        ballot.facts.stop,
+        *ballot.facts,
         ballot.pivot,
         begin,
         ballot.time,
-        ballot.removed,
+        *ballot.removed.contiguous(),
         place,
         view.relation,
         view.time,
         view.slot,
         view.fact,
-        ballot.kept if ballot.kept is not None else view.fact,
-        ballot.gap_class,
-        ballot.time_bin,
-        ballot.count_bin,
-        pair,
-        by_time,
-        by_count,
+        kept if kept is not None else view.fact,
+        ruler.gap_class,
+        ruler.time_bin,
+        ruler.count_bin,
+        *tables,
         sums,
-        *into,
-        len(ballot.time_bin) // 2,
-        len(ballot.count_bin) // 2,
+        *(slopes if slopes is not None else tables),
+        len(ruler.time_bin) // 2,
+        most,
         pair.shape[1],
         by_time.shape[1],
         by_count.shape[1],
-        CLASSES=ballot.classes,
-        DROPPED=ballot.kept is not None,
-        BACKWARD=gradients is not None,
+        CLASSES=ruler.classes,
+        DROPPED=kept is not None,
+        BACKWARD=slopes is not None,
         BLOCK=_BLOCK,
+    )
+
+
+def _gain(
+    asked: _Asked,
+    gain: Tensor,
+    prior: Tensor,
+    sums: Tensor,
+    scores: Tensor,
+    slopes: tuple[Tensor, Tensor, Tensor] | None,
+) -> None:
+    """`scores` are added to, or hold their slopes on the way back."""
+    ruler, ballot, begin, place, _ = asked
+    view = ruler.view
+    if not len(place) or not len(view.time):
+        return
+    grid = (len(place), max(1, triton.cdiv(view.most_candidates, _CANDIDATES)))
+    _gains[grid](
+        *ballot.slots,
+        begin,
+        *ballot.removed.contiguous(),
+        view.slot,
+        view.candidates,
+        view.candidate_count,
+        gain,
+        prior,
+        sums,
+        scores,
+        *(slopes if slopes is not None else (gain, prior, sums)),
+        len(view.time),
+        scores.shape[1],
+        PRIOR=len(prior) > 0,
+        BACKWARD=slopes is not None,
+        BLOCK=_CANDIDATES,
     )
 
 
@@ -90,6 +151,7 @@ def _votes(  # type: ignore[no-untyped-def]
     begin,
     asked_time,
     removed,
+    also_removed,
     place,
     fact_relation,
     fact_time,
@@ -120,8 +182,8 @@ def _votes(  # type: ignore[no-untyped-def]
     question = tl.program_id(0)
     fact = tl.load(start + question) + tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     there = fact < tl.load(stop + question)
-    one = tl.load(removed + 2 * question)
-    other = tl.load(removed + 2 * question + 1)
+    one = tl.load(removed + question)
+    other = tl.load(also_removed + question)
     votes = there & (fact != one) & (fact != other)
     if DROPPED:
         number = tl.load(fact_number + fact, mask=votes, other=0)
@@ -148,3 +210,64 @@ def _votes(  # type: ignore[no-untyped-def]
         tl.atomic_add(count_slope + in_count, slope, mask=votes)
     else:
         tl.atomic_add(into, weight, mask=votes)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _gains(  # type: ignore[no-untyped-def]
+    first,
+    after,
+    begin,
+    removed,
+    also_removed,
+    fact_slot,
+    candidates,
+    candidate_count,
+    gain,
+    prior,
+    sums,
+    scores,
+    gain_slope,
+    prior_slope,
+    sums_slope,
+    facts,
+    entities,
+    PRIOR: tl.constexpr,  # noqa: N803
+    BACKWARD: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,  # noqa: N803
+) -> None:
+    """One block of the candidates of one question, which are distinct; `scores` holds their slopes on the way back."""
+    question = tl.program_id(0).to(tl.int64)
+    start = tl.load(first + question)
+    if start + tl.program_id(1) * BLOCK >= tl.load(after + question):
+        return
+    at = tl.load(begin + question)
+    one = tl.load(removed + question)
+    other = tl.load(also_removed + question)
+    gone = tl.where(one < facts, tl.load(fact_slot + one, mask=one < facts, other=0), -1)
+    also_gone = tl.where(other < facts, tl.load(fact_slot + other, mask=other < facts, other=0), -1)
+    height = tl.load(gain + 3 * question)
+    scale = tl.exp(tl.load(gain + 3 * question + 1))
+    of_count = tl.load(gain + 3 * question + 2)
+    slot = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    there = slot < tl.load(after + question) - start
+    total = scale * tl.load(sums + at + slot, mask=there, other=0.0)
+    count = tl.load(candidate_count + start + slot, mask=there, other=0)
+    count = (count - (slot == gone).to(tl.int64) - (slot == also_gone).to(tl.int64)).to(tl.float32)
+    # log(1 + x), exact for small x as well.
+    more = 1.0 + total
+    voted = tl.where(more == 1.0, total, tl.log(more) * (total / tl.where(more == 1.0, 1.0, more - 1.0)))
+    counted = tl.log(1.0 + count)
+    cell = scores + question * entities + tl.load(candidates + start + slot, mask=there, other=0)
+    here = tl.load(cell, mask=there, other=0.0)
+    if BACKWARD:
+        tl.atomic_add(gain_slope + 3 * question, tl.sum(here * voted, 0))
+        tl.atomic_add(gain_slope + 3 * question + 1, tl.sum(here * height * total / more, 0))
+        tl.atomic_add(gain_slope + 3 * question + 2, tl.sum(here * counted, 0))
+        tl.store(sums_slope + at + slot, here * height * scale / more, mask=there)
+        if PRIOR:
+            tl.atomic_add(prior_slope + start + slot, here, mask=there)
+    else:
+        here += height * voted + of_count * counted
+        if PRIOR:
+            here += tl.load(prior + start + slot, mask=there, other=0.0)
+        tl.store(cell, here, mask=there)

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final, cast
 
 import torch
 from torch import Tensor, nn
 
 from tempograph.errors import ConfigError
 from tempograph.layers.copying import Copying, Key, View
+from tempograph.layers.voting import Ballot
 from tempograph.models.contract import Model, Support
 from tempograph.models.evidence import nearest_facts
 from tempograph.timeline import Queries, Timeline
+
+_STEEPNESS: Final = (0.15, 0.6, 0.02, 1.2)
+"""How fast the weight of a fact falls with time at the start of training, by head."""
 
 
 @dataclass(frozen=True)
@@ -21,16 +27,22 @@ class PointerSettings:
     most: int = 512
     """Facts of the question's entity that vote at most, those nearest in time; likewise below."""
     most_of_relation: int = 256
-    """Facts of the question's relation, whoever is in them; 0 leaves these out."""
+    """Facts of the question's relation, whoever is in them."""
     most_of_both: int = 128
     """Facts of the question's entity with its relation; 0 leaves these out."""
     most_of_time: int = 512
     """Facts of the question's time, whoever is in them; 0 leaves these out."""
 
+    most_of_any: int = 0
+    """Facts of any kind, those nearest to the question's time; 0 leaves these out."""
+    heads: int = 1
+    """How often the facts of the entity, and of the entity with the relation, are weighed, each time anew."""
+
     def __post_init__(self) -> None:
-        if self.most < 1:
-            raise ConfigError(f"most must be at least 1, found {self.most}")
-        for name in ("most_of_relation", "most_of_both", "most_of_time"):
+        for name in ("most", "most_of_relation", "heads"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
+        for name in ("most_of_both", "most_of_time", "most_of_any"):
             if getattr(self, name) < 0:
                 raise ConfigError(f"{name} must be at least 0, found {getattr(self, name)}")
 
@@ -49,21 +61,25 @@ class Pointer(Model):
         super().__init__()
         self.timeline = timeline
         self.settings = settings
-        self.by_relation = View(timeline, "relation")
-        sources: list[tuple[Key, int, float]] = [
+        asked: list[tuple[Key, int, float]] = [
             ("entity", settings.most, 1.0),
             ("relation", settings.most_of_relation, 0.1),
             ("both", settings.most_of_both, 0.3),
             ("time", settings.most_of_time, 0.1),
+            ("any", settings.most_of_any, 0.1),
         ]
-        self.sources = nn.ModuleList(
-            Copying(self.by_relation if key == "relation" else View(timeline, key), timeline.num_relations, most, start)
-            for key, most, start in sources
-            if most
-        )
+        sources = []
+        for key, most, start in asked:
+            if most:
+                view = View(timeline, key)
+                heads = settings.heads if key in ("entity", "both") else 1
+                sources += [
+                    Copying(view, most, start / heads, steepness=_STEEPNESS[head % 4], prior=key == "relation")
+                    for head in range(heads)
+                ]
+        self.sources = nn.ModuleList(sources)
         named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
         self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))
-        self.pair = nn.Parameter(torch.zeros(len(self.by_relation.candidates), device=timeline.device))
         self.to(timeline.device)
 
     @property
@@ -73,25 +89,26 @@ class Pointer(Model):
 
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
-        return self.score(queries)
+        return self.score(queries.relation, self.ballots(queries))
 
-    def score(self, queries: Queries, left_out: Tensor | None = None, kept: Tensor | None = None) -> Tensor:
-        """Scores [queries, entities], as if the train facts left_out [n] and those not kept were not there."""
-        scores = self._prior(queries.relation).flatten()
-        for source in self.sources:
-            row, candidate, gain = source(queries, left_out, kept)
-            scores = scores.index_add(0, row * self.timeline.num_entities + candidate, gain)
-        return scores.view(len(queries.relation), self.timeline.num_entities)
+    def ballots(self, queries: Queries, left_out: Tensor | None = None) -> list[Ballot]:
+        """Which facts the questions look at, for each source, as if the train facts left_out [n] were not there."""
+        made: dict[View, Ballot] = {}
+        for source in self._sources:
+            if source.view not in made:
+                made[source.view] = source.ballot(queries, left_out)
+        return [made[source.view] for source in self._sources]
 
-    def _prior(self, relation: Tensor) -> Tensor:
-        """P0 + P for the relation of each question, [n, entities]."""
-        distinct, place = torch.unique(relation, return_inverse=True)
-        nothing = torch.zeros_like(distinct)
-        row, position = self.by_relation.slots(Queries(nothing, distinct, nothing)).expand()
-        table = self.entity.repeat(len(distinct), 1)
-        cell = row * self.timeline.num_entities + self.by_relation.candidates[position]
-        table = table.flatten().index_add(0, cell, self.pair.index_select(0, position)).view_as(table)
-        return table.index_select(0, place)
+    def score(self, relation: Tensor, ballots: Sequence[Ballot], kept: Tensor | None = None) -> Tensor:
+        """Scores [n, entities] of questions for relations [n]; train facts that are not kept do not vote."""
+        scores = self.entity.expand(len(relation), -1)
+        for source, ballot in zip(self._sources, ballots, strict=True):
+            scores = source(scores, relation, ballot, kept)
+        return scores
+
+    @property
+    def _sources(self) -> Iterable[Copying]:
+        return cast(Iterable[Copying], self.sources)
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation for (subject, ?, object, time): how likely each makes the object, [relations]."""
@@ -102,8 +119,7 @@ class Pointer(Model):
     def evidence(self, query: Queries, answer: int) -> Support:
         """The facts that speak for an answer, with their shares of all that facts say of it; below 0 if against it."""
         facts, shares = [], []
-        for source in self.sources:
-            assert isinstance(source, Copying)
+        for source in self._sources:
             fact, share = source.votes_for(query, answer)
             facts.append(fact)
             shares.append(share)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import torch
@@ -11,10 +12,13 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from tempograph.errors import ConfigError
+from tempograph.layers.voting import Ballot
 from tempograph.models.pointer import Pointer
 from tempograph.objective import Objective, TrainSettings, softmax_loss
 from tempograph.timeline import Queries, both_questions
 
+_AT_ONCE: Final = 2**17
+"""Questions whose facts are looked up at once before training."""
 _SCORES: Final = {"cpu": 2**30, "cuda": 2**33}
 """Bytes of the scores that lie in memory at once in a training step, by kind of device."""
 
@@ -26,13 +30,10 @@ class PointerTraining(TrainSettings):
     facts_per_step: int = 1000
     fact_dropout: float = 0.1
     """Share of the train facts that do not vote in a step."""
-    prior_decay: float = 0.0
-    """Weight of the squares of the priors of pairs (relation, entity)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.at_least_1("facts_per_step")
-        self.at_least_0("prior_decay")
         if not 0 <= self.fact_dropout < 1:
             raise ConfigError(f"fact_dropout must be at least 0 and below 1, found {self.fact_dropout}")
         if self.negatives != "all":
@@ -54,31 +55,41 @@ class PointerLoss(Objective):
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> a scalar."""
         timeline = self.model.timeline
-        queries, answer = both_questions(timeline.facts[batch], timeline.num_relations)
         kept = None
         if self.settings.fact_dropout:
             chance = torch.rand(len(timeline.facts), device=timeline.device, generator=generator)
             kept = chance >= self.settings.fact_dropout
-        loss = self._mean(queries, answer, batch.repeat(2), kept)
-        if self.settings.prior_decay:
-            loss = loss + self.settings.prior_decay * self.model.pair.square().sum()
-        return loss
+        return self._mean(torch.cat([batch, batch + len(timeline.facts)]), kept)
 
-    def _mean(self, queries: Queries, answer: Tensor, left_out: Tensor, kept: Tensor | None) -> Tensor:
-        """The mean loss of questions, so many at once that their scores stay within a budget."""
-        room = _SCORES[answer.device.type] // (self.model.bytes_per_candidate * self.model.timeline.num_entities)
-        if room >= len(answer):
-            return self._loss(queries, answer, left_out, kept)
+    @cached_property
+    def _questions(self) -> tuple[Queries, Tensor]:
+        """Both questions of every train fact, objects first, and their answers, [2 facts] each."""
+        return both_questions(self.timeline.facts, self.timeline.num_relations)
+
+    @cached_property
+    def _ballots(self) -> list[Tensor]:
+        """The facts that each of these questions looks at when its own fact is left out, made once; for each source."""
+        queries, _ = self._questions
+        facts = len(self.timeline.facts)
+        parts = torch.split(torch.arange(2 * facts, device=self.timeline.device), _AT_ONCE)
+        made = [[ballot.pack() for ballot in self.model.ballots(queries.take(part), part % facts)] for part in parts]
+        return [torch.cat(packed, dim=1) for packed in zip(*made, strict=True)]
+
+    def _mean(self, asked: Tensor, kept: Tensor | None) -> Tensor:
+        """The mean loss of questions by number, so many at once that their scores stay within a budget."""
+        room = _SCORES[asked.device.type] // (self.model.bytes_per_candidate * self.model.timeline.num_entities)
+        if room >= len(asked):
+            return self._loss(asked, kept)
         # Backward makes the scores of one part again instead of keeping those of all.
-        parts = torch.split(torch.arange(len(answer), device=answer.device), max(1, room))
         losses = [
-            len(part)
-            * checkpoint(self._loss, queries.take(part), answer[part], left_out[part], kept, use_reentrant=False)
-            for part in parts
+            len(part) * checkpoint(self._loss, part, kept, use_reentrant=False)
+            for part in torch.split(asked, max(1, room))
         ]
-        return torch.stack(losses).sum() / len(answer)
+        return torch.stack(losses).sum() / len(asked)
 
-    def _loss(self, queries: Queries, answer: Tensor, left_out: Tensor, kept: Tensor | None) -> Tensor:
-        scores = self.model.score(queries, left_out, kept)
+    def _loss(self, asked: Tensor, kept: Tensor | None) -> Tensor:
+        queries, answer = self._questions[0].take(asked), self._questions[1][asked]
+        ballots = [Ballot.unpack(packed.index_select(1, asked)) for packed in self._ballots]
+        scores = self.model.score(queries.relation, ballots, kept)
         every = torch.arange(len(answer), device=answer.device)
         return softmax_loss(scores.float(), every, answer, self.known(queries))
