@@ -138,7 +138,14 @@ class Gaussian(Decoder):
         return torch.cat([-mean, variance], dim=-1)
 
     def compare(self, question: Tensor, candidates: Tensor) -> Tensor:
-        """So many questions at once that their differences with all candidates stay within a budget."""
+        """By kernels on a GPU; else so many questions at once that their differences stay within a budget."""
+        single = question.dtype == torch.float32
+        # The differences with one candidate are no larger than the questions.
+        if question.device.type == "cuda" and single and candidates.shape[-2] > 1:
+            from tempograph.layers.divergence_kernel import AlongEntities
+
+            sums: Tensor = AlongEntities.apply(question, candidates)  # type: ignore[no-untyped-call]
+            return self._scores(question, candidates, sums)
         dim = candidates.shape[-1] // 2
         per_question = 4 * candidates.shape[-2] * dim * math.prod(question.shape[:-2])
         at_once = max(1, _DIFFERENCES[question.device.type] // max(1, per_question))
@@ -152,16 +159,26 @@ class Gaussian(Decoder):
         return torch.cat(parts, dim=-2)
 
     def _divergence(self, question: Tensor, candidates: Tensor) -> Tensor:
+        return self._scores(question, candidates, along_entities(question, candidates))
+
+    def _scores(self, question: Tensor, candidates: Tensor, sums: Tensor) -> Tensor:
         mean, spread, width = question.chunk(3, -1)
         m, v = candidates.chunk(2, -1)
         # All that is divided by the relation's variance is a sum of products.
         share = width.reciprocal()
         fixed = (spread * share + mean.square() * share).sum(-1, keepdim=True)
         along_relation = fixed + share @ (v + m.square()).mT - 2 * (mean * share) @ m.mT
-        difference = mean[..., :, None, :] - m[..., None, :, :]
-        total = spread[..., :, None, :] + v[..., None, :, :]
-        along_entities = ((width[..., :, None, :] + difference.square()) / total).sum(-1)
-        return (2 * m.shape[-1] - along_relation - along_entities) / 4
+        return (2 * m.shape[-1] - along_relation - sums) / 4
+
+
+def along_entities(question: Tensor, candidates: Tensor) -> Tensor:
+    """Sum of (v_r + d^2) / (v_s + v_o) with a tensor of all differences.
+
+    Questions [..., n, 3 dim] and candidates [..., candidates, 2 dim] as in `Gaussian` -> [..., n, candidates].
+    """
+    mean, spread, width = (part[..., :, None, :] for part in question.chunk(3, -1))
+    m, v = (part[..., None, :, :] for part in candidates.chunk(2, -1))
+    return ((width + (mean - m).square()) / (spread + v)).sum(-1)
 
 
 _DIFFERENCES: Final = {"cpu": 2**26, "cuda": 2**30}
