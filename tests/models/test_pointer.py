@@ -79,7 +79,8 @@ def slow_gain(
     for place, (_, _, (_, other, candidate, t)) in enumerate(mine):
         if not begin <= place < begin + source.most:
             continue
-        gap_class = sum(abs(t - time) >= edge for edge in (1, 2, 4, 9, 23, 61, 161))
+        distance = sum(abs(t - time) >= edge for edge in (1, 2, 4, 9, 23, 61, 161))
+        gap_class = 7 + (distance if t > time else -distance)
         kind = 1 if other == relation else 2 if other == (relation + RELATIONS) % (2 * RELATIONS) else 0
         exponent = float(source.pair.own[relation, other, gap_class] + source.pair.shared[kind, gap_class])
         nearness = slow_bin(t - time, STEPS, 3)
@@ -177,7 +178,7 @@ def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
             other = some_pointer(without, seed)
             mine = Queries(*(column[[fact, fact + len(facts)]] for column in queries))
             prior = torch.zeros(2, ENTITIES, dtype=torch.float64)
-            for here, there in zip(model._sources, other._sources, strict=True):
+            for here, there in zip(model.copying, other.copying, strict=True):
                 if here.prior is not None and there.prior is not None:
                     # The prior of a pair that occurs in this fact alone has no place in the other world.
                     there.prior.zero_()
@@ -235,7 +236,7 @@ def test_pairs_of_many_relations_are_products_of_narrow_tables(monkeypatch: pyte
     monkeypatch.setattr(copying, "_MOST_RELATIONS", 2 * RELATIONS - 1)
     narrow = some_pointer(graph, 6)
     with torch.no_grad():
-        for wide, slim in zip(whole._sources, narrow._sources, strict=True):
+        for wide, slim in zip(whole.copying, narrow.copying, strict=True):
             own = (slim.pair.left @ slim.pair.right).view(2 * RELATIONS, 2 * RELATIONS, -1)
             shared = {
                 name: value for name, value in slim.state_dict().items() if "left" not in name and "right" not in name
@@ -245,7 +246,7 @@ def test_pairs_of_many_relations_are_products_of_narrow_tables(monkeypatch: pyte
         queries, _ = ask(whole.timeline.facts[:5])
         assert_close(narrow.scores(queries), whole.scores(queries), rtol=1e-9, atol=1e-12)
     loss = PointerLoss(narrow, PointerTraining())(torch.arange(5), torch.Generator().manual_seed(0))
-    left = next(iter(narrow._sources)).pair.left
+    left = next(iter(narrow.copying)).pair.left
     assert float(torch.autograd.grad(loss, left)[0].abs().sum()) > 0
 
 
@@ -332,7 +333,7 @@ def test_shares_are_what_votes_add() -> None:
     with torch.no_grad():
         gains = [dense(source, query, None)[0] for source in model.sources]  # type: ignore[arg-type]
         for answer in range(ENTITIES):
-            priors = sum(slow_prior(source, int(query.relation), answer) for source in model._sources)
+            priors = sum(slow_prior(source, int(query.relation), answer) for source in model.copying)
             total = sum(float(source.votes_for(query, answer)[1].sum()) for source in model.sources)  # type: ignore[operator]
             assert total == pytest.approx(sum(float(gain[answer]) for gain in gains) - priors)
 

@@ -16,9 +16,9 @@ Key = Literal["entity", "relation", "both", "time", "any"]
 """What a fact must share with a question to vote: its entity, its relation, both, its time, or nothing."""
 
 _GAPS: Final = (1, 2, 4, 9, 23, 61, 161)
-"""Gaps in steps at which the weights of pairs of relations change; less than the first is the same step."""
+"""Gaps in steps, before or after, at which the weights of pairs of relations change; none is the same step."""
 _MOST_RELATIONS: Final = 1024
-"""In both directions, of which every pair has weights of its own: 8 million with the gaps."""
+"""In both directions, of which every pair has weights of its own: 16 million with the gaps."""
 _RANK: Final = 16
 """Of the tables of pairs of more relations than that."""
 
@@ -108,7 +108,7 @@ class Copying(nn.Module):
     """gain(o) = u_r log(1 + c_r S(o)) + v_r log(1 + N(o)), N(o) the facts of the key with o, S(o) their weights' sum.
 
     The weight of a fact (x, r', o, t') is exp(A[r, r'] + C[r, r', gap] + B[r, t' - t] + M[r, n]): gap is a coarse class
-    of |t' - t|, B and M are tables over signed logarithmic bins, and n counts the facts of the key between t and t', so
+    of t' - t, B and M are tables over signed logarithmic bins, and n counts the facts of the key between t and t', so
     that weights follow the pace of the key as well as the calendar. Each table is the sum of one that all relations
     share, by r' = r, r' = r inverted or neither, and one of their own. N counts all facts, S the nearest. With a prior
     each distinct candidate of each key gains a number of its own as well.
@@ -118,13 +118,14 @@ class Copying(nn.Module):
         super().__init__()
         self.most = most
         directed, device = view.relations, view.time.device
-        gaps = torch.arange(view.steps, device=device)
+        gaps, edges = torch.arange(view.steps + 1, device=device), torch.tensor(_GAPS, device=device)
+        distance = torch.bucketize(gaps, edges, right=True)
         self.ruler = Ruler(
             view,
-            gap_class=torch.bucketize(gaps, torch.tensor(_GAPS, device=device), right=True),
+            gap_class=len(_GAPS) + torch.cat([-distance[1:].flip(0), distance]),
             time_bin=signed_bins(view.steps, per_octave=3).to(device),
             count_bin=signed_bins(most, per_octave=2).to(device),
-            classes=len(_GAPS) + 1,
+            classes=2 * len(_GAPS) + 1,
         )
         time_bins, count_bins = (int(bins.max()) + 1 for bins in (self.ruler.time_bin, self.ruler.count_bin))
         self.pair = PairTable(directed, self.ruler.classes)

@@ -41,7 +41,7 @@ class Ruler(NamedTuple):
 
     view: View
     gap_class: Tensor
-    """The coarse class of each gap, [steps]."""
+    """The coarse class of t' - t + steps, [2 steps + 1]."""
     time_bin: Tensor
     """The bin of t' - t + steps, [2 steps + 1]."""
     count_bin: Tensor
@@ -106,7 +106,9 @@ def fact_weights(ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | 
     most = len(ruler.count_bin) // 2
     before = (ballot.removed[:, row] < position).sum(0)
     count = (position - before - ballot.pivot[row]).clamp(-most, most)
-    pairs = (place * weights.pair.shape[1] + relation) * ruler.classes + ruler.gap_class[gap.abs()]
+    pairs = (place * weights.pair.shape[1] + relation) * ruler.classes + ruler.gap_class[
+        gap + len(ruler.gap_class) // 2
+    ]
     times = place * weights.by_time.shape[1] + ruler.time_bin[gap + len(ruler.time_bin) // 2]
     counts = place * weights.by_count.shape[1] + ruler.count_bin[count + most]
     exponent = (

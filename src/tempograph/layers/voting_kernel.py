@@ -193,7 +193,7 @@ def _votes(  # type: ignore[no-untyped-def]
     gap = tl.where(votes, gap, 0)
     count = fact - tl.load(pivot + question) - (one < fact).to(tl.int64) - (other < fact).to(tl.int64)
     count = tl.minimum(tl.maximum(count, -most), most)
-    kind = tl.load(gap_class + tl.abs(gap), mask=votes, other=0)
+    kind = tl.load(gap_class + gap + steps, mask=votes, other=0)
     relation = tl.load(fact_relation + fact, mask=votes, other=0)
     in_pair = (row * relations + relation) * CLASSES + kind
     in_time = row * time_bins + tl.load(time_bin + gap + steps, mask=votes, other=0)

@@ -94,20 +94,21 @@ class Pointer(Model):
     def ballots(self, queries: Queries, left_out: Tensor | None = None) -> list[Ballot]:
         """Which facts the questions look at, for each source, as if the train facts left_out [n] were not there."""
         made: dict[View, Ballot] = {}
-        for source in self._sources:
+        for source in self.copying:
             if source.view not in made:
                 made[source.view] = source.ballot(queries, left_out)
-        return [made[source.view] for source in self._sources]
+        return [made[source.view] for source in self.copying]
 
     def score(self, relation: Tensor, ballots: Sequence[Ballot], kept: Tensor | None = None) -> Tensor:
         """Scores [n, entities] of questions for relations [n]; train facts that are not kept do not vote."""
         scores = self.entity.expand(len(relation), -1)
-        for source, ballot in zip(self._sources, ballots, strict=True):
+        for source, ballot in zip(self.copying, ballots, strict=True):
             scores = source(scores, relation, ballot, kept)
         return scores
 
     @property
-    def _sources(self) -> Iterable[Copying]:
+    def copying(self) -> Iterable[Copying]:
+        """The sources, each a way of weighing the facts of a view."""
         return cast(Iterable[Copying], self.sources)
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
@@ -119,7 +120,7 @@ class Pointer(Model):
     def evidence(self, query: Queries, answer: int) -> Support:
         """The facts that speak for an answer, with their shares of all that facts say of it; below 0 if against it."""
         facts, shares = [], []
-        for source in self._sources:
+        for source in self.copying:
             fact, share = source.votes_for(query, answer)
             facts.append(fact)
             shares.append(share)
