@@ -10,15 +10,21 @@ import json
 import re
 import sys
 from pathlib import Path
+from typing import Any
 
-from tempograph.results import (
-    headline_table,
-    layers_table,
-    load_results,
-    model_table,
-    preset_table,
-    speed_table,
-    ted_table,
+from tempograph.results import load_results
+from tempograph.tables import (
+    ablation_sheet,
+    comparative_sheet,
+    cost_sheet,
+    error_reduction_sheet,
+    layers_sheet,
+    leak_sheet,
+    model_sheet,
+    pointer_speed_sheet,
+    preset_sheet,
+    speed_sheet,
+    ted_sheet,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -29,16 +35,26 @@ def tables() -> dict[str, str]:
     """Every table by its name."""
     results = load_results(ROOT / "results")
     made = {
-        "headline": headline_table(results),
-        "models": model_table(),
-        "temp-presets": preset_table(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
-        "temp-speed": speed_table(json.loads((ROOT / "results" / "temp-speed.json").read_text(encoding="utf-8"))),
-        "layers-speed": layers_table(json.loads((ROOT / "results" / "layers-speed.json").read_text(encoding="utf-8"))),
+        "models": model_sheet(),
+        "leak": leak_sheet(results),
+        "temp-presets": preset_sheet(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
+        "temp-speed": speed_sheet(_measured("temp-speed")),
+        "layers-speed": layers_sheet(_measured("layers-speed")),
+        "pointer-speed": pointer_speed_sheet(_measured("pointer-speed")),
     }
     for dataset in ("icews14", "icews05-15"):
+        made[f"comparative-{dataset}"] = comparative_sheet(results, dataset)
+        made[f"ablation-{dataset}"] = ablation_sheet(results, dataset)
+        made[f"errors-{dataset}"] = error_reduction_sheet(results, dataset)
+        made[f"cost-{dataset}"] = cost_sheet(results, dataset)
         for split in ("valid", "test"):
-            made[f"ted-{dataset}-{split}"] = ted_table(results, dataset, split)
-    return made
+            made[f"ted-{dataset}-{split}"] = ted_sheet(results, dataset, split)
+    return {name: sheet.markdown() for name, sheet in made.items()}
+
+
+def _measured(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    return found
 
 
 def main() -> int:

@@ -41,6 +41,19 @@ def configure(
     )
 
 
+def changed(config: Config) -> dict[str, Any]:
+    """The settings that differ from those of the preset, by name; none without a preset."""
+    if config.preset is None:
+        return {}
+    shipped, here = make_config(config.name, config.dataset, preset=config.preset).settings(), config.settings()
+    return {
+        f"{section}.{name}": value
+        for section, values in here.items()
+        for name, value in values.items()
+        if value != shipped[section][name]
+    }
+
+
 def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside) -> Run:
     """A run that is not trained yet, with its parts; what is chosen before training is chosen."""
     kind, config, history = model_kind(asked.name), asked, list[dict[str, float]]()
@@ -127,6 +140,7 @@ def _head(run: Run, asked: Config) -> dict[str, Any]:
         "preset": config.preset,
         "config": config.settings(),
         "asked": left_open,
+        "changed": changed(asked),
         "commit": commit(),
         "hardware": hardware(model.device),
         "parameters": sum(parameter.numel() for parameter in model.parameters())

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from tempograph.published import Published
 from tempograph.results import HITS, figure_cells, half_range, seeds_cells
+from tempograph.sheet import Sheet
 from tempograph.standing import State
 from tempograph.timeline import Protocol
 
@@ -133,12 +134,14 @@ class Comparison:
         told = {"overrides": list(self.overrides), "jobs": self.jobs, "folder": str(self.folder)}
         return head | told | {"models": [row.summary() for row in self.rows]}
 
+    def sheet(self) -> Sheet:
+        """The table."""
+        return Sheet(f"Models on {self.dataset}, test", COLUMNS, self._cells(), 2, f"{self.caption()}.")
+
     def markdown(self) -> str:
-        """The table as a page."""
-        lines = [COLUMNS, ("---", "---", *["---:"] * (len(COLUMNS) - 2)), *self._cells()]
-        table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+        """The table as a page, with what it does not show."""
         notes = "".join(f"- {note}\n" for note in self.notes())
-        return f"# Models on {self.dataset}, test\n\n{self.caption()}.\n\n{table}\n" + (f"\n{notes}" if notes else "")
+        return self.sheet().page() + (f"\n{notes}" if notes else "")
 
     def _cells(self) -> list[list[str]]:
         return [row.cells() for row in self.rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -15,9 +15,6 @@ from tempograph.layers.voting import Ballot
 from tempograph.models.contract import Model, Support
 from tempograph.models.evidence import nearest_facts
 from tempograph.timeline import Queries, Timeline
-
-_STEEPNESS: Final = (0.15, 0.6, 0.02, 1.2)
-"""How fast the weight of a fact falls with time at the start of training, by head."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +32,9 @@ class PointerSettings:
 
     most_of_any: int = 0
     """Facts of any kind, those nearest to the question's time; 0 leaves these out."""
-    heads: int = 1
-    """How often the facts of the entity, and of the entity with the relation, are weighed, each time anew."""
 
     def __post_init__(self) -> None:
-        for name in ("most", "most_of_relation", "heads"):
+        for name in ("most", "most_of_relation"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
         for name in ("most_of_both", "most_of_time", "most_of_any"):
@@ -68,16 +63,9 @@ class Pointer(Model):
             ("time", settings.most_of_time, 0.1),
             ("any", settings.most_of_any, 0.1),
         ]
-        sources = []
-        for key, most, start in asked:
-            if most:
-                view = View(timeline, key)
-                heads = settings.heads if key in ("entity", "both") else 1
-                sources += [
-                    Copying(view, most, start / heads, steepness=_STEEPNESS[head % 4], prior=key == "relation")
-                    for head in range(heads)
-                ]
-        self.sources = nn.ModuleList(sources)
+        self.sources = nn.ModuleList(
+            Copying(View(timeline, key), most, start, prior=key == "relation") for key, most, start in asked if most
+        )
         named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
         self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))
         self.to(timeline.device)
@@ -93,11 +81,7 @@ class Pointer(Model):
 
     def ballots(self, queries: Queries, left_out: Tensor | None = None) -> list[Ballot]:
         """Which facts the questions look at, for each source, as if the train facts left_out [n] were not there."""
-        made: dict[View, Ballot] = {}
-        for source in self.copying:
-            if source.view not in made:
-                made[source.view] = source.ballot(queries, left_out)
-        return [made[source.view] for source in self.copying]
+        return [source.ballot(queries, left_out) for source in self.copying]
 
     def score(self, relation: Tensor, ballots: Sequence[Ballot], kept: Tensor | None = None) -> Tensor:
         """Scores [n, entities] of questions for relations [n]; train facts that are not kept do not vote."""

@@ -1,0 +1,226 @@
+"""The tables of the paper with ours beside them, and those of the docs, all made from measured results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from tempograph.data.graph import TemporalGraph
+from tempograph.models.registry import MODELS
+from tempograph.published import (
+    PAPER_ABLATION,
+    PAPER_TED_VALID,
+    PAPER_TEST,
+    SEES_WHO_IS_ACTIVE,
+    Published,
+    published,
+)
+from tempograph.results import Result, best_settings, figure_cells, figures, mean_of, seeds_cells
+from tempograph.sheet import Sheet
+
+_FIGURES: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10")
+_BESIDE: Final = ("published: MRR", "Hits@1", "Hits@3", "Hits@10")
+_NOTHING: Final = ["-"] * 4
+_SEEDS: Final = "± half the distance between the best and the worst seed"
+
+
+def comparative_sheet(results: Sequence[Result], dataset: str) -> Sheet:
+    """The paper's comparative table, then the models it does not have; settings are those best on valid."""
+    best, rows = best_settings(results), []
+    models = [*PAPER_TEST["icews14"], *(model for model in MODELS if model not in PAPER_TEST["icews14"])]
+    for model in models:
+        for protocol in ("paper", "strict") if model in SEES_WHO_IS_ACTIVE else ("strict",):
+            runs = best.get((dataset, model, protocol), [])
+            theirs = figure_cells(published(dataset, model, protocol))
+            if runs or theirs != _NOTHING:
+                ours = seeds_cells([run["test"]["metrics"] for run in runs]) if runs else _NOTHING
+                rows.append([model, protocol, str(len(runs) or "-"), *ours, *theirs])
+    caption = f"Test, filter by time, Hits in per cent; {_SEEDS}. A dash: not measured, or not published."
+    if dataset == "gdelt":
+        caption += " GDELT's facts may not be passed on and are not at hand, so nothing of it is measured."
+    return Sheet(f"Models on {dataset}", ("model", "protocol", "seeds", *_FIGURES, *_BESIDE), rows, 2, caption)
+
+
+def preset_sheet(results: Sequence[Result], dataset: str, models: Sequence[str]) -> Sheet:
+    """Every preset measured on a dataset as it is shipped, with its protocol."""
+    groups: dict[tuple[str, str, str], list[Result]] = {}
+    for result in results:
+        whole = result["preset"] is not None and not result.get("changed")
+        if result["dataset"] == dataset and result["model"] in models and whole:
+            groups.setdefault((result["model"], result["preset"], result["protocol"]), []).append(result)
+    rows = []
+    for (model, preset, protocol), runs in sorted(groups.items()):
+        cells = seeds_cells([run["test"]["metrics"] for run in runs])
+        rows.append([model, preset, protocol, str(len(runs)), *cells, *_beside(dataset, model, protocol)])
+    caption = f"Test; {_SEEDS}."
+    columns = ("model", "preset", "protocol", "seeds", *_FIGURES, *_BESIDE)
+    return Sheet(f"Presets on {dataset}", columns, rows, 3, caption)
+
+
+def ted_sheet(results: Sequence[Result], dataset: str, split: str) -> Sheet:
+    """TED for every sigma measured on a dataset, beside the published figures."""
+    printed: dict[float, Published] = {}
+    printed |= PAPER_TED_VALID[dataset] if split == "valid" else {1e-1: PAPER_TEST[dataset]["ted"]}
+    found = sorted(
+        (r["config"]["model"]["sigma"], r[split]) for r in results if r["model"] == "ted" and r["dataset"] == dataset
+    )
+    rows = [
+        [f"{sigma:g}", *figure_cells(figures(one["metrics"])), *figure_cells(printed.get(sigma, (None,) * 4))]
+        for sigma, one in found
+    ]
+    columns = ("sigma", f"{dataset} {split}: MRR", *_FIGURES[1:], *_BESIDE)
+    return Sheet(f"TED on {dataset}, {split}", columns, rows, 0, "Hits in per cent; TED depends on no protocol.")
+
+
+def ablation_sheet(results: Sequence[Result], dataset: str) -> Sheet:
+    """Imputation and gate switched off in the paper's presets, on valid."""
+    rows = []
+    for model, variants in PAPER_ABLATION.items():
+        for (imputation, gate), theirs in variants.items():
+            parts = {"imputation": imputation, "gate": gate}
+            runs = [run for run in results if _is_ablation(run, dataset, model, parts)]
+            ours = seeds_cells([run["valid"]["metrics"] for run in runs])[0] if runs else "-"
+            paper = figure_cells([theirs.get(dataset)])[0]
+            rows.append([model, _yes(imputation), _yes(gate), str(len(runs) or "-"), ours, paper])
+    columns = ("model", "imputation", "gate", "seeds", "valid MRR", "published")
+    caption = f"The paper's presets, protocol paper, valid; {_SEEDS}. Attention always imputes."
+    return Sheet(f"Imputation and gate on {dataset}", columns, rows, 3, caption)
+
+
+def _is_ablation(run: Result, dataset: str, model: str, parts: dict[str, bool]) -> bool:
+    asked = {f"model.{name}" for name in parts}
+    return (
+        (run["dataset"], run["model"], run["preset"], run["protocol"]) == (dataset, model, "paper", "paper")
+        and set(run.get("changed", {})) <= asked
+        and all(run["config"]["model"][name] == value for name, value in parts.items())
+    )
+
+
+def leak_sheet(results: Sequence[Result]) -> Sheet:
+    """What a model gains when facts of valid and test tell who is active: its best settings under both protocols."""
+    best, rows = best_settings(results), []
+    for dataset, model in sorted({(dataset, model) for dataset, model, _ in best if model in SEES_WHO_IS_ACTIVE}):
+        strict, leaking = (best.get((dataset, model, protocol), []) for protocol in ("strict", "paper"))
+        cells = []
+        for path, digits in (("mrr", 3), ("hits@10", 1)):
+            pair = [mean_of(runs, "test", "metrics", path) for runs in (strict, leaking)]
+            scale = 1 if path == "mrr" else 100
+            cells += ["-" if value is None else f"{scale * value:.{digits}f}" for value in pair]
+            whole = None not in pair
+            cells.append(f"{scale * (pair[1] - pair[0]):+.{digits}f}" if whole else "-")  # type: ignore[operator]
+        rows.append([dataset, model, *cells])
+    columns = ("dataset", "model", "MRR strict", "paper", "leak", "Hits@10 strict", "paper", "leak")
+    return Sheet("What the leak is worth", columns, rows, 2, "Test; the settings best on valid under each protocol.")
+
+
+def error_reduction_sheet(results: Sequence[Result], dataset: str) -> Sheet:
+    """How much of TED's error in Hits@10 each model takes away."""
+    best, rows = best_settings(results), []
+    ted = mean_of(best.get((dataset, "ted", "strict"), []), "test", "metrics", "hits@10")
+    for model in [*PAPER_TEST["icews14"], *(model for model in MODELS if model not in PAPER_TEST["icews14"])]:
+        for protocol in ("paper", "strict") if model in SEES_WHO_IS_ACTIVE else ("strict",):
+            ours = mean_of(best.get((dataset, model, protocol), []), "test", "metrics", "hits@10")
+            theirs, their_ted = published(dataset, model, protocol)[3], PAPER_TEST.get(dataset, {}).get("ted")
+            printed = None if theirs is None or not their_ted else _reduction(theirs / 100, (their_ted[3] or 0) / 100)
+            found = None if ours is None or ted is None else _reduction(ours, ted)
+            if model != "ted" and (found is not None or printed is not None):
+                cells = ["-" if value is None else f"{value:+.1%}".replace("%", "") for value in (found, printed)]
+                rows.append([model, protocol, *cells])
+    columns = ("model", "protocol", "less error than TED, %", "published, %")
+    caption = "Relative reduction of 1 - Hits@10 on test; below 0 there is more error than TED's."
+    return Sheet(f"Error in Hits@10 on {dataset}, against TED", columns, rows, 2, caption)
+
+
+def _reduction(hits: float, of_ted: float) -> float:
+    return 1 - (1 - hits) / (1 - of_ted)
+
+
+def cost_sheet(results: Sequence[Result], dataset: str) -> Sheet:
+    """Parameters and time of the best settings of every model."""
+    rows = []
+    for (where, model, protocol), runs in sorted(best_settings(results).items()):
+        if where == dataset:
+            cells = []
+            for name, shape in (("parameters", ",.0f"), ("epoch_seconds", ".2f"), ("train_seconds", ",.0f")):
+                value = mean_of(runs, name)
+                cells.append("-" if value is None else format(value, shape))
+            rows.append([model, protocol, *cells, runs[0]["hardware"]])
+    columns = ("model", "protocol", "parameters", "s/epoch", "training s", "hardware")
+    caption = "As measured in the runs; several ran at once on a GPU, so these are no speeds."
+    return Sheet(f"What models cost on {dataset}", columns, rows, 2, caption)
+
+
+def statistics_sheet(graphs: Iterable[TemporalGraph]) -> Sheet:
+    """The sizes of datasets."""
+    rows = [
+        [
+            graph.name,
+            *(
+                f"{len(part):,}"
+                for part in (graph.entities, graph.relations, graph.times, graph.train, graph.valid, graph.test)
+            ),
+        ]
+        for graph in graphs
+    ]
+    columns = ("dataset", "entities", "relations", "time steps", "train", "valid", "test")
+    return Sheet("Datasets", columns, rows)
+
+
+def speed_sheet(measured: dict[str, Any]) -> Sheet:
+    """What benchmarks/temp_speed.py found: seconds of an epoch and of an evaluation, memory, share of the floor."""
+    rows = [
+        [
+            found["model"],
+            found["dataset"],
+            f"{found['epoch_seconds']:.2f}",
+            f"{found['evaluation_seconds']:.2f}",
+            f"{found['training_peak_bytes'] / 2**30:.1f}",
+            f"{found['share_of_floor']:.1%}",
+            f"{found['paper_epoch_seconds']:,}" if found["paper_epoch_seconds"] else "-",
+        ]
+        for found in measured["results"]
+    ]
+    hardware = measured["environment"]["hardware"]
+    columns = (hardware, "dataset", "s / epoch", "s / evaluation", "GiB", "share of the floor", "paper: s / epoch")
+    return Sheet("Speed of TeMP", columns, rows, 2)
+
+
+def layers_sheet(measured: dict[str, Any]) -> Sheet:
+    """What benchmarks/layers.py found: our layers beside the usual ways to write them."""
+    rows = [
+        [found["what"], found["who"], f"{found['seconds'] * 1000:.1f}", f"{found['times_ours']:.1f}"]
+        for found in measured["results"]
+    ]
+    return Sheet("Layers", (measured["environment"]["hardware"], "who", "milliseconds", "times ours"), rows, 2)
+
+
+def pointer_speed_sheet(measured: dict[str, Any]) -> Sheet:
+    """What benchmarks/pointer_speed.py found: an epoch with the kernels and with plain operations."""
+    rows = [
+        [
+            found["dataset"],
+            f"{found['epoch_seconds']:.2f}",
+            f"{found['twin_epoch_seconds']:.2f}",
+            f"{found['twin_epoch_seconds'] / found['epoch_seconds']:.1f}",
+            f"{found['peak_bytes'] / 2**30:.2f}",
+            f"{found['twin_peak_bytes'] / 2**30:.2f}",
+        ]
+        for found in measured["results"]
+    ]
+    hardware = measured["environment"]["hardware"]
+    columns = (hardware, "s / epoch", "plain: s / epoch", "times", "GiB", "plain: GiB")
+    return Sheet("Speed of the pointer", columns, rows)
+
+
+def model_sheet() -> Sheet:
+    """Every model of the registry: its score, what depends on time, where it comes from."""
+    rows = [[kind.name, kind.summary, f"`{kind.score}`", kind.timed, kind.reference] for kind in MODELS.values()]
+    return Sheet("Models", ("model", "what it does", "score", "depends on time", "reference"), rows, 5)
+
+
+def _beside(dataset: str, model: str, protocol: str) -> list[str]:
+    return figure_cells(published(dataset, model, protocol))
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
