@@ -40,7 +40,7 @@ def some_graph(seed: int, facts: int = 40) -> TemporalGraph:
 
 def some_pointer(graph: TemporalGraph, seed: int, most: int = 7) -> Pointer:
     torch.manual_seed(seed)
-    model = Pointer(Timeline(graph), PointerSettings(most, most + 2, most - 2, most + 1, most + 3, heads=2))
+    model = Pointer(Timeline(graph), PointerSettings(most, most + 2, most - 2, most + 1, most + 3))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.5 * torch.randn_like(parameter))

@@ -114,7 +114,7 @@ class Copying(nn.Module):
     each distinct candidate of each key gains a number of its own as well.
     """
 
-    def __init__(self, view: View, most: int, start: float, *, steepness: float = 0.15, prior: bool = False) -> None:
+    def __init__(self, view: View, most: int, start: float, *, prior: bool = False) -> None:
         super().__init__()
         self.most = most
         directed, device = view.relations, view.time.device
@@ -129,7 +129,7 @@ class Copying(nn.Module):
         )
         time_bins, count_bins = (int(bins.max()) + 1 for bins in (self.ruler.time_bin, self.ruler.count_bin))
         self.pair = PairTable(directed, self.ruler.classes)
-        self.shared_time = nn.Parameter(-steepness * (torch.arange(time_bins) - time_bins // 2).abs().float())
+        self.shared_time = nn.Parameter(-0.15 * (torch.arange(time_bins) - time_bins // 2).abs().float())
         self.shared_count = nn.Parameter(torch.zeros(count_bins))
         self.shared_gain = nn.Parameter(torch.tensor([start, 0.0, 0.1 * start]))
         self.by_time = nn.Parameter(torch.zeros(directed, time_bins))
