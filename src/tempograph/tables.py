@@ -38,7 +38,14 @@ def comparative_sheet(results: Sequence[Result], dataset: str) -> Sheet:
     caption = f"Test, filter by time, Hits in per cent; {_SEEDS}. A dash: not measured, or not published."
     if dataset == "gdelt":
         caption += " GDELT's facts may not be passed on and are not at hand, so nothing of it is measured."
-    return Sheet(f"Models on {dataset}", ("model", "protocol", "seeds", *_FIGURES, *_BESIDE), rows, 2, caption)
+    packed = (
+        ("model", [0]),
+        ("protocol", [1]),
+        ("MRR", [3]),
+        ("Hits@1, 3, 10", [4, 5, 6]),
+        ("published", range(7, 11)),
+    )
+    return Sheet(f"Models on {dataset}", ("model", "protocol", "seeds", *_FIGURES, *_BESIDE), rows, 2, caption, packed)
 
 
 def preset_sheet(results: Sequence[Result], dataset: str, models: Sequence[str]) -> Sheet:
@@ -144,10 +151,10 @@ def cost_sheet(results: Sequence[Result], dataset: str) -> Sheet:
             for name, shape in (("parameters", ",.0f"), ("epoch_seconds", ".2f"), ("train_seconds", ",.0f")):
                 value = mean_of(runs, name)
                 cells.append("-" if value is None else format(value, shape))
-            rows.append([model, protocol, *cells, runs[0]["hardware"]])
-    columns = ("model", "protocol", "parameters", "s/epoch", "training s", "hardware")
+            rows.append([model, protocol, runs[0]["hardware"], *cells])
+    columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
     caption = "As measured in the runs; several ran at once on a GPU, so these are no speeds."
-    return Sheet(f"What models cost on {dataset}", columns, rows, 2, caption)
+    return Sheet(f"What models cost on {dataset}", columns, rows, 3, caption)
 
 
 def statistics_sheet(graphs: Iterable[TemporalGraph]) -> Sheet:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli import compare, data, demo, model
+from tempograph.cli import compare, data, demo, model, reproduce
 from tempograph.cli.console import err, out
 from tempograph.errors import TempographError
 from tempograph.version import __version__
@@ -27,6 +27,7 @@ app.command("train")(model.train)
 app.command("resume")(model.resume)
 app.command("evaluate")(model.evaluate)
 app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
 app.command("complete")(model.complete)
 
 
