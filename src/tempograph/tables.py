@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -77,6 +78,28 @@ def ted_sheet(results: Sequence[Result], dataset: str, split: str) -> Sheet:
     ]
     columns = ("sigma", f"{dataset} {split}: MRR", *_FIGURES[1:], *_BESIDE)
     return Sheet(f"TED on {dataset}, {split}", columns, rows, 0, "Hits in per cent; TED depends on no protocol.")
+
+
+def tried_sheet(results: Sequence[Result], dataset: str, model: str) -> Sheet:
+    """Runs that looked for settings, on valid: what differs between them, the best last."""
+    runs = sorted(
+        (run for run in results if (run["dataset"], run["model"]) == (dataset, model)),
+        key=lambda run: float(run["valid"]["metrics"]["mrr"]),
+    )
+    settings = [
+        {f"{section}.{name}": value for section, of in run["config"].items() for name, value in of.items()}
+        for run in runs
+    ]
+    varied = [name for name in (settings[0] if settings else {}) if len({str(one.get(name)) for one in settings}) > 1]
+    usual = {name: Counter(str(one.get(name)) for one in settings).most_common(1)[0][0] for name in varied}
+    rows = []
+    for run, one in zip(runs, settings, strict=True):
+        own = [f"{name} = {one[name]}" for name in varied if str(one.get(name)) != usual[name]]
+        ended = "" if run["finished"] else ", ended by a time limit"
+        rows.append([(", ".join(own) or "as most others") + ended, *seeds_cells([run["valid"]["metrics"]])])
+    shared = ", ".join(f"{name} = {value}" for name, value in usual.items())
+    caption = f"Valid, protocol {runs[0]['protocol']}, one run each; unless said: {shared}." if runs else ""
+    return Sheet(f"{model} on {dataset}: what was tried", ("settings", *_FIGURES), rows, 1, caption)
 
 
 def ablation_sheet(results: Sequence[Result], dataset: str) -> Sheet:
