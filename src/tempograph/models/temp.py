@@ -258,6 +258,10 @@ class TeMP(Model):
         node = alive.cumsum(0) - 1
         return Snapshot(t.pair_keys[alive], Edges(node[subject], t.facts[kept, 1], node[object_]))
 
+    def entity_vectors(self, times: Tensor) -> Tensor:
+        """What the encoders make of every entity; with a gate the structural vector, then the temporal one."""
+        return self.encode(times).tables(len(times))
+
     def evidence(self, query: Queries, answer: int) -> Support:
         """The train facts nearest in time that share two parts with the completed fact."""
         return nearest_facts(self.timeline, query, answer)
