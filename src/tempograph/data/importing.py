@@ -12,7 +12,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
-from tempograph.data.tables import Layout, file_size, read_batches
+from tempograph.data.sources import file_size
+from tempograph.data.tables import Layout, read_batches
 from tempograph.data.times import GRANULARITIES, Clock, Granularity, Steps
 from tempograph.errors import ConfigError, DataError
 
