@@ -108,7 +108,8 @@ def import_events(
     Example: **tempograph data import events.csv --subject actor --object target --time date --out mydata**
     """
     from tempograph.data.folder import DATASET_MARKER, write_folder
-    from tempograph.data.importing import ImportOptions, import_table
+    from tempograph.data.importing import import_table
+    from tempograph.data.options import ImportOptions
     from tempograph.files import refuse_existing
 
     refuse_existing(folder, DATASET_MARKER, overwrite)
