@@ -1,9 +1,13 @@
-"""How large tensors become."""
+"""How large tensors become, and how much memory reading takes."""
 
 from __future__ import annotations
 
+import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pyarrow as pa
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
@@ -19,3 +23,19 @@ class Largest(TorchDispatchMode):
         sizes = [leaf.untyped_storage().nbytes() for leaf in tree_leaves(found) if isinstance(leaf, Tensor)]
         self.most = max(self.most, *sizes, 0)
         return found
+
+
+@contextmanager
+def most_memory() -> Iterator[list[int]]:
+    """A list that, after the block, holds the most bytes that Python, NumPy and Arrow took in it at a time."""
+    found: list[int] = []
+    usual = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(usual)
+    pa.set_memory_pool(counted)
+    tracemalloc.start()
+    try:
+        yield found
+        found.append(tracemalloc.get_traced_memory()[1] + counted.max_memory())
+    finally:
+        tracemalloc.stop()
+        pa.set_memory_pool(usual)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import signal
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from coded import ICEWS_HEADER, gdelt_row, icews_row
 from conftest import Call, as_json
 from tempograph.data import world
 from tempograph.version import __version__
@@ -216,6 +218,16 @@ MISTAKES = {
         "events.csv.*subjct.*did you mean 'subject'",
     ),
     "shares": (["data", "import", "events.csv", "--out", "new", "--valid", "0.7", "--test", "0.5"], "together below 1"),
+    "no match": (["data", "import", "gone/*.zip", "--out", "new"], r"gone/\*.zip: no file matches"),
+    "another format": (
+        ["data", "import", "events.csv", "--format", "gdelt", "--out", "new"],
+        "events.csv: is not a GDELT event export: expected 57, 58 or 61 tab-separated columns, found 1",
+    ),
+    "a folder": (["data", "import", "mine", "--format", "icews", "--out", "new"], "mine: is a folder; name the files"),
+    "codes of a table": (
+        ["data", "import", "events.csv", "--entity", "code", "--out", "new"],
+        "entity is for the formats icews, gdelt; of a table, name the columns",
+    ),
     "no such benchmark": (["data", "get", "icews18"], "there is no benchmark 'icews18'"),
 }
 
@@ -247,6 +259,50 @@ def test_bad_rows_are_named_and_nothing_is_written(call: Call) -> None:
         code, _, err = call("data", "import", "bad.csv", "--out", "bad")
         assert code == 2 and "bad.csv:3" in err and message in err
         assert not Path("bad").exists()
+
+
+def test_coded_events_are_told_apart_and_what_is_skipped_is_said(call: Call) -> None:
+    good = [gdelt_row(f"E{day}", "042", "BOB", f"201502{day:02}") for day in range(1, 11)]
+    bad = ["", "broken", gdelt_row("", "042", "BOB", "20150218"), "broken"]
+    Path("gdelt").mkdir()
+    Path("gdelt/b.CSV").write_text("\n".join([*good, *bad]))
+    Path("gdelt/a.CSV.gz").write_bytes(gzip.compress("\n".join(good).encode()))
+    found = as_json(call("data", "import", "gdelt/*", "--relation-level", "root", "--out", "packed", "--json"))
+    assert {name: found[name] for name in ("format", "rows", "duplicates", "skipped", "relations")} == {
+        "format": "gdelt",
+        "rows": 23,
+        "duplicates": 10,
+        "skipped": 3,
+        "relations": 1,
+    }
+    assert found["train"] + found["valid"] + found["test"] == 10
+    assert found["reasons"] == [
+        {"reason": "wrong number of columns", "rows": 2, "first": "gdelt/b.CSV:12"},
+        {"reason": "no subject", "rows": 1, "first": "gdelt/b.CSV:13"},
+    ]
+    command = ("data", "import", "gdelt/b.CSV", "--overwrite", "--out", "packed")
+    code, out, err = call(*command)
+    assert code == 0 and re.search(r"rows +13 *\n +skipped +3 *\n", out)
+    notes = [
+        "note: skipped, wrong number of columns: 2 rows, the first at gdelt/b.CSV:12",
+        "note: skipped, no subject: 1 row, at gdelt/b.CSV:13",
+    ]
+    guess = "note: the first lines are those of GDELT events; --format tells otherwise"
+    assert err.splitlines() == [guess, *notes]
+    assert call(*command, "--format", "gdelt", "--entity", "code")[2].splitlines() == notes
+    assert Path("packed/entities.txt").read_text().splitlines()[:2] == ["E1", "BOB"]
+    code, out, _ = call("train", "packed", "--out", "run")
+    assert code == 0 and "valid MRR" in out
+
+
+def test_nothing_is_written_of_files_without_an_event(call: Call) -> None:
+    Path("a.tab").write_text("\n".join([ICEWS_HEADER, icews_row("Ann", "Consult", "", "2014-01-31"), "broken"]))
+    code, out, err = call("data", "import", "a.tab", "--out", "new")
+    assert (code, out) == (2, "") and not Path("new").exists()
+    assert err == (
+        "error: a.tab: none of 2 rows is an event; wrong number of columns: 1 row, at a.tab:3; "
+        "no object: 1 row, at a.tab:2\n"
+    )
 
 
 def test_an_interrupt_exits_with_130_and_leaves_nothing(tmp_path: Path) -> None:

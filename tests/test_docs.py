@@ -6,9 +6,12 @@ import re
 import shlex
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
+
+from coded import ICEWS_HEADER, gdelt_row, icews_row
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -37,6 +40,13 @@ def test_the_commands_run(tmp_path: Path) -> None:
     days = [f"2024-01-{day:02d}" for day in range(1, 29)]
     rows = [row for day in days for row in (f"Ann,meets,Bob,{day}", f"Bob,calls,Cai,{day}")]
     (tmp_path / "events.csv").write_text("\n".join(["actor,action,target,date", *rows]) + "\n")
+    for packed, name, lines in (
+        ("icews", "events.2014.tab", [ICEWS_HEADER, icews_row("Ann", "Make a visit", "Bob", "2014-01-31")]),
+        ("gdelt", "20150218.export.CSV", [gdelt_row("ANN", "042", "BOB", "20150218")]),
+    ):
+        (tmp_path / packed).mkdir()
+        with zipfile.ZipFile(tmp_path / packed / f"{name}.zip", "w") as archive:
+            archive.writestr(name, "\n".join(lines))
     commands = [
         line
         for page in PAGES

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 
 from tempograph.data import tables as reading
 from tempograph.data.graph import SPLITS, TemporalGraph
-from tempograph.data.importing import Imported, ImportOptions, import_table
+from tempograph.data.importing import Imported, import_table
+from tempograph.data.options import ImportOptions
 from tempograph.data.times import Granularity
 from tempograph.errors import ConfigError, DataError
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,30 @@ from tempograph.cli.console import err, out, print_json, progress_bar, table
 from tempograph.cli.model import Json, Protocol
 
 app = typer.Typer(help="Datasets: list, download, import, describe.", no_args_is_help=True)
+
+
+class Format(StrEnum):
+    """What files hold."""
+
+    table = "table"
+    icews = "icews"
+    gdelt = "gdelt"
+
+
+class Entity(StrEnum):
+    """What of an actor is an entity."""
+
+    name = "name"
+    code = "code"
+
+
+class RelationLevel(StrEnum):
+    """What of an event is a relation: its text, or so much of its CAMEO code."""
+
+    text = "text"
+    full = "full"
+    base = "base"
+    root = "root"
 
 
 class Granularity(StrEnum):
@@ -37,8 +62,6 @@ Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the datase
 @app.command("list")
 def list_datasets(json_output: Json = False) -> None:
     """Show the datasets that can be named, and where they lie."""
-    import dataclasses
-
     from tempograph.data.catalog import available, dataset_roots
 
     found = available()
@@ -76,43 +99,79 @@ def get(
     out.print(f"{graph.name}: {len(graph.all_facts):,} facts, every file as published: {target}")
 
 
+_TABLES = "Options for tables"
+_EVENTS = "Options for ICEWS and GDELT"
+_SPLIT = "Options for steps and splits"
+
+
 @app.command("import")
 def import_events(
     files: Annotated[
-        list[Path], typer.Argument(help="CSV, TSV or Parquet files (text may be gzipped); together one dataset.")
+        list[Path],
+        typer.Argument(
+            help="Tables: CSV, TSV (both may be gzipped) or Parquet. Or event files of ICEWS or GDELT, as they come, "
+            "gzipped and zipped ones too. Patterns such as 'events/*.zip' will do; all files make one dataset."
+        ),
     ],
     folder: Annotated[Path, typer.Option("--out", help="The dataset folder to make.")],
-    subject: Annotated[str, typer.Option(help="Column of the subject.")] = "subject",
-    relation: Annotated[str, typer.Option(help="Column of the relation.")] = "relation",
-    object_: Annotated[str, typer.Option("--object", help="Column of the object.")] = "object",
-    time: Annotated[str, typer.Option(help="Column of the time.")] = "time",
-    header: Annotated[
-        bool, typer.Option("--header/--no-header", help="Without a header, columns are numbers from 0.")
-    ] = True,
-    delimiter: Annotated[str | None, typer.Option(help="By default a comma for .csv, a tab for .tsv.")] = None,
-    time_format: Annotated[
-        str | None, typer.Option(help="integer, or a format such as %d/%m/%Y; by default ISO dates or integers.")
+    format: Annotated[
+        Format | None, typer.Option(help="What the files hold; by default what the first lines look like.")
     ] = None,
-    granularity: Annotated[
-        Granularity | None, typer.Option(help="Length of a step; by default a day, integers as they are.")
-    ] = None,
-    split: Annotated[SplitRule, typer.Option(help="How facts are divided.")] = SplitRule.random,
-    valid: Annotated[float, typer.Option(help="Share of facts to choose on.")] = 0.1,
-    test: Annotated[float, typer.Option(help="Share of facts to test on.")] = 0.1,
-    seed: Annotated[int, typer.Option(help="Of the random split.")] = 0,
     overwrite: Overwrite = False,
     json_output: Json = False,
+    subject: Annotated[str, typer.Option(help="Column of the subject.", rich_help_panel=_TABLES)] = "subject",
+    relation: Annotated[str, typer.Option(help="Column of the relation.", rich_help_panel=_TABLES)] = "relation",
+    object_: Annotated[str, typer.Option("--object", help="Column of the object.", rich_help_panel=_TABLES)] = "object",
+    time: Annotated[str, typer.Option(help="Column of the time.", rich_help_panel=_TABLES)] = "time",
+    header: Annotated[
+        bool,
+        typer.Option(
+            "--header/--no-header", help="Without a header, columns are numbers from 0.", rich_help_panel=_TABLES
+        ),
+    ] = True,
+    delimiter: Annotated[
+        str | None, typer.Option(help="By default a comma for .csv, a tab for .tsv.", rich_help_panel=_TABLES)
+    ] = None,
+    time_format: Annotated[
+        str | None,
+        typer.Option(
+            help="integer, or a format such as %d/%m/%Y; by default ISO dates or integers.", rich_help_panel=_TABLES
+        ),
+    ] = None,
+    entity: Annotated[
+        Entity | None,
+        typer.Option(help="Entities are names of actors (default) or, of GDELT, their codes.", rich_help_panel=_EVENTS),
+    ] = None,
+    relation_level: Annotated[
+        RelationLevel | None,
+        typer.Option(
+            help="Relations are event texts (default for ICEWS) or CAMEO codes: full (default for GDELT), "
+            "base (three digits) or root (two).",
+            rich_help_panel=_EVENTS,
+        ),
+    ] = None,
+    granularity: Annotated[
+        Granularity | None,
+        typer.Option(help="Length of a step; by default a day, integers as they are.", rich_help_panel=_SPLIT),
+    ] = None,
+    split: Annotated[SplitRule, typer.Option(help="How facts are divided.", rich_help_panel=_SPLIT)] = SplitRule.random,
+    valid: Annotated[float, typer.Option(help="Share of facts to choose on.", rich_help_panel=_SPLIT)] = 0.1,
+    test: Annotated[float, typer.Option(help="Share of facts to test on.", rich_help_panel=_SPLIT)] = 0.1,
+    seed: Annotated[int, typer.Option(help="Of the random split.", rich_help_panel=_SPLIT)] = 0,
 ) -> None:
-    """Turn a table of dated events into a dataset folder.
+    """Turn a table of dated events, or files of ICEWS or GDELT, into a dataset folder.
 
-    Example: **tempograph data import events.csv --subject actor --object target --time date --out mydata**
+    Examples: **tempograph data import events.csv --subject actor --object target --time date --out mydata**,
+    **tempograph data import 'gdelt/*.export.CSV.zip' --relation-level root --out mydata**
     """
     from tempograph.data.folder import DATASET_MARKER, write_folder
-    from tempograph.data.importing import ImportOptions, import_table
+    from tempograph.data.importing import import_files
+    from tempograph.data.options import ImportOptions
     from tempograph.files import refuse_existing
 
     refuse_existing(folder, DATASET_MARKER, overwrite)
     options = ImportOptions(
+        format=format.value if format else None,
         subject=subject,
         relation=relation,
         object=object_,
@@ -120,6 +179,8 @@ def import_events(
         header=header,
         delimiter=delimiter.replace("\\t", "\t") if delimiter else None,
         time_format=time_format,
+        entity=entity.value if entity else None,
+        relation_level=relation_level.value if relation_level else None,
         granularity=granularity.value if granularity else None,
         split=split.value,
         valid_share=valid,
@@ -127,11 +188,12 @@ def import_events(
         seed=seed,
     )
     with progress_bar("importing") as progress:
-        imported = import_table(files, options, folder.resolve().name, progress)
+        imported = import_files(files, options, folder.resolve().name, progress)
     write_folder(imported.graph, folder, overwrite)
     graph = imported.graph
     counts = {
         "rows": imported.rows,
+        "skipped": sum(skip.rows for skip in imported.skipped),
         "duplicates": imported.duplicates,
         "entities": len(graph.entities),
         "relations": len(graph.relations),
@@ -141,8 +203,13 @@ def import_events(
         "test": len(graph.test),
     }
     if json_output:
-        print_json({"dataset": str(folder)} | counts)
+        reasons = [dataclasses.asdict(skip) for skip in imported.skipped]
+        print_json({"dataset": str(folder), "format": imported.format} | counts | {"reasons": reasons})
         return
+    if format is None and imported.format != "table":
+        err.print(f"note: the first lines are those of {imported.format.upper()} events; --format tells otherwise")
+    for skip in imported.skipped:
+        err.print(f"note: skipped, {skip}", soft_wrap=True, markup=False)
     out.print(table(str(folder), ["", "count"], [[name, f"{count:,}"] for name, count in counts.items()]))
     out.print(f"steps from {graph.times[0]} to {graph.times[-1]}; next: tempograph train {folder}")
 

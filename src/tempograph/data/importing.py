@@ -1,82 +1,52 @@
-"""CSV, TSV and Parquet files of dated events, turned into a dataset."""
+"""Tables of dated events, and coded events as ICEWS and GDELT publish them, turned into a dataset."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from pathlib import Path
-from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tempograph.data.codings import find_shapes, guess_format
+from tempograph.data.events import DATE_FORMAT, Skipped, Skips, read_events
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
-from tempograph.data.tables import Layout, file_size, read_batches
-from tempograph.data.times import GRANULARITIES, Clock, Granularity, Steps
-from tempograph.errors import ConfigError, DataError
+from tempograph.data.options import Format, ImportOptions
+from tempograph.data.sources import file_size, find_files
+from tempograph.data.tables import Batch, Layout, read_batches
+from tempograph.data.times import Clock, Steps
+from tempograph.errors import DataError
 
 Progress = Callable[[int, int], None]
-SplitRule = Literal["random", "chronological"]
 Ids = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class ImportOptions:
-    """Where the four parts of a fact stand, how its time is written, and how the facts are split.
-
-    Columns are given by name or, for text files without a header, by number from 0. Without a delimiter the suffix
-    decides: comma for .csv, tab for .tsv. Without a time format the times are ISO dates or integers, whichever the
-    first one is. Integers are steps themselves; dates are put on a grid of the granularity, days if there is none.
-    """
-
-    subject: str = "subject"
-    relation: str = "relation"
-    object: str = "object"
-    time: str = "time"
-    header: bool = True
-    delimiter: str | None = None
-    time_format: str | None = None
-    granularity: Granularity | None = None
-    split: SplitRule = "random"
-    valid_share: float = 0.1
-    test_share: float = 0.1
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if len(set(self.columns)) < len(COLUMNS):
-            raise ConfigError(f"subject, relation, object and time must be four columns, found {self.columns}")
-        unnumbered = [column for column in self.columns if not (column.isascii() and column.isdigit())]
-        if not self.header and unnumbered:
-            raise ConfigError(f"without a header, columns are given by number from 0, found '{unnumbered[0]}'")
-        if self.delimiter is not None and (
-            len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n'
-        ):
-            raise ConfigError(f"the delimiter must be one ASCII character such as ',', found {self.delimiter!r}")
-        _choose("granularity", self.granularity, (None, *GRANULARITIES))
-        _choose("split", self.split, get_args(SplitRule))
-        if not (self.valid_share >= 0 and self.test_share >= 0 and self.valid_share + self.test_share < 1):
-            raise ConfigError(
-                "valid_share and test_share must be at least 0 and together below 1, "
-                f"found {self.valid_share} and {self.test_share}"
-            )
-        if self.seed < 0:
-            raise ConfigError(f"seed must be at least 0, found {self.seed}")
-        Clock(self.time_format, self.granularity)
-
-    @property
-    def columns(self) -> tuple[str, str, str, str]:
-        """The columns of subject, relation, object and time."""
-        return self.subject, self.relation, self.object, self.time
 
 
 @dataclass(frozen=True, eq=False)
 class Imported:
-    """A dataset made from files, how many rows they had, and how many of these repeated another one."""
+    """A dataset made from files of a format: each of the rows is one of its facts, a duplicate of one, or skipped."""
 
     graph: TemporalGraph
+    format: Format
     rows: int
     duplicates: int
+    skipped: tuple[Skipped, ...] = ()
+
+
+def import_files(
+    patterns: Sequence[Path], options: ImportOptions, name: str, progress: Progress | None = None
+) -> Imported:
+    """Make one dataset of the files that paths and patterns such as events/*.zip stand for, whatever their format.
+
+    Unless the options name a format or describe a table, the first lines of the first file tell which it is.
+    """
+    paths = find_files(patterns)
+    if options.format is None:
+        guess = None if options.described or not paths else guess_format(paths[0])
+        options = replace(options, format=guess or "table")
+    return (import_table if options.format == "table" else import_events)(paths, options, name, progress)
 
 
 def import_table(
@@ -88,27 +58,82 @@ def import_table(
     before its object. `progress` is told how many bytes of how many are done, at each fiftieth of a Parquet file and
     each megabyte of a text file.
     """
+    clock = Clock(options.time_format, options.granularity)
+    layout = Layout(options.columns, options.header, options.delimiter)
+    gathered = _gather(paths, lambda path, size: read_batches(path, size, layout, clock), progress)
+    graph, duplicates = _make_graph(gathered, clock, options, name)
+    return Imported(graph, "table", len(gathered.rows), duplicates)
+
+
+def import_events(
+    paths: Sequence[Path], options: ImportOptions, name: str, progress: Progress | None = None
+) -> Imported:
+    """Make one dataset of the coded events in several files, each plain, gzipped or zipped.
+
+    Ids are given as for a table; `progress` is told at each megabyte of text. A file that is not of the format is
+    refused before any is read; a row that is no event is skipped and counted.
+    """
+    wanted = options.wanted
+    clock, skips = Clock(DATE_FORMAT, options.granularity), Skips()
+    shapes = {path: find_shapes(path, wanted) for path in paths}
+    gathered = _gather(paths, lambda path, _: read_events(path, shapes[path], wanted, clock, skips), progress)
+    skipped = skips.found()
+    rows = len(gathered.rows) + sum(skip.rows for skip in skipped)
+    if not len(gathered.rows):
+        reasons = "".join(f"; {skip}" for skip in skipped)
+        raise DataError(f"{_some(paths)}: none of {rows:,} rows is an event{reasons}")
+    graph, duplicates = _make_graph(gathered, clock, options, name)
+    return Imported(graph, wanted.format, rows, duplicates, skipped)
+
+
+@dataclass(frozen=True, eq=False)
+class _Gathered:
+    """Rows (subject, relation, object, step) of all files, [rows, 4], and the names behind their ids."""
+
+    paths: Sequence[Path]
+    rows: Facts
+    entities: _Names
+    relations: _Names
+
+
+def _gather(
+    paths: Sequence[Path], read: Callable[[Path, int], Iterator[Batch]], progress: Progress | None
+) -> _Gathered:
+    """All that `read` finds in the files, given their sizes."""
     if not paths:
         raise DataError("there is no file to import; name at least one")
     sizes = [file_size(path) for path in paths]
-    clock, entities, relations = Clock(options.time_format, options.granularity), _Names(), _Names()
-    layout = Layout(options.columns, options.header, options.delimiter)
-    parts: list[Facts] = []
-    for index, path in enumerate(paths):
-        for columns, steps, done in read_batches(path, sizes[index], layout, clock):
+    *starts, total = accumulate(sizes, initial=0)
+    entities, relations = _Names(), _Names()
+    parts: list[Facts] = [np.empty((0, len(COLUMNS)), np.int64)]
+    for path, start, size in zip(paths, starts, sizes, strict=True):
+        for columns, steps, done in read(path, size):
             subjects, objects = entities.encode_pairs(columns[0], columns[2])
             parts.append(np.stack([subjects, relations.encode(columns[1]), objects, steps], axis=1))
             if progress:
-                progress(sum(sizes[:index]) + done, sum(sizes))
-    rows = np.concatenate(parts)
+                progress(start + done, total)
+        if progress:
+            progress(start + size, total)
+    return _Gathered(paths, np.concatenate(parts), entities, relations)
+
+
+def _make_graph(gathered: _Gathered, clock: Clock, options: ImportOptions, name: str) -> tuple[TemporalGraph, int]:
+    """The dataset of the rows, whose steps become ids, and how many rows repeat another one."""
+    rows = gathered.rows
     try:
         rows[:, 3], times = clock.grid(rows[:, 3])
     except DataError as error:
-        raise DataError(f"{', '.join(str(path) for path in paths)}: {error}") from None
+        raise DataError(f"{_some(gathered.paths)}: {error}") from None
     facts = _sorted_unique(rows)
-    train, valid, test = _split(facts, options)
-    graph = TemporalGraph(name, tuple(entities.ids), tuple(relations.ids), times, train, valid, test)
-    return Imported(graph, len(rows), len(rows) - len(facts))
+    splits = _split(facts, options)
+    graph = TemporalGraph(name, tuple(gathered.entities.ids), tuple(gathered.relations.ids), times, *splits)
+    return graph, len(rows) - len(facts)
+
+
+def _some(paths: Sequence[Path], most: int = 3) -> str:
+    """The first of many files."""
+    named = ", ".join(str(path) for path in paths[:most])
+    return f"{named} and {len(paths) - most:,} more" if len(paths) > most else named
 
 
 class _Names:
@@ -158,9 +183,3 @@ def _step_ends(times: Steps, cuts: Steps) -> Steps:
     ends = np.append(np.flatnonzero(np.diff(times)) + 1, len(times))
     nearest: Steps = ends[::-1][np.abs(ends[::-1] - cuts[:, None]).argmin(axis=1)]
     return nearest
-
-
-def _choose(setting: str, value: str | None, known: Sequence[str | None]) -> None:
-    if value not in known:
-        names = [name for name in known if name]
-        raise ConfigError(f"{setting} must be one of {', '.join(names)}; found '{value}'")

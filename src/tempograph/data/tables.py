@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import io
-import zlib
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -21,6 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tempograph.data.graph import COLUMNS
+from tempograph.data.sources import readable
 from tempograph.data.times import Clock, Mask, Steps
 from tempograph.errors import DataError, did_you_mean
 
@@ -41,18 +41,6 @@ class Layout:
     delimiter: str | None
 
 
-def file_size(path: Path) -> int:
-    """The bytes of a file that is there."""
-    if path.is_dir():
-        raise DataError(f"{path}: is a folder; name the files in it")
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}") from None
-
-
 Batch = tuple[list[pa.Array], Steps, int]
 """Subjects, relations, objects and times as they stand in a file, the steps of the times, and the bytes done so far."""
 
@@ -68,11 +56,8 @@ class _RowError(Exception):
 def read_batches(path: Path, size: int, layout: Layout, clock: Clock) -> Iterator[Batch]:
     """The rows of a file, checked; whatever goes wrong on the way is a DataError that names the file."""
     parquet = path.suffix.lower() in (".parquet", ".pq")
-    try:
+    with readable(path):
         yield from _parquet_batches(path, size, layout, clock) if parquet else _text_batches(path, layout, clock)
-    except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
-        reason = str(error).partition("\n")[0] + "; is the file complete?"
-        raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or reason}") from None
 
 
 def _check(columns: Sequence[pa.Array], clock: Clock) -> Steps:

@@ -1,0 +1,137 @@
+"""Seconds and memory that the import of a made GDELT export takes, from its file to a dataset folder.
+
+The file has 61 columns, filled as in real ones: names by Zipf's law, one actor in five left out, places and addresses
+that nobody reads. Now and then a row is cut short.
+
+PYTHONPATH=src python benchmarks/import_speed.py --rows 3000000 --packing zip --json import.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from tempograph.cli.console import err, out, table
+
+CHUNK = 250_000
+COLUMNS = 61
+
+
+def main() -> None:
+    """Make the file, import it in a process of its own, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=3_000_000)
+    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--packing", choices=("plain", "zip"), default="plain")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        # A command counts as at least as large as the process that starts it has been: hence another process makes the
+        # file, and torch comes later.
+        with ProcessPoolExecutor(1, get_context("spawn")) as maker:
+            path = maker.submit(write_export, Path(folder), arguments.rows, arguments.days, arguments.packing).result()
+        err.print(f"{path.name}: {path.stat().st_size / 1e6:,.0f} MB")
+        found = measure(path)
+    import torch
+
+    from tempograph.environment import environment, hardware
+
+    cpu = torch.device("cpu")
+    names = ("rows", "skipped", "duplicates", "entities", "relations", "steps")
+    cells = [[name, f"{found['import'][name]:,}"] for name in names]
+    cells += [[name.replace("_", " "), f"{found[name]:.1f}"] for name in ("seconds", "cpu_seconds")]
+    cells += [["peak MB", f"{found['peak_bytes'] / 1e6:,.0f}"]]
+    title = f"Import of {found['bytes'] / 1e6:,.0f} MB, {arguments.packing}"
+    out.print(table(title, ["", "count"], cells, caption=hardware(cpu)))
+    if arguments.json is not None:
+        text = json.dumps({"environment": environment(cpu), **found}, indent=2)
+        arguments.json.write_text(text + "\n", encoding="utf-8")
+
+
+def measure(path: Path) -> dict[str, Any]:
+    """Seconds and the most memory of the command, start of Python and writing of the dataset included."""
+    command = ["data", "import", str(path), "--out", str(path.parent / "dataset"), "--json"]
+    output = path.parent / "output.json"
+    begin = time.perf_counter()
+    with output.open("wb") as file:
+        process = subprocess.Popen([sys.executable, "-m", "tempograph", *command], stdout=file)
+        _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - begin
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        sys.exit(f"the import ended with {process.returncode}")
+    return {
+        "bytes": path.stat().st_size,
+        "seconds": seconds,
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "peak_bytes": usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
+        "import": json.loads(output.read_text(encoding="utf-8")),
+    }
+
+
+def write_export(folder: Path, rows: int, days: int, packing: str) -> Path:
+    """A made export, plain or in an archive of one member."""
+    name = "20150218.export.CSV"
+    if packing == "plain":
+        with (folder / name).open("wb") as file:
+            write_rows(file, rows, days)
+        return folder / name
+    packed = folder / f"{name}.zip"
+    with (
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open(name, "w", force_zip64=True) as member,
+    ):
+        write_rows(member, rows, days)
+    return packed
+
+
+def write_rows(file: IO[bytes], rows: int, days: int) -> None:
+    """Write so many rows, some at a time."""
+    options = pa.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
+    for columns in chunks(rows, days):
+        pa.csv.write_csv(pa.table(columns, names=[str(place) for place in range(COLUMNS)]), file, options)
+        file.write(b"410479387\t20150218\t201502\n")
+
+
+def chunks(rows: int, days: int) -> Iterator[list[pa.Array]]:
+    """The columns of the rows, in the order of version 2.0."""
+    generator = np.random.default_rng(0)
+    actors = np.array(["", *(f"ACTOR NUMBER {number}" for number in range(20_000))])
+    codes = np.array([f"{root:02d}{leaf}" for root in range(1, 21) for leaf in range(10)])
+    dates = np.char.replace((np.datetime64("2015-02-18") + np.arange(days)).astype(str), "-", "")
+    place = ("4", "São Paulo, São Paulo, Brazil", "BR", "BR27", "9966", "-23.5333", "-46.6167", "-671824")
+    constant = {2: "201502", 3: "2015", 4: "2015.1315", 25: "1", **dict.fromkeys(range(29, 35), "2.5")}
+    constant |= {35 + number: value for number, value in enumerate(place * 3)} | {59: "20150218230000"}
+    for first in range(0, rows, CHUNK):
+        numbers = np.arange(first, min(first + CHUNK, rows))
+        count = len(numbers)
+        columns = {column: np.full(count, constant.get(column, "")) for column in range(COLUMNS)}
+        columns[0] = (400_000_000 + numbers).astype(str)
+        columns[1] = dates[np.sort(generator.integers(days, size=count))]
+        for column in (5, 15):
+            chosen = np.minimum(generator.zipf(1.3, count), len(actors) - 1) * (generator.random(count) > 0.2)
+            columns[column + 1] = actors[chosen]
+            columns[column] = np.where(chosen, np.char.add("ACT", chosen.astype(str)), "")
+        columns[26] = columns[27] = codes[generator.integers(len(codes), size=count)]
+        columns[28] = columns[26].astype("U2")
+        columns[60] = np.char.add("http://news.example.com/2015/02/18/an-article-about-an-event-", numbers.astype(str))
+        yield [pa.array(columns[column].tolist()) for column in range(COLUMNS)]
+
+
+if __name__ == "__main__":
+    main()
