@@ -50,7 +50,8 @@ class TED(Model):
     # The widest set holds at most every entity for each question: eleven temporaries of 8 bytes beside the scores.
     bytes_per_candidate = 96
 
-    def __init__(self, timeline: Timeline, sigma: float) -> None:
+    def __init__(self, timeline: Timeline, sigma: float, most_facts: int = 0) -> None:
+        """Scores have room for as many facts as there are, or `most_facts` if that is more."""
         super().__init__()
         self.sigma = sigma
         self.timeline = timeline
@@ -65,7 +66,8 @@ class TED(Model):
             DecayedCounts(key, answer, time, rate, timeline) for key in self._keys(self.facts[:, 0], self.facts[:, 1])
         ]
         self.lowest = -rate * timeline.num_steps
-        self.span = math.log(len(self.facts)) - self.lowest + 1
+        self.most_facts = max(most_facts, len(self.facts))
+        self.span = math.log(self.most_facts) - self.lowest + 1
 
     @property
     def device(self) -> torch.device:
@@ -99,14 +101,13 @@ class TED(Model):
 
     def over(self, timeline: Timeline, memory: int = 0) -> TED:
         """Counts of other facts."""
-        return self if timeline is self.timeline else TED(timeline, self.sigma)
+        return self if timeline is self.timeline else TED(timeline, self.sigma, self.most_facts)
 
     def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
         """Each sum anew over the facts that are left, [1 + n, candidates]."""
         entity, relation, answer, time = self.facts.unbind(1)
         scores = torch.full((1 + len(left_out), len(candidates)), -math.inf, dtype=torch.float64, device=self.device)
         gone = torch.cat([left_out.new_tensor([-1]), left_out])
-        facts = (len(self.facts) - 2 * (gone >= 0)).double()
         for place, own, asked in zip((2, 1, 0), self._keys(entity, relation), self._keys(*query[:2]), strict=True):
             mine = ((own == asked) & (time != query.time)).nonzero()[:, 0]
             mine = mine[torch.isin(answer[mine], candidates)]
@@ -115,7 +116,7 @@ class TED(Model):
             absent = absent | (answer[mine] != candidates[:, None])
             value = torch.logsumexp(weight.masked_fill(absent, -math.inf), dim=2)
             value = (value / self.sets[2 - place].tie).round() * self.sets[2 - place].tie
-            found = (value - self.lowest) / (facts.log()[:, None] - self.lowest + 1) + place
+            found = (value - self.lowest) / self.span + place
             scores = torch.where((scores == -math.inf) & (value > -math.inf), found, scores)
         return scores
 

@@ -1,0 +1,162 @@
+"""Through all the data in bounded memory: facts that may be missing, and facts that are hard to believe."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from torch import Tensor
+
+from tempograph.asking import log_shares
+from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
+from tempograph.evaluation import Progress, in_turn
+from tempograph.files import atomic_file
+from tempograph.known import KnownAnswers
+from tempograph.models.contract import Model
+from tempograph.timeline import Queries
+
+
+class Candidates(NamedTuple):
+    """Facts that are not in the data, [n, 4], their scores, and logarithms of probabilities or 0, [n] each."""
+
+    facts: Tensor
+    score: Tensor
+    log_probability: Tensor
+
+    def best(self, most: int) -> Candidates:
+        """Those with the highest probability, or score where all are alike, at most so many."""
+        order = torch.argsort(self.score, descending=True, stable=True)
+        order = order[torch.argsort(self.log_probability[order], descending=True, stable=True)][:most]
+        return Candidates(*(column[order] for column in self))
+
+    def table(self, graph: TemporalGraph, probabilistic: bool) -> pa.Table:
+        """Names, score and probability."""
+        probability = self.log_probability.exp().cpu().numpy()
+        return pa.table(
+            {
+                **named(graph, self.facts.cpu().numpy()),
+                "score": self.score.double().cpu().numpy(),
+                "probability": pa.array(probability if probabilistic else [None] * len(probability), pa.float64()),
+            }
+        )
+
+
+def named(graph: TemporalGraph, facts: Facts) -> dict[str, pa.Array]:
+    """The four columns of facts in names."""
+    names = (graph.entities, graph.relations, graph.entities, graph.times)
+    return {
+        column: pa.DictionaryArray.from_arrays(facts[:, place].astype(np.int32), list(names[place])).cast(pa.string())
+        for place, column in enumerate(COLUMNS)
+    }
+
+
+def questions(
+    graph: TemporalGraph, times: Sequence[int], entity: int | None, relations: Sequence[int] | None
+) -> Queries:
+    """Who else? For each time and each (subject, relation) that train knows; for one entity, from both sides."""
+    facts = torch.from_numpy(graph.train)
+    if relations is not None:
+        facts = facts[torch.isin(facts[:, 1], torch.tensor(relations))]
+    pairs = facts[:, :2]
+    if entity is not None:
+        turned = torch.stack([facts[:, 2], facts[:, 1] + len(graph.relations)], dim=1)
+        pairs = torch.cat([pairs, turned])
+        pairs = pairs[pairs[:, 0] == entity]
+    pairs = torch.unique(pairs, dim=0)
+    time = torch.tensor(times).repeat_interleave(len(pairs))
+    given, relation = pairs.repeat(len(times), 1).unbind(1)
+    return Queries(given, relation, time)
+
+
+@torch.inference_mode()
+def scan(
+    model: Model,
+    queries: Queries,
+    known: KnownAnswers,
+    temperature: float | None,
+    most: int,
+    at_least: float | None,
+    budget: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Candidates]:
+    """The best candidates of each batch of questions, in no split as a fact, with a probability of at least so much."""
+    queries = Queries(*(column.to(model.device) for column in queries))
+    for index in in_turn(model, queries, known, budget, progress):
+        asked = queries.take(index)
+        scores, pairs = model.scores(asked), known(asked)
+        shares = torch.zeros_like(scores, dtype=torch.float64)
+        if temperature is not None:
+            shares = log_shares(scores, pairs, temperature)
+        fresh = scores > -math.inf
+        fresh[pairs] = False
+        if at_least is not None:
+            fresh &= shares >= math.log(at_least)
+        elif temperature is not None:
+            fresh &= shares >= _bar(shares.masked_fill(~fresh, -math.inf), most)
+        else:
+            fresh &= scores >= _bar(scores.masked_fill(~fresh, -math.inf), most)
+        row, candidate = fresh.nonzero().unbind(1)
+        entity, relation, time = (column[row] for column in asked)
+        inverted = relation >= known.num_relations
+        facts = torch.stack(
+            [
+                torch.where(inverted, candidate, entity),
+                relation % known.num_relations,
+                torch.where(inverted, entity, candidate),
+                time,
+            ],
+            dim=1,
+        )
+        yield Candidates(facts, scores[fresh], shares[fresh])
+
+
+def _bar(values: Tensor, most: int) -> Tensor:
+    """The value that so many reach."""
+    flat = values.flatten()
+    return flat.topk(min(most, len(flat))).values[-1]
+
+
+def keep_best(found: Iterator[Candidates], most: int) -> Candidates | None:
+    """The best of all batches; a fact that two questions lead to counts once."""
+    best: Candidates | None = None
+    for batch in found:
+        both = batch if best is None else Candidates(*(torch.cat(pair) for pair in zip(best, batch, strict=True)))
+        best = _distinct(both).best(most)
+    return best
+
+
+def _distinct(candidates: Candidates) -> Candidates:
+    """Each fact once, with the higher of its probabilities."""
+    ordered = candidates.best(len(candidates.score))
+    _, place = torch.unique(ordered.facts, dim=0, return_inverse=True)
+    first = torch.full((len(place),), len(place), device=place.device)
+    first = first.scatter_reduce(0, place, torch.arange(len(place), device=place.device), "amin")
+    return Candidates(*(column[first[first < len(place)].sort().values] for column in ordered))
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Write a Parquet file, whole or not at all."""
+    with atomic_file(path) as temporary:
+        pq.write_table(table, temporary)
+
+
+def write_all(found: Iterator[Candidates], graph: TemporalGraph, path: Path) -> int:
+    """Every candidate to a Parquet file, batch by batch; how many there are."""
+    count = 0
+    with atomic_file(path) as temporary, ExitStack() as stack:
+        writer: pq.ParquetWriter | None = None
+        for batch in found:
+            table = batch.best(len(batch.score)).table(graph, True)
+            if writer is None:
+                writer = stack.enter_context(pq.ParquetWriter(temporary, table.schema))
+            if len(table):
+                writer.write_table(table)
+            count += len(table)
+    return count
