@@ -1,4 +1,4 @@
-"""Milliseconds of a question through the Predictor and seconds of many facts, for TeMP-GRU of the tuned size on ICEWS14.
+"""Milliseconds of a question through the Predictor and seconds of many facts, TeMP-GRU of the tuned size on ICEWS14.
 
 Weights are as they are before training, which makes no difference to the time. A question is timed the second time its
 time step is asked about, and the first time; with no evidence, and with the effects of facts on ten answers. Facts are

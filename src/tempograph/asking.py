@@ -60,6 +60,6 @@ def ask_facts(
         if temperature is not None:
             row, candidate = pairs
             scores[row, candidate] = -math.inf
-            rest = scores.scatter(1, right[:, None], -math.inf).div_(temperature)
+            rest = scores.scatter_(1, right[:, None], -math.inf).div_(temperature)
             share[index] = -torch.nn.functional.softplus(torch.logsumexp(rest, 1).double() - own / temperature)
     return Found(score, None if temperature is None else share, rank)

@@ -279,7 +279,8 @@ class Predictor:
         if evidence:
             explained = explain(self.model, self.timeline, query, best, both_signs=candidate is not None)
         else:
-            explained = [(self.model.evidence(query, answer), None) for answer in best]
+            nothing = Support("not asked for", self.timeline.facts[:0], None)
+            explained = [(nothing, None) for _ in best]
         return self._completion(fact, fact.index(-1), best, scores, shares, explained, evidence)
 
     def _support(self, subject: int, relation: int, object_: int, time: int) -> tuple[Support, Explained | None]:
@@ -385,8 +386,10 @@ class Predictor:
 def _rows_in(rows: Facts, facts: Facts) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """Which rows are among some facts, [n]."""
     both = np.concatenate([rows, facts])
-    _, place = np.unique(both, axis=0, return_inverse=True)
-    place = place.reshape(-1)
+    place = np.zeros(len(both), dtype=np.int64)
+    for column in both.T:
+        # Numbered anew after each column, the places never outgrow the number of facts.
+        place = np.unique(place * (1 + column.max(initial=0)) + column, return_inverse=True)[1]
     return np.isin(place[: len(rows)], place[len(rows) :])
 
 

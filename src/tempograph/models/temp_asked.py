@@ -56,10 +56,21 @@ class AskedTeMP(Model):
         times, place = torch.unique(queries.time, return_inverse=True)
         for number, time in enumerate(times.tolist()):
             inside = (place == number).nonzero()[:, 0]
-            some, encoded = queries.take(inside), self._at(time)
-            questions = self.model.ask(some, torch.zeros_like(inside), encoded)
-            scores[inside] = self.model.score(questions, encoded.tables(1)[0]).float()
+            some, (base, keys, rows) = queries.take(inside), self._at(time)
+            counts = self.model.frequencies.of_queries(some, *self.model.reach) if self.model.gate is not None else None
+            questions = self.model.questions(some, self._take(base, keys, rows, some.entity), counts)
+            # Most entities are as in the base; the others' scores take the place of these, so that no table is made.
+            found = self.model.score(questions, base).float()
+            found[:, keys] = self.model.score(questions, rows).float()
+            scores[inside] = found
         return scores
+
+    @staticmethod
+    def _take(base: Tensor, keys: Tensor, rows: Tensor, entity: Tensor) -> Tensor:
+        """Some entities at the one time that is encoded, [n, width]."""
+        place, given = equal_range(keys, entity), base.index_select(0, entity)
+        there = place.lengths.nonzero()[:, 0]
+        return given.index_copy(0, there, rows.index_select(0, place.start[there]))
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation for (subject, ?, object, time), [relations]."""
