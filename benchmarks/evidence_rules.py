@@ -67,11 +67,13 @@ def look(predictor: Predictor, world: World, most: int) -> dict[str, list[int]]:
         if rule.kind not in KINDS or once:
             continue
         for side, ask in (("object", (subject, relation)), ("subject", (relation, object_))):
-            asked = getattr(predictor, f"{side}s")(*ask, time, top=20)
+            question = getattr(predictor, f"{side}s")
+            asked = question(*ask, time, top=20, evidence=0)
             right = graph.entities[object_ if side == "object" else subject]
             answer = next((answer for answer in asked.answers if not answer.known or answer.name == right), None)
             if answer is None or answer.name != right:
                 continue
+            answer = question(*ask, time, top=1 + asked.answers.index(answer)).answers[-1]
             shown = [
                 (entity[e.subject], relation_id[e.relation], entity[e.object], step[e.time])
                 for e in answer.evidence[:3]
