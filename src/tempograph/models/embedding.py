@@ -136,6 +136,10 @@ class Embedding(Model):
         """Questions about steps after the last one that has vectors are asked at that one."""
         return queries._replace(time=queries.time.clamp(max=self.last_known_step))
 
+    def entity_vectors(self, times: Tensor) -> Tensor:
+        """Vectors at times, or one table if they are the same at all."""
+        return self.entities.tables(times if self.entities.timed else times[:1])
+
     def evidence(self, query: Queries, answer: int) -> Support:
         """The train facts nearest in time that share two parts with the completed fact."""
         return nearest_facts(self.timeline, query, answer)
