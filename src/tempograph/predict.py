@@ -24,9 +24,9 @@ from tempograph.errors import ConfigError, QueryError
 from tempograph.evaluation import Progress
 from tempograph.explaining import Explained, explain
 from tempograph.known import KnownAnswers
-from tempograph.models.contract import Model, Support
+from tempograph.models.contract import Support
 from tempograph.runs import Run
-from tempograph.scanning import Candidates, keep_best, named, questions, scan, write_all, write_table
+from tempograph.scanning import Candidates, keep_best, named, pairs_to_ask, scan, write_all, write_table
 from tempograph.timeline import Queries, Timeline
 
 __all__ = ["Answer", "Completion", "Evidence", "Predictor"]
@@ -165,8 +165,8 @@ class Predictor:
         graph = self.graph
         who = None if entity is None else graph.entity_id(entity)
         what = None if relations is None else [graph.relation_id(relation) for relation in relations]
-        asked = questions(graph, self._period(first, last), who, what)
-        found = scan(self.model, asked, self._known, self.temperature, top, at_least, budget, progress)
+        pairs, period = pairs_to_ask(graph, who, what), self._period(first, last)
+        found = scan(self.model, pairs, period, self._known, self.temperature, top, at_least, budget, progress)
         if at_least is not None and out is not None:
             return write_all(found, graph, Path(out))
         best = keep_best(found, top)
@@ -239,9 +239,15 @@ class Predictor:
 
     def _look_at(self, graph: TemporalGraph) -> None:
         run, same = self.run, graph is self.run.graph
-        self.graph = graph
-        self.timeline = run.timeline if same else Timeline(graph, run.config.protocol, run.model.device)
-        self.model: Model = run.model.over(self.timeline, self.memory)
+        timeline = run.timeline if same else Timeline(graph, run.config.protocol, run.model.device)
+        try:
+            model = run.model.over(timeline, self.memory)
+        except QueryError:
+            # A model that knows no other facts can still be asked about its own.
+            if not same:
+                raise
+            model = run.model
+        self.graph, self.timeline, self.model = graph, timeline, model
         self._known = KnownAnswers.of(graph, "time", self.model.device)
 
     def _ids(self, subject: Name | None, relation: Name | None, object_: Name | None, time: When | None) -> Fact:

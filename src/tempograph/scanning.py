@@ -57,10 +57,8 @@ def named(graph: TemporalGraph, facts: Facts) -> dict[str, pa.Array]:
     }
 
 
-def questions(
-    graph: TemporalGraph, times: Sequence[int], entity: int | None, relations: Sequence[int] | None
-) -> Queries:
-    """Who else? For each time and each (subject, relation) that train knows; for one entity, from both sides."""
+def pairs_to_ask(graph: TemporalGraph, entity: int | None, relations: Sequence[int] | None) -> Tensor:
+    """Who else? Each (subject, relation) that train knows; for one entity, from both sides.   [pairs, 2]."""
     facts = torch.from_numpy(graph.train)
     if relations is not None:
         facts = facts[torch.isin(facts[:, 1], torch.tensor(relations))]
@@ -69,16 +67,15 @@ def questions(
         turned = torch.stack([facts[:, 2], facts[:, 1] + len(graph.relations)], dim=1)
         pairs = torch.cat([pairs, turned])
         pairs = pairs[pairs[:, 0] == entity]
-    pairs = torch.unique(pairs, dim=0)
-    time = torch.tensor(times).repeat_interleave(len(pairs))
-    given, relation = pairs.repeat(len(times), 1).unbind(1)
-    return Queries(given, relation, time)
+    distinct: Tensor = torch.unique(pairs, dim=0)
+    return distinct
 
 
 @torch.inference_mode()
 def scan(
     model: Model,
-    queries: Queries,
+    pairs: Tensor,
+    times: Sequence[int],
     known: KnownAnswers,
     temperature: float | None,
     most: int,
@@ -86,35 +83,48 @@ def scan(
     budget: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Candidates]:
-    """The best candidates of each batch of questions, in no split as a fact, with a probability of at least so much."""
-    queries = Queries(*(column.to(model.device) for column in queries))
-    for index in in_turn(model, queries, known, budget, progress):
-        asked = queries.take(index)
-        scores, pairs = model.scores(asked), known(asked)
-        shares = torch.zeros_like(scores, dtype=torch.float64)
-        if temperature is not None:
-            shares = log_shares(scores, pairs, temperature)
-        fresh = scores > -math.inf
-        fresh[pairs] = False
-        if at_least is not None:
-            fresh &= shares >= math.log(at_least)
-        elif temperature is not None:
-            fresh &= shares >= _bar(shares.masked_fill(~fresh, -math.inf), most)
-        else:
-            fresh &= scores >= _bar(scores.masked_fill(~fresh, -math.inf), most)
-        row, candidate = fresh.nonzero().unbind(1)
-        entity, relation, time = (column[row] for column in asked)
-        inverted = relation >= known.num_relations
-        facts = torch.stack(
-            [
-                torch.where(inverted, candidate, entity),
-                relation % known.num_relations,
-                torch.where(inverted, entity, candidate),
-                time,
-            ],
-            dim=1,
-        )
-        yield Candidates(facts, scores[fresh], shares[fresh])
+    """The best candidates of each batch of questions, in no split as a fact, with a probability of at least so much.
+
+    Questions are pairs [n, 2] of an entity and a relation, one time after another.
+    """
+    given, relation = pairs.to(model.device).unbind(1)
+    for number, time in enumerate(times):
+        queries = Queries(given, relation, torch.full_like(given, time))
+        for index in in_turn(model, queries, known, budget):
+            yield _best_of(model, queries.take(index), known, temperature, most, at_least)
+        if progress is not None:
+            progress(number + 1, len(times))
+
+
+def _best_of(
+    model: Model, asked: Queries, known: KnownAnswers, temperature: float | None, most: int, at_least: float | None
+) -> Candidates:
+    """The best candidates of some questions."""
+    scores, pairs = model.scores(asked), known(asked)
+    shares = torch.zeros_like(scores, dtype=torch.float64)
+    if temperature is not None:
+        shares = log_shares(scores, pairs, temperature)
+    fresh = scores > -math.inf
+    fresh[pairs] = False
+    if at_least is not None:
+        fresh &= shares >= math.log(at_least)
+    elif temperature is not None:
+        fresh &= shares >= _bar(shares.masked_fill(~fresh, -math.inf), most)
+    else:
+        fresh &= scores >= _bar(scores.masked_fill(~fresh, -math.inf), most)
+    row, candidate = fresh.nonzero().unbind(1)
+    entity, relation, time = (column[row] for column in asked)
+    inverted = relation >= known.num_relations
+    facts = torch.stack(
+        [
+            torch.where(inverted, candidate, entity),
+            relation % known.num_relations,
+            torch.where(inverted, entity, candidate),
+            time,
+        ],
+        dim=1,
+    )
+    return Candidates(facts, scores[fresh], shares[fresh])
 
 
 def _bar(values: Tensor, most: int) -> Tensor:
@@ -153,7 +163,7 @@ def write_all(found: Iterator[Candidates], graph: TemporalGraph, path: Path) -> 
     with atomic_file(path) as temporary, ExitStack() as stack:
         writer: pq.ParquetWriter | None = None
         for batch in found:
-            table = batch.best(len(batch.score)).table(graph, True)
+            table = _distinct(batch).table(graph, True)
             if writer is None:
                 writer = stack.enter_context(pq.ParquetWriter(temporary, table.schema))
             if len(table):
