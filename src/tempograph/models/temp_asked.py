@@ -61,7 +61,7 @@ class AskedTeMP(Model):
             questions = self.model.questions(some, self._take(base, keys, rows, some.entity), counts)
             # Most entities are as in the base; the others' scores take the place of these, so that no table is made.
             found = self.model.score(questions, base).float()
-            found[:, keys] = self.model.score(questions, rows).float()
+            found.index_copy_(1, keys, self.model.score(questions, rows).float())
             scores[inside] = found
         return scores
 
