@@ -72,10 +72,10 @@ def test_the_mean_over_bins_is_the_overall_figure(values: np.ndarray, seed: int,
     gains = np.random.default_rng(seed).random(len(values))
     gains = np.round(gains) if hits else gains
     curve = binned(values, gains, frequency_bins(values, 5))
-    assert curve.count.sum() == len(values)
-    assert_allclose((curve.mean * curve.count).sum() / curve.count.sum(), gains.mean())
+    assert curve.questions.sum() == len(values)
+    assert_allclose((curve.mean * curve.questions).sum() / curve.questions.sum(), gains.mean())
     assert (curve.low <= curve.mean).all() and (curve.mean <= curve.high).all()
-    assert (0 <= curve.low).all() and (curve.high <= 1).all()
+    assert (curve.low >= 0).all() and (curve.high <= 1).all()
     assert (np.diff(curve.at) > 0).all()
 
 
@@ -87,7 +87,7 @@ def test_a_smoothed_curve_equals_a_loop(values: np.ndarray, seed: int) -> None:
     if len({where for where, _ in positive}) < 2:
         assert len(curve.at) == 0
         return
-    for at, count, mean in zip(np.log(curve.at), curve.count, curve.mean, strict=True):
+    for at, count, mean in zip(np.log(curve.at), curve.questions, curve.mean, strict=True):
         weights = [math.exp(-(((at - where) / 0.35) ** 2) / 2) for where, _ in positive]
         share = sum(weight * gain for weight, (_, gain) in zip(weights, positive, strict=True)) / sum(weights)
         assert mean == pytest.approx(share) and count == pytest.approx(sum(weights) ** 2 / sum(w * w for w in weights))
@@ -123,10 +123,10 @@ def test_effects_equal_a_loop(graph: TemporalGraph, past: int, future: int) -> N
             asked = [i for i, asked in enumerate(asks) if side in ("both", asked)]
             seen = [counts[i][PATTERNS.index(pattern)] for i in asked]
             curve, _ = effect_curves(ranked, frequencies, side, pattern)
-            assert curve.count.sum() == len(asked)
+            assert curve.questions.sum() == len(asked)
             if 0 in seen:
                 hits = [ranked.rank[i] <= 10 for i, value in zip(asked, seen, strict=True) if value == 0]
-                assert curve.at[0] == 0 and curve.count[0] == len(hits)
+                assert curve.at[0] == 0 and curve.questions[0] == len(hits)
                 assert curve.mean[0] == pytest.approx(sum(hits) / len(hits))
             else:
                 assert curve.at[0] > 0
@@ -193,7 +193,7 @@ def test_figures_of_groups_add_up(graph: TemporalGraph, seed: int) -> None:
             assert count == len(ranks) and mrr == pytest.approx(sum(1 / rank for rank in ranks) / count)
             assert hits_1 == pytest.approx(sum(rank <= 1 for rank in ranks) / count)
             assert hits_10 == pytest.approx(sum(rank <= 10 for rank in ranks) / count)
-        assert_allclose(figures.count @ figures.mrr / len(ranked.rank), ranked.gains("mrr").mean())
+        assert_allclose(figures.questions @ figures.mrr / len(ranked.rank), ranked.gains("mrr").mean())
 
 
 def test_ranks_come_back_by_split(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ class Curve(NamedTuple):
     """A measure along an axis, [points] each: where, how many questions, their mean, and its bounds."""
 
     at: Floats
-    count: Floats
+    questions: Floats
     mean: Floats
     low: Floats
     high: Floats
@@ -138,7 +138,7 @@ def binned(values: Integers, gains: Floats, bins: Integers) -> Curve:
 def smoothed(values: Integers, gains: Floats, points: int = 64) -> Curve:
     """The mean around each point of a logarithmic grid, weighed by a normal kernel; values of 0 stay out.
 
-    `count` is how many questions of equal weight would be as certain: (sum of weights)^2 / sum of squared weights.
+    `questions` is how many of equal weight would be as certain: (sum of weights)^2 / sum of squared weights.
     """
     distinct, place = np.unique(values[values > 0], return_inverse=True)
     if len(distinct) < 2:
@@ -146,12 +146,12 @@ def smoothed(values: Integers, gains: Floats, points: int = 64) -> Curve:
     gains, where = gains[values > 0], np.log(distinct)
     grid = np.linspace(where[0], where[-1], points)
     weight = np.exp(-(((grid[:, None] - where) / _BANDWIDTH) ** 2) / 2)
-    questions = np.bincount(place)
-    total = weight @ questions
+    count = np.bincount(place)
+    total = weight @ count
     mean, of_squares = (weight @ np.bincount(place, gains**power) / total for power in (1, 2))
-    count = total**2 / (weight**2 @ questions)
-    low, high = bounds(mean, count, of_squares)
-    return Curve(np.exp(grid), count, mean, low, high)
+    questions = total**2 / (weight**2 @ count)
+    low, high = bounds(mean, questions, of_squares)
+    return Curve(np.exp(grid), questions, mean, low, high)
 
 
 def bounds(mean: Floats, count: Floats, of_squares: Floats) -> tuple[Floats, Floats]:
@@ -184,7 +184,7 @@ class GroupFigures(NamedTuple):
     """The figures of the groups that have a question, [groups] each; `low` and `high` bound Hits@10."""
 
     labels: tuple[str, ...]
-    count: Integers
+    questions: Integers
     mrr: Floats
     hits_1: Floats
     hits_10: Floats
