@@ -9,7 +9,7 @@ import torch
 
 from tempograph.analysis import Curve, Floats, Integers, binned, frequency_bins
 from tempograph.data.graph import Facts
-from tempograph.layers.temporal import Context, Decay, TemporalAttention, Windows
+from tempograph.layers.temporal import Context, TemporalAttention, Windows
 from tempograph.models.temp import TeMP
 from tempograph.timeline import both_questions
 
@@ -17,10 +17,12 @@ from tempograph.timeline import both_questions
 def decay_curves(model: TeMP) -> dict[str, Floats]:
     """What is left of a vector after 0, 1, 2, ... steps up to the window, for each part that forgets."""
     gap = torch.arange(model.settings.window + 1, device=model.device)
-    names = {"temporal.decay": "memory", "imputation.decay": "imputation"}
-    decays = {names[name]: part for name, part in model.named_modules() if isinstance(part, Decay)}
+    parts = {
+        "attention" if isinstance(model.temporal, TemporalAttention) else "memory": model.temporal,
+        "imputation": model.imputation,
+    }
     with torch.inference_mode():
-        return {name: decay(gap).double().cpu().numpy() for name, decay in decays.items()}
+        return {name: part.decay(gap).double().cpu().numpy() for name, part in parts.items() if part is not None}
 
 
 class GateWeights(NamedTuple):
