@@ -13,7 +13,7 @@ import oracle
 from graphs import make_graph
 from tempograph.data.world import make_world
 from tempograph.layers.temporal import TemporalAttention
-from tempograph.learned import attention_by_distance, decay_curves, gate_curve, gate_weights
+from tempograph.learned import attention_by_distance, decay_curves, gate_curves, gate_weights
 from tempograph.models.temp import TeMP
 from tempograph.models.temp_settings import TeMPSettings
 from tempograph.timeline import Timeline
@@ -56,12 +56,20 @@ def test_gate_weights_are_those_of_each_question(bidirectional: bool) -> None:
     assert gate_weights(model_of(gate=False), GRAPH.test) is None
 
 
-def test_a_gate_curve_holds_eight_weights_in_ten() -> None:
-    frequency, alpha = np.repeat([0, 5], 101), np.tile(np.linspace(0, 1, 101), 2)
-    curve = gate_curve(frequency, alpha)
-    assert_allclose(curve.at, [0, 5])
-    for column, expected in ((curve.mean, 0.5), (curve.low, 0.1), (curve.high, 0.9)):
-        assert_allclose(column, expected, atol=1e-9)
+def test_gate_curves_hold_eight_weights_in_ten() -> None:
+    model = model_of(gate=True)
+    weights = gate_weights(model, GRAPH.train)
+    assert weights is not None
+    curves = gate_curves(model, GRAPH.train)
+    assert list(curves) == [f"{a} asked: {b}" for a in ("object", "subject") for b in ("given", "candidates")]
+    for name, curve in curves.items():
+        assert curve.questions.sum() == len(GRAPH.train)
+        there = weights.asks_subject == name.startswith("subject")
+        alpha = (weights.given if name.endswith("given") else weights.candidates)[there]
+        assert_allclose(curve.questions @ curve.mean / len(GRAPH.train), alpha.mean())
+        alone = alpha[weights.frequencies[there, 2] == 0]
+        assert_allclose([curve.mean[0], curve.low[0], curve.high[0]], [alone.mean(), *np.quantile(alone, [0.1, 0.9])])
+    assert gate_curves(model_of(gate=False), GRAPH.train) == {}
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])

@@ -135,7 +135,7 @@ def binned(values: Integers, gains: Floats, bins: Integers) -> Curve:
     return Curve(np.expm1(np.bincount(place, np.log1p(values)) / count), count, mean, low, high)
 
 
-def smoothed(values: Integers, gains: Floats, points: int = 64) -> Curve:
+def smoothed(values: Integers, gains: Floats, points: int = 48) -> Curve:
     """The mean around each point of a logarithmic grid, weighed by a normal kernel; values of 0 stay out.
 
     `questions` is how many of equal weight would be as certain: (sum of weights)^2 / sum of squared weights.

@@ -49,12 +49,26 @@ def gate_weights(model: TeMP, facts: Facts) -> GateWeights | None:
     return GateWeights(counts.cpu().numpy(), side.cpu().numpy(), given, candidates)
 
 
-def gate_curve(frequency: Integers, alpha: Floats, bins: int = 12) -> Curve:
-    """The mean of a gate's weights in bins of a frequency; low and high hold eight in ten of them."""
+def gate_curves(model: TeMP, facts: Facts, bins: int = 12) -> dict[str, Curve]:
+    """The gate's weights against how often a question's entity and relation occur together, for each of its four roles.
+
+    The means of bins; low and high hold eight in ten of the weights. Empty for a model without a gate.
+    """
+    weights = gate_weights(model, facts)
+    if weights is None:
+        return {}
+    curves = {}
+    for side, asked in enumerate(("object", "subject")):
+        there = weights.asks_subject == side
+        for name, alpha in (("given", weights.given), ("candidates", weights.candidates)):
+            curves[f"{asked} asked: {name}"] = _weight_curve(weights.frequencies[there, 2], alpha[there], bins)
+    return curves
+
+
+def _weight_curve(frequency: Integers, alpha: Floats, bins: int) -> Curve:
     places = frequency_bins(frequency, bins)
-    curve = binned(frequency, alpha, places)
     ends = np.array([np.quantile(alpha[places == place], [0.1, 0.9]) for place in np.unique(places)]).T
-    return curve._replace(low=ends[0], high=ends[1])
+    return binned(frequency, alpha, places)._replace(low=ends[0], high=ends[1])
 
 
 class AttentionByDistance(NamedTuple):

@@ -17,7 +17,7 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
-from tempograph.analysis import Curve, GroupFigures, Side
+from tempograph.analysis import Curve, Floats, GroupFigures, Side
 from tempograph.data.statistics import Statistics
 from tempograph.errors import ConfigError
 from tempograph.files import atomic_file
@@ -45,13 +45,16 @@ def save(figure: Figure, path: Path) -> None:
 
 
 def svg(figure: Figure) -> str:
-    """A figure as an element of a page: no background, black is the page's colour of text, grid lines its `--grid`."""
+    """A figure as an element of a page, without background: colours that fit paper only are the page's own."""
     drawn = io.StringIO()
     with _drawing():
         figure.savefig(drawn, format="svg", transparent=True)
     element = re.sub(r"<metadata>.*?</metadata>\s*", "", drawn.getvalue(), flags=re.DOTALL)
-    element = element[element.index("<svg") :]
-    return element.replace("#000000", "currentColor").replace(GRID, "var(--grid)")
+    element = re.sub(r"(\d\.\d\d)\d+", r"\1", element[element.index("<svg") :])
+    # On dark paper these could not be read.
+    for colour, name in (("#000000", "text"), (GRID, "grid"), (GREY, "quiet"), (BLUE, "blue")):
+        element = element.replace(colour.lower(), f"var(--{name})")
+    return element
 
 
 @contextmanager
@@ -235,7 +238,7 @@ class Learned(NamedTuple):
     """What was read off one TeMP: gate weights by role, what decays are left by gap, attention by distance."""
 
     gate: Mapping[str, Curve]
-    decay: Mapping[str, Sequence[float]]
+    decay: Mapping[str, Sequence[float] | Floats]
     attention: AttentionByDistance | None
 
 

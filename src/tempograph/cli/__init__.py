@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli import compare, data, demo, model
+from tempograph.cli import compare, data, demo, model, report
 from tempograph.cli.console import err, out
 from tempograph.errors import TempographError
 from tempograph.version import __version__
@@ -28,6 +28,7 @@ app.command("resume")(model.resume)
 app.command("evaluate")(model.evaluate)
 app.command("compare")(compare.compare)
 app.command("complete")(model.complete)
+app.command("report")(report.report)
 
 
 def _version(wanted: bool) -> None:
