@@ -82,7 +82,7 @@ def test_the_mean_over_bins_is_the_overall_figure(values: np.ndarray, seed: int,
 @given(VALUES, st.integers(0, 2**16))
 def test_a_smoothed_curve_equals_a_loop(values: np.ndarray, seed: int) -> None:
     gains = np.round(np.random.default_rng(seed).random(len(values)))
-    curve = smoothed(values, gains, points=7)
+    curve = smoothed(values, gains, points=7, least=0)
     positive = [(math.log(value), gain) for value, gain in zip(values, gains, strict=True) if value > 0]
     if len({where for where, _ in positive}) < 2:
         assert len(curve.at) == 0
@@ -92,6 +92,13 @@ def test_a_smoothed_curve_equals_a_loop(values: np.ndarray, seed: int) -> None:
         share = sum(weight * gain for weight, (_, gain) in zip(weights, positive, strict=True)) / sum(weights)
         assert mean == pytest.approx(share) and count == pytest.approx(sum(weights) ** 2 / sum(w * w for w in weights))
     assert (curve.low <= curve.mean).all() and (curve.mean <= curve.high).all()
+
+
+def test_a_smoothed_curve_ends_where_questions_are_few() -> None:
+    values, gains = np.array([1] * 50 + [2] * 50 + [10_000]), np.ones(101)
+    curve = smoothed(values, gains)
+    assert len(curve.at) and curve.at.max() < 10
+    assert smoothed(values, gains, least=0.5).at.max() == pytest.approx(10_000)
 
 
 def test_wilson_by_hand_and_against_its_definition() -> None:

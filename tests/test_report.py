@@ -131,6 +131,9 @@ def test_runs_are_named_as_shortly_as_they_can_be_told_apart(runs: Path, tmp_pat
         ([runs / "ted", copy, runs / "bare run"], [str(runs / "ted"), str(copy), str(runs / "bare run")]),
     ):
         assert [entry.label for entry in report._entries(folders)] == labels
+    text = (copy / "config.toml").read_text()
+    (copy / "config.toml").write_text(text.replace('protocol = "strict"', 'protocol = "paper"'))
+    assert [entry.label for entry in report._entries([runs / "temp-gru", copy])] == ["temp-gru, strict", "ted, paper"]
     first, second, third = report._entries([runs / "ted", copy, runs / "bare run"])
     assert first.graph is second.graph and first.graph is not third.graph
 

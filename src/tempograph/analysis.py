@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 
-from tempograph.data.graph import Facts, Split, TemporalGraph
+from tempograph.data.graph import SPLITS, Facts, Split, TemporalGraph
 from tempograph.errors import RunError
 from tempograph.frequency import PATTERNS, PatternFrequencies
 from tempograph.known import Filter
@@ -33,9 +33,19 @@ EFFECTS: Final[dict[str, tuple[tuple[Side, str], ...]]] = {
         ("both", "so"),
         ("both", "sro"),
     ),
-    "reference": (("object", "s"), ("object", "sr"), ("subject", "o"), ("subject", "ro")),
+    "reference": (
+        ("object", "s"),
+        ("object", "sr"),
+        ("subject", "o"),
+        ("subject", "ro"),
+        ("object", "r"),
+        ("subject", "r"),
+    ),
 }
-"""The paper's pairs of what is asked and a pattern: one that holds the answer, or one that holds what is given."""
+"""Pairs of what is asked and a pattern: one that holds the answer, or one that holds what is given.
+
+They are the paper's, but for the relation alone, which makes the seven patterns complete.
+"""
 
 _CONFIDENCE: Final = 1.959964
 """Standard deviations on each side that hold 95% of a normal distribution."""
@@ -81,15 +91,11 @@ def read_ranks(folder: Path, filter: Filter = "time") -> dict[Split, Ranked]:
         table = pq.read_table(file)
         table = table.filter(pc.equal(table["filter"], filter))
         facts = np.stack([table[name].to_numpy() for name in "srot"], axis=1)
-        subject = pc.equal(table["side"], "subject").to_numpy()
-        split, rank = np.array(table["split"].to_pylist(), dtype=object), table["rank"].to_numpy()
+        subject, rank = pc.equal(table["side"], "subject").to_numpy(), table["rank"].to_numpy()
+        splits = {name: pc.equal(table["split"], name).to_numpy() for name in SPLITS}
     except (OSError, KeyError, pa.ArrowException) as error:
         raise RunError(f"{file}: not a table of ranks: {' '.join(str(error).split())}") from error
-    found: dict[Split, Ranked] = {}
-    for name in ("valid", "test", "train"):
-        if (there := split == name).any():
-            found[name] = Ranked(facts[there], subject[there], rank[there])
-    return found
+    return {name: Ranked(facts[here], subject[here], rank[here]) for name, here in splits.items() if here.any()}
 
 
 class Curve(NamedTuple):
@@ -135,10 +141,11 @@ def binned(values: Integers, gains: Floats, bins: Integers) -> Curve:
     return Curve(np.expm1(np.bincount(place, np.log1p(values)) / count), count, mean, low, high)
 
 
-def smoothed(values: Integers, gains: Floats, points: int = 48) -> Curve:
+def smoothed(values: Integers, gains: Floats, points: int = 48, least: float = 10) -> Curve:
     """The mean around each point of a logarithmic grid, weighed by a normal kernel; values of 0 stay out.
 
-    `questions` is how many of equal weight would be as certain: (sum of weights)^2 / sum of squared weights.
+    `questions` is how many of equal weight would be as certain: (sum of weights)^2 / sum of squared weights. Points
+    whose weights add up to less than `least` are left out: hardly a question lies near them.
     """
     distinct, place = np.unique(values[values > 0], return_inverse=True)
     if len(distinct) < 2:
@@ -151,7 +158,8 @@ def smoothed(values: Integers, gains: Floats, points: int = 48) -> Curve:
     mean, of_squares = (weight @ np.bincount(place, gains**power) / total for power in (1, 2))
     questions = total**2 / (weight**2 @ count)
     low, high = bounds(mean, questions, of_squares)
-    return Curve(np.exp(grid), questions, mean, low, high)
+    near = total >= least
+    return Curve(*(column[near] for column in (np.exp(grid), questions, mean, low, high)))
 
 
 def bounds(mean: Floats, count: Floats, of_squares: Floats) -> tuple[Floats, Floats]:
@@ -240,7 +248,7 @@ def by_distance(ranked: Ranked, graph: TemporalGraph) -> Groups:
 
 def nearest_same(facts: Facts, train: Facts, steps: int) -> Integers:
     """Steps from each fact to the nearest train fact with its subject, relation and object; -1 if there is none."""
-    _, number = np.unique(np.concatenate([train[:, :3], facts[:, :3]]), axis=0, return_inverse=True)
+    _, number = np.unique(np.concatenate(_keys(train[:, :3], facts[:, :3])), return_inverse=True)
     keys = np.sort(number[: len(train)] * steps + train[:, 3])
     wanted = number[len(train) :] * steps + facts[:, 3]
     place, nothing = np.searchsorted(keys, wanted), 2 * steps
@@ -261,7 +269,10 @@ def _doubling(values: Integers) -> Groups:
 
 def _among(rows: Integers, others: Integers) -> NDArray[np.bool_]:
     """Which rows are among the others, [n]."""
-    _, number = np.unique(np.concatenate([others, rows]), axis=0, return_inverse=True)
-    seen = np.zeros(len(number), dtype=np.bool_)
-    seen[number[: len(others)]] = True
-    return seen[number[len(others) :]]
+    return np.isin(*_keys(rows, others))
+
+
+def _keys(rows: Integers, others: Integers) -> tuple[Integers, Integers]:
+    """A number for each row of two tables of ids, the same for the same row."""
+    sizes = tuple(np.maximum(rows.max(0, initial=0), others.max(0, initial=0)) + 1)
+    return np.ravel_multi_index(tuple(rows.T), sizes), np.ravel_multi_index(tuple(others.T), sizes)

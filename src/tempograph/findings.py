@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tempograph import plots
+from tempograph import analysis_plots
 from tempograph.analysis import (
     EFFECTS,
     GroupFigures,
@@ -71,9 +71,7 @@ class Findings:
                 f"and relation, within {self.window} steps before and after it, its own step left out."
             ),
         ]
-        # Runs on the same data have ranked the same questions in the same order.
-        first = next(iter(self.ranks.values()))
-        frequencies = pattern_frequencies(first, self.graph, self.window, self.window)
+        frequencies = pattern_frequencies(self._questions, self.graph, self.window, self.window)
         for effect, meaning in _EFFECTS.items():
             hits, hits_bins = self._effect(effect, "hits@10", frequencies, prefix)
             mrr, mrr_bins = self._effect(effect, "mrr", frequencies, prefix)
@@ -91,7 +89,7 @@ class Findings:
                 label: effect_curves(ranked, frequencies, side, pattern, measure)
                 for label, ranked in self.ranks.items()
             }
-            panels.append(plots.Panel(side, pattern, curves))
+            panels.append(analysis_plots.Panel(side, pattern, curves))
             for label, (bins, _) in curves.items():
                 for at, questions, *figures in zip(*bins, strict=True):
                     cells = [f"{scale * value:.{digits}f}" for value in figures]
@@ -103,19 +101,14 @@ class Findings:
         )
         columns = ("asked", "frequency", "run", "value", "questions", shown, "from", "to")
         caption = f"{self.about}. Value: the bin's mean, on a logarithmic scale. {_BOUNDS.format(shown)}"
-        figure = plots.effect_figure(title, panels, self.window, self.about, shown)
+        figure = analysis_plots.effect_figure(title, panels, self.window, self.about, shown)
         name = f"{prefix}{effect}-{shown.lower().replace('@', '')}"
         return Picture(name, figure, alt), Sheet(f"{title}: {shown}", columns, rows, 3, caption)
 
     def _groups(self, prefix: str) -> list[Block]:
         found = {title: self._figures(groups) for title, groups in _GROUPS.items()}
         drawn = {title: found[title] for title in _DRAWN}
-        rows = [
-            [title, label, run, *cells]
-            for title, runs in found.items()
-            for run, figures in runs.items()
-            for label, *cells in _rows(figures)
-        ]
+        rows = [[title, *row] for title, runs in found.items() for row in _rows(runs)]
         columns = ("by", "group", "run", "questions", "MRR", "Hits@1", "Hits@10", "from", "to")
         caption = f"{self.about}. Hits in per cent. {_BOUNDS.format('Hits@10')}"
         alt = (
@@ -124,25 +117,35 @@ class Findings:
             "same subject, relation and object is; how many facts name the answer, and the given entity. Bars hold 95%."
         )
         return [
-            Picture(f"{prefix}groups", plots.groups_figure(drawn, self.about), alt),
+            Picture(f"{prefix}groups", analysis_plots.groups_figure(drawn, self.about), alt),
             Fold("The figures as a table", [Sheet("Groups of questions", columns, rows, 3, caption)]),
         ]
 
     def _relations(self, prefix: str) -> list[Block]:
         found = self._figures(by_relation)
-        rows = [[label, run, *cells] for run, figures in found.items() for label, *cells in _rows(figures)]
         columns = ("relation", "run", "questions", "MRR", "Hits@1", "Hits@10", "from", "to")
         caption = f"{self.about}. Hits in per cent. {_BOUNDS.format('Hits@10')}"
         alt = "Hits@10 of the relations that are asked most often, with 95% bars; the table below holds all of them."
         return [
-            Picture(f"{prefix}relations", plots.relations_figure(found, self.about), alt),
-            Fold("All relations as a table", [Sheet("Relations", columns, rows, 2, caption)]),
+            Picture(f"{prefix}relations", analysis_plots.relations_figure(found, self.about), alt),
+            Fold("All relations as a table", [Sheet("Relations", columns, _rows(found), 2, caption)]),
         ]
 
     def _figures(self, groups: Callable[[Ranked, TemporalGraph], Groups]) -> dict[str, GroupFigures]:
-        return {label: group_figures(ranked, groups(ranked, self.graph)) for label, ranked in self.ranks.items()}
+        found = groups(self._questions, self.graph)
+        return {label: group_figures(ranked, found) for label, ranked in self.ranks.items()}
+
+    @property
+    def _questions(self) -> Ranked:
+        """Any run's: on the same data, all have ranked the same questions in the same order."""
+        return next(iter(self.ranks.values()))
 
 
-def _rows(figures: GroupFigures) -> Iterator[list[str]]:
-    for label, questions, mrr, *shares in zip(*figures, strict=True):
-        yield [label, f"{questions:,}", f"{mrr:.3f}", *(f"{100 * value:.1f}" for value in shares)]
+def _rows(runs: Mapping[str, GroupFigures]) -> list[list[str]]:
+    """Label, run and figures; the runs of one group stand together."""
+    rows = [
+        (place, [label, run, f"{questions:,}", f"{mrr:.3f}", *(f"{100 * value:.1f}" for value in shares)])
+        for run, figures in runs.items()
+        for place, (label, questions, mrr, *shares) in enumerate(zip(*figures, strict=True))
+    ]
+    return [row for _, row in sorted(rows, key=lambda placed: placed[0])]

@@ -108,11 +108,9 @@ def _html_table(sheet: Sheet, number: int) -> str:
 
 
 def _html_picture(picture: Picture, number: int) -> str:
-    # Names of elements are unique on a page, and every picture has the same ones.
-    name = f"picture-{number}"
-    drawn = re.sub(r'(id="|"#|url\(#)', rf"\g<1>{name}-", plots.svg(picture.figure))
-    width = round(72 * picture.figure.get_figwidth())
-    drawn = drawn.replace("<svg", f'<svg role="img" aria-labelledby="{name}" style="max-width:{width}pt"', 1)
+    name, width = f"picture-{number}", round(72 * picture.figure.get_figwidth())
+    attributes = f'role="img" aria-labelledby="{name}" style="max-width:{width}pt"'
+    drawn = plots.svg(picture.figure, name).replace("<svg", f"<svg {attributes}", 1)
     return (
         f'<figure><div class="wide" role="region" tabindex="0" aria-labelledby="{name}">{drawn}</div>'
         f'<figcaption id="{name}">{escape(picture.alt)}</figcaption></figure>'
@@ -224,7 +222,8 @@ summary { cursor: pointer; font-weight: 600 }
   th, td { padding: .3rem .45rem }
 }
 @media print {
-  :root { --text: #000; --paper: #fff; --quiet: #444; --grid: #ddd; --soft: #fff; --blue: #0072b2; --shade: #0000 }
+  :root { --text: #000; --paper: #fff; --quiet: #444; --line: #ccc; --grid: #ddd; --soft: #fff;
+    --blue: #0072b2; --shade: #0000 }
   nav { display: none }
   body { max-width: none; padding: 0; font-size: 10pt }
   .wide, pre { overflow: visible }

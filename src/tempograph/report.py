@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from tempograph import plots
+from tempograph import analysis_plots, plots
 from tempograph.analysis import Ranked, read_ranks
 from tempograph.config import Config
 from tempograph.data.graph import Split, TemporalGraph
@@ -99,16 +99,19 @@ def _entries(folders: Sequence[Path]) -> list[Entry]:
 
 
 def _labels(records: Sequence[tuple[Path, Config, Mapping[str, Any]]]) -> list[str]:
-    """The shortest way to name the runs that tells all of them apart."""
+    """The shortest way to name the runs that tells all of them apart, and their protocols where they differ."""
     ways: list[Callable[[Path, Config], str]] = [
         lambda _, config: config.name,
-        lambda _, config: f"{config.name}, {config.protocol}",
         lambda _, config: f"{config.name} on {config.dataset}",
-        lambda _, config: f"{config.name}, {config.protocol}, seed {config.seed}",
+        lambda _, config: f"{config.name}, seed {config.seed}",
         lambda folder, _: folder.name,
         lambda folder, _: str(folder),
     ]
-    named = [[way(folder, config) for folder, config, _ in records] for way in ways]
+    mixed = len({config.protocol for _, config, _ in records}) > 1
+    named = [
+        [way(folder, config) + (f", {config.protocol}" if mixed else "") for folder, config, _ in records]
+        for way in ways
+    ]
     return next((labels for labels in named if len(set(labels)) == len(labels)), named[-1])
 
 
@@ -210,7 +213,7 @@ def _training(entry: Entry, prefix: str) -> list[Block]:
     history = [line for line in read_history(entry.folder) if "epoch" in line and "loss" in line]
     if len(history) < 2:
         return []
-    figure = plots.training_figure(history, entry.results["best_epoch"], entry.about)
+    figure = analysis_plots.training_figure(history, entry.results["best_epoch"], entry.about)
     alt = f"Training of {entry.label}: the loss and the MRR on valid after each of {len(history)} epochs."
     return [Heading(f"Training of {entry.label}", 3), Picture(f"{prefix}training", figure, alt)]
 
@@ -223,7 +226,9 @@ def _learned(entry: Entry, prefix: str) -> list[Block]:
     model = Run.load_with(entry.folder, graph, Timeline(graph, entry.config.protocol)).model
     assert isinstance(model, TeMP)
     split: Split = "valid" if len(graph.valid) else "train"
-    learned = plots.Learned(gate_curves(model, graph.facts(split)), decay_curves(model), attention_by_distance(model))
+    learned = analysis_plots.Learned(
+        gate_curves(model, graph.facts(split)), decay_curves(model), attention_by_distance(model)
+    )
     words = "Decay: how much of what an entity was is left after some steps."
     if learned.gate:
         words += (
@@ -233,5 +238,5 @@ def _learned(entry: Entry, prefix: str) -> list[Block]:
         )
     if learned.attention is not None:
         words += " Attention: how much an active step counts, by its distance; 0 is the time asked about."
-    figure = plots.learned_figure(learned, entry.about)
+    figure = analysis_plots.learned_figure(learned, entry.about)
     return [Heading(f"What {entry.label} has learned", 3), Picture(f"{prefix}learned", figure, words)]
