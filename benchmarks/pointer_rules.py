@@ -105,13 +105,17 @@ def picture(found: list[Found], world: World) -> Figure:
     for row, one in enumerate(shown):
         colour = "#D55E00" if one.rank == 1 else "white"
         axes.plot([one.cause], [row], marker="s", markersize=11, markerfacecolor="none", markeredgecolor=colour, mew=2)
-    when = {one: "in a burst" if one.lag is None else f"{one.lag} days before" for one in world.rules}
-    axes.set_yticks(range(len(shown)), [f"{names[one.rule.relation]}, {when[one.rule]}" for one in shown], fontsize=8)
+    when = {None: "in a burst", 0: "the same day", 1: "a day before"}
+    labels = [f"{names[one.rule.relation]}, {when.get(one.rule.lag, f'{one.rule.lag} days before')}" for one in shown]
+    axes.set_yticks(range(len(shown)), labels, fontsize=8)
     both = [*names, *(f"{name}, turned round" for name in names)]
     axes.set_xticks(range(len(both)), both, rotation=90, fontsize=7)
     axes.set_xlabel("relation of the fact that votes")
     axes.set_ylabel("relation asked for, and how long before")
-    axes.set_title("Learned weights of facts on the demo world; framed: the relation that the world's rule starts from")
+    axes.set_title(
+        "Learned weights of facts on the demo world\n"
+        "Framed: the relation that the world's rule starts from, orange where its weight is the largest"
+    )
     figure.colorbar(image, label="weight (logarithm)", shrink=0.6)
     return figure
 

@@ -22,7 +22,7 @@ def main() -> None:
         for sigma in PAPER_SIGMAS:
             run = tempograph.train(graph, "ted", overrides=[f"model.sigma={sigma}"])
             found = tempograph.evaluate(run, "test").summary()
-            path = keep_result(run, RESULTS, f"sigma{sigma:g}")
+            path = keep_result(run.results, RESULTS, f"sigma{sigma:g}")
             print(f"{path.name}: test MRR {found['metrics']['mrr']:.3f}, {found['seconds']} s", flush=True)
 
 

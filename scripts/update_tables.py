@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from api_reference import api_reference
+
 from tempograph.results import load_results
 from tempograph.tables import (
     ablation_sheet,
@@ -25,6 +27,7 @@ from tempograph.tables import (
     preset_sheet,
     speed_sheet,
     ted_sheet,
+    tried_sheet,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -42,6 +45,9 @@ def tables() -> dict[str, str]:
         "layers-speed": layers_sheet(_measured("layers-speed")),
         "pointer-speed": pointer_speed_sheet(_measured("pointer-speed")),
     }
+    tried = load_results(ROOT / "results" / "tried")
+    for dataset, model in sorted({(run["dataset"], run["model"]) for run in tried}):
+        made[f"tried-{dataset}-{model}"] = tried_sheet(tried, dataset, model)
     for dataset in ("icews14", "icews05-15"):
         made[f"comparative-{dataset}"] = comparative_sheet(results, dataset)
         made[f"ablation-{dataset}"] = ablation_sheet(results, dataset)
@@ -49,7 +55,8 @@ def tables() -> dict[str, str]:
         made[f"cost-{dataset}"] = cost_sheet(results, dataset)
         for split in ("valid", "test"):
             made[f"ted-{dataset}-{split}"] = ted_sheet(results, dataset, split)
-    return {name: sheet.markdown() for name, sheet in made.items()}
+    captions = {name: f"{sheet.caption}\n\n" if name.startswith("tried") else "" for name, sheet in made.items()}
+    return {name: captions[name] + sheet.markdown() for name, sheet in made.items()} | {"api": api_reference()}
 
 
 def _measured(name: str) -> dict[str, Any]:

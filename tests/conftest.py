@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,11 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+import tempograph.batch
 from tempograph import TemporalGraph
 from tempograph.cli import main
 from tempograph.data.folder import read_folder
+from tempograph.jobs import Hear, Job, work
 
 # Derandomised: a failure is about the change at hand, not about luck.
 settings.register_profile("tempograph", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -66,3 +68,19 @@ def as_json(result: tuple[int, str, str]) -> dict[str, Any]:
     assert code == 0 and err == "" and out.count("\n") == 1
     value: dict[str, Any] = json.loads(out)
     return value
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Run jobs one after another in this process; which, is listed."""
+    names: list[str] = []
+
+    def here(jobs: Iterable[Job], at_once: int, hear: Hear) -> None:
+        for job in jobs:
+            names.append(job.folder.name)
+            hear(job, "started", {})
+            work(job, lambda line, job=job: hear(job, "report", line))  # type: ignore[misc]
+            hear(job, "ended", {})
+
+    monkeypatch.setattr(tempograph.batch, "run_jobs", here)
+    return names

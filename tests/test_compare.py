@@ -17,14 +17,13 @@ from typing import Any
 import pytest
 
 import tempograph
-import tempograph.comparing
+import tempograph.batch
 import tempograph.jobs
 from conftest import Call, as_json
 from tempograph.comparison import COLUMNS, Comparison
 from tempograph.data.folder import write_folder
 from tempograph.data.world import make_world
 from tempograph.errors import ConfigError, DataError, RunError
-from tempograph.jobs import Hear, Job, work
 from tempograph.standing import Standing, seconds_left
 
 MODELS = ["ted", "srgcn"]
@@ -68,22 +67,6 @@ def fresh(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
 def folder(fresh: Comparison, tmp_path: Path) -> Path:
     """A copy of the fresh comparison."""
     return Path(shutil.copytree(fresh.folder, tmp_path / "table"))
-
-
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Run jobs one after another in this process; which, is listed."""
-    names: list[str] = []
-
-    def here(jobs: Iterable[Job], at_once: int, hear: Hear) -> None:
-        for job in jobs:
-            names.append(job.folder.name)
-            hear(job, "started", {})
-            work(job, lambda line, job=job: hear(job, "report", line))  # type: ignore[misc]
-            hear(job, "ended", {})
-
-    monkeypatch.setattr(tempograph.comparing, "run_jobs", here)
-    return names
 
 
 def test_a_fresh_table(fresh: Comparison, world: Path) -> None:
@@ -281,8 +264,8 @@ def test_what_was_chosen_on_valid_does_not_count_as_other_settings(
 
 def test_two_comparisons_do_not_share_a_folder(folder: Path, world: Path) -> None:
     with (
-        tempograph.comparing._alone(folder),
-        pytest.raises(RunError, match="table: another comparison is at work here"),
+        tempograph.batch.alone(folder),
+        pytest.raises(RunError, match="table: another command is at work here"),
     ):
         tempograph.compare(world, MODELS, out=folder, overrides=TINY, device="cpu")
 

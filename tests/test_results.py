@@ -77,7 +77,7 @@ def test_published_cells(dataset: str, model: str, cells: str) -> None:
 
 def test_a_run_is_kept_under_its_name(tmp_path: Path) -> None:
     run = tempograph.train(make_graph([(0, 0, 1, 0)], valid=[(0, 0, 1, 2)]), "ted", overrides=["model.sigma=1"])
-    path = keep_result(run, tmp_path, "sigma1")
+    path = keep_result(run.results, tmp_path, "sigma1")
     assert path == tmp_path / "small" / "ted-sigma1-strict-seed0.json"
     assert load_results(tmp_path) == [json.loads(json.dumps(run.results))]
     path.write_text("{")

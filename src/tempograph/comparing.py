@@ -1,29 +1,23 @@
-"""From a list of models to a table: runs that are finished are taken over, the others are brought to their end."""
+"""From a list of models to a table."""
 
 from __future__ import annotations
 
 import dataclasses
-import fcntl
-import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from tempograph.comparison import Comparison, Outcome, Row
+from tempograph.batch import Note, alone, bring_to_end
+from tempograph.comparison import Comparison, Row
 from tempograph.config import Config
 from tempograph.data.catalog import load_dataset
-from tempograph.data.graph import TemporalGraph
 from tempograph.environment import resolve_device
-from tempograph.errors import ConfigError, DataError, RunError
+from tempograph.errors import ConfigError, DataError
 from tempograph.files import make_folder, write_json, write_text
-from tempograph.jobs import Event, Job, run_jobs
+from tempograph.jobs import Job
 from tempograph.models.registry import MODELS
-from tempograph.planning import make_plans, plan_notes, run_there
+from tempograph.planning import make_plans, plan_notes
 from tempograph.published import published
-from tempograph.runs import RUN_MARKER, read_record
-from tempograph.standing import Standing, Watch
+from tempograph.standing import Watch
 from tempograph.timeline import Protocol
 
 
@@ -39,7 +33,7 @@ def compare(
     device: str = "auto",
     jobs: int = 1,
     max_seconds: float | None = None,
-    note: Callable[[str], None] | None = None,
+    note: Note | None = None,
     watch: Watch | None = None,
 ) -> Comparison:
     """Train models, by default all there are, once for each seed, rank test once with each run, and keep a table.
@@ -66,23 +60,17 @@ def compare(
             )
             runs[job] = config
     make_folder(folder)
-    with _alone(folder):
-        standings = {job: _standing(job, config, graph) for job, config in runs.items()}
-        done = sum(standing.state == "finished" for standing in standings.values())
-        for line in [*plan_notes(plans, given), *([f"{done} of {len(standings)} runs are there"] if done else [])]:
-            if note is not None:
+    with alone(folder):
+        if note is not None:
+            for line in plan_notes(plans, given):
                 note(line)
-        _bring_to_end(standings, jobs, watch)
-        outcomes = [
-            (job.model, Outcome(standing.name, job.seed, standing.state, _results(job), standing.reason))
-            for job, standing in standings.items()
-        ]
+        outcomes = bring_to_end(runs, graph, jobs, note, watch)
         rows = [
             Row(
                 plan.config.name,
                 plan.origin,
                 published(graph.name, plan.config.name, protocol),
-                tuple(outcome for model, outcome in outcomes if model == plan.config.name),
+                tuple(outcome for job, outcome in outcomes.items() if job.model == plan.config.name),
             )
             for plan in plans
         ]
@@ -90,46 +78,3 @@ def compare(
         write_json(folder / "compare.json", comparison.summary())
         write_text(folder / "compare.md", comparison.markdown())
     return comparison
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Keep a second comparison out of the folder as long as this one is at work."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunError(f"{folder}: another comparison is at work here; wait, or choose another --out") from None
-        yield
-    finally:
-        os.close(handle)
-
-
-def _standing(job: Job, config: Config, graph: TemporalGraph) -> Standing:
-    """Where a run stands before the work."""
-    results = run_there(job.folder, config, graph)
-    if results is not None and results["finished"] and "test" in results:
-        return Standing(job.folder.name, job.model, "finished", seconds=results["train_seconds"])
-    return Standing(job.folder.name, job.model)
-
-
-def _bring_to_end(standings: Mapping[Job, Standing], at_once: int, watch: Watch | None) -> None:
-    def hear(job: Job, event: Event, line: dict[str, Any]) -> None:
-        standing, now = standings[job], time.monotonic()
-        if event == "started":
-            standing.state, standing.began = "running", now
-        elif event == "report":
-            standing.told, standing.heard = line, now
-        else:
-            standing.seconds, standing.reason = now - standing.began, line.get("reason")
-            done = event == "ended" and _results(job)["finished"]
-            standing.state = "failed" if event == "failed" else "finished" if done else "unfinished"
-        if watch is not None:
-            watch(list(standings.values()), standing)
-
-    run_jobs([job for job, standing in standings.items() if standing.state == "waiting"], at_once, hear)
-
-
-def _results(job: Job) -> dict[str, Any]:
-    return read_record(job.folder)[1] if (job.folder / RUN_MARKER).is_file() else {}

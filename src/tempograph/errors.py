@@ -52,3 +52,11 @@ def closest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
         words = {word: name for name in spelled for word in name.split()}
         found = dict.fromkeys(words[word] for word in difflib.get_close_matches(folded, words, n=most, cutoff=0.7))
     return [spelled[name] for name in found][:most]
+
+
+def known_as(what: str, name: str, names: Iterable[str]) -> None:
+    """Refuse a name that nothing goes by."""
+    known = list(names)
+    if name not in known:
+        offer = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+        raise ConfigError(f"there is no {what} '{name}'{offer}")

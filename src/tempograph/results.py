@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tempograph.errors import DataError
-from tempograph.files import write_json
+from tempograph.files import make_folder, write_json
 from tempograph.published import Figures
-from tempograph.runs import Run
 
 HITS: Final = ("hits@1", "hits@3", "hits@10")
 
@@ -19,12 +18,12 @@ Result = dict[str, Any]
 """What a results.json holds."""
 
 
-def keep_result(run: Run, folder: Path, variant: str = "") -> Path:
+def keep_result(result: Result, folder: Path, variant: str = "") -> Path:
     """Copy the figures of a run to results/<dataset>/<model>[-variant]-<protocol>-seed<N>.json."""
-    config = run.config
-    name = "-".join(part for part in (config.name, variant, config.protocol, f"seed{config.seed}") if part)
-    path = folder / config.dataset / f"{name}.json"
-    write_json(path, run.results)
+    parts = (result["model"], variant, result["protocol"], f"seed{result['seed']}")
+    path: Path = folder / result["dataset"] / f"{'-'.join(part for part in parts if part)}.json"
+    make_folder(path.parent)
+    write_json(path, result)
     return path
 
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import safetensors.torch
 import torch
+from safetensors import safe_open
 
 from tempograph.config import Config
 from tempograph.data.folder import read_folder, write_folder
@@ -33,7 +34,11 @@ RUN_MARKER: Final = "config.toml"
 CHECKPOINT: Final = "checkpoint.safetensors"
 PARTS: Final = "parts"
 """The folder of the runs that a model is made of, each in a run folder that has no data of its own."""
-_FORMAT: Final = "1"
+FORMAT: Final = "1"
+"""Of the weights; a change that old folders cannot be read after makes a new one."""
+_READABLE: Final = ("1",)
+_SIZES: Final = ("dim", "hidden", "layers", "heads", "blocks")
+"""Settings that weights are as large as."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +72,7 @@ class Run:
         with _whole(folder):
             config, results = read_record(folder)
             kind = model_kind(config.name)
+            _check_weights(folder, config)
             names = part_names(config.model.parts) if kind.join is not None else ()
             parts = {name: Run.load_with(folder / PARTS / name, graph, timeline) for name in names}
             model = kind.build(config.model, timeline, *(part.model for part in parts.values()))
@@ -80,6 +86,15 @@ class Run:
             write_folder(self.graph, folder / "dataset")
             self._write(folder)
         return self._moved(path)
+
+    def save_pretrained(self, path: str | Path, overwrite: bool = False) -> Run:
+        """Write all that a colleague needs to ask this run: settings, weights, names, facts, figures and card."""
+        return self.save(Path(path), overwrite)
+
+    @staticmethod
+    def from_pretrained(path: str | Path, device: torch.device | str = "cpu") -> Run:
+        """Read a folder that `save_pretrained` or `tempograph train` wrote, on this machine or another."""
+        return Run.load(path, device)
 
     def _write(self, folder: Path) -> None:
         """Write all but the data."""
@@ -115,7 +130,7 @@ class Run:
         if self.path is not None:
             state = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
             with atomic_file(self.path / "model.safetensors") as temporary:
-                safetensors.torch.save_file(state, temporary, {"format": _FORMAT})
+                safetensors.torch.save_file(state, temporary, {"format": FORMAT})
 
     def keep_results(self) -> None:
         """Write results.json and the card anew."""
@@ -190,6 +205,20 @@ def read_data(folder: Path, name: str) -> TemporalGraph:
     own, of_parent = folder / "dataset", folder.resolve().parent.parent / "dataset"
     inside = not own.exists() and folder.resolve().parent.name == PARTS
     return read_folder(of_parent if inside else own, name)
+
+
+def _check_weights(folder: Path, config: Config) -> None:
+    """Refuse weights of a later version, and settings that would make a model far larger than its weights."""
+    with safe_open(folder / "model.safetensors", "pt") as file:
+        made_by = (file.metadata() or {}).get("format")
+        sides = [side for name in file.keys() for side in file.get_slice(name).get_shape()]  # noqa: SIM118
+    if made_by not in _READABLE:
+        raise RunError(f"{folder}: made by a later version (format {made_by}, here {FORMAT}); update tempograph")
+    largest = max([len(sides), *sides, 1])
+    for name in _SIZES:
+        asked = getattr(config.model, name, 0)
+        if asked > largest:
+            raise RunError(f"{folder}: {RUN_MARKER} asks for {name} = {asked}, which its weights do not have")
 
 
 @contextmanager

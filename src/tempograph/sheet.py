@@ -28,6 +28,16 @@ class Sheet:
     rows: Sequence[Sequence[str]]
     left: int = 1
     caption: str = ""
+    packed: Sequence[tuple[str, Sequence[int]]] = ()
+    """For narrow terminals: other columns, each made of some of these by their places."""
+
+    def narrow(self) -> Sheet:
+        """The same in fewer columns, if there is such a form."""
+        if not self.packed:
+            return self
+        rows = [[_joined([row[place] for place in places]) for _, places in self.packed] for row in self.rows]
+        left = sum(max(places) < self.left for _, places in self.packed)
+        return Sheet(self.title, [name for name, _ in self.packed], rows, left, self.caption)
 
     def markdown(self) -> str:
         """The table alone."""
@@ -55,6 +65,10 @@ class Sheet:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerows([self.columns, *self.rows])
         return text.getvalue()
+
+
+def _joined(cells: Sequence[str]) -> str:
+    return "-" if set(cells) == {"-"} else " ".join(f"{cell:>4}" if len(cells) > 1 else cell for cell in cells)
 
 
 def _latex(text: str) -> str:

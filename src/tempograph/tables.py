@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -38,7 +39,14 @@ def comparative_sheet(results: Sequence[Result], dataset: str) -> Sheet:
     caption = f"Test, filter by time, Hits in per cent; {_SEEDS}. A dash: not measured, or not published."
     if dataset == "gdelt":
         caption += " GDELT's facts may not be passed on and are not at hand, so nothing of it is measured."
-    return Sheet(f"Models on {dataset}", ("model", "protocol", "seeds", *_FIGURES, *_BESIDE), rows, 2, caption)
+    packed = (
+        ("model", [0]),
+        ("protocol", [1]),
+        ("MRR", [3]),
+        ("Hits@1, 3, 10", [4, 5, 6]),
+        ("published", range(7, 11)),
+    )
+    return Sheet(f"Models on {dataset}", ("model", "protocol", "seeds", *_FIGURES, *_BESIDE), rows, 2, caption, packed)
 
 
 def preset_sheet(results: Sequence[Result], dataset: str, models: Sequence[str]) -> Sheet:
@@ -70,6 +78,28 @@ def ted_sheet(results: Sequence[Result], dataset: str, split: str) -> Sheet:
     ]
     columns = ("sigma", f"{dataset} {split}: MRR", *_FIGURES[1:], *_BESIDE)
     return Sheet(f"TED on {dataset}, {split}", columns, rows, 0, "Hits in per cent; TED depends on no protocol.")
+
+
+def tried_sheet(results: Sequence[Result], dataset: str, model: str) -> Sheet:
+    """Runs that looked for settings, on valid: what differs between them, the best last."""
+    runs = sorted(
+        (run for run in results if (run["dataset"], run["model"]) == (dataset, model)),
+        key=lambda run: float(run["valid"]["metrics"]["mrr"]),
+    )
+    settings = [
+        {f"{section}.{name}": value for section, of in run["config"].items() for name, value in of.items()}
+        for run in runs
+    ]
+    varied = [name for name in (settings[0] if settings else {}) if len({str(one.get(name)) for one in settings}) > 1]
+    usual = {name: Counter(str(one.get(name)) for one in settings).most_common(1)[0][0] for name in varied}
+    rows = []
+    for run, one in zip(runs, settings, strict=True):
+        own = [f"{name} = {one[name]}" for name in varied if str(one.get(name)) != usual[name]]
+        ended = "" if run["finished"] else ", ended by a time limit"
+        rows.append([(", ".join(own) or "as most others") + ended, *seeds_cells([run["valid"]["metrics"]])])
+    shared = ", ".join(f"{name} = {value}" for name, value in usual.items())
+    caption = f"Valid, protocol {runs[0]['protocol']}, one run each; unless said: {shared}." if runs else ""
+    return Sheet(f"{model} on {dataset}: what was tried", ("settings", *_FIGURES), rows, 1, caption)
 
 
 def ablation_sheet(results: Sequence[Result], dataset: str) -> Sheet:
@@ -144,10 +174,10 @@ def cost_sheet(results: Sequence[Result], dataset: str) -> Sheet:
             for name, shape in (("parameters", ",.0f"), ("epoch_seconds", ".2f"), ("train_seconds", ",.0f")):
                 value = mean_of(runs, name)
                 cells.append("-" if value is None else format(value, shape))
-            rows.append([model, protocol, *cells, runs[0]["hardware"]])
-    columns = ("model", "protocol", "parameters", "s/epoch", "training s", "hardware")
+            rows.append([model, protocol, runs[0]["hardware"], *cells])
+    columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
     caption = "As measured in the runs; several ran at once on a GPU, so these are no speeds."
-    return Sheet(f"What models cost on {dataset}", columns, rows, 2, caption)
+    return Sheet(f"What models cost on {dataset}", columns, rows, 3, caption)
 
 
 def statistics_sheet(graphs: Iterable[TemporalGraph]) -> Sheet:
@@ -199,6 +229,7 @@ def pointer_speed_sheet(measured: dict[str, Any]) -> Sheet:
     rows = [
         [
             found["dataset"],
+            f"{found.get('facts_per_step', 1000):,}",
             f"{found['epoch_seconds']:.2f}",
             f"{found['twin_epoch_seconds']:.2f}",
             f"{found['twin_epoch_seconds'] / found['epoch_seconds']:.1f}",
@@ -208,7 +239,7 @@ def pointer_speed_sheet(measured: dict[str, Any]) -> Sheet:
         for found in measured["results"]
     ]
     hardware = measured["environment"]["hardware"]
-    columns = (hardware, "s / epoch", "plain: s / epoch", "times", "GiB", "plain: GiB")
+    columns = (hardware, "facts / step", "s / epoch", "plain: s / epoch", "times", "GiB", "plain: GiB")
     return Sheet("Speed of the pointer", columns, rows)
 
 

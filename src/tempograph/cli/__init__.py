@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli import compare, data, demo, model, report
+from tempograph.cli import compare, data, demo, export, model, report, reproduce
 from tempograph.cli.console import err, out
 from tempograph.errors import TempographError
 from tempograph.version import __version__
@@ -27,8 +27,10 @@ app.command("train")(model.train)
 app.command("resume")(model.resume)
 app.command("evaluate")(model.evaluate)
 app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
 app.command("complete")(model.complete)
 app.command("report")(report.report)
+app.command("export")(export.export)
 
 
 def _version(wanted: bool) -> None:

@@ -13,8 +13,9 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
-from tempograph.cli.console import err, out, print_json, stoppable, table
+from tempograph.cli.console import err, out, print_json, show, stoppable
 from tempograph.cli.model import Dataset, Device, Json, Protocol
+from tempograph.sheet import Sheet
 
 if TYPE_CHECKING:
     from tempograph.comparison import Comparison
@@ -70,15 +71,15 @@ def compare(
     """
     from tempograph.comparing import compare as compared
 
-    numbers, names = _seeds(seeds), None if models is None else _parts(models)
+    names = None if models is None else _parts(models)
     target = folder or Path("runs") / f"{Path(dataset).name}-compare"
     most = None if max_time is None else 60 * max_time
-    with stoppable(lambda: "the same command goes on"), _progress(jobs, most, quiet=json_output) as watch:
+    with stoppable(lambda: "the same command goes on"), watching(jobs, most, quiet=json_output) as watch:
         comparison = compared(
             dataset,
             names,
             out=target,
-            seeds=numbers,
+            seeds=numbers(seeds),
             protocol=protocol.value,
             preset=preset,
             overrides=overrides or (),
@@ -100,7 +101,8 @@ def _parts(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _seeds(text: str) -> list[int]:
+def numbers(text: str) -> list[int]:
+    """The seeds of an option."""
     from tempograph.errors import ConfigError
 
     parts = _parts(text)
@@ -110,7 +112,7 @@ def _seeds(text: str) -> list[int]:
 
 
 @contextmanager
-def _progress(jobs: int, most: float | None, quiet: bool) -> Iterator[Watch]:
+def watching(jobs: int, most: float | None, quiet: bool) -> Iterator[Watch]:
     """Say on standard error how the runs stand: each one that ends, and in a terminal those at work all the time."""
     from tempograph.standing import seconds_left
 
@@ -165,21 +167,9 @@ def _print(comparison: Comparison) -> None:
     """The table, what it cannot show, and where it is kept."""
     from tempograph.comparison import COLUMNS
 
-    title, caption = f"Models on {comparison.dataset}, test", comparison.caption()
-    rows = [row.cells() for row in comparison.rows]
-    whole = table(title, [column.replace(": ", ":\n") for column in COLUMNS], rows, left=2, caption=caption)
-    if out.measure(whole, options=out.options.update(max_width=1000)).maximum <= out.width:
-        out.print(whole)
-    else:
-        columns = ("model", "seeds", "MRR", "Hits@1, 3, 10", "published")
-        figures = [[*row[:1], *row[2:4], _packed(row[4:7]), _packed(row[7:11])] for row in rows]
-        out.print(table(title, columns, figures, caption=caption))
-        out.print(table("What they cost", COLUMNS[:2] + COLUMNS[11:], [row[:2] + row[11:] for row in rows], left=2))
+    if not show(comparison.sheet()):
+        rows = [row.cells() for row in comparison.rows]
+        show(Sheet("What they cost", COLUMNS[:2] + COLUMNS[11:], [row[:2] + row[11:] for row in rows], 2))
     for line in comparison.notes():
         err.print(f"note: {line}", soft_wrap=True, markup=False)
     out.print(f"The table is in {comparison.folder / 'compare.md'}, the runs are beside it.", soft_wrap=True)
-
-
-def _packed(cells: list[str]) -> str:
-    """Several cells as one, for a narrow terminal."""
-    return "-" if set(cells) == {"-"} else " ".join(f"{cell:>4}" for cell in cells)

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from tempograph.processes import Processes
+from tempograph.sheet import Sheet
 
 _leads = Processes.here().leads
 out = Console(highlight=False, quiet=not _leads)
@@ -63,6 +64,18 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], lef
     for row in rows:
         made.add_row(*row)
     return made
+
+
+def show(sheet: Sheet) -> bool:
+    """Print a sheet, in its narrow form where the whole one does not fit; say whether it did."""
+
+    def made(form: Sheet) -> Table:
+        return table(form.title, form.columns, form.rows, left=form.left, caption=form.caption)
+
+    whole = made(sheet)
+    fits = out.measure(whole, options=out.options.update(max_width=1000)).maximum <= out.width
+    out.print(whole if fits else made(sheet.narrow()))
+    return fits
 
 
 def metric_columns(metrics: Mapping[str, float]) -> list[str]:

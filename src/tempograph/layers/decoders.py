@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Literal
+from typing import Final
 
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
-
-DecoderName = Literal["transe", "distmult", "complex", "simple"]
-"""Decoders that need only products and norms, so that they take mixtures of vectors as well."""
 
 
 class Decoder:
@@ -184,9 +181,10 @@ def along_entities(question: Tensor, candidates: Tensor) -> Tensor:
 _DIFFERENCES: Final = {"cpu": 2**26, "cuda": 2**30}
 """Bytes of differences of questions and candidates that lie in memory at once, by kind of device."""
 
-DECODERS: Final[dict[DecoderName, Decoder]] = {
+DECODERS: Final[dict[str, Decoder]] = {
     "transe": TransE(),
     "distmult": DistMult(),
     "complex": ComplEx(),
     "simple": SimplE(),
 }
+"""Decoders by name, open to more; they need only products and norms, so that they take mixtures of vectors as well."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from collections.abc import Callable
+from typing import Final, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -164,3 +165,22 @@ def segment_softmax(logits: Tensor, segment: Tensor, num_segments: int) -> Tenso
     weights = (logits - highest[segment]).exp()
     total = weights.new_zeros(num_segments, logits.shape[1]).index_add(0, segment, weights)
     return weights / total.index_select(0, segment)
+
+
+class LayerShape(NamedTuple):
+    """What a layer is made by; `edge_types` counts relations once, or twice with inverse edges."""
+
+    dim: int
+    edge_types: int
+    num_relations: int
+    blocks: int
+    heads: int
+    composition: Composition
+
+
+STRUCTURES: Final[dict[str, Callable[[LayerShape], nn.Module]]] = {
+    "rgcn": lambda shape: RGCN(shape.dim, shape.edge_types, shape.blocks),
+    "compgcn": lambda shape: CompGCN(shape.dim, shape.edge_types, shape.composition, shape.num_relations),
+    "rgat": lambda shape: RGAT(shape.dim, shape.edge_types, shape.heads),
+}
+"""Structural encoders by name, open to more: each makes a layer (x [nodes, dim], edges, weights [edges]) -> x."""

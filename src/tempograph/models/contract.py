@@ -55,6 +55,10 @@ class Model(torch.nn.Module, ABC):
         """Scores of every relation for (subject, ?, object, time), [relations]."""
         raise QueryError(f"{self.name} ranks entities, not relations; give a relation and one entity")
 
+    def entity_vectors(self, times: Tensor) -> Tensor:
+        """Every entity's vector at some distinct times, [times, entities, width]; one time for all if it is nothing."""
+        raise QueryError(f"{self.name} has no vectors for entities")
+
     def judges(self, split: Split, facts: int) -> Judges | None:
         """For a split whose answers the model was fitted to: who else ranks its facts. None if it may do so itself."""
         return None

@@ -117,6 +117,10 @@ class Embedding(Model):
         queries = Queries(torch.full_like(relations, subject), relations, torch.full_like(relations, time))
         return self.score_own(self.ask(queries), queries.time, torch.full_like(relations, object_))
 
+    def entity_vectors(self, times: Tensor) -> Tensor:
+        """Vectors at times, or one table if they are the same at all."""
+        return self.entities.tables(times if self.entities.timed else times[:1])
+
     def evidence(self, query: Queries, answer: int) -> Support:
         """The train facts nearest in time that share two parts with the completed fact."""
         return nearest_facts(self.timeline, query, answer)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tempograph.errors import ConfigError
+from tempograph.errors import ConfigError, known_as
+from tempograph.layers.decoders import DECODERS
 
 
 @dataclass(frozen=True)
@@ -13,7 +14,8 @@ class EmbeddingSettings:
     """What entities and relations are at a time, and how they are compared; every method is a choice of these."""
 
     dim: int = 128
-    decoder: Literal["transe", "distmult", "complex", "simple", "gaussian"] = "complex"
+    decoder: str = "complex"
+    """transe, distmult, complex, simple or gaussian, or a name that was added to `layers.decoders.DECODERS`."""
     distance: Literal["l1", "l2"] = "l2"
     """Of transe."""
     entities: Literal["fixed", "diachronic", "projected", "drifting"] = "fixed"
@@ -33,6 +35,7 @@ class EmbeddingSettings:
     """Standard deviation of the vectors at the start."""
 
     def __post_init__(self) -> None:
+        known_as("decoder", self.decoder, (*DECODERS, "gaussian"))
         if self.dim < 1:
             raise ConfigError(f"dim must be at least 1, found {self.dim}")
         if self.decoder in ("complex", "simple") and self.dim % 2:

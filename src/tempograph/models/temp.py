@@ -13,7 +13,7 @@ from tempograph.layers.decoders import DECODERS
 from tempograph.layers.gate import FrequencyGate
 from tempograph.layers.layout import laid_out, layout_of
 from tempograph.layers.relations import FixedRelations
-from tempograph.layers.structure import RGAT, RGCN, CompGCN, Edges, edge_weights, with_inverse
+from tempograph.layers.structure import STRUCTURES, Edges, LayerShape, edge_weights, with_inverse
 from tempograph.layers.temporal import Context, DecayedGRU, Imputation, TemporalAttention, Windows
 from tempograph.models.contract import Model, Support
 from tempograph.models.evidence import nearest_facts
@@ -81,15 +81,10 @@ class TeMP(Model):
 
     def _structure(self) -> nn.ModuleList:
         s = self.settings
-
-        def layer() -> nn.Module:
-            if s.structure == "rgcn":
-                return RGCN(s.dim, self.edge_types, s.blocks or s.dim)
-            if s.structure == "compgcn":
-                return CompGCN(s.dim, self.edge_types, s.composition, self.timeline.num_relations)
-            return RGAT(s.dim, self.edge_types, s.heads)
-
-        return nn.ModuleList(layer() for _ in range(s.layers))
+        shape = LayerShape(
+            s.dim, self.edge_types, self.timeline.num_relations, s.blocks or s.dim, s.heads, s.composition
+        )
+        return nn.ModuleList(STRUCTURES[s.structure](shape) for _ in range(s.layers))
 
     @property
     def device(self) -> torch.device:
@@ -262,6 +257,10 @@ class TeMP(Model):
             alive = steps[t.pair_time]
         node = alive.cumsum(0) - 1
         return Snapshot(t.pair_keys[alive], Edges(node[subject], t.facts[kept, 1], node[object_]))
+
+    def entity_vectors(self, times: Tensor) -> Tensor:
+        """What the encoders make of every entity; with a gate the structural vector, then the temporal one."""
+        return self.encode(times).tables(len(times))
 
     def evidence(self, query: Queries, answer: int) -> Support:
         """The train facts nearest in time that share two parts with the completed fact."""

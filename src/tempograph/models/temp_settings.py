@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tempograph.errors import ConfigError
-from tempograph.layers.decoders import DecoderName
-from tempograph.layers.structure import Composition, Norm
+from tempograph.errors import ConfigError, known_as
+from tempograph.layers.decoders import DECODERS
+from tempograph.layers.structure import STRUCTURES, Composition, Norm
 
 Activation = Literal["none", "relu", "tanh"]
 
@@ -17,7 +17,8 @@ class TeMPSettings:
     """The parts of TeMP and their sizes; every combination that makes sense is a setting, none a subclass."""
 
     dim: int = 128
-    structure: Literal["rgcn", "compgcn", "rgat", "none"] = "rgcn"
+    structure: str = "rgcn"
+    """rgcn, compgcn, rgat or none, or a name that was added to `layers.structure.STRUCTURES`."""
     layers: int = 2
     inactive: Literal["isolated", "embedding"] = "isolated"
     """What an entity that is not active is: what the layers make of it by itself, or its embedding as it is."""
@@ -36,7 +37,8 @@ class TeMPSettings:
     imputation: bool = True
     gate: bool = True
     time_embedding: bool = False
-    decoder: DecoderName = "complex"
+    decoder: str = "complex"
+    """transe, distmult, complex or simple, or a name that was added to `layers.decoders.DECODERS`."""
     initial_scale: float = 0.1
     """Standard deviation of the entity and relation vectors at the start."""
     feature_dropout: float = 0.1
@@ -45,6 +47,8 @@ class TeMPSettings:
     dropout_by_frequency: bool = False
 
     def __post_init__(self) -> None:
+        known_as("structure", self.structure, (*STRUCTURES, "none"))
+        known_as("decoder", self.decoder, DECODERS)
         for name in ("dim", "layers", "window", "heads"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")

@@ -1,0 +1,45 @@
+"""Write small run folders of this version into tests/stored/, which later versions must still load.
+
+To be called once, when the format of run folders changes: python scripts/store_runs.py
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import torch
+
+import tempograph
+from tempograph.data.world import make_world
+from tempograph.runs import FORMAT
+from tempograph.timeline import both_questions
+
+STORED = Path(__file__).parents[1] / "tests" / "stored" / f"format-{FORMAT}"
+RUNS = {
+    "ted": [],
+    "temp-gru": ["model.dim=8", "train.epochs=2"],
+    "pointer": ["train.epochs=2", "model.most=16"],
+    "tntcomplex": ["model.dim=8", "train.epochs=2"],
+    "atise-ee": ["model.dim=4", "train.epochs=2"],
+    "ensemble": ['model.parts=["complex", "temp-sa"]', "model.steps=40"],
+}
+
+
+def main() -> None:
+    """Train, save, and keep some scores beside."""
+    torch.set_num_threads(1)
+    graph = make_world(seed=3, entities=12, relations=4, steps=10, facts=150).graph
+    shutil.rmtree(STORED, ignore_errors=True)
+    for model, overrides in RUNS.items():
+        run = tempograph.train(graph, model, overrides=overrides, device="cpu")
+        run.save_pretrained(STORED / model)
+        queries, _ = both_questions(torch.from_numpy(graph.test[:3]), len(graph.relations))
+        with torch.inference_mode():
+            scores = run.model.scores(queries).double().clamp(min=-1e9)
+        (STORED / f"{model}.json").write_text(json.dumps(scores.tolist()) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+"""Many runs below one folder: those that are finished are taken over, the others are brought to their end."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tempograph.comparison import Outcome
+from tempograph.config import Config
+from tempograph.data.graph import TemporalGraph
+from tempograph.errors import RunError
+from tempograph.jobs import Event, Job, run_jobs
+from tempograph.planning import run_there
+from tempograph.runs import RUN_MARKER, read_record
+from tempograph.standing import Standing, Watch
+
+Note = Callable[[str], None]
+"""Told a line for people."""
+
+
+def bring_to_end(
+    runs: Mapping[Job, Config], graph: TemporalGraph, at_once: int, note: Note | None = None, watch: Watch | None = None
+) -> dict[Job, Outcome]:
+    """Train what is not trained, test each run once, and say what has become of all.
+
+    `note` hears how many are there already, `watch` how the others stand.
+    """
+    standings = {job: _standing(job, config, graph) for job, config in runs.items()}
+    done = sum(standing.state == "finished" for standing in standings.values())
+    if note is not None and done:
+        note(f"{done} of {len(standings)} runs are there")
+    _work(standings, at_once, watch)
+    return {
+        job: Outcome(standing.name, job.seed, standing.state, _results(job), standing.reason)
+        for job, standing in standings.items()
+    }
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keep others who would work in the folder out of it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(f"{folder}: another command is at work here; wait, or choose another --out") from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def _standing(job: Job, config: Config, graph: TemporalGraph) -> Standing:
+    """Where a run stands before the work."""
+    results = run_there(job.folder, config, graph)
+    if results is not None and results["finished"] and "test" in results:
+        return Standing(job.folder.name, job.model, "finished", seconds=results["train_seconds"])
+    return Standing(job.folder.name, job.model)
+
+
+def _work(standings: Mapping[Job, Standing], at_once: int, watch: Watch | None) -> None:
+    def hear(job: Job, event: Event, line: dict[str, Any]) -> None:
+        standing, now = standings[job], time.monotonic()
+        if event == "started":
+            standing.state, standing.began = "running", now
+        elif event == "report":
+            standing.told, standing.heard = line, now
+        else:
+            standing.seconds, standing.reason = now - standing.began, line.get("reason")
+            done = event == "ended" and _results(job)["finished"]
+            standing.state = "failed" if event == "failed" else "finished" if done else "unfinished"
+        if watch is not None:
+            watch(list(standings.values()), standing)
+
+    run_jobs([job for job, standing in standings.items() if standing.state == "waiting"], at_once, hear)
+
+
+def _results(job: Job) -> dict[str, Any]:
+    return read_record(job.folder)[1] if (job.folder / RUN_MARKER).is_file() else {}

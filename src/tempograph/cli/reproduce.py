@@ -1,0 +1,101 @@
+"""reproduce: the tables and pictures of the paper, ours beside the published."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tempograph.cli.compare import numbers, watching
+from tempograph.cli.console import err, out, print_json, show, stoppable
+from tempograph.cli.model import Device, Json
+
+if TYPE_CHECKING:
+    from tempograph.timeline import Protocol
+
+
+class What(StrEnum):
+    """What can be reproduced."""
+
+    table = "table"
+    ablation = "ablation"
+    ted = "ted"
+    statistics = "statistics"
+    figures = "figures"
+    all = "all"
+
+
+class Protocols(StrEnum):
+    """The protocols whose figures are shown."""
+
+    strict = "strict"
+    paper = "paper"
+    both = "both"
+
+
+_PROTOCOLS: dict[Protocols, tuple[Protocol, ...]] = {
+    Protocols.strict: ("strict",),
+    Protocols.paper: ("paper",),
+    Protocols.both: ("paper", "strict"),
+}
+
+
+def reproduce(
+    what: Annotated[What, typer.Argument(help="Which table or pictures; all makes every one.")],
+    dataset: Annotated[str, typer.Option(help="The dataset, by name or path.")] = "icews14",
+    protocol: Annotated[Protocols, typer.Option(help="Protocols of the models that depend on it.")] = Protocols.both,
+    seeds: Annotated[str, typer.Option(help="Seeds that are trained where they are missing.", metavar="N,N,...")] = "0",
+    results: Annotated[Path, typer.Option(help="The folder of measured results; new ones are added.")] = Path(
+        "results"
+    ),
+    folder: Annotated[
+        Path | None, typer.Option("--out", help="Where tables and runs go; by default reproduced/DATASET.")
+    ] = None,
+    train: Annotated[
+        bool, typer.Option("--train/--no-train", help="Train what is missing, or leave it as a dash.")
+    ] = True,
+    jobs: Annotated[int, typer.Option(min=1, help="How many runs at once, each a process of its own.")] = 1,
+    max_time: Annotated[
+        float | None, typer.Option(min=0, help="Stop each run after so many minutes; the same command goes on.")
+    ] = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """Make a table of the paper with our figures beside the published ones, as Markdown, LaTeX and CSV.
+
+    Measured results are reused; what is missing is trained. Stopped or called again, it goes on where it was.
+
+    Example: **tempograph reproduce table --dataset icews14 --no-train**
+    """
+    from tempograph.reproducing import ARTEFACTS
+    from tempograph.reproducing import reproduce as reproduced
+
+    target = folder or Path("reproduced") / Path(dataset).name
+    most = None if max_time is None else 60 * max_time
+    with stoppable(lambda: "the same command goes on"), watching(jobs, most, quiet=json_output) as watch:
+        found = reproduced(
+            ARTEFACTS if what is What.all else [what.value],
+            dataset,
+            results=results,
+            out=target,
+            protocols=_PROTOCOLS[protocol],
+            seeds=numbers(seeds),
+            train=train,
+            device=device,
+            jobs=jobs,
+            max_seconds=most,
+            note=None if json_output else lambda line: err.print(line, soft_wrap=True, markup=False),
+            watch=watch,
+        )
+    if json_output:
+        print_json(found.summary())
+        return
+    for sheet in found.sheets.values():
+        show(sheet)
+    if found.missing:
+        err.print(f"note: {len(found.missing)} runs are missing; their figures are dashes", soft_wrap=True)
+    made = [f"{len(found.sheets)} tables (.md, .tex, .csv)"] if found.sheets else []
+    made += [f"{len(found.pictures)} pictures"] if found.pictures else []
+    out.print(f"{' and '.join(made) or 'Nothing'} in {found.folder}", soft_wrap=True)

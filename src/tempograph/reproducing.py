@@ -1,0 +1,253 @@
+"""The paper by command: what its tables need is looked up among measured results, and what is missing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal, get_args
+
+from tempograph.batch import Note, alone, bring_to_end
+from tempograph.beginning import configure
+from tempograph.config import Config, parse_override, shipped_presets
+from tempograph.data.catalog import load_dataset
+from tempograph.data.graph import TemporalGraph
+from tempograph.data.statistics import statistics
+from tempograph.environment import resolve_device
+from tempograph.errors import ConfigError, did_you_mean
+from tempograph.files import make_folder, write_text
+from tempograph.jobs import Job
+from tempograph.published import PAPER_ABLATION, PAPER_TED_VALID, PAPER_TEST, SEES_WHO_IS_ACTIVE
+from tempograph.results import Result, keep_result, load_results
+from tempograph.sheet import Sheet
+from tempograph.standing import Watch
+from tempograph.tables import (
+    ablation_sheet,
+    comparative_sheet,
+    cost_sheet,
+    error_reduction_sheet,
+    leak_sheet,
+    statistics_sheet,
+    ted_sheet,
+)
+from tempograph.timeline import Protocol
+
+Artefact = Literal["table", "ablation", "ted", "statistics", "figures"]
+ARTEFACTS: Final[tuple[Artefact, ...]] = get_args(Artefact)
+OURS: Final = ("tcomplex", "pointer", "temp-pointer")
+"""Rows below the paper's."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A run that a table is made of."""
+
+    model: str
+    protocol: Protocol
+    seed: int
+    preset: str | None = None
+    overrides: tuple[str, ...] = ()
+
+    def met_by(self, result: Result, dataset: str) -> bool:
+        """Whether a result is of such a run: the same preset, changed in nothing but the overrides."""
+        wanted = {f"{section}.{name}": value for section, name, value in map(parse_override, self.overrides)}
+        here = {f"{section}.{name}": value for section, of in result["config"].items() for name, value in of.items()}
+        return (
+            (result["dataset"], result["model"]) == (dataset, self.model)
+            and (result["protocol"], result["seed"]) == (self.protocol, self.seed)
+            and (self.preset is None or result["preset"] == self.preset)
+            and set(result.get("changed", {})) <= set(wanted)
+            and all(here.get(name) == value for name, value in wanted.items())
+        )
+
+    @property
+    def variant(self) -> str:
+        """What tells the file of the result from those of other settings."""
+        changes = [f"{name.replace('_', '-')}-{value}" for _, name, value in map(parse_override, self.overrides)]
+        return "-".join([*([self.preset] if self.preset else []), *changes]).lower()
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """What came of it: the sheets by the name of their files, the runs that are still missing, and pictures."""
+
+    dataset: str
+    folder: Path
+    sheets: dict[str, Sheet]
+    missing: tuple[Need, ...]
+    pictures: tuple[Path, ...]
+
+    def summary(self) -> dict[str, Any]:
+        """What `reproduce --json` prints."""
+        return {
+            "dataset": self.dataset,
+            "folder": str(self.folder),
+            "tables": {
+                name: [dict(zip(_distinct(sheet.columns), row, strict=True)) for row in sheet.rows]
+                for name, sheet in self.sheets.items()
+            },
+            "missing": [
+                {"model": need.model, "protocol": need.protocol, "seed": need.seed, "variant": need.variant}
+                for need in self.missing
+            ],
+            "pictures": [str(picture) for picture in self.pictures],
+        }
+
+
+def reproduce(
+    artefacts: Iterable[str],
+    dataset: str | Path,
+    *,
+    results: str | Path,
+    out: str | Path,
+    protocols: Sequence[Protocol] = ("paper", "strict"),
+    seeds: Sequence[int] = (0,),
+    train: bool = True,
+    device: str = "auto",
+    jobs: int = 1,
+    max_seconds: float | None = None,
+    note: Note | None = None,
+    watch: Watch | None = None,
+) -> Reproduction:
+    """Make tables and pictures of the paper for a dataset from the results in a folder.
+
+    Runs that they need and that are not there are trained, `jobs` at once, below `out`, and their results are kept with
+    the others; with `train=False` they stay dashes. The data of a benchmark need not be here unless something is
+    trained or counted.
+    """
+    wanted = [_artefact(name) for name in artefacts]
+    by_name = str(dataset) in PAPER_TEST and not (train or set(wanted) & {"statistics", "figures"})
+    graph = None if by_name else load_dataset(dataset)
+    name, folder, kept = str(dataset) if graph is None else graph.name, Path(out), Path(results)
+    make_folder(folder)
+    with alone(folder):
+        needs = [need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)]
+        missing = _missing(needs, kept, name)
+        if missing and train and graph is not None:
+            if note is not None:
+                note(f"{len(missing)} of {len(needs)} runs are missing and will be trained: {_listed(missing)}")
+            planned = {
+                _job(need, dataset, folder / "runs", device, max_seconds): (need, _config(need, graph, device))
+                for need in missing
+            }
+            make_folder(folder / "runs")
+            runs = {job: config for job, (_, config) in planned.items()}
+            for job, outcome in bring_to_end(runs, graph, jobs, note, watch).items():
+                if outcome.state == "finished":
+                    keep_result(outcome.results, kept, planned[job][0].variant)
+            missing = _missing(needs, kept, name)
+        found = load_results(kept)
+        shown = [result for result in found if result["protocol"] in ("strict", *protocols)]
+        made = [entry for artefact in wanted for entry in _sheets(artefact, shown, name, graph).items()]
+        sheets = {file: sheet for file, sheet in made if sheet.rows}
+        for file, sheet in sheets.items():
+            for suffix, text in ((".md", sheet.page()), (".tex", sheet.latex()), (".csv", sheet.csv())):
+                write_text(folder / f"{file}{suffix}", text)
+        pictures = _pictures(graph, folder) if "figures" in wanted and graph is not None else ()
+    return Reproduction(name, folder, sheets, tuple(missing), pictures)
+
+
+def needs_of(artefact: Artefact, dataset: str, protocols: Sequence[Protocol], seeds: Sequence[int]) -> list[Need]:
+    """The runs that an artefact is made of; a model without a preset for the dataset is left out."""
+    needs: list[Need] = []
+    if artefact == "table":
+        for model in (*PAPER_TEST["icews14"], *OURS):
+            for protocol in protocols if model in SEES_WHO_IS_ACTIVE else ("strict",):
+                presets = ("tuned-leak", "tuned") if protocol == "paper" else ("tuned", "paper")
+                shipped = [name for name in presets if f"{dataset}.{name}" in shipped_presets(model)]
+                needs += [Need(model, protocol, seed, shipped[0]) for seed in seeds if shipped]
+    elif artefact == "ablation" and "paper" in protocols:
+        for model, variants in PAPER_ABLATION.items():
+            if f"{dataset}.paper" in shipped_presets(model):
+                for imputation, gate in variants:
+                    changes = (f"model.imputation={str(imputation).lower()}", f"model.gate={str(gate).lower()}")
+                    needs += [Need(model, "paper", seed, "paper", changes) for seed in seeds]
+    elif artefact == "ted":
+        needs = [
+            Need("ted", "strict", 0, overrides=(f"model.sigma={sigma:g}",))
+            for sigma in PAPER_TED_VALID.get(dataset, ())
+        ]
+    return needs
+
+
+def _artefact(name: str) -> Artefact:
+    for artefact in ARTEFACTS:
+        if artefact == name:
+            return artefact
+    offer = did_you_mean(name, ARTEFACTS) or f"; there are {', '.join(ARTEFACTS)}, and all"
+    raise ConfigError(f"'{name}' cannot be reproduced{offer}")
+
+
+def _missing(needs: Iterable[Need], results: Path, dataset: str) -> list[Need]:
+    found = load_results(results)
+    return [need for need in dict.fromkeys(needs) if not any(need.met_by(result, dataset) for result in found)]
+
+
+def _job(need: Need, dataset: str | Path, folder: Path, device: str, max_seconds: float | None) -> Job:
+    name = "-".join(part for part in (need.model, need.variant, need.protocol, f"seed{need.seed}") if part)
+    return Job(
+        folder=folder / name,
+        dataset=str(dataset),
+        model=need.model,
+        seed=need.seed,
+        protocol=need.protocol,
+        preset=need.preset,
+        overrides=need.overrides,
+        device=device,
+        max_seconds=max_seconds,
+    )
+
+
+def _config(need: Need, graph: TemporalGraph, device: str) -> Config:
+    return configure(
+        graph,
+        need.model,
+        resolve_device(device),
+        protocol=need.protocol,
+        preset=need.preset,
+        seed=need.seed,
+        overrides=need.overrides,
+    )
+
+
+def _listed(needs: Sequence[Need], most: int = 6) -> str:
+    shown = [" ".join(part for part in (need.model, need.variant, need.protocol) if part) for need in needs]
+    distinct = list(dict.fromkeys(shown))
+    more = f" and {len(distinct) - most} more" if len(distinct) > most else ""
+    return ", ".join(distinct[:most]) + more
+
+
+def _sheets(
+    artefact: Artefact, results: Sequence[Result], dataset: str, graph: TemporalGraph | None
+) -> dict[str, Sheet]:
+    if artefact == "table":
+        return {
+            "comparative": comparative_sheet(results, dataset),
+            "errors": error_reduction_sheet(results, dataset),
+            "cost": cost_sheet(results, dataset),
+            "leak": leak_sheet([result for result in results if result["dataset"] == dataset]),
+        }
+    if artefact == "ablation":
+        return {"ablation": ablation_sheet(results, dataset)}
+    if artefact == "ted" and dataset in PAPER_TED_VALID:
+        return {f"ted-{split}": ted_sheet(results, dataset, split) for split in ("valid", "test")}
+    if artefact == "statistics" and graph is not None:
+        return {"statistics": statistics_sheet([graph])}
+    return {}
+
+
+def _pictures(graph: TemporalGraph, folder: Path) -> tuple[Path, ...]:
+    # Imported here: nobody else has to wait for the drawing library.
+    from tempograph.plots import save, statistics_figure
+
+    path = folder / "statistics.svg"
+    save(statistics_figure(statistics(graph)), path)
+    return (path,)
+
+
+def _distinct(columns: Sequence[str]) -> list[str]:
+    """Names of columns with those that come again numbered."""
+    return [
+        name if columns[:place].count(name) == 0 else f"{name} ({columns[:place].count(name) + 1})"
+        for place, name in enumerate(map(str, columns))
+    ]

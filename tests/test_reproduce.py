@@ -1,0 +1,132 @@
+"""The paper by command: what a table needs, what counts as there, what is trained, and what comes out."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import Call, as_json
+from tempograph.data.folder import write_folder
+from tempograph.data.world import make_world
+from tempograph.errors import ConfigError
+from tempograph.published import PAPER_TED_VALID, PAPER_TEST
+from tempograph.reproducing import ARTEFACTS, Need, needs_of, reproduce
+from tempograph.results import load_results
+
+COMMITTED = Path(__file__).parents[1] / "results"
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small world with the name of a benchmark, so that it has presets and published figures."""
+    path = tmp_path_factory.mktemp("data") / "icews14"
+    write_folder(make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph, path)
+    return path
+
+
+def result(preset: str | None, changed: dict[str, Any], **settings: Any) -> dict[str, Any]:
+    head = {"dataset": "icews14", "model": "temp-gru", "protocol": "paper", "seed": 0, "preset": preset}
+    return head | {"changed": changed, "config": {"model": {"gate": True, "imputation": True} | settings}}
+
+
+def test_a_result_counts_when_nothing_but_the_overrides_differs() -> None:
+    plain = Need("temp-gru", "paper", 0, "paper")
+    ungated = Need("temp-gru", "paper", 0, "paper", ("model.gate=false",))
+    assert plain.met_by(result("paper", {}), "icews14")
+    assert not plain.met_by(result("paper", {"model.gate": False}, gate=False), "icews14")
+    assert ungated.met_by(result("paper", {"model.gate": False}, gate=False), "icews14")
+    assert not ungated.met_by(result("paper", {}), "icews14")
+    assert not ungated.met_by(result("paper", {"model.gate": False, "model.dim": 8}, gate=False, dim=8), "icews14")
+    assert not plain.met_by(result("tuned", {}), "icews14") and not plain.met_by(result("paper", {}), "icews05-15")
+    assert not Need("temp-gru", "paper", 1, "paper").met_by(result("paper", {}), "icews14")
+    assert not Need("temp-gru", "strict", 0, "paper").met_by(result("paper", {}), "icews14")
+
+
+def test_the_table_needs_every_row_and_both_protocols_where_they_differ() -> None:
+    needs = needs_of("table", "icews14", ("paper", "strict"), (0, 1))
+    rows = {(need.model, need.protocol) for need in needs}
+    assert {model for model, _ in rows} == {*PAPER_TEST["icews14"], "tcomplex", "pointer", "temp-pointer"}
+    assert len(needs) == 2 * len(rows) and len(rows) == len(PAPER_TEST["icews14"]) + 3 + 3
+    assert {need.preset for need in needs if need.protocol == "paper"} == {"tuned-leak"}
+    assert {need.preset for need in needs_of("table", "icews05-15", ("paper",), (0,)) if need.model == "srgcn"} == {
+        "tuned"
+    }
+    assert len(needs_of("ablation", "icews14", ("paper", "strict"), (0,))) == 6
+    assert not needs_of("ablation", "icews14", ("strict",), (0,))
+    assert len(needs_of("ted", "icews14", ("strict",), (0,))) == 7
+
+
+def test_all_from_committed_results(world: Path, tmp_path: Path, started: list[str]) -> None:
+    made = reproduce(ARTEFACTS, world, results=COMMITTED, out=tmp_path, train=False)
+    assert not started, "nothing is trained unasked"
+    rows = list(csv.DictReader((tmp_path / "comparative.csv").read_text(encoding="utf-8").splitlines()))
+    (ted,) = [row for row in rows if row["model"] == "ted"]
+    (committed,) = [
+        r for r in load_results(COMMITTED) if Need("ted", "strict", 0, None, ("model.sigma=0.1",)).met_by(r, "icews14")
+    ]
+    assert ted["MRR"] == f"{committed['test']['metrics']['mrr']:.3f}" and ted["published: MRR"] == "0.441"
+    for name, sheet in made.sheets.items():
+        assert (tmp_path / f"{name}.md").read_text(encoding="utf-8") == sheet.page()
+        assert (tmp_path / f"{name}.tex").read_text(encoding="utf-8") == sheet.latex()
+    assert len(made.sheets["ted-valid"].rows) == 7
+    assert all(picture.stat().st_size > 1000 for picture in made.pictures)
+
+
+def test_what_is_missing_is_trained_once_and_kept(world: Path, tmp_path: Path, started: list[str]) -> None:
+    results = tmp_path / "results"
+    said: list[str] = []
+    made = reproduce(["ted"], world, results=results, out=tmp_path / "out", device="cpu", note=said.append)
+    sigmas = sorted(PAPER_TED_VALID["icews14"])
+    assert len(started) == 7 and not made.missing and "7 of 7 runs are missing" in said[0]
+    kept = load_results(results)
+    assert sorted(one["config"]["model"]["sigma"] for one in kept) == sigmas
+    assert (results / "icews14" / "ted-sigma-0.1-strict-seed0.json").is_file()
+    shown = [row[0] for row in made.sheets["ted-test"].rows]
+    assert shown == [f"{sigma:g}" for sigma in sigmas]
+    next(results.glob("icews14/*sigma-100-*")).unlink()
+    again = reproduce(["ted"], world, results=results, out=tmp_path / "out", device="cpu")
+    assert len(started) == 7, "the run is there already; its result alone is copied again"
+    assert [sheet.rows for sheet in again.sheets.values()] == [sheet.rows for sheet in made.sheets.values()]
+
+
+def test_the_command(call: Call, world: Path) -> None:
+    code, out, err = call(
+        "reproduce", "table", "--dataset", str(world), "--results", str(COMMITTED), "--no-train", "--out", "made"
+    )
+    assert code == 0 and "Models on icews14" in out and "0.441" in out and "4 tables" in out
+    assert Path("made/comparative.tex").read_text().startswith(r"\begin{table}")
+    made = as_json(
+        call("reproduce", "ted", "--dataset", str(world), "--results", str(COMMITTED), "--no-train", "--json")
+    )
+    assert len(made["tables"]["ted-valid"]) == 7 and made["folder"] == "reproduced/icews14"
+    assert "Hits@1 (2)" in made["tables"]["ted-valid"][0]
+    code, _, err = call("reproduce", "tabel", "--dataset", str(world))
+    assert code == 2 and "tabel" in err
+    code, _, err = call("reproduce", "table", "--dataset", "icews41", "--no-train")
+    assert code == 2 and "icews41" in err and not Path("reproduced/icews41").exists()
+    code, _, err = call("reproduce", "table", "--dataset", str(world), "--seeds", "one", "--no-train")
+    assert code == 2 and "--seeds takes whole numbers" in err
+
+
+def test_tables_of_a_benchmark_do_without_its_data(call: Call) -> None:
+    code, out, _ = call("reproduce", "table", "--dataset", "gdelt", "--results", str(COMMITTED), "--no-train")
+    assert code == 0 and "0.275" in out and "nothing of it is measured" in out
+    code, _, err = call("reproduce", "statistics", "--dataset", "gdelt", "--no-train")
+    assert code == 2 and "gdelt is not on this machine" in err
+
+
+def test_an_artefact_that_is_none_says_so(world: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="'figure' cannot be reproduced; did you mean 'figures'"):
+        reproduce(["figure"], world, results=tmp_path, out=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_results_that_are_damaged_are_named(world: Path, call: Call, tmp_path: Path) -> None:
+    (tmp_path / "bad" / "icews14").mkdir(parents=True)
+    (tmp_path / "bad" / "icews14" / "x.json").write_text(json.dumps([1])[:-1])
+    code, _, err = call("reproduce", "table", "--dataset", str(world), "--results", str(tmp_path / "bad"), "--no-train")
+    assert code == 2 and "x.json: not a result" in err
