@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format tables clean
+.PHONY: demo test check format tables pictures clean
 
 demo: .venv/ready
 	$(BIN)/tempograph demo
@@ -21,6 +21,17 @@ format: .venv/ready
 
 tables: .venv/ready
 	$(BIN)/python scripts/update_tables.py
+
+# The pictures of docs/analysis.md.
+pictures: .venv/ready
+	$(BIN)/tempograph compare demo --models ted,complex,srgcn,temp-gru,temp-sa --device cpu --out runs/pictures
+	$(BIN)/tempograph report runs/pictures/*-seed0 --out runs/pictures/report.md
+	cp runs/pictures/report-pictures/data1-test-replication-hits10.svg docs/images/replication.svg
+	cp runs/pictures/report-pictures/data1-test-reference-hits10.svg docs/images/reference.svg
+	cp runs/pictures/report-pictures/data1-test-groups.svg docs/images/groups.svg
+	cp runs/pictures/report-pictures/data1-test-relations.svg docs/images/relations.svg
+	cp runs/pictures/report-pictures/run4-learned.svg docs/images/learned-gru.svg
+	cp runs/pictures/report-pictures/run5-learned.svg docs/images/learned-sa.svg
 
 # torch goes first and by its exact version: an open range would fetch gigabytes of GPU libraries on some machines.
 .venv/ready: pyproject.toml constraints.txt

@@ -30,7 +30,7 @@ def test_help_does_not_wait_for_torch() -> None:
 def test_the_core_imports_without_extras() -> None:
     hidden = ("fastapi", "uvicorn", "polars", "duckdb", "pydantic", "pandas", "pytest", "hypothesis")
     core = (
-        "cli training comparing predict plots evaluation frequency results "
+        "cli training comparing predict plots report evaluation frequency results "
         "data.world data.importing data.catalog data.statistics"
     )
     imports = "; ".join(f"import tempograph.{name}" for name in core.split())

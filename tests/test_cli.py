@@ -35,17 +35,10 @@ def events(call: Call) -> Path:
 
 def test_help_names_every_command(call: Call) -> None:
     code, out, _ = call("--help")
-    asking = ("complete", "score", "missing", "surprising", "calibration")
-    assert code == 0 and all(command in out for command in ("demo", "data", "train", "evaluate", "compare", *asking))
-    for command in (
-        ["data"],
-        ["data", "import"],
-        ["train"],
-        ["evaluate"],
-        ["compare"],
-        ["demo"],
-        *([c] for c in asking),
-    ):
+    asking = ("complete", "score", "missing", "surprising", "calibration", "report", "export")
+    commands = ("demo", "data", "train", "evaluate", "compare", "reproduce", *asking)
+    assert code == 0 and all(command in out for command in commands)
+    for command in (*([name] for name in commands), ["data", "import"]):
         code, out, _ = call(*command, "--help")
         assert code == 0 and f"Usage: tempograph {' '.join(command)}" in out
 
@@ -241,6 +234,8 @@ MISTAKES = {
         ["data", "stats", "mine", "--plot", "a.gif"],
         "a.gif: a picture ends in .png, .svg, .pdf",
     ),
+    "a report of what kind": (["report", "run", "--out", "a.pdf"], "a.pdf: a report ends in .html or .md"),
+    "no run to report on": (["report", "run", "mine", "--out", "a.html"], "mine: no run here"),
     "one picture, two datasets": (
         ["data", "stats", "mine", "demo", "--plot", "a.png"],
         "--plot draws one dataset, found 2",

@@ -66,7 +66,7 @@ def test_the_commands_run(tmp_path: Path) -> None:
             ran += 1
         else:
             assert f"\n{arguments[0]}:" in (ROOT / "Makefile").read_text(), f"{command}: no such target"
-    assert ran == 12
+    assert ran >= 12
 
 
 def test_the_tables_are_made_from_the_results() -> None:

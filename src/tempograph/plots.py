@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import io
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -16,6 +21,8 @@ from tempograph.files import atomic_file
 
 # The Okabe-Ito colours, told apart by every common kind of colour vision.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#767676"
+RED, PURPLE, SKY = "#D55E00", "#CC79A7", "#56B4E9"
+GRID: Final = "#dddddd"
 _FORMATS: Final = (".png", ".svg", ".pdf")
 
 
@@ -23,8 +30,36 @@ def save(figure: Figure, path: Path) -> None:
     """Write a figure; the suffix decides the format."""
     if path.suffix not in _FORMATS:
         raise ConfigError(f"{path}: a picture ends in {', '.join(_FORMATS)}")
-    with atomic_file(path) as temporary:
-        figure.savefig(temporary, format=path.suffix[1:], dpi=150)
+    undated = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[path.suffix]
+    with atomic_file(path) as temporary, _drawing():
+        figure.savefig(temporary, format=path.suffix[1:], dpi=150, metadata=undated)
+
+
+def svg(figure: Figure, name: str) -> str:
+    """A figure as an element of a page, without background; what it holds is named after it.
+
+    Coordinates are rounded, and colours that could not be read on dark paper are the page's own.
+    """
+    drawn = io.StringIO()
+    with _drawing():
+        figure.savefig(drawn, format="svg", transparent=True)
+
+    def fitted(tag: re.Match[str]) -> str:
+        text = re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
+        for colour, of_page in (("#000000", "text"), (GRID, "grid"), (GREY, "quiet"), (BLUE, "blue")):
+            text = text.replace(colour.lower(), f"var(--{of_page})")
+        return re.sub(r'(id="|"#|url\(#)', rf"\g<1>{name}-", text)
+
+    element = re.sub(r"<metadata>.*?</metadata>\s*", "", drawn.getvalue(), flags=re.DOTALL)
+    return re.sub(r"<[^>]*>", fitted, element[element.index("<svg") :])
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    """Text in vector formats stays text, files of equal pictures are equal, no word on letters that a font lacks."""
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tempograph"}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield
 
 
 def statistics_figure(statistics: Statistics) -> Figure:
@@ -38,14 +73,14 @@ def statistics_figure(statistics: Statistics) -> Figure:
     over_time.set(
         xlabel=f"time step ({statistics.first_step} to {statistics.last_step})", ylabel="entities", ylim=(0, None)
     )
-    over_time.set_title(f"{statistics.name}: entities active at each step, of {statistics.entities:,}")
+    over_time.set_title(f"{plain(statistics.name)}: entities active at each step, of {statistics.entities:,}")
     over_time.legend(frameon=False, loc="lower right")
     spread.hist(statistics.facts_per_active, bins=40, color=GREEN)
     spread.set(xlabel=f"facts in the last {statistics.window} steps", ylabel="time steps")
     spread.set_title("mean over active entities")
     for axes in (over_time, spread):
-        _tidy(axes)
-    figure.supxlabel(f"protocol: {statistics.protocol}", fontsize=8, color=GREY, x=0.99, ha="right")
+        tidy(axes)
+    stand_beside(figure, f"protocol: {statistics.protocol}")
     return figure
 
 
@@ -63,16 +98,17 @@ def completion_figure(completion: Completion, times: tuple[str, ...], most: int 
     if completion.time is not None:
         axes.axvline(step[completion.time], color=ORANGE, linewidth=2)
     axes.set_yticks(
-        range(len(answers)), [f"{a.rank}. {a.name}" + (f" (known: {a.known})" if a.known else "") for a in answers]
+        range(len(answers)),
+        [f"{a.rank}. {plain(a.name)}" + (f" (known: {a.known})" if a.known else "") for a in answers],
     )
     axes.set(ylim=(len(answers) - 0.5, -0.5), xlim=(0, len(times) - 1))
     ticks = sorted({round(index * (len(times) - 1) / 5) for index in range(6)})
     axes.set_xticks(ticks, [times[tick] for tick in ticks])
-    axes.set_title(completion.question)
+    axes.set_title(plain(completion.question))
     axes.set_xlabel("train facts each answer rests on, larger for a larger effect; orange: the time asked about")
-    axes.grid(axis="y", color="#dddddd", linewidth=0.6)
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
-    _tidy(axes)
+    tidy(axes)
     return figure
 
 
@@ -92,15 +128,28 @@ def reliability_figure(calibration: Mapping[str, Any], title: str) -> Figure:
     )
     curve.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of best answers that are right")
     error = calibration["calibration_error"]
-    curve.set_title(f"{title}: expected calibration error {error:.3f}", fontsize=10)
+    curve.set_title(f"{plain(title)}: expected calibration error {error:.3f}", fontsize=10)
     middles, widths = zip(*(((row["from"] + row["to"]) / 2, row["to"] - row["from"]) for row in rows), strict=True)
     counts.bar(middles, [row["questions"] for row in rows], [0.9 * width for width in widths], color=ORANGE)
     counts.set(xlabel="probability of the best answer", ylabel="questions")
     for axes in (curve, counts):
-        _tidy(axes)
+        tidy(axes)
     return figure
 
 
-def _tidy(axes: Axes) -> None:
+def plain(text: str) -> str:
+    """Text in which a dollar sign is a dollar sign, not the begin of a formula."""
+    return text.replace("$", r"\$")
+
+
+def stand_beside(figure: Figure, text: str) -> None:
+    """What must stand beside a figure: dataset, split, filter, protocol."""
+    figure.supxlabel(plain(text), fontsize=8, color=GREY, x=0.99, ha="right")
+
+
+def tidy(axes: Axes, grid: bool = False) -> None:
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
+    if grid:
+        axes.grid(color=GRID, linewidth=0.6)
+        axes.set_axisbelow(True)

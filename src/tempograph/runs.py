@@ -71,7 +71,6 @@ class Run:
         """Read a run folder whose data are at hand."""
         with _whole(folder):
             config, results = read_record(folder)
-            history = [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
             kind = model_kind(config.name)
             _check_weights(folder, config)
             names = part_names(config.model.parts) if kind.join is not None else ()
@@ -79,7 +78,7 @@ class Run:
             model = kind.build(config.model, timeline, *(part.model for part in parts.values()))
             model.load_state_dict(safetensors.torch.load_file(folder / "model.safetensors"))
             model.eval()
-        return Run(config, graph, model, timeline, history, results, folder, parts)
+        return Run(config, graph, model, timeline, read_history(folder), results, folder, parts)
 
     def save(self, path: Path, overwrite: bool = False) -> Run:
         """Write the run folder, whole or not at all."""
@@ -203,6 +202,19 @@ def read_record(folder: Path) -> tuple[Config, dict[str, Any]]:
     with _whole(folder):
         config = Config.from_toml((folder / RUN_MARKER).read_text(encoding="utf-8"), str(folder / RUN_MARKER))
         return config, json.loads((folder / "results.json").read_text(encoding="utf-8"))
+
+
+def read_history(folder: Path) -> list[dict[str, Any]]:
+    """What a run folder tells of its training, a line for each epoch or choice."""
+    with _whole(folder):
+        return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """Where the run of a folder was made."""
+    with _whole(folder):
+        found: dict[str, Any] = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+        return found
 
 
 def read_data(folder: Path, name: str) -> TemporalGraph:

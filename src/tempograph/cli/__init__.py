@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli import asking, compare, data, demo, export, model, reproduce
+from tempograph.cli import asking, compare, data, demo, export, model, report, reproduce
 from tempograph.cli.console import err, out
 from tempograph.errors import TempographError
 from tempograph.version import __version__
@@ -33,6 +33,7 @@ app.command("score")(asking.score)
 app.command("missing")(asking.missing)
 app.command("surprising")(asking.surprising)
 app.command("calibration")(asking.calibration)
+app.command("report")(report.report)
 app.command("export")(export.export)
 
 

@@ -62,9 +62,8 @@ def read_batches(path: Path, size: int, layout: Layout, clock: Clock) -> Iterato
 
 def read_columns(path: Path) -> pa.Table:
     """Columns subject, relation, object and time of a CSV, TSV or Parquet file, as text unless it is Parquet."""
-    file_size(path)
     parquet, tab = path.suffix.lower() in (".parquet", ".pq"), path.suffix.lower() == ".tsv"
-    try:
+    with readable(path):
         if parquet:
             found = pa.parquet.read_table(path)
         else:
@@ -72,8 +71,6 @@ def read_columns(path: Path) -> pa.Table:
             found = pa.csv.read_csv(
                 path, parse_options=pa.csv.ParseOptions(delimiter="\t" if tab else ","), convert_options=options
             )
-    except (OSError, pa.ArrowException) as error:
-        raise DataError(f"{path}: cannot be read: {str(error).partition(chr(10))[0]}") from None
     _find_columns(path, found.column_names, Layout(COLUMNS, True, None))
     return found.select(COLUMNS)
 

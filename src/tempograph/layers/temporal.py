@@ -146,17 +146,25 @@ class TemporalAttention(nn.Module):
 
     def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
         """X [n, dim] at the times themselves -> [n, dim]."""
+        position, shares = self.shares(x, windows, context)
+        values = self._gathered(self.value(context.x), position)
+        mixed = torch.einsum("nhw,nwhd->nhd", shares[..., :-1], values) + shares[..., -1:] * self._split(self.value(x))
+        return mixed.flatten(1)
+
+    def shares(self, x: Tensor, windows: Windows, context: Context) -> tuple[Tensor, Tensor]:
+        """Context rows of each pair [n, widest], and how much each head takes of them and, last, of the pair itself.
+
+        Shares [n, heads, widest + 1] add up to 1; they are 0 where a pair has no row.
+        """
         position, inside = _padded(windows)
-        query, own_key, own_value = (self._split(layer(x)) for layer in (self.query, self.key, self.value))
-        keys, values = (self._gathered(layer(context.x), position) for layer in (self.key, self.value))
+        query, own_key = self._split(self.query(x)), self._split(self.key(x))
+        keys = self._gathered(self.key(context.x), position)
         scale = 1 / math.sqrt(query.shape[-1])
         logits = torch.einsum("nhd,nwhd->nhw", query, keys) * scale
         gap = (context.time[position] - windows.time[:, None]).abs()
         logits = (logits - self.decay.exponent(gap)[:, None]).masked_fill(~inside[:, None], -math.inf)
         own = (query * own_key).sum(-1, keepdim=True) * scale - self.decay.exponent(gap.new_zeros(1))
-        shares = torch.softmax(torch.cat([logits, own], dim=-1), dim=-1)
-        mixed = torch.einsum("nhw,nwhd->nhd", shares[..., :-1], values) + shares[..., -1:] * own_value
-        return mixed.flatten(1)
+        return position, torch.softmax(torch.cat([logits, own], dim=-1), dim=-1)
 
     def alone(self, x: Tensor) -> Tensor:
         """What an entity without any active step in its window becomes: attention over itself, [n, dim]."""

@@ -1,0 +1,70 @@
+"""Pictures can be drawn from the smallest and the oddest data, in every format, and names stay names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from tempograph import analysis_plots, plots
+from tempograph.analysis import Curve, GroupFigures
+from tempograph.learned import AttentionByDistance
+
+ODD = r"""<script> & $\frac{ 漢 $5 id="7.1234" #000000"""
+
+
+def curve(*at: float) -> Curve:
+    where = np.array(at)
+    return Curve(where, np.full(len(at), 5.0), np.full(len(at), 0.5), np.full(len(at), 0.4), np.full(len(at), 0.7))
+
+
+def groups(*labels: str) -> GroupFigures:
+    ones = np.ones(len(labels))
+    return GroupFigures(labels, np.arange(len(labels)) + 1, 0.5 * ones, 0.4 * ones, 0.6 * ones, 0.5 * ones, 0.7 * ones)
+
+
+FIGURES = {
+    "effect": lambda name: analysis_plots.effect_figure(
+        "Effect", [analysis_plots.Panel("both", "sro", {name: (curve(0), curve())})] * 3, 8, name
+    ),
+    "effect of seven runs": lambda name: analysis_plots.effect_figure(
+        "Effect",
+        [analysis_plots.Panel("object", "s", {f"{name} {n}": (curve(0, 2, 300), curve(1, 300)) for n in range(7)})],
+        8,
+        "",
+        "MRR",
+    ),
+    "groups": lambda name: analysis_plots.groups_figure(
+        {name: {"run": groups("a", "b")}, "other": {"run": groups("a")}}, name
+    ),
+    "relations": lambda name: analysis_plots.relations_figure({name: groups(name, "r" * 90)}, name),
+    "training": lambda name: analysis_plots.training_figure([{"epoch": 1, "loss": 2.0}], None, name),
+    "learned": lambda name: analysis_plots.learned_figure(
+        analysis_plots.Learned(
+            {name: curve(0, 3)},
+            {name: [1.0, 0.5]},
+            AttentionByDistance(np.arange(-1, 1), np.ones((2, 2)), np.ones(2, int)),
+        ),
+        name,
+    ),
+    "decay alone": lambda name: analysis_plots.learned_figure(analysis_plots.Learned({}, {name: [1.0]}, None), name),
+}
+
+
+@pytest.mark.parametrize("make", FIGURES.values(), ids=FIGURES)
+def test_odd_names_are_drawn_as_they_are(make: object, tmp_path: Path) -> None:
+    figure = make(ODD)  # type: ignore[operator]
+    assert isinstance(figure, Figure)
+    element = plots.svg(figure, "one")
+    drawn = "".join(ElementTree.fromstring(element).itertext())
+    assert ODD in drawn and "<script>" not in element
+    assert "stroke: #000000" not in element and "<metadata" not in element and element == plots.svg(make(ODD), "one")  # type: ignore[operator]
+    for suffix in (".png", ".pdf", ".svg"):
+        plots.save(figure, tmp_path / f"figure{suffix}")
+        assert (tmp_path / f"figure{suffix}").stat().st_size > 1000
+    for name in ("one.svg", "two.svg"):
+        plots.save(make(ODD), tmp_path / name)  # type: ignore[operator]
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes(), "equal pictures, equal files"
