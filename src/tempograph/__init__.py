@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tempograph.data.catalog import load_dataset
     from tempograph.data.graph import TemporalGraph
     from tempograph.errors import TempographError
+    from tempograph.fitting import fit
     from tempograph.predict import Predictor
     from tempograph.reproducing import reproduce
     from tempograph.runs import Run
@@ -31,6 +32,7 @@ __all__ = [
     "__version__",
     "compare",
     "evaluate",
+    "fit",
     "load_dataset",
     "reproduce",
     "resume",
@@ -44,6 +46,7 @@ _HOMES = {
     "TempographError": "tempograph.errors",
     "compare": "tempograph.comparing",
     "evaluate": "tempograph.training",
+    "fit": "tempograph.fitting",
     "load_dataset": "tempograph.data.catalog",
     "reproduce": "tempograph.reproducing",
     "resume": "tempograph.training",

@@ -18,6 +18,7 @@ from tempograph.runs import Run
 from tempograph.timeline import both_questions
 
 BINS: Final = 10
+_FIRST: Final = 10
 _MOST_FACTS: Final = 2000
 _BUDGET: Final = 2**28
 """Bytes for the scores that are kept while the temperature is fitted."""
@@ -57,7 +58,7 @@ def calibrate(model: Model, graph: TemporalGraph, progress: Progress | None = No
     asked = _ask(model, graph, progress)
     half = torch.arange(len(asked.answer), device=asked.answer.device) % (len(asked.answer) // 2) % 2
     halves = [asked.take(half == number) for number in (0, 1)]
-    confidence, right, losses = [], [], []
+    confidence, right, among, losses = [], [], [], []
     for judged, other in zip(halves, reversed(halves), strict=True):
         if not len(judged.answer):
             continue
@@ -65,9 +66,11 @@ def calibrate(model: Model, graph: TemporalGraph, progress: Progress | None = No
         shares = torch.log_softmax(judged.scores / temperature, 1)
         best = shares.max(1)
         confidence.append(best.values.exp())
+        own = shares.gather(1, judged.answer[:, None])
         right.append(best.indices == judged.answer)
-        losses.append(-shares.gather(1, judged.answer[:, None]))
-    table = reliability(torch.cat(confidence), torch.cat(right))
+        among.append((shares > own).sum(1) < _FIRST)
+        losses.append(-own)
+    table = reliability(torch.cat(confidence), torch.cat(right), torch.cat(among))
     plain = torch.log_softmax(asked.scores, 1)
     before = reliability(plain.max(1).values.exp(), plain.argmax(1) == asked.answer)
     return {
@@ -98,8 +101,13 @@ def fit_temperature(scores: Tensor, answer: Tensor) -> float:
     return math.exp(-(low + high) / 2)
 
 
-def reliability(confidence: Tensor, right: Tensor, bins: int = BINS) -> list[dict[str, float]]:
-    """How often the best answer is right by how sure it is, [n] each: one row for each bin that is not empty."""
+def reliability(
+    confidence: Tensor, right: Tensor, among: Tensor | None = None, bins: int = BINS
+) -> list[dict[str, float]]:
+    """How often the best answer is right by how sure it is, [n] each: one row for each bin that is not empty.
+
+    With `among` also how often the right one is among the first ten.
+    """
     place = (confidence * bins).long().clamp(0, bins - 1)
     table = []
     for number in range(bins):
@@ -112,6 +120,7 @@ def reliability(confidence: Tensor, right: Tensor, bins: int = BINS) -> list[dic
                     "questions": int(inside.sum()),
                     "confidence": float(confidence[inside].double().mean()),
                     "right": float(right[inside].double().mean()),
+                    **({} if among is None else {"among_ten": float(among[inside].double().mean())}),
                 }
             )
     return table

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli import asking, compare, data, demo, export, model, report, reproduce
+from tempograph.cli import asking, compare, data, demo, export, fit, model, report, reproduce
 from tempograph.cli.console import err, out
 from tempograph.errors import TempographError
 from tempograph.version import __version__
@@ -19,10 +19,11 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with **tempograph demo**; for your own events, **tempograph data import events.csv --out mydata**.",
+    epilog="Start with **tempograph demo**; for your own events, **tempograph fit events.csv --out runs/mine**.",
 )
 app.command("demo")(demo.demo)
 app.add_typer(data.app, name="data")
+app.command("fit")(fit.fit)
 app.command("train")(model.train)
 app.command("resume")(model.resume)
 app.command("evaluate")(model.evaluate)

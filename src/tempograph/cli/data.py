@@ -3,57 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tempograph.cli.console import err, out, print_json, progress_bar, table
+from tempograph.cli.importing import (
+    Delimiter,
+    EntityOption,
+    Files,
+    FormatOption,
+    Header,
+    Level,
+    Object,
+    Relation,
+    Seed,
+    Split,
+    SplitRule,
+    Step,
+    Subject,
+    Test,
+    Time,
+    TimeFormat,
+    Valid,
+    import_options,
+    tell_import,
+)
 from tempograph.cli.model import Json, Protocol
 
 app = typer.Typer(help="Datasets: list, download, import, describe.", no_args_is_help=True)
-
-
-class Format(StrEnum):
-    """What files hold."""
-
-    table = "table"
-    icews = "icews"
-    gdelt = "gdelt"
-
-
-class Entity(StrEnum):
-    """What of an actor is an entity."""
-
-    name = "name"
-    code = "code"
-
-
-class RelationLevel(StrEnum):
-    """What of an event is a relation: its text, or so much of its CAMEO code."""
-
-    text = "text"
-    full = "full"
-    base = "base"
-    root = "root"
-
-
-class Granularity(StrEnum):
-    """The length of a time step."""
-
-    hour = "hour"
-    day = "day"
-    week = "week"
-    month = "month"
-    year = "year"
-
-
-class SplitRule(StrEnum):
-    """How facts are divided into train, valid and test."""
-
-    random = "random"
-    chronological = "chronological"
 
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the dataset folder if it exists.")]
@@ -99,65 +78,27 @@ def get(
     out.print(f"{graph.name}: {len(graph.all_facts):,} facts, every file as published: {target}")
 
 
-_TABLES = "Options for tables"
-_EVENTS = "Options for ICEWS and GDELT"
-_SPLIT = "Options for steps and splits"
-
-
 @app.command("import")
 def import_events(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Tables: CSV, TSV (both may be gzipped) or Parquet. Or event files of ICEWS or GDELT, as they come, "
-            "gzipped and zipped ones too. Patterns such as 'events/*.zip' will do; all files make one dataset."
-        ),
-    ],
+    files: Files,
     folder: Annotated[Path, typer.Option("--out", help="The dataset folder to make.")],
-    format: Annotated[
-        Format | None, typer.Option(help="What the files hold; by default what the first lines look like.")
-    ] = None,
+    format: FormatOption = None,
     overwrite: Overwrite = False,
     json_output: Json = False,
-    subject: Annotated[str, typer.Option(help="Column of the subject.", rich_help_panel=_TABLES)] = "subject",
-    relation: Annotated[str, typer.Option(help="Column of the relation.", rich_help_panel=_TABLES)] = "relation",
-    object_: Annotated[str, typer.Option("--object", help="Column of the object.", rich_help_panel=_TABLES)] = "object",
-    time: Annotated[str, typer.Option(help="Column of the time.", rich_help_panel=_TABLES)] = "time",
-    header: Annotated[
-        bool,
-        typer.Option(
-            "--header/--no-header", help="Without a header, columns are numbers from 0.", rich_help_panel=_TABLES
-        ),
-    ] = True,
-    delimiter: Annotated[
-        str | None, typer.Option(help="By default a comma for .csv, a tab for .tsv.", rich_help_panel=_TABLES)
-    ] = None,
-    time_format: Annotated[
-        str | None,
-        typer.Option(
-            help="integer, or a format such as %d/%m/%Y; by default ISO dates or integers.", rich_help_panel=_TABLES
-        ),
-    ] = None,
-    entity: Annotated[
-        Entity | None,
-        typer.Option(help="Entities are names of actors (default) or, of GDELT, their codes.", rich_help_panel=_EVENTS),
-    ] = None,
-    relation_level: Annotated[
-        RelationLevel | None,
-        typer.Option(
-            help="Relations are event texts (default for ICEWS) or CAMEO codes: full (default for GDELT), "
-            "base (three digits) or root (two).",
-            rich_help_panel=_EVENTS,
-        ),
-    ] = None,
-    granularity: Annotated[
-        Granularity | None,
-        typer.Option(help="Length of a step; by default a day, integers as they are.", rich_help_panel=_SPLIT),
-    ] = None,
-    split: Annotated[SplitRule, typer.Option(help="How facts are divided.", rich_help_panel=_SPLIT)] = SplitRule.random,
-    valid: Annotated[float, typer.Option(help="Share of facts to choose on.", rich_help_panel=_SPLIT)] = 0.1,
-    test: Annotated[float, typer.Option(help="Share of facts to test on.", rich_help_panel=_SPLIT)] = 0.1,
-    seed: Annotated[int, typer.Option(help="Of the random split.", rich_help_panel=_SPLIT)] = 0,
+    subject: Subject = "subject",
+    relation: Relation = "relation",
+    object_: Object = "object",
+    time: Time = "time",
+    header: Header = True,
+    delimiter: Delimiter = None,
+    time_format: TimeFormat = None,
+    entity: EntityOption = None,
+    relation_level: Level = None,
+    granularity: Step = None,
+    split: Split = SplitRule.random,
+    valid: Valid = 0.1,
+    test: Test = 0.1,
+    seed: Seed = 0,
 ) -> None:
     """Turn a table of dated events, or files of ICEWS or GDELT, into a dataset folder.
 
@@ -166,26 +107,16 @@ def import_events(
     """
     from tempograph.data.folder import DATASET_MARKER, write_folder
     from tempograph.data.importing import import_files
-    from tempograph.data.options import ImportOptions
     from tempograph.files import refuse_existing
 
     refuse_existing(folder, DATASET_MARKER, overwrite)
-    options = ImportOptions(
-        format=format.value if format else None,
-        subject=subject,
-        relation=relation,
-        object=object_,
-        time=time,
-        header=header,
-        delimiter=delimiter.replace("\\t", "\t") if delimiter else None,
-        time_format=time_format,
-        entity=entity.value if entity else None,
-        relation_level=relation_level.value if relation_level else None,
-        granularity=granularity.value if granularity else None,
-        split=split.value,
-        valid_share=valid,
-        test_share=test,
-        seed=seed,
+    options = import_options(
+        format,
+        (subject, relation, object_, time),
+        (header, delimiter, time_format),
+        (entity, relation_level),
+        granularity,
+        (split, valid, test, seed),
     )
     with progress_bar("importing") as progress:
         imported = import_files(files, options, folder.resolve().name, progress)
@@ -206,10 +137,7 @@ def import_events(
         reasons = [dataclasses.asdict(skip) for skip in imported.skipped]
         print_json({"dataset": str(folder), "format": imported.format} | counts | {"reasons": reasons})
         return
-    if format is None and imported.format != "table":
-        err.print(f"note: the first lines are those of {imported.format.upper()} events; --format tells otherwise")
-    for skip in imported.skipped:
-        err.print(f"note: skipped, {skip}", soft_wrap=True, markup=False)
+    tell_import(imported, format)
     out.print(table(str(folder), ["", "count"], [[name, f"{count:,}"] for name, count in counts.items()]))
     out.print(f"steps from {graph.times[0]} to {graph.times[-1]}; next: tempograph train {folder}")
 

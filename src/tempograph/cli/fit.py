@@ -1,0 +1,151 @@
+"""fit: from files of events to a model that can be asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tempograph.cli.console import err, out, print_json, progress_bar, show
+from tempograph.cli.importing import (
+    Delimiter,
+    EntityOption,
+    Files,
+    FormatOption,
+    Header,
+    Level,
+    Object,
+    Relation,
+    Seed,
+    Split,
+    SplitRule,
+    Step,
+    Subject,
+    Test,
+    Time,
+    TimeFormat,
+    Valid,
+    import_options,
+    tell_import,
+)
+from tempograph.cli.model import Device, Json, MaxTime, training_progress
+from tempograph.sheet import Sheet
+
+if TYPE_CHECKING:
+    from tempograph.fitting import Fitted
+
+
+def fit(
+    files: Files,
+    folder: Annotated[Path, typer.Option("--out", help="The run folder to make.")],
+    model: Annotated[str | None, typer.Option(help="The model; by default one that suits the data.")] = None,
+    max_time: MaxTime = None,
+    device: Device = "auto",
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run folder if it exists.")] = False,
+    json_output: Json = False,
+    format: FormatOption = None,
+    subject: Subject = "subject",
+    relation: Relation = "relation",
+    object_: Object = "object",
+    time: Time = "time",
+    header: Header = True,
+    delimiter: Delimiter = None,
+    time_format: TimeFormat = None,
+    entity: EntityOption = None,
+    relation_level: Level = None,
+    granularity: Step = None,
+    split: Split = SplitRule.random,
+    valid: Valid = 0.1,
+    test: Test = 0.1,
+    seed: Seed = 0,
+) -> None:
+    """From files of events to a trained model: import, choose, train, and tell how far its answers can be trusted.
+
+    Columns that are not named are found by what they are called. Next: tempograph complete, missing, surprising.
+
+    Example: **tempograph fit events.csv --out runs/mine**
+    """
+    from tempograph.fitting import fit as fitted
+
+    options = import_options(
+        format,
+        (subject, relation, object_, time),
+        (header, delimiter, time_format),
+        (entity, relation_level),
+        granularity,
+        (split, valid, test, seed),
+    )
+    with (
+        progress_bar("importing") as importing,
+        training_progress(folder, str(folder), quiet=json_output) as (report, progress),
+    ):
+        found = fitted(
+            files,
+            out=folder,
+            options=options,
+            model=model,
+            seed=seed,
+            device=device,
+            overwrite=overwrite,
+            max_seconds=None if max_time is None else 60 * max_time,
+            importing=importing,
+            report=report,
+            progress=progress,
+        )
+    if json_output:
+        print_json(found.summary())
+        return
+    tell_import(found.imported, format)
+    _print(found, folder)
+
+
+def _print(found: Fitted, folder: Path) -> None:
+    from tempograph.fitting import in_words, relation_rows
+
+    graph = found.run.graph
+    if found.columns:
+        named = ", ".join(f"{part} from '{column}'" for part, column in found.columns.items())
+        err.print(f"columns: {named}; --subject, --relation, --object and --time tell otherwise", soft_wrap=True)
+    out.print(
+        f"{len(graph.all_facts):,} facts of {found.imported.rows:,} rows: {len(graph.entities):,} entities, "
+        f"{len(graph.relations):,} relations, {len(graph.times):,} steps from {graph.times[0]} to {graph.times[-1]}.",
+        soft_wrap=True,
+    )
+    out.print(f"Model: {found.choice.model}, because {found.choice.why}.", soft_wrap=True)
+    if found.evaluation is None:
+        out.print(f"Its time was up before it was trained; go on with: tempograph resume {folder}", soft_wrap=True)
+        return
+    out.print(in_words(found.evaluation, len(graph.entities)), soft_wrap=True)
+    rows = [
+        [row["relation"], f"{row['questions']:,}", f"{row['hits@1']:.0%}", f"{row['hits@10']:.0%}"]
+        for row in relation_rows(found.evaluation, graph)
+    ]
+    caption = f"Protocol {found.evaluation.protocol}, on facts that were held out; the most frequent relations."
+    show(
+        Sheet(
+            "How often the right answer is first, or in ten",
+            ("relation", "questions", "first", "in ten"),
+            rows,
+            1,
+            caption,
+        )
+    )
+    calibration = found.run.results.get("calibration")
+    if calibration is not None:
+        sure = [
+            [
+                f"{row['from']:.0%} to {row['to']:.0%}",
+                f"{row['questions']:,}",
+                f"{row['right']:.0%}",
+                f"{row['among_ten']:.0%}",
+            ]
+            for row in calibration["reliability"]
+        ]
+        columns = ("probability of the first answer", "questions", "it is right", "the right one is in ten")
+        show(Sheet("How far a probability can be trusted", columns, sure, 1, "On facts held out to choose on."))
+    out.print(
+        f"Next: tempograph complete {folder} --subject '{graph.entities[0]}' --relation '{graph.relations[0]}' "
+        f"--time {graph.times[-1]}, or tempograph missing {folder}",
+        soft_wrap=True,
+    )

@@ -1,0 +1,239 @@
+"""One path from files of events to a model that can be asked, and what can be trusted of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.parquet as pq
+import torch
+
+from tempograph.analysis import Ranked, by_relation, group_figures
+from tempograph.data.codings import guess_format
+from tempograph.data.graph import COLUMNS, TemporalGraph
+from tempograph.data.importing import Imported, import_files
+from tempograph.data.importing import Progress as Importing
+from tempograph.data.options import ImportOptions
+from tempograph.data.sources import find_files, readable, texts
+from tempograph.environment import resolve_device
+from tempograph.errors import DataError
+from tempograph.evaluation import Evaluation, Progress
+from tempograph.files import refuse_existing
+from tempograph.listening import Report
+from tempograph.runs import RUN_MARKER, Run
+from tempograph.training import evaluate, train
+
+_WORDS: Final = {
+    "subject": ("subject", "source", "actor1", "actor", "from", "head", "sender", "src", "who", "initiator"),
+    "relation": ("relation", "predicate", "action", "event", "type", "verb", "rel", "edge", "link", "activity", "what"),
+    "object": ("object", "target", "actor2", "to", "tail", "receiver", "recipient", "dst", "whom", "counterpart"),
+    "time": ("time", "date", "timestamp", "day", "when", "datetime", "month", "year"),
+}
+"""What columns are called, the likeliest first."""
+_HEAD: Final = 1 << 16
+_MEETING: Final = 0.25
+"""The share of held-out facts between two that meet in train from which on copying is worth most."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A model and why it was chosen."""
+
+    model: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A trained run, what its data came from, why it is this model, and how it does on facts that it never saw."""
+
+    run: Run
+    imported: Imported
+    columns: dict[str, str]
+    choice: Choice
+    evaluation: Evaluation | None
+
+    def summary(self) -> dict[str, Any]:
+        """What `fit --json` prints."""
+        graph, imported = self.run.graph, self.imported
+        return {
+            "run": str(self.run.path),
+            "format": imported.format,
+            "columns": self.columns,
+            "rows": imported.rows,
+            "duplicates": imported.duplicates,
+            "skipped": [{"reason": str(skip), "rows": skip.rows} for skip in imported.skipped],
+            "entities": len(graph.entities),
+            "relations": len(graph.relations),
+            "steps": len(graph.times),
+            "facts": len(graph.all_facts),
+            "model": self.choice.model,
+            "why": self.choice.why,
+            "finished": self.run.results["finished"],
+            "held_out": None if self.evaluation is None else self.evaluation.summary(),
+            "calibration": self.run.results.get("calibration"),
+            "relations_held_out": [] if self.evaluation is None else relation_rows(self.evaluation, graph),
+        }
+
+
+def fit(
+    patterns: Sequence[str | Path],
+    *,
+    out: str | Path,
+    options: ImportOptions | None = None,
+    model: str | None = None,
+    overrides: Sequence[str] = (),
+    seed: int = 0,
+    device: str = "auto",
+    overwrite: bool = False,
+    max_seconds: float | None = None,
+    importing: Importing | None = None,
+    report: Report | None = None,
+    progress: Progress | None = None,
+) -> Fitted:
+    """Import files of events, choose a model for them, train it, and try it on facts that were held out.
+
+    Columns of a table that the options do not name are guessed by what they are called. The run folder holds
+    everything, also the data.
+    """
+    refuse_existing(Path(out), RUN_MARKER, overwrite)
+    paths = [Path(pattern) for pattern in patterns]
+    options, columns = with_columns(paths, options or ImportOptions())
+    imported = import_files(paths, options, Path(out).resolve().name, importing)
+    graph, place = imported.graph, resolve_device(device)
+    if not len(graph.valid) or not len(graph.test):
+        raise DataError(
+            f"{len(graph.all_facts):,} facts are too few to hold some out to choose and to test on; "
+            "bring more, or set larger shares"
+        )
+    choice = choose_model(graph, place) if model is None else Choice(model, "it was asked for")
+    run = train(
+        graph,
+        choice.model,
+        out=out,
+        seed=seed,
+        overrides=overrides,
+        device=device,
+        overwrite=overwrite,
+        max_seconds=max_seconds,
+        report=report,
+        progress=progress,
+    )
+    evaluation = evaluate(run, "test", progress=progress) if run.results["finished"] else None
+    return Fitted(run, imported, columns, choice, evaluation)
+
+
+def with_columns(patterns: Sequence[Path], options: ImportOptions) -> tuple[ImportOptions, dict[str, str]]:
+    """The options with the columns of a table named, and these; coded events have columns of their own."""
+    paths = find_files(patterns)
+    if not paths:
+        raise DataError("there is no file to fit; name at least one")
+    coded = options.format not in (None, "table")
+    if coded or (options.format is None and not options.described and guess_format(paths[0]) is not None):
+        return options, {}
+    if not options.header:
+        return options, dict(zip(COLUMNS, options.columns, strict=True))
+    guessed = guess_columns(paths[0], header_of(paths[0], options), options)
+    return replace(options, format="table", **guessed), guessed  # type: ignore[arg-type]
+
+
+def header_of(path: Path, options: ImportOptions) -> list[str]:
+    """The names of the columns of a table."""
+    with readable(path):
+        if path.suffix.lower() in (".parquet", ".pq"):
+            return list(pq.read_schema(path).names)
+        with closing(texts(path)) as found:
+            head = next(found).content.read(_HEAD)
+    line = head.decode("utf-8-sig", errors="replace").splitlines()[:1]
+    tab = ".tsv" in path.suffixes
+    return next(csv.reader(io.StringIO(line[0]), delimiter=options.delimiter or ("\t" if tab else ","))) if line else []
+
+
+def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> dict[str, str]:
+    """Which column holds each part of a fact: as told, or by what columns are called; refused where that is unclear."""
+    told = {part: getattr(options, part) for part in COLUMNS if part in options.described}
+    found = dict(told)
+    # What is called after an event may hold its date or its actors; these are told apart first.
+    for part in ("time", "subject", "object", "relation"):
+        if part not in found:
+            free = [name for name in names if name not in found.values()]
+            column = _likeliest(part, free)
+            if column is not None:
+                found[part] = column
+    lacking = [part for part in COLUMNS if part not in found]
+    if lacking:
+        raise DataError(
+            f"{path}: no column is called like a {lacking[0]}; there are {', '.join(map(repr, names))}: "
+            f"name it with --{lacking[0]}"
+        )
+    return {part: found[part] for part in COLUMNS}
+
+
+def _likeliest(part: str, names: Sequence[str]) -> str | None:
+    """The column whose name is one of the words of a part, or holds one as a word of its own."""
+    plain = {name: "".join(sign if sign.isalnum() else " " for sign in name.lower()).split() for name in names}
+    for word in _WORDS[part]:
+        for name, words in plain.items():
+            if "".join(words) == word:
+                return name
+    for word in _WORDS[part]:
+        for name, words in plain.items():
+            if word in words:
+                return name
+    return None
+
+
+def choose_model(graph: TemporalGraph, device: torch.device) -> Choice:
+    """By how much of what is held out happens between two that meet in train as well, and by the machine."""
+    share = meeting_share(graph)
+    said = f"{share:.0%} of held-out facts are between two that meet in train as well"
+    if share < _MEETING:
+        return Choice("tntcomplex", f"{said}: little to copy, so vectors that generalise to new pairs")
+    if device.type == "cuda":
+        return Choice("temp-pointer", f"{said}: copying what happened goes far, and a GPU affords models beside it")
+    return Choice("pointer", f"{said}: copying what happened goes far, and tells which facts it copies")
+
+
+def meeting_share(graph: TemporalGraph) -> float:
+    """The share of valid facts whose subject and object stand together in some train fact, either way round."""
+
+    def pairs(facts: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+        ends = np.sort(facts[:, [0, 2]], axis=1)
+        keys: np.ndarray[Any, np.dtype[np.int64]] = ends[:, 0] * len(graph.entities) + ends[:, 1]
+        return keys
+
+    return float(np.isin(pairs(graph.valid), pairs(graph.train)).mean()) if len(graph.valid) else 0.0
+
+
+def in_words(evaluation: Evaluation, candidates: int) -> str:
+    """What the figures mean."""
+    figures = evaluation.summary()["metrics"]
+    return (
+        f"Asked about {len(evaluation.facts):,} facts that it never saw, once for the object and once for the subject, "
+        f"it put the right one of {candidates:,} first in {figures['hits@1']:.0%} of the questions, "
+        f"and among the first ten in {figures['hits@10']:.0%}."
+    )
+
+
+def relation_rows(evaluation: Evaluation, graph: TemporalGraph, most: int = 15) -> list[dict[str, Any]]:
+    """Each of the most frequent relations: its questions, and how often the right answer is first or in ten."""
+    count = len(evaluation.facts)
+    asks_subject = np.arange(2 * count) >= count
+    ranked = Ranked(np.tile(evaluation.facts, (2, 1)), asks_subject, evaluation.ranks.realistic.cpu().numpy())
+    found = group_figures(ranked, by_relation(ranked, graph))
+    order = np.argsort(-found.questions, kind="stable")[:most]
+    return [
+        {
+            "relation": found.labels[place],
+            "questions": int(found.questions[place]),
+            "hits@1": float(found.hits_1[place]),
+            "hits@10": float(found.hits_10[place]),
+        }
+        for place in order
+    ]
