@@ -7,10 +7,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import tempograph
 from conftest import Call, as_json
-from tempograph.data.folder import write_folder
+from tempograph.analysis import keep_ranks, kept_ranks, read_ranks
+from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.world import make_world
 from tempograph.errors import ConfigError
 from tempograph.published import PAPER_TED_VALID, PAPER_TEST
@@ -91,6 +94,22 @@ def test_what_is_missing_is_trained_once_and_kept(world: Path, tmp_path: Path, s
     again = reproduce(["ted"], world, results=results, out=tmp_path / "out", device="cpu")
     assert len(started) == 7, "the run is there already; its result alone is copied again"
     assert [sheet.rows for sheet in again.sheets.values()] == [sheet.rows for sheet in made.sheets.values()]
+
+
+def test_ranks_that_are_kept_are_drawn(world: Path, tmp_path: Path, started: list[str]) -> None:
+    graph = read_folder(world)
+    run = tempograph.train(graph, "ted", out=tmp_path / "run")
+    tempograph.evaluate(run, "test")
+    ranked = read_ranks(tmp_path / "run")["test"]
+    (tmp_path / "results" / "icews14" / "ranks").mkdir(parents=True)
+    keep_ranks(ranked, tmp_path / "results" / "icews14" / "ranks" / "ted-strict-seed0.parquet")
+    again = kept_ranks(tmp_path / "results" / "icews14" / "ranks" / "ted-strict-seed0.parquet")
+    assert np.array_equal(again.facts, ranked.facts) and np.array_equal(again.asks_subject, ranked.asks_subject)
+    assert np.allclose(again.rank, ranked.rank)
+    made = reproduce(["figures"], world, results=tmp_path / "results", out=tmp_path / "out", train=False)
+    assert {"statistics.svg", "replication-hits10.svg", "relations.svg"} <= {path.name for path in made.pictures}
+    assert "ted-strict" in (tmp_path / "out" / "replication-hits10.svg").read_text(encoding="utf-8")
+    assert {need.model for need in made.missing} == {"de-simple", "srgcn", "temp-gru", "pointer"} and not started
 
 
 def test_the_command(call: Call, world: Path) -> None:

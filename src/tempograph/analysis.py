@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tempograph.data.graph import SPLITS, Facts, Split, TemporalGraph
 from tempograph.errors import RunError
+from tempograph.files import atomic_file
 from tempograph.frequency import PATTERNS, PatternFrequencies
 from tempograph.known import Filter
 from tempograph.timeline import Timeline
@@ -96,6 +97,25 @@ def read_ranks(folder: Path, filter: Filter = "time") -> dict[Split, Ranked]:
     except (OSError, KeyError, pa.ArrowException) as error:
         raise RunError(f"{file}: not a table of ranks: {' '.join(str(error).split())}") from error
     return {name: Ranked(facts[here], subject[here], rank[here]) for name, here in splits.items() if here.any()}
+
+
+def keep_ranks(ranked: Ranked, path: Path) -> None:
+    """Write ranks as a small table of their own."""
+    columns = {name: pa.array(ranked.facts[:, place], pa.int32()) for place, name in enumerate("srot")}
+    asked = pa.array(ranked.asks_subject)
+    table = pa.table({**columns, "asks_subject": asked, "rank": pa.array(ranked.rank, pa.float32())})
+    with atomic_file(path) as temporary:
+        pq.write_table(table, temporary, compression="zstd")
+
+
+def kept_ranks(path: Path) -> Ranked:
+    """Read what `keep_ranks` wrote."""
+    try:
+        table = pq.read_table(path)
+        facts = np.stack([table[name].to_numpy().astype(np.int64) for name in "srot"], axis=1)
+        return Ranked(facts, table["asks_subject"].to_numpy(), table["rank"].to_numpy().astype(np.float64))
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise RunError(f"{path}: not a table of ranks: {' '.join(str(error).split())}") from error
 
 
 class Curve(NamedTuple):

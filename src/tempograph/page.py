@@ -60,6 +60,17 @@ class Fold:
 Block = Heading | Words | Listing | Sheet | Picture | Fold
 
 
+def pictures(blocks: Sequence[Block]) -> list[Picture]:
+    """All pictures among blocks, also folded ones."""
+    found = []
+    for block in blocks:
+        if isinstance(block, Fold):
+            found += pictures(block.blocks)
+        elif isinstance(block, Picture):
+            found.append(block)
+    return found
+
+
 def write_html(path: Path, title: str, blocks: Sequence[Block]) -> None:
     """Write a page that needs nothing else: style, script and pictures are inside."""
     numbers = count(1)

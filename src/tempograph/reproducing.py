@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+from tempograph.analysis import keep_ranks, kept_ranks, read_ranks
 from tempograph.batch import Note, alone, bring_to_end
 from tempograph.beginning import configure
 from tempograph.config import Config, parse_override, shipped_presets
@@ -36,6 +37,16 @@ Artefact = Literal["table", "ablation", "ted", "statistics", "figures"]
 ARTEFACTS: Final[tuple[Artefact, ...]] = get_args(Artefact)
 OURS: Final = ("tcomplex", "pointer", "temp-pointer")
 """Rows below the paper's."""
+DRAWN: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
+    ("de-simple", ()),
+    ("srgcn", ()),
+    ("temp-gru", ("model.gate=false",)),
+    ("temp-gru", ()),
+    ("pointer", ()),
+)
+"""Models whose ranks are drawn against frequencies: the paper's, and the pointer."""
+WINDOW: Final = 8
+"""Steps on each side in which the pictures count."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +58,8 @@ class Need:
     seed: int
     preset: str | None = None
     overrides: tuple[str, ...] = ()
+    drawn: bool = False
+    """Whether its ranks are drawn, and so must be kept as well."""
 
     def met_by(self, result: Result, dataset: str) -> bool:
         """Whether a result is of such a run: the same preset, changed in nothing but the overrides."""
@@ -65,6 +78,11 @@ class Need:
         """What tells the file of the result from those of other settings."""
         changes = [f"{name.replace('_', '-')}-{value}" for _, name, value in map(parse_override, self.overrides)]
         return "-".join([*([self.preset] if self.preset else []), *changes]).lower()
+
+    @property
+    def name(self) -> str:
+        """What its run folder and the table of its ranks are called."""
+        return "-".join(part for part in (self.model, self.variant, self.protocol, f"seed{self.seed}") if part)
 
 
 @dataclass(frozen=True)
@@ -135,6 +153,9 @@ def reproduce(
             for job, outcome in bring_to_end(runs, graph, jobs, note, watch).items():
                 if outcome.state == "finished":
                     keep_result(outcome.results, kept, planned[job][0].variant)
+                    if planned[job][0].drawn:
+                        make_folder(kept / name / "ranks")
+                        keep_ranks(read_ranks(job.folder)["test"], _ranks_file(planned[job][0], kept, name))
             missing = _missing(needs, kept, name)
         found = load_results(kept)
         shown = [result for result in found if result["protocol"] in ("strict", *protocols)]
@@ -143,7 +164,7 @@ def reproduce(
         for file, sheet in sheets.items():
             for suffix, text in ((".md", sheet.page()), (".tex", sheet.latex()), (".csv", sheet.csv())):
                 write_text(folder / f"{file}{suffix}", text)
-        pictures = _pictures(graph, folder) if "figures" in wanted and graph is not None else ()
+        pictures = _pictures(graph, kept, folder) if "figures" in wanted and graph is not None else ()
     return Reproduction(name, folder, sheets, tuple(missing), pictures)
 
 
@@ -162,6 +183,10 @@ def needs_of(artefact: Artefact, dataset: str, protocols: Sequence[Protocol], se
                 for imputation, gate in variants:
                     changes = (f"model.imputation={str(imputation).lower()}", f"model.gate={str(gate).lower()}")
                     needs += [Need(model, "paper", seed, "paper", changes) for seed in seeds]
+    elif artefact == "figures":
+        for model, drawn_with in DRAWN:
+            if f"{dataset}.tuned" in shipped_presets(model):
+                needs.append(Need(model, "strict", 0, "tuned", drawn_with, drawn=True))
     elif artefact == "ted":
         needs = [
             Need("ted", "strict", 0, overrides=(f"model.sigma={sigma:g}",))
@@ -180,13 +205,21 @@ def _artefact(name: str) -> Artefact:
 
 def _missing(needs: Iterable[Need], results: Path, dataset: str) -> list[Need]:
     found = load_results(results)
-    return [need for need in dict.fromkeys(needs) if not any(need.met_by(result, dataset) for result in found)]
+    return [
+        need
+        for need in dict.fromkeys(needs)
+        if not any(need.met_by(result, dataset) for result in found)
+        or (need.drawn and not _ranks_file(need, results, dataset).is_file())
+    ]
+
+
+def _ranks_file(need: Need, results: Path, dataset: str) -> Path:
+    return results / dataset / "ranks" / f"{need.name}.parquet"
 
 
 def _job(need: Need, dataset: str | Path, folder: Path, device: str, max_seconds: float | None) -> Job:
-    name = "-".join(part for part in (need.model, need.variant, need.protocol, f"seed{need.seed}") if part)
     return Job(
-        folder=folder / name,
+        folder=folder / need.name,
         dataset=str(dataset),
         model=need.model,
         seed=need.seed,
@@ -236,13 +269,23 @@ def _sheets(
     return {}
 
 
-def _pictures(graph: TemporalGraph, folder: Path) -> tuple[Path, ...]:
+def _pictures(graph: TemporalGraph, results: Path, folder: Path) -> tuple[Path, ...]:
     # Imported here: nobody else has to wait for the drawing library.
+    from tempograph.findings import Findings
+    from tempograph.page import pictures
     from tempograph.plots import save, statistics_figure
 
-    path = folder / "statistics.svg"
-    save(statistics_figure(statistics(graph)), path)
-    return (path,)
+    drawn = {"statistics": statistics_figure(statistics(graph))}
+    files = sorted((results / graph.name / "ranks").glob("*.parquet"))
+    if files:
+        ranks = {file.stem.removesuffix("-seed0"): kept_ranks(file) for file in files}
+        found = Findings(graph, "test", ranks, "the protocol stands in each name", WINDOW)
+        drawn |= {picture.name: picture.figure for picture in pictures(found.blocks(""))}
+    made = []
+    for name, figure in drawn.items():
+        save(figure, folder / f"{name}.svg")
+        made.append(folder / f"{name}.svg")
+    return tuple(made)
 
 
 def _distinct(columns: Sequence[str]) -> list[str]:
