@@ -1,4 +1,6 @@
-"""Run the cells of a notebook in this process and keep what they print: python scripts/run_notebook.py docs/analyst.ipynb
+"""Run the cells of a notebook in this process and keep what they print.
+
+python scripts/run_notebook.py docs/analyst.ipynb
 
 With --check nothing is written, and the exit code is 1 if a cell prints something else than what is kept.
 """
