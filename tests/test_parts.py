@@ -281,6 +281,6 @@ def test_from_the_command_line(call: Call, settings: list[str]) -> None:
     names = GRAPH.describe(GRAPH.test[0])
     question = ("--subject", names["subject"], "--relation", names["relation"], "--time", names["time"])
     code, out, _ = call("complete", "run", *question)
-    assert code == 0 and "probability" in out and "parts shared" in out
+    assert code == 0 and "probability" in out and "facts with an effect" in out
     code, _, err = call("train", "demo", "--model", "ensemble", "--out", "bad", 'model.parts=["gone"]')
     assert code == 2 and err.startswith("error: 'gone' cannot be a part of ensemble") and err.count("\n") == 1
