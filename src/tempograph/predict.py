@@ -13,6 +13,7 @@ import torch
 from tempograph.data.graph import COLUMNS, SPLITS, Split
 from tempograph.environment import resolve_device
 from tempograph.errors import ConfigError
+from tempograph.models.contract import Support
 from tempograph.runs import Run
 from tempograph.timeline import Queries
 
@@ -75,19 +76,19 @@ class Predictor:
     def objects(self, subject: str, relation: str, time: str, top: int = 10, evidence: int = 3) -> Completion:
         """The best objects for (subject, relation, ?, time)."""
         fact = self._ids(subject, relation, None, time)
-        return self._complete(fact, self._scores(fact[0], fact[1], fact[3]), top, evidence)
+        return self.complete(fact, self._scores(fact[0], fact[1], fact[3]), top, evidence)
 
     def subjects(self, relation: str, object: str, time: str, top: int = 10, evidence: int = 3) -> Completion:
         """The best subjects for (?, relation, object, time)."""
         fact = self._ids(None, relation, object, time)
-        return self._complete(fact, self._scores(fact[2], fact[1] + len(self.graph.relations), fact[3]), top, evidence)
+        return self.complete(fact, self._scores(fact[2], fact[1] + len(self.graph.relations), fact[3]), top, evidence)
 
     def relations(self, subject: str, object: str, time: str, top: int = 10, evidence: int = 3) -> Completion:
         """The best relations for (subject, ?, object, time)."""
         fact = self._ids(subject, None, object, time)
         with torch.inference_mode():
             scores = self.run.model.relation_scores(fact[0], fact[2], fact[3]).cpu()
-        return self._complete(fact, scores, top, evidence)
+        return self.complete(fact, scores, top, evidence)
 
     def _ids(self, subject: str | None, relation: str | None, object_: str | None, time: str) -> Fact:
         """The fact in ids, with -1 for what is asked."""
@@ -106,7 +107,8 @@ class Predictor:
     def _query(self, entity: int, relation: int, time: int) -> Queries:
         return Queries(*(torch.tensor([value], device=self.run.model.device) for value in (entity, relation, time)))
 
-    def _complete(self, fact: Fact, scores: torch.Tensor, top: int, evidence: int) -> Completion:
+    def complete(self, fact: Fact, scores: torch.Tensor, top: int = 10, evidence: int = 3) -> Completion:
+        """The best answers to a fact in ids, with -1 for what is asked, given the scores of all candidates."""
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
         graph, place = self.graph, fact.index(-1)
@@ -137,14 +139,23 @@ class Predictor:
         return self.graph.entities, self.graph.relations, self.graph.entities, self.graph.times
 
     def _answer(self, fact: Fact, asked: int, most: int, **found: Any) -> Answer:
+        if not most:
+            return Answer(**found, why="not asked for", evidence=(), evidence_count=0)
+        why, facts, shares = self.support(fact, asked)
+        return Answer(**found, why=why, evidence=self.describe(facts[:most], shares), evidence_count=len(facts))
+
+    def support(self, fact: Fact, asked: int = 2) -> Support:
+        """What speaks for a whole fact in ids, as the answer to the question for one of its columns."""
         subject, relation, object_, time = fact
         if asked == 0:
             subject, relation, object_ = object_, relation + len(self.graph.relations), subject
-        why, facts, shares = self.run.model.evidence(self._query(subject, relation, time), object_)
-        names = [self.graph.describe(row) for row in facts[:most].cpu().numpy()]
-        of_each = [None] * len(names) if shares is None else shares[:most].tolist()
-        shown = tuple(Evidence(**name, share=share) for name, share in zip(names, of_each, strict=True))
-        return Answer(**found, why=why, evidence=shown, evidence_count=len(facts))
+        return self.run.model.evidence(self._query(subject, relation, time), object_)
+
+    def describe(self, facts: torch.Tensor, shares: torch.Tensor | None) -> tuple[Evidence, ...]:
+        """Facts that speak for an answer, in names."""
+        names = [self.graph.describe(row) for row in facts.cpu().numpy()]
+        of_each = [None] * len(names) if shares is None else shares[: len(names)].tolist()
+        return tuple(Evidence(**name, share=share) for name, share in zip(names, of_each, strict=True))
 
     def _known(self, fact: Fact, place: int) -> dict[int, Split]:
         """The answers that make a fact of the data, with the split it is in."""

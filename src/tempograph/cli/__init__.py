@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli import compare, data, demo, export, model, reproduce
+from tempograph.cli import compare, data, demo, export, model, reproduce, serve
 from tempograph.cli.console import err, out
 from tempograph.errors import TempographError
 from tempograph.version import __version__
@@ -30,6 +30,7 @@ app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
 app.command("complete")(model.complete)
 app.command("export")(export.export)
+app.command("serve")(serve.serve)
 
 
 def _version(wanted: bool) -> None:

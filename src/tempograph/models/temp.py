@@ -131,10 +131,13 @@ class TeMP(Model):
 
     def ask(self, queries: Queries, place: Tensor, encoded: Encoded) -> Questions:
         """The questions as vectors; place [n] is the place of each question's time among the times encoded."""
-        given = encoded.take(place, queries.entity)
+        counts = self.frequencies.of_queries(queries, *self.reach) if self.gate is not None else None
+        return self.questions(queries, encoded.take(place, queries.entity), counts)
+
+    def questions(self, queries: Queries, given: Tensor, counts: Tensor | None) -> Questions:
+        """The questions as vectors: of what is given [n, width] and, with a gate, of its frequencies [n, 3]."""
         alpha = None
-        if self.gate is not None:
-            counts = self.frequencies.of_queries(queries, *self.reach)
+        if self.gate is not None and counts is not None:
             alpha_given, alpha = self.gate(counts, queries.relation // self.timeline.num_relations)
             x, z = given.chunk(2, 1)
             given = z + alpha_given[:, None] * (x - z)
