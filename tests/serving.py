@@ -1,0 +1,67 @@
+"""Stored runs behind the service, in this process and in one of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from starlette.testclient import TestClient
+
+from tempograph import Predictor
+from tempograph.server.app import create_app
+from tempograph.server.gate import Gate
+from tempograph.server.service import Limits, Service
+
+STORED = Path(__file__).parent / "stored" / "format-1"
+RUNS = ("temp-gru", "ted", "pointer", "ensemble")
+
+
+@contextmanager
+def client_of(
+    predictors: dict[str, Predictor],
+    limits: Limits | None = None,
+    token: str | None = None,
+    told: list[Any] | None = None,
+) -> Iterator[TestClient]:
+    """A client of a service in this process."""
+    limits = limits or Limits()
+    service = Service(predictors, limits)
+    app = Gate(create_app(service), limits, service.metrics, token, [].append if told is None else told.append)
+    with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
+        yield client
+
+
+class Served:
+    """`tempograph serve` in a process of its own, once it is ready."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        command = [sys.executable, "-m", "tempograph", "serve", *arguments, "--device", "cpu", "--port", "0"]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
+        assert self.process.stderr is not None
+        line = self.process.stderr.readline()
+        if not line.startswith("{"):
+            raise RuntimeError(line + self.process.stderr.read())
+        self.ready: dict[str, Any] = json.loads(line)
+        self.port = int(self.ready["url"].rpartition(":")[2])
+        self.http = httpx2.Client(base_url=f"http://localhost:{self.port}", timeout=30)
+
+    def __enter__(self) -> Served:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.http.close()
+        self.process.kill()
+        self.process.communicate()
+
+    def end(self, signal: int) -> tuple[int, list[dict[str, Any]]]:
+        """Send a signal; the exit code, and the lines of the log."""
+        self.process.send_signal(signal)
+        _, log = self.process.communicate(timeout=30)
+        return self.process.returncode, [json.loads(line) for line in log.splitlines()]
