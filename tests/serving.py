@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,15 +43,25 @@ class Served:
     """`tempograph serve` in a process of its own, once it is ready."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
-        command = [sys.executable, "-m", "tempograph", "serve", *arguments, "--device", "cpu", "--port", "0"]
+        command = [sys.executable, "-m", "tempograph", "serve", "--device", "cpu", "--port", "0", *arguments]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
-        assert self.process.stderr is not None
-        line = self.process.stderr.readline()
-        if not line.startswith("{"):
-            raise RuntimeError(line + self.process.stderr.read())
-        self.ready: dict[str, Any] = json.loads(line)
+        self._lines: list[str] = []
+        self._begun = threading.Event()
+        # A log that nobody reads would stop the service once the pipe is full.
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+        assert self._begun.wait(60) and self._lines and self._lines[0].startswith("{"), "".join(self._lines)
+        self.ready: dict[str, Any] = json.loads(self._lines[0])
         self.port = int(self.ready["url"].rpartition(":")[2])
         self.http = httpx2.Client(base_url=f"http://localhost:{self.port}", timeout=30)
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as lines:
+            for line in lines:
+                self._lines.append(line)
+                self._begun.set()
+        self._begun.set()
 
     def __enter__(self) -> Served:
         return self
@@ -58,10 +69,12 @@ class Served:
     def __exit__(self, *_: object) -> None:
         self.http.close()
         self.process.kill()
-        self.process.communicate()
+        self.process.wait(30)
+        self._reader.join(30)
 
     def end(self, signal: int) -> tuple[int, list[dict[str, Any]]]:
         """Send a signal; the exit code, and the lines of the log."""
         self.process.send_signal(signal)
-        _, log = self.process.communicate(timeout=30)
-        return self.process.returncode, [json.loads(line) for line in log.splitlines()]
+        code = self.process.wait(30)
+        self._reader.join(30)
+        return code, [json.loads(line) for line in self._lines]

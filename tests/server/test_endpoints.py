@@ -18,6 +18,7 @@ from tempograph.predict import Completion
 from tempograph.server.service import Limits, window_of
 from tempograph.timeline import both_questions
 
+pytest_plugins = ("serving_fixtures",)
 FACT = {"subject": "Corenne", "relation": "visits", "object": "Velessa", "time": "2030-01-05"}
 
 

@@ -27,6 +27,7 @@ def serve(
     max_waiting: Annotated[int, typer.Option(min=1, help="Requests that wait for a run.")] = 256,
     batch: Annotated[int, typer.Option(min=1, help="Questions that are scored together.")] = 64,
     gather: Annotated[float, typer.Option(min=0, help="Milliseconds in which a batch gathers.")] = 2.0,
+    idle: Annotated[float, typer.Option(min=0.1, help="Seconds a connection has for the head of a request.")] = 15.0,
     cache: Annotated[int, typer.Option(min=0, help="MiB of encodings that each run keeps.")] = 1024,
     shutdown: Annotated[int, typer.Option(min=0, help="Seconds for what is in flight when the service ends.")] = 10,
     device: Device = "auto",
@@ -41,7 +42,7 @@ def serve(
         from tempograph.server.running import serve as serve_runs
         from tempograph.server.service import Limits
     except ModuleNotFoundError as error:
-        if error.name not in ("fastapi", "uvicorn", "pydantic", "starlette"):
+        if error.name not in ("fastapi", "uvicorn", "httptools", "pydantic", "starlette"):
             raise
         raise ConfigError(f"the service needs {error.name}; pip install 'tempograph[serve]' brings it") from error
 
@@ -53,6 +54,7 @@ def serve(
         waiting=max_waiting,
         batch=batch,
         gather=gather / 1000,
+        idle=idle,
         cache=cache * 2**20,
     )
     serve_runs(runs, host, port, token_file, limits, device, shutdown)

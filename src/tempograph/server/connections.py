@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_MOST_HEAD: Final = 2**16
+"""Bytes of a request before its body."""
 
 
 def patient(seconds: float) -> type[asyncio.Protocol]:
@@ -16,6 +19,7 @@ def patient(seconds: float) -> type[asyncio.Protocol]:
 
     class Patient(HttpToolsProtocol):
         _end: asyncio.TimerHandle | None = None
+        _head = 0
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -24,6 +28,13 @@ def patient(seconds: float) -> type[asyncio.Protocol]:
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop_waiting()
             super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self._end is not None:
+                self._head += len(data)
+                if self._head > _MOST_HEAD:
+                    self.transport.abort()
 
         def on_headers_complete(self) -> None:
             self._stop_waiting()
@@ -35,12 +46,8 @@ def patient(seconds: float) -> type[asyncio.Protocol]:
 
         def _wait(self) -> None:
             self._stop_waiting()
-            if not self.transport.is_closing() or self._unsent():
-                self._end = self.loop.call_later(seconds, self.transport.abort)
-
-        def _unsent(self) -> int:
-            transport: Any = self.transport
-            return int(transport.get_write_buffer_size())
+            self._head = 0
+            self._end = self.loop.call_later(seconds, self.transport.abort)
 
         def _stop_waiting(self) -> None:
             if self._end is not None:

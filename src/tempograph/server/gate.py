@@ -7,6 +7,7 @@ import hmac
 import re
 import secrets
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -69,7 +70,7 @@ class Gate:
             if problem is not None and not status:
                 await _send_problem(problem, send_with_headers)
         except Exception as error:
-            failure = f"{type(error).__name__}: {error}"
+            failure = "".join(traceback.format_exception(error))
             if not status:
                 sorry = "something went wrong here; the log of the service says what"
                 await _send_problem(Problem(500, "failed", sorry), send_with_headers)

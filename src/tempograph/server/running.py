@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
+import math
 import os
 import secrets
 import signal
@@ -21,12 +22,12 @@ import uvicorn
 from tempograph.errors import ConfigError
 from tempograph.predict import Predictor
 from tempograph.server.app import create_app
+from tempograph.server.connections import patient
 from tempograph.server.gate import Gate, Log
 from tempograph.server.service import Limits, Service, named_runs
 
 TOKEN_VARIABLE: Final = "TEMPOGRAPH_TOKEN"
 _LEAST_TOKEN: Final = 16
-_IDLE_SECONDS: Final = 15
 
 
 def serve(
@@ -64,11 +65,12 @@ def serve(
                 lifespan="on",
                 server_header=False,
                 proxy_headers=False,
-                timeout_keep_alive=_IDLE_SECONDS,
+                http=patient(limits.idle),
+                timeout_keep_alive=math.ceil(limits.idle),
                 timeout_graceful_shutdown=shutdown_seconds,
-                h11_max_incomplete_event_size=2**16,
             )
         )
+        _allow_many_files()
         place.listen(2048)
         with _quiet_end():
             server.run(sockets=[place])
@@ -117,6 +119,15 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         except OSError as error:
             raise ConfigError(f"{host}:{port} cannot be bound ({error.strerror}); choose another --port") from error
         yield place
+
+
+def _allow_many_files() -> None:
+    """A connection is an open file, and the usual limit is for programs that have few."""
+    if sys.platform != "win32":
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 @contextmanager

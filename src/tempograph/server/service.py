@@ -52,6 +52,8 @@ class Limits:
     """Questions that are scored together."""
     gather: float = 0.002
     """Seconds in which a batch gathers."""
+    idle: float = 15.0
+    """For a connection until the whole head of a request has come."""
     cache: int = 2**30
     """Bytes of encodings that a run keeps, where its model has any."""
 

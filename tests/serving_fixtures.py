@@ -1,10 +1,11 @@
-"""Stored runs, and clients of a service that serves them."""
+"""Stored runs, and clients of services that serve them, for the tests that ask for this module."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
@@ -26,8 +27,6 @@ def client(predictors: dict[str, Predictor]) -> Iterator[TestClient]:
 @pytest.fixture(scope="session")
 def graph_run() -> Predictor:
     """A run over other names than those of the stored ones."""
-    import numpy as np
-
     facts = np.array([(0, 0, 1, 0), (1, 0, 2, 1), (2, 0, 0, 2)])
     graph = TemporalGraph("small", ("Ann", "Bob", "Cai"), ("meets",), ("a", "b", "c"), facts, facts[:1], facts[:0])
     return Predictor(train(graph, "ted", device="cpu"), "cpu")
