@@ -12,6 +12,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from api_reference import api_reference
+
 from tempograph.results import load_results
 from tempograph.tables import (
     ablation_sheet,
@@ -54,7 +56,7 @@ def tables() -> dict[str, str]:
         for split in ("valid", "test"):
             made[f"ted-{dataset}-{split}"] = ted_sheet(results, dataset, split)
     captions = {name: f"{sheet.caption}\n\n" if name.startswith("tried") else "" for name, sheet in made.items()}
-    return {name: captions[name] + sheet.markdown() for name, sheet in made.items()}
+    return {name: captions[name] + sheet.markdown() for name, sheet in made.items()} | {"api": api_reference()}
 
 
 def _measured(name: str) -> dict[str, Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +23,10 @@ from tempograph.server.app import create_app
 from tempograph.server.gate import Gate
 from tempograph.server.service import Limits, Service
 
-STORED = Path(__file__).parent / "stored" / "format-1"
+# A Predictor keeps what it fits in the run folder, and stored runs stay as they are.
+_COPY = tempfile.mkdtemp()
+atexit.register(shutil.rmtree, _COPY)
+STORED = Path(shutil.copytree(Path(__file__).parent / "stored" / "format-1", Path(_COPY) / "runs"))
 RUNS = ("temp-gru", "ted", "pointer", "ensemble")
 
 

@@ -30,7 +30,7 @@ def test_a_program_prints_what_the_page_says(tmp_path: Path, page: str, program:
 
 
 def test_every_program_has_its_output() -> None:
-    assert sum(page.read_text(encoding="utf-8").count("```python") for page in PAGES) == len(programs()) == 4
+    assert sum(page.read_text(encoding="utf-8").count("```python") for page in PAGES) == len(programs()) == 5
 
 
 def test_the_commands_run(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_the_commands_run(tmp_path: Path) -> None:
             ran += 1
         else:
             assert f"\n{arguments[0]}:" in (ROOT / "Makefile").read_text(), f"{command}: no such target"
-    assert ran == 6
+    assert ran == 12
 
 
 def test_the_tables_are_made_from_the_results() -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tempograph.data.graph import TemporalGraph
     from tempograph.errors import TempographError
     from tempograph.predict import Predictor
+    from tempograph.reproducing import reproduce
     from tempograph.runs import Run
     from tempograph.training import evaluate, resume, train
 
@@ -31,6 +32,7 @@ __all__ = [
     "compare",
     "evaluate",
     "load_dataset",
+    "reproduce",
     "resume",
     "train",
 ]
@@ -43,6 +45,7 @@ _HOMES = {
     "compare": "tempograph.comparing",
     "evaluate": "tempograph.training",
     "load_dataset": "tempograph.data.catalog",
+    "reproduce": "tempograph.reproducing",
     "resume": "tempograph.training",
     "train": "tempograph.training",
 }

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tempograph.answers import Completion, Evidence
 from tempograph.data.statistics import Statistics
 from tempograph.errors import ConfigError
 from tempograph.files import atomic_file
-from tempograph.predict import Completion
 
 # The Okabe-Ito colours, told apart by every common kind of colour vision.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#767676"
@@ -54,11 +55,13 @@ def completion_figure(completion: Completion, times: tuple[str, ...], most: int 
     figure = Figure(figsize=(9, 1.6 + 0.42 * max(1, len(answers))), layout="constrained")
     axes = figure.subplots()
     step = {label: number for number, label in enumerate(times)}
+    largest = max((_weight(fact) for answer in answers for fact in answer.evidence), default=0) or 1
     for row, answer in enumerate(answers):
         moments = [step[fact.time] for fact in answer.evidence]
-        sizes = [12 + 300 * max(0, fact.share or 0) for fact in answer.evidence]
+        sizes = [12 + 300 * max(0, weight / largest) for weight in map(_weight, answer.evidence)]
         axes.scatter(moments, [row] * len(moments), s=sizes, color=BLUE, alpha=0.6, linewidths=0)
-    axes.axvline(step[completion.time], color=ORANGE, linewidth=2)
+    if completion.time is not None:
+        axes.axvline(step[completion.time], color=ORANGE, linewidth=2)
     axes.set_yticks(
         range(len(answers)), [f"{a.rank}. {a.name}" + (f" (known: {a.known})" if a.known else "") for a in answers]
     )
@@ -66,10 +69,35 @@ def completion_figure(completion: Completion, times: tuple[str, ...], most: int 
     ticks = sorted({round(index * (len(times) - 1) / 5) for index in range(6)})
     axes.set_xticks(ticks, [times[tick] for tick in ticks])
     axes.set_title(completion.question)
-    axes.set_xlabel("train facts each answer rests on, larger for a larger share; orange: the time asked about")
+    axes.set_xlabel("train facts each answer rests on, larger for a larger effect; orange: the time asked about")
     axes.grid(axis="y", color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     _tidy(axes)
+    return figure
+
+
+def _weight(fact: Evidence) -> float:
+    """How large a fact is drawn: by its effect on the score, or the share that a model gives it."""
+    return fact.effect if fact.effect is not None else fact.share or 0
+
+
+def reliability_figure(calibration: Mapping[str, Any], title: str) -> Figure:
+    """How often the best answer is right by how sure it is; on the line sureness can be taken at its word."""
+    rows = calibration["reliability"]
+    figure = Figure(figsize=(5.2, 5.6), layout="constrained")
+    curve, counts = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
+    curve.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
+    curve.plot(
+        [row["confidence"] for row in rows], [row["right"] for row in rows], color=BLUE, marker="o", linewidth=1.5
+    )
+    curve.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of best answers that are right")
+    error = calibration["calibration_error"]
+    curve.set_title(f"{title}: expected calibration error {error:.3f}", fontsize=10)
+    middles, widths = zip(*(((row["from"] + row["to"]) / 2, row["to"] - row["from"]) for row in rows), strict=True)
+    counts.bar(middles, [row["questions"] for row in rows], [0.9 * width for width in widths], color=ORANGE)
+    counts.set(xlabel="probability of the best answer", ylabel="questions")
+    for axes in (curve, counts):
+        _tidy(axes)
     return figure
 
 

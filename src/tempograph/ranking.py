@@ -29,8 +29,9 @@ def filtered_ranks(scores: Tensor, target: Tensor, known: tuple[Tensor, Tensor])
     # A NaN compares false with everything and would silently rank first.
     if torch.isnan(scores).any():
         raise FloatingPointError("a score is NaN, so its rank is undefined")
-    greater = (scores > target_score).sum(1)
-    equal = (scores == target_score).sum(1) - 1
+    # Short integers add up several times as fast on a CPU.
+    greater = (scores > target_score).sum(1, dtype=torch.int32).long()
+    equal = (scores == target_score).sum(1, dtype=torch.int32).long() - 1
 
     row, candidate = known
     others = candidate != target[row]

@@ -168,6 +168,8 @@ class Run:
         notes = [f"{split} {note}" for split in ("valid", "test") if (note := self.results.get(split, {}).get("note"))]
         notes += [f"made of {', '.join(f'[{name}]({PARTS}/{name})' for name in self.parts)}"] if self.parts else []
         told = "".join(f"{note[0].upper()}{note[1:]}.\n" for note in notes) + ("\n" if notes else "")
+        if "calibration" in self.results:
+            told += reliability_text(self.results["calibration"]) + "\n"
         return (
             f"# {self.config.name} on {self.config.dataset}\n\n"
             f"{model_kind(self.config.name).summary.capitalize()}. Protocol **{self.config.protocol}**, "
@@ -175,8 +177,23 @@ class Run:
             f"{len(self.graph.entities):,} entities, {len(self.graph.relations):,} relations, "
             f"{len(self.graph.times):,} steps from {self.graph.times[0]} to {self.graph.times[-1]}; "
             f"{len(self.graph.train):,} train facts.\n\n"
-            "`tempograph evaluate` and `tempograph complete` take this folder.\n"
+            "`tempograph evaluate`, `complete`, `score`, `missing` and `surprising` take this folder.\n"
         )
+
+
+def reliability_text(calibration: Mapping[str, Any]) -> str:
+    """How far the probabilities of a run can be trusted, as Markdown."""
+    rows = "".join(
+        f"| {r['from']:.0%} to {r['to']:.0%} | {r['questions']:,} | {r['confidence']:.1%} | {r['right']:.1%} |\n"
+        for r in calibration["reliability"]
+    )
+    return (
+        f"Probabilities are softmax(scores / {calibration['temperature']:.3f}). On {calibration['facts']:,} facts of "
+        f"{calibration['split']}, from both sides, the best answer is this sure and this often right; the mean "
+        f"distance, the expected calibration error, is {calibration['calibration_error']:.3f}, and "
+        f"{calibration['calibration_error_before']:.3f} before the temperature was fitted.\n\n"
+        f"| sure | questions | mean | right |\n|---|---:|---:|---:|\n{rows}"
+    )
 
 
 def read_record(folder: Path) -> tuple[Config, dict[str, Any]]:

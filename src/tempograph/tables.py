@@ -229,6 +229,7 @@ def pointer_speed_sheet(measured: dict[str, Any]) -> Sheet:
     rows = [
         [
             found["dataset"],
+            f"{found.get('facts_per_step', 1000):,}",
             f"{found['epoch_seconds']:.2f}",
             f"{found['twin_epoch_seconds']:.2f}",
             f"{found['twin_epoch_seconds'] / found['epoch_seconds']:.1f}",
@@ -238,7 +239,7 @@ def pointer_speed_sheet(measured: dict[str, Any]) -> Sheet:
         for found in measured["results"]
     ]
     hardware = measured["environment"]["hardware"]
-    columns = (hardware, "s / epoch", "plain: s / epoch", "times", "GiB", "plain: GiB")
+    columns = (hardware, "facts / step", "s / epoch", "plain: s / epoch", "times", "GiB", "plain: GiB")
     return Sheet("Speed of the pointer", columns, rows)
 
 

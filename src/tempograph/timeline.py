@@ -68,8 +68,14 @@ class Timeline:
         self.step_start = torch.searchsorted(self.facts[:, 3].contiguous(), steps)
         """Edges of step t are facts[step_start[t]:step_start[t + 1]], [steps + 1]."""
 
-        pairs = _active_pairs(graph.train if protocol == "strict" else graph.all_facts, self.num_steps)
-        self.pair_keys = torch.from_numpy(pairs).to(self.device)
+        named = _named_pairs(graph.train, self.num_steps)
+        hidden = np.concatenate(
+            [graph.train[:0] if protocol == "strict" else facts for facts in (graph.valid, graph.test)]
+        )
+        also = _named_pairs(hidden, self.num_steps)
+        self.also_active = torch.from_numpy(also).to(self.device)
+        """Keys of the pairs that are active whatever the train facts are: those of valid and test under `paper`."""
+        self.pair_keys = torch.from_numpy(np.union1d(named, also)).to(self.device)
         self.pair_entity = self.pair_keys // self.num_steps
         self.pair_time = self.pair_keys % self.num_steps
         self.pair_by_time = torch.argsort(self.pair_time, stable=True)
@@ -122,6 +128,6 @@ class Timeline:
         return torch.where(ranges.lengths > 0, inside, torch.full_like(inside, -1))
 
 
-def _active_pairs(facts: Facts, num_steps: int) -> Facts:
+def _named_pairs(facts: Facts, num_steps: int) -> Facts:
     """The keys of all (entity, step) that some fact names, sorted, [pairs]."""
     return np.unique(facts[:, [0, 2]] * num_steps + facts[:, [3]])

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tempograph.beginning import begin, build, configure, validator
+from tempograph.calibration import temperature_of
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import Split, TemporalGraph
 from tempograph.environment import peak_memory_bytes, resolve_device
@@ -178,6 +179,7 @@ def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
     run.keep_results()
     if len(run.graph.valid):
         evaluate(run, "valid", progress=progress)
+        temperature_of(run, progress)
     if run.checkpoint is not None:
         run.checkpoint.unlink(missing_ok=True)
     return run

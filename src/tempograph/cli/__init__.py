@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli import compare, data, demo, export, model, reproduce, serve
+from tempograph.cli import asking, compare, data, demo, export, model, reproduce, serve
 from tempograph.cli.console import err, out
 from tempograph.errors import TempographError
 from tempograph.version import __version__
@@ -28,7 +28,11 @@ app.command("resume")(model.resume)
 app.command("evaluate")(model.evaluate)
 app.command("compare")(compare.compare)
 app.command("reproduce")(reproduce.reproduce)
-app.command("complete")(model.complete)
+app.command("complete")(asking.complete)
+app.command("score")(asking.score)
+app.command("missing")(asking.missing)
+app.command("surprising")(asking.surprising)
+app.command("calibration")(asking.calibration)
 app.command("export")(export.export)
 app.command("serve")(serve.serve)
 

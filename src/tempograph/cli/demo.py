@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from tempograph.cli.asking import print_completion
 from tempograph.cli.console import metric_cells, metric_columns, out, print_json, progress_bar, table
-from tempograph.cli.model import Json, print_completion, training_progress
+from tempograph.cli.model import Json, training_progress
 
 if TYPE_CHECKING:
     from tempograph.predict import Completion

@@ -1,8 +1,7 @@
-"""train, evaluate, complete."""
+"""train, resume, evaluate."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -16,7 +15,6 @@ from tempograph.cli.console import err, metric_cells, metric_columns, out, print
 
 if TYPE_CHECKING:
     from tempograph.evaluation import Evaluation
-    from tempograph.predict import Answer, Completion
     from tempograph.runs import Run
 
 
@@ -232,82 +230,3 @@ def print_evaluation(evaluation: Evaluation, hits: list[int]) -> None:
     out.print(table(title, ["ranked", *metric_columns(summary["metrics"])], rows, caption=caption))
     if evaluation.note is not None:
         out.print(evaluation.note, soft_wrap=True)
-
-
-def complete(
-    run: RunFolder,
-    time: Annotated[str, typer.Option(help="The time step, as the dataset labels it, such as 2014-06-01.")],
-    subject: Annotated[str | None, typer.Option(help="The subject.")] = None,
-    relation: Annotated[str | None, typer.Option(help="The relation.")] = None,
-    object_: Annotated[str | None, typer.Option("--object", help="The object.")] = None,
-    top: Annotated[int, typer.Option(min=1, help="How many answers.")] = 10,
-    evidence: Annotated[int, typer.Option(min=0, help="How many facts to show for each answer.")] = 3,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw the answers and their evidence over time (.png, .svg, .pdf).")
-    ] = None,
-    device: Device = "auto",
-    json_output: Json = False,
-) -> None:
-    """Rank the answers to a fact with one part missing: give two of subject, relation and object, and the time.
-
-    Example: **tempograph complete runs/ted --subject China --relation "Make a visit" --time 2014-06-01**
-    """
-    from tempograph.errors import ConfigError
-    from tempograph.predict import Predictor
-
-    if [subject, relation, object_].count(None) != 1:
-        raise ConfigError("give two of --subject, --relation and --object; the third is what is asked")
-    predictor = Predictor(run, device)
-
-    def ask(most: int) -> Completion:
-        if subject is None:
-            return predictor.subjects(relation or "", object_ or "", time, top, most)
-        if relation is None:
-            return predictor.relations(subject, object_ or "", time, top, most)
-        return predictor.objects(subject, relation, time, top, most)
-
-    completion = ask(evidence)
-    if plot is not None:
-        from tempograph import plots
-
-        plots.save(plots.completion_figure(ask(10_000), predictor.graph.times), plot)
-    if json_output:
-        print_json({"run": str(run), "model": predictor.run.config.name} | dataclasses.asdict(completion))
-    else:
-        print_completion(completion)
-
-
-def print_completion(completion: Completion) -> None:
-    """The answers as a table, each with the facts that speak for it."""
-    rows = [
-        [str(answer.rank), answer.name, answer.known or "", _because(completion, answer), _strength(answer)]
-        for answer in completion.answers
-    ]
-    sure = any(answer.probability is not None for answer in completion.answers)
-    columns = [
-        "#",
-        completion.asked,
-        "known in",
-        "because of" if not sure else "near it",
-        "probability" if sure else "score",
-    ]
-    out.print(table(completion.question, columns, rows, left=4))
-    for note in completion.notes:
-        err.print(f"note: {note}")
-
-
-def _strength(answer: Answer) -> str:
-    return f"{answer.score:.3f}" if answer.probability is None else f"{answer.probability:.1%}"
-
-
-def _because(completion: Completion, answer: Answer) -> str:
-    """What the facts share with the question, then each fact's time, what else it says, and its share."""
-    said = {part or answer.name for part in (completion.subject, completion.relation, completion.object)}
-    facts = []
-    for fact in answer.evidence:
-        news = [part for part in (fact.subject, fact.relation, fact.object) if part not in said]
-        share = [] if fact.share is None else [f"({fact.share:.0%})"]
-        facts.append(" ".join([fact.time, *news, *share]))
-    more = ["..."] if len(facts) < answer.evidence_count else []
-    count = f"{answer.evidence_count} {'fact' if answer.evidence_count == 1 else 'facts'}"
-    return f"{answer.why}, {count}: {', '.join(facts + more)}"

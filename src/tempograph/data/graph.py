@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import Final, Literal
 
@@ -13,6 +14,12 @@ from tempograph.errors import DataError, QueryError, did_you_mean
 
 Split = Literal["train", "valid", "test"]
 SPLITS: Final[tuple[Split, ...]] = ("train", "valid", "test")
+
+Name = str | int
+"""An entity or a relation by its name or its id."""
+
+When = str | int | date
+"""A time step by its label, its id, or a date that lies in it."""
 
 Facts = NDArray[np.int64]
 """Facts are rows (subject, relation, object, time) of ids: shape [facts, 4]."""
@@ -64,16 +71,21 @@ class TemporalGraph:
         names = (self.entities, self.relations, self.times) == (other.entities, other.relations, other.times)
         return names and all(np.array_equal(self.facts(split), other.facts(split)) for split in SPLITS)
 
-    def entity_id(self, name: str) -> int:
-        """The id of an entity given its name; case may differ where that leaves no doubt."""
+    def entity_id(self, name: Name) -> int:
+        """The id of an entity given its name or id; case may differ where that leaves no doubt."""
         return _lookup("entity", name, self.entities, self._entity_ids)
 
-    def relation_id(self, name: str) -> int:
-        """The id of a relation given its name; case may differ where that leaves no doubt."""
+    def relation_id(self, name: Name) -> int:
+        """The id of a relation given its name or id; case may differ where that leaves no doubt."""
         return _lookup("relation", name, self.relations, self._relation_ids)
 
-    def time_id(self, label: str) -> int:
-        """The id of a time step given its label."""
+    def time_id(self, label: When) -> int:
+        """The id of a time step given its label, its id, or a date that lies in it."""
+        if isinstance(label, int | np.integer):
+            return _checked("time step", int(label), len(self.times))
+        if isinstance(label, date):
+            # A grid of months or years has shorter labels than a day.
+            label = label.isoformat()[: len(self.times[0])]
         if label not in self._time_ids:
             span = f"{self.times[0]} to {self.times[-1]}"
             raise QueryError(f"'{label}' is not on the time grid of {self.name} ({len(self.times)} steps, {span})")
@@ -114,7 +126,15 @@ def out_of_range(facts: Facts, sizes: tuple[int, int, int, int]) -> tuple[int, s
     return row, COLUMNS[column], int(facts[row, column]), sizes[column]
 
 
-def _lookup(kind: str, name: str, names: tuple[str, ...], ids: dict[str, int]) -> int:
+def _checked(kind: str, number: int, size: int) -> int:
+    if not 0 <= number < size:
+        raise QueryError(f"there is no {kind} {number}; ids run from 0 to {size - 1}")
+    return number
+
+
+def _lookup(kind: str, name: Name, names: tuple[str, ...], ids: dict[str, int]) -> int:
+    if isinstance(name, int | np.integer):
+        return _checked(kind, int(name), len(names))
     if name in ids:
         return ids[name]
     folded = name.casefold()

@@ -75,6 +75,24 @@ def read_batches(path: Path, size: int, layout: Layout, clock: Clock) -> Iterato
         raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or reason}") from None
 
 
+def read_columns(path: Path) -> pa.Table:
+    """Columns subject, relation, object and time of a CSV, TSV or Parquet file, as text unless it is Parquet."""
+    file_size(path)
+    parquet, tab = path.suffix.lower() in (".parquet", ".pq"), path.suffix.lower() == ".tsv"
+    try:
+        if parquet:
+            found = pa.parquet.read_table(path)
+        else:
+            options = pa.csv.ConvertOptions(column_types=dict.fromkeys(COLUMNS, pa.string()))
+            found = pa.csv.read_csv(
+                path, parse_options=pa.csv.ParseOptions(delimiter="\t" if tab else ","), convert_options=options
+            )
+    except (OSError, pa.ArrowException) as error:
+        raise DataError(f"{path}: cannot be read: {str(error).partition(chr(10))[0]}") from None
+    _find_columns(path, found.column_names, Layout(COLUMNS, True, None))
+    return found.select(COLUMNS)
+
+
 def _check(columns: Sequence[pa.Array], clock: Clock) -> Steps:
     """The steps of a batch of subjects, relations, objects and times; raises the error of the first faulty row."""
     steps, readable = clock.steps(columns[3])

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from tempograph.layers.voting import Ballot, Ruler, Weights, add_gains, fact_weights, voters
 from tempograph.ranges import Ranges, equal_range
 from tempograph.timeline import Queries, Timeline, both_directions
+from tempograph.weights import sharing_weights
 
 Key = Literal["entity", "relation", "both", "time", "any"]
 """What a fact must share with a question to vote: its entity, its relation, both, its time, or nothing."""
@@ -27,14 +28,17 @@ class View:
     """Train facts in both directions, ordered by (key, time): those of a key nearest to a time are one range.
 
     A fact (x, r', o, t') votes for o. The distinct candidates of a key are numbered, so that sums over facts need room
-    for these alone, not for all entities. A key that no fact has stands last, with nothing.
+    for these alone, not for all entities. A key that no fact has stands last, with nothing. The candidates of an
+    earlier view have room as well, also where no fact is left that votes for them.
     """
 
-    def __init__(self, timeline: Timeline, key: Key) -> None:
+    def __init__(self, timeline: Timeline, key: Key, earlier: View | None = None) -> None:
         self.key: Key = key
         self.steps, self.relations, entities = timeline.num_steps, 2 * timeline.num_relations, timeline.num_entities
         directed = both_directions(timeline.facts, timeline.num_relations)
-        self.values, of_fact = torch.unique(self._value(*directed[:, [0, 1, 3]].unbind(1)), return_inverse=True)
+        value = self._value(*directed[:, [0, 1, 3]].unbind(1)).contiguous()
+        self.values: Tensor = torch.unique(value if earlier is None else torch.cat([value, earlier.values]))
+        of_fact = torch.searchsorted(self.values, value)
         # Facts of one key and time stand in no order of theirs: when not all may vote, chance decides, always alike.
         order = torch.argsort(scattered(directed))
         order = order[torch.argsort((of_fact * self.steps + directed[:, 3])[order], stable=True)]
@@ -48,12 +52,12 @@ class View:
         self.joint = of_fact * self.steps + self.time
         self.start = torch.searchsorted(of_fact, keys)
         """The facts of key k are at start[k]:start[k + 1], [keys + 2]."""
-        distinct, place, count = torch.unique(
-            of_fact * entities + directed[:, 2], return_inverse=True, return_counts=True
-        )
+        voted = of_fact * entities + directed[:, 2]
+        distinct = torch.unique(voted if earlier is None else torch.cat([voted, self._pairs_of(earlier, entities)]))
+        place = torch.searchsorted(distinct, voted)
         self.candidate_start = torch.searchsorted(distinct, keys * entities)
         """The distinct candidates of key k are candidates[candidate_start[k]:candidate_start[k + 1]], [keys + 2]."""
-        self.candidates, self.candidate_count = distinct % entities, count
+        self.candidates, self.candidate_count = distinct % entities, torch.bincount(place, minlength=len(distinct))
         self.most_candidates = int(self.candidate_start.diff().max())
         self.slot = place - self.candidate_start[of_fact]
         """The number of each fact's candidate among those of its key, [2 facts]."""
@@ -62,6 +66,16 @@ class View:
         """The numbers of the questions' keys, [n]."""
         place = equal_range(self.values, self._value(*queries))
         return torch.where(place.lengths > 0, place.start, len(self.values))
+
+    def _pairs_of(self, other: View, entities: int) -> Tensor:
+        """The distinct pairs (key, candidate) of a view all of whose keys are known here, as numbers, [pairs]."""
+        key = torch.repeat_interleave(torch.searchsorted(self.values, other.values), other.candidate_start.diff()[:-1])
+        pairs: Tensor = key * entities + other.candidates
+        return pairs
+
+    def place_of(self, earlier: View, entities: int) -> Tensor:
+        """Where the candidates of the earlier view stand among those of this one, [pairs]."""
+        return torch.searchsorted(self._pairs_of(self, entities), self._pairs_of(earlier, entities))
 
     def _value(self, entity: Tensor, relation: Tensor, time: Tensor) -> Tensor:
         if self.key == "both":
@@ -81,7 +95,7 @@ class View:
             slide &= middle < high
             low, high = torch.where(slide, middle + 1, low), torch.where(slide, high, middle)
         after = _past_removed(torch.minimum(low + most, left) - 1, removed) + 1
-        return Ranges(torch.minimum(low, after), after)
+        return Ranges(torch.minimum(_past_removed(low, removed), after), after)
 
     def positions_of(self, queries: Queries, fact: Tensor | None) -> Tensor:
         """Where a train fact of each question stands among those of its key, rising; past all if it does not, [n, 2].
@@ -117,16 +131,8 @@ class Copying(nn.Module):
     def __init__(self, view: View, most: int, start: float, *, prior: bool = False) -> None:
         super().__init__()
         self.most = most
-        directed, device = view.relations, view.time.device
-        gaps, edges = torch.arange(view.steps + 1, device=device), torch.tensor(_GAPS, device=device)
-        distance = torch.bucketize(gaps, edges, right=True)
-        self.ruler = Ruler(
-            view,
-            gap_class=len(_GAPS) + torch.cat([-distance[1:].flip(0), distance]),
-            time_bin=signed_bins(view.steps, per_octave=3).to(device),
-            count_bin=signed_bins(most, per_octave=2).to(device),
-            classes=2 * len(_GAPS) + 1,
-        )
+        directed = view.relations
+        self.ruler = _ruler(view, most)
         time_bins, count_bins = (int(bins.max()) + 1 for bins in (self.ruler.time_bin, self.ruler.count_bin))
         self.pair = PairTable(directed, self.ruler.classes)
         self.shared_time = nn.Parameter(-0.15 * (torch.arange(time_bins) - time_bins // 2).abs().float())
@@ -142,6 +148,21 @@ class Copying(nn.Module):
         """The facts that may vote."""
         return self.ruler.view
 
+    def over(self, timeline: Timeline) -> Copying:
+        """The same weights for other facts; a number learned for a candidate stays its own, and others have 0.
+
+        Differences of time larger than those known are weighed as the largest known.
+        """
+        twin, entities = sharing_weights(self), timeline.num_entities
+        view = View(timeline, self.view.key, None if self.prior is None else self.view)
+        ruler, known = _ruler(view, self.most), self.by_time.shape[1] // 2
+        beyond = len(torch.unique(ruler.time_bin)) // 2
+        twin.ruler = ruler._replace(time_bin=(ruler.time_bin - beyond).clamp(-known, known) + known)
+        if self.prior is not None:
+            prior = self.prior.detach().new_zeros(len(view.candidates))
+            twin.prior = nn.Parameter(prior.index_copy(0, view.place_of(self.view, entities), self.prior.detach()))
+        return twin
+
     def forward(self, scores: Tensor, relation: Tensor, ballot: Ballot, kept: Tensor | None = None) -> Tensor:
         """Scores [n, entities] of questions for relations [n], with what their candidates gain.
 
@@ -153,9 +174,10 @@ class Copying(nn.Module):
         """Which facts the questions look at; the train facts left_out [n] neither vote nor count."""
         view = self.view
         removed = view.positions_of(queries, left_out)
+        pivot = torch.searchsorted(view.joint, view.keys_of(queries) * view.steps + queries.time)
         return Ballot(
             facts=view.nearest(queries, self.most, removed),
-            pivot=torch.searchsorted(view.joint, view.keys_of(queries) * view.steps + queries.time),
+            pivot=pivot - (removed < pivot[:, None]).sum(1),
             slots=view.slots(queries),
             time=queries.time.contiguous(),
             removed=removed.T.contiguous(),
@@ -189,6 +211,19 @@ class Copying(nn.Module):
         by_weight = height * torch.log1p(torch.exp(steepness) * mine.sum())
         by_count = of_count * math.log1p(len(listed))
         return view.fact[listed], by_weight * mine / mine.sum().clamp(min=1e-30) + by_count / max(1, len(listed))
+
+
+def _ruler(view: View, most: int) -> Ruler:
+    device = view.time.device
+    gaps, edges = torch.arange(view.steps + 1, device=device), torch.tensor(_GAPS, device=device)
+    distance = torch.bucketize(gaps, edges, right=True)
+    return Ruler(
+        view,
+        gap_class=len(_GAPS) + torch.cat([-distance[1:].flip(0), distance]),
+        time_bin=signed_bins(view.steps, per_octave=3).to(device),
+        count_bin=signed_bins(most, per_octave=2).to(device),
+        classes=2 * len(_GAPS) + 1,
+    )
 
 
 class PairTable(nn.Module):

@@ -142,7 +142,7 @@ class RGAT(nn.Module):
         values = (projected.index_select(0, edges.source) * self.weight.index_select(0, edges.relation)).view(
             -1, self.heads, self.query.shape[1]
         )
-        asked = (projected.view(len(x), self.heads, -1) * self.query).sum(-1)
+        asked = (projected.view(-1, *self.query.shape) * self.query).sum(-1)
         logits = leaky_relu(asked.index_select(0, edges.target) + (values * self.key).sum(-1), 0.2)
         shares = segment_softmax(logits, edges.target, len(x))
         messages = (values * shares[..., None]).flatten(1)

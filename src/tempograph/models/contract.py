@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tempograph.data.graph import Split
 from tempograph.errors import QueryError
-from tempograph.timeline import Queries
+from tempograph.timeline import Queries, Timeline
 
 
 class Support(NamedTuple):
@@ -42,6 +42,9 @@ class Model(torch.nn.Module, ABC):
     probabilistic = False
     """Whether a softmax over the scores of a question gives probabilities."""
 
+    looks_at_facts = True
+    """Whether train facts matter when a question is asked, or only while weights are learned."""
+
     @property
     @abstractmethod
     def device(self) -> torch.device:
@@ -66,3 +69,17 @@ class Model(torch.nn.Module, ABC):
     @abstractmethod
     def evidence(self, query: Queries, answer: int) -> Support:
         """What speaks for one answer to one question."""
+
+    def over(self, timeline: Timeline, memory: int = 0) -> Model:
+        """The same weights over other train facts, with so many bytes to keep what questions at one time share.
+
+        There may be more time steps than the weights know; what belongs to a step is then that of the last known one.
+        """
+        raise QueryError(f"{self.name} cannot be asked about other facts than those it was trained on")
+
+    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor | None:
+        """Scores of some candidates for one question: with all train facts, then as if one of them were not there.
+
+        left_out [n] are positions among the facts of the timeline -> [1 + n, candidates]; None where that is not known.
+        """
+        return None

@@ -32,6 +32,7 @@ from tempograph.models.contract import Model, Support
 from tempograph.models.embedding_settings import EmbeddingSettings
 from tempograph.models.evidence import nearest_facts
 from tempograph.timeline import Queries, Timeline
+from tempograph.weights import sharing_weights
 
 # Bytes of the tables of all entities at several times that lie in memory at once when scores are asked for.
 _TABLE_BUDGET = {"cpu": 2**27, "cuda": 2**30}
@@ -47,11 +48,13 @@ class Embedding(Model):
 
     bytes_per_candidate = 24
     probabilistic = True
+    looks_at_facts = False
 
     def __init__(self, timeline: Timeline, settings: EmbeddingSettings, name: str) -> None:
         super().__init__()
         self.name = name
         self.timeline = timeline
+        self.last_known_step = timeline.num_steps - 1
         self.settings = settings
         self.decoder = _decoder(settings)
         planes = Planes(timeline.num_steps, settings.dim) if settings.entities == "projected" else None
@@ -71,6 +74,7 @@ class Embedding(Model):
 
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
+        queries = self._at_known_steps(queries)
         return self.score_all(self.ask(queries), queries.time)
 
     def score_all(self, questions: Tensor, time: Tensor) -> Tensor:
@@ -115,7 +119,22 @@ class Embedding(Model):
         """Scores of every relation for (subject, ?, object, time), [relations]."""
         relations = torch.arange(self.timeline.num_relations, device=self.device)
         queries = Queries(torch.full_like(relations, subject), relations, torch.full_like(relations, time))
+        queries = self._at_known_steps(queries)
         return self.score_own(self.ask(queries), queries.time, torch.full_like(relations, object_))
+
+    def over(self, timeline: Timeline, memory: int = 0) -> Embedding:
+        """The same vectors; only evidence changes with the facts."""
+        twin = sharing_weights(self)
+        twin.timeline = timeline
+        return twin
+
+    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
+        """The same scores whatever fact is left out, [1 + n, candidates]."""
+        return self.scores(query)[:, candidates].expand(1 + len(left_out), -1)
+
+    def _at_known_steps(self, queries: Queries) -> Queries:
+        """Questions about steps after the last one that has vectors are asked at that one."""
+        return queries._replace(time=queries.time.clamp(max=self.last_known_step))
 
     def entity_vectors(self, times: Tensor) -> Tensor:
         """Vectors at times, or one table if they are the same at all."""

@@ -14,9 +14,12 @@ from tempograph.frequency import PatternFrequencies
 from tempograph.models.contract import Judges, Model, Support
 from tempograph.models.mixture_settings import MixtureSettings
 from tempograph.timeline import Queries, Timeline
+from tempograph.weights import sharing_weights
 
 _LOWEST: Final = -1e4
 """A part that rules an answer out leaves it to the others to compare it with the rest: no weight times infinity."""
+_WITHOUT_BUDGET: Final = 2**27
+"""Bytes for scores as if facts were not there."""
 _NOTE: Final = "cross-fitted: each half of valid is ranked by a gate that was fitted on the other half"
 
 
@@ -88,13 +91,17 @@ class Mixture(Model):
 
     @torch.no_grad()
     def consult(self, queries: Queries) -> tuple[list[Tensor], Tensor]:
-        """The log-probabilities that each part gives, [n, entities] each, and what a gate sees, [n, seen].
+        """The log-probabilities that each part gives, [n, entities] each, and what a gate sees, [n, seen]."""
+        counts = [self.frequencies.of_queries(queries, reach, reach) for reach in self._reaches]
+        return self._seen(queries, [part.scores(queries) for part in self.parts], counts)
+
+    def _seen(self, queries: Queries, scores: list[Tensor], counts: list[Tensor]) -> tuple[list[Tensor], Tensor]:
+        """What `consult` gives, from the scores of the parts and from frequencies.
 
         A gate sees log(1 + frequencies) of the entity, the relation and both, over the whole time and near; the side;
         and for each part the log-probability of its best answer, and how far the second is behind.
         """
-        opinions = [torch.log_softmax(part.scores(queries).float(), 1).clamp_(min=_LOWEST) for part in self.parts]
-        counts = [self.frequencies.of_queries(queries, reach, reach) for reach in (self._whole, self.settings.window)]
+        opinions = [torch.log_softmax(each.float(), 1).clamp_(min=_LOWEST) for each in scores]
         side = queries.relation // self.timeline.num_relations
         seen = [torch.cat(counts, 1).float().log1p(), side[:, None].float()]
         for opinion in opinions:
@@ -103,8 +110,9 @@ class Mixture(Model):
         return opinions, torch.cat(seen, 1)
 
     @property
-    def _whole(self) -> int:
-        return self.timeline.num_steps
+    def _reaches(self) -> tuple[int, int]:
+        """Steps on each side in which frequencies are counted: all, and some."""
+        return self.timeline.num_steps, self.settings.window
 
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
@@ -113,11 +121,7 @@ class Mixture(Model):
     @torch.no_grad()
     def mix(self, queries: Queries, gate: nn.Module) -> Tensor:
         """Scores with the weights that a gate gives, [queries, entities]."""
-        opinions, seen = self.consult(queries)
-        mixed = torch.zeros_like(opinions[0])
-        for opinion, weight in zip(opinions, gate(seen).unbind(1), strict=True):
-            mixed.addcmul_(opinion, weight[:, None])
-        return mixed
+        return _mixed(gate, *self.consult(queries))
 
     @torch.no_grad()
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
@@ -138,6 +142,39 @@ class Mixture(Model):
         part = self.parts[int(weights.argmax())]
         why, facts, shares = part.evidence(query, answer)
         return Support(f"{part.name}: {why}", facts, shares)
+
+    def over(self, timeline: Timeline, memory: int = 0) -> Mixture:
+        """The same gate before the same parts over other facts; the parts share the memory equally."""
+        twin = sharing_weights(self)
+        twin.timeline = timeline
+        twin.parts = tuple(part.over(timeline, memory // len(self.parts)) for part in self.parts)
+        if timeline is not self.timeline:
+            twin.frequencies = PatternFrequencies(timeline)
+        return twin
+
+    @torch.no_grad()
+    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor | None:
+        """Every part without each fact in turn, and the frequencies without it, [1 + n, candidates]."""
+        everyone, mixed = torch.arange(self.timeline.num_entities, device=self.device), []
+        at_once = max(1, _WITHOUT_BUDGET // (self.bytes_per_candidate * self.timeline.num_entities))
+        for number, some in enumerate(torch.split(left_out, at_once) or [left_out]):
+            repeated = Queries(*(column.expand(1 + len(some)) for column in query))
+            scores = [part.leaving_out(query, some, everyone) for part in self.parts]
+            known = [each for each in scores if each is not None]
+            if len(known) < len(scores):
+                return None
+            facts = torch.cat([torch.full((1, 4), -1, device=self.device), self.timeline.facts[some]])
+            counts = [self.frequencies.of_queries(repeated, reach, reach, facts) for reach in self._reaches]
+            found = _mixed(self.gate, *self._seen(repeated, known, counts))[:, candidates]
+            mixed.append(found[min(1, number) :])
+        return torch.cat(mixed)
+
+
+def _mixed(gate: nn.Module, opinions: list[Tensor], seen: Tensor) -> Tensor:
+    mixed = torch.zeros_like(opinions[0])
+    for opinion, weight in zip(opinions, gate(seen).unbind(1), strict=True):
+        mixed.addcmul_(opinion, weight[:, None])
+    return mixed
 
 
 def deal(facts: int, seed: int) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import Final, cast
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,10 @@ from tempograph.layers.voting import Ballot
 from tempograph.models.contract import Model, Support
 from tempograph.models.evidence import nearest_facts
 from tempograph.timeline import Queries, Timeline
+from tempograph.weights import sharing_weights
+
+_WITHOUT_BUDGET: Final = 2**27
+"""Bytes for scores as if facts were not there."""
 
 
 @dataclass(frozen=True)
@@ -115,3 +119,21 @@ class Pointer(Model):
         share = torch.zeros(len(fact), device=self.device).index_add(0, place, torch.cat(shares).detach())
         order = torch.argsort(share, descending=True, stable=True)
         return Support("copied from", self.timeline.facts[fact[order]], share[order] / share.abs().sum())
+
+    def over(self, timeline: Timeline, memory: int = 0) -> Pointer:
+        """The same weights, with other facts that vote."""
+        if timeline is self.timeline:
+            return self
+        twin = sharing_weights(self)
+        twin.timeline = timeline
+        twin.sources = nn.ModuleList(source.over(timeline) for source in self.copying)
+        return twin
+
+    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
+        """Every fact in turn neither votes nor counts, [1 + n, candidates]."""
+        scores = [self.scores(query)[:, candidates]]
+        at_once = max(1, _WITHOUT_BUDGET // (self.bytes_per_candidate * self.timeline.num_entities))
+        for some in torch.split(left_out, at_once):
+            repeated = Queries(*(column.expand(len(some)) for column in query))
+            scores.append(self.score(repeated.relation, self.ballots(repeated, some))[:, candidates])
+        return torch.cat(scores)

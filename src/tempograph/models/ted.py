@@ -50,21 +50,24 @@ class TED(Model):
     # The widest set holds at most every entity for each question: eleven temporaries of 8 bytes beside the scores.
     bytes_per_candidate = 96
 
-    def __init__(self, timeline: Timeline, sigma: float) -> None:
+    def __init__(self, timeline: Timeline, sigma: float, most_facts: int = 0) -> None:
+        """Scores have room for as many facts as there are, or `most_facts` if that is more."""
         super().__init__()
         self.sigma = sigma
+        self.timeline = timeline
         self.num_relations = timeline.num_relations
         self.num_entities = timeline.num_entities
         self.facts = both_directions(timeline.facts, timeline.num_relations)
         # From 64 on, exp(-sigma) is lost beside 1 in double precision: any larger sigma gives the same order, and
         # smaller logarithms leave more digits for the counts.
-        rate = min(sigma, _LARGEST_SIGMA)
+        self.rate = rate = min(sigma, _LARGEST_SIGMA)
         answer, time = self.facts[:, 2], self.facts[:, 3]
         self.sets = [
             DecayedCounts(key, answer, time, rate, timeline) for key in self._keys(self.facts[:, 0], self.facts[:, 1])
         ]
         self.lowest = -rate * timeline.num_steps
-        self.span = math.log(len(self.facts)) - self.lowest + 1
+        self.most_facts = max(most_facts, len(self.facts))
+        self.span = math.log(self.most_facts) - self.lowest + 1
 
     @property
     def device(self) -> torch.device:
@@ -95,6 +98,27 @@ class TED(Model):
                 shares = torch.softmax(-self.sigma * distance[order].double(), dim=0)
                 return Support(shared, self._undirected(found[order]), shares)
         return Support("nothing", self.facts[:0], torch.empty(0, dtype=torch.float64))
+
+    def over(self, timeline: Timeline, memory: int = 0) -> TED:
+        """Counts of other facts."""
+        return self if timeline is self.timeline else TED(timeline, self.sigma, self.most_facts)
+
+    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
+        """Each sum anew over the facts that are left, [1 + n, candidates]."""
+        entity, relation, answer, time = self.facts.unbind(1)
+        scores = torch.full((1 + len(left_out), len(candidates)), -math.inf, dtype=torch.float64, device=self.device)
+        gone = torch.cat([left_out.new_tensor([-1]), left_out])
+        for place, own, asked in zip((2, 1, 0), self._keys(entity, relation), self._keys(*query[:2]), strict=True):
+            mine = ((own == asked) & (time != query.time)).nonzero()[:, 0]
+            mine = mine[torch.isin(answer[mine], candidates)]
+            weight = -self.rate * (time[mine] - query.time).abs().double()
+            absent = (mine % len(self.timeline.facts) == gone[:, None])[:, None]
+            absent = absent | (answer[mine] != candidates[:, None])
+            value = torch.logsumexp(weight.masked_fill(absent, -math.inf), dim=2)
+            value = (value / self.sets[2 - place].tie).round() * self.sets[2 - place].tie
+            found = (value - self.lowest) / self.span + place
+            scores = torch.where((scores == -math.inf) & (value > -math.inf), found, scores)
+        return scores
 
     def _keys(self, entity: Tensor, relation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What a fact must share with a question to be in each of the three sets, [n] each."""

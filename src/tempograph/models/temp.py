@@ -93,41 +93,61 @@ class TeMP(Model):
 
     def encode(self, times: Tensor, sample: Sample | None = None) -> Encoded:
         """All entities at some distinct times; with a sample, as a training step sees them."""
-        t, s = self.timeline, self.settings
         here = self._snapshot(self._steps(times), sample.keep if sample else None)
         around = None
         if self.temporal is not None:
             around = self._snapshot(self._steps_around(times), sample.context_keep if sample else None)
         x_here, x_around, alone = self._propagate(here, around, sample)
+        context = None if around is None else Nodes(around.keys, x_around)
+        return self.across(times, Nodes(here.keys, x_here), context, alone, self.timeline.num_steps)
 
-        time = times.repeat_interleave(t.num_entities)
-        entity = torch.arange(t.num_entities, device=t.device).repeat(len(times))
-        active = equal_range(here.keys, entity * t.num_steps + time)
+    def across(
+        self,
+        times: Tensor,
+        here: Nodes,
+        around: Nodes | None,
+        alone: Tensor,
+        num_steps: int,
+        base: Tensor | None = None,
+    ) -> Encoded:
+        """Entities at some distinct times: those active at them, those active around them, and all by themselves.
+
+        Keys of nodes are number of the entity in `alone` [entities, dim] * num_steps + step, rising. The base may be at
+        hand already.
+        """
+        s, count = self.settings, len(alone)
+        time = times.repeat_interleave(count)
+        first = torch.arange(count, device=times.device).repeat(len(times)) * num_steps
+        active = equal_range(here.keys, first + time)
         if around is None or self.temporal is None:
             keys = active.lengths.nonzero()[:, 0]
-            return Encoded(alone, keys, x_here[active.start[keys]])
+            return Encoded(alone, keys, here.x[active.start[keys]])
 
-        past = key_range(
-            around.keys, entity * t.num_steps + (time - s.window).clamp(min=0), entity * t.num_steps + time - 1
-        )
+        past = key_range(around.keys, first + (time - s.window).clamp(min=0), first + time - 1)
         future = None
         touched = active.lengths + past.lengths
         if s.bidirectional:
-            last = (time + s.window).clamp(max=t.num_steps - 1)
-            future = key_range(around.keys, entity * t.num_steps + time + 1, entity * t.num_steps + last)
+            last = (time + s.window).clamp(max=num_steps - 1)
+            future = key_range(around.keys, first + time + 1, first + last)
             touched = touched + future.lengths
         keys = touched.nonzero()[:, 0]
         windows = Windows(time[keys], _take(past, keys), _take(future, keys) if future is not None else None)
-        context = Context(x_around, around.keys % t.num_steps)
-        x = alone.index_select(0, entity[keys])
+        context = Context(around.x, around.keys % num_steps)
+        x = alone.index_select(0, keys % count)
         if self.imputation is not None:
             x = self.imputation(x, windows, context)
         there = (active.lengths[keys] > 0).nonzero()[:, 0]
-        x = x.index_copy(0, there, x_here[active.start[keys[there]]])
-        z, z_alone = self.temporal(x, windows, context), self.temporal.alone(alone)
-        if self.gate is None:
-            return Encoded(z_alone, keys, z)
-        return Encoded(torch.cat([alone, z_alone], dim=1), keys, torch.cat([x, z], dim=1))
+        x = x.index_copy(0, there, here.x[active.start[keys[there]]])
+        z = self.temporal(x, windows, context)
+        base = self.base(alone) if base is None else base
+        return Encoded(base, keys, z if self.gate is None else torch.cat([x, z], dim=1))
+
+    def base(self, alone: Tensor) -> Tensor:
+        """What entities are at times that nothing is known of, [entities, width]."""
+        if self.temporal is None:
+            return alone
+        z = self.temporal.alone(alone)
+        return z if self.gate is None else torch.cat([alone, z], dim=1)
 
     def ask(self, queries: Queries, place: Tensor, encoded: Encoded) -> Questions:
         """The questions as vectors; place [n] is the place of each question's time among the times encoded."""
@@ -142,7 +162,7 @@ class TeMP(Model):
             x, z = given.chunk(2, 1)
             given = z + alpha_given[:, None] * (x - z)
         if self.time is not None:
-            given = given + self.time.index_select(0, queries.time)
+            given = given + self.time.index_select(0, queries.time.clamp(max=len(self.time) - 1))
         return Questions(self.decoder.join(given, self.relations(queries)), alpha)
 
     @property
@@ -165,11 +185,12 @@ class TeMP(Model):
             scores[inside] = every.flatten(0, 1)[slot].float()
         return scores
 
-    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
-        """Scores of every relation for (subject, ?, object, time), [relations]."""
+    def relation_scores(self, subject: int, object_: int, time: int, encoded: Encoded | None = None) -> Tensor:
+        """Scores of every relation for (subject, ?, object, time), [relations]; the time may be encoded already."""
         relations = torch.arange(self.timeline.num_relations, device=self.device)
         queries = Queries(torch.full_like(relations, subject), relations, torch.full_like(relations, time))
-        encoded, place = self.encode(queries.time[:1]), torch.zeros_like(relations)
+        place = torch.zeros_like(relations)
+        encoded = self.encode(queries.time[:1]) if encoded is None else encoded
         answer = encoded.take(place[:1], torch.full_like(place[:1], object_))
         return self.score(self.ask(queries, place, encoded), answer)[:, 0]
 
@@ -213,15 +234,23 @@ class TeMP(Model):
         parts = [here] if around is None else [here, around]
         sizes = [len(part.keys) for part in parts]
         everyone = torch.arange(t.num_entities, device=t.device)
-        x = self.entity.index_select(0, torch.cat([*(part.keys // t.num_steps for part in parts), everyone]))
+        entity = torch.cat([*(part.keys // t.num_steps for part in parts), everyone])
         offsets = [0, sizes[0]]
         edges = Edges(
             torch.cat([part.edges.source + offset for part, offset in zip(parts, offsets, strict=False)]),
             torch.cat([part.edges.relation for part in parts]),
             torch.cat([part.edges.target + offset for part, offset in zip(parts, offsets, strict=False)]),
         )
+        x = self.messages(entity, edges, sample)
+        split = [*sizes, t.num_entities] if around is not None else [sizes[0], 0, t.num_entities]
+        x_here, x_around, alone = torch.split(x, split)
+        return x_here, x_around, self.entity if self.settings.inactive == "embedding" else alone
+
+    def messages(self, entity: Tensor, edges: Edges, sample: Sample | None = None) -> Tensor:
+        """The structural encoder: what nodes that are entities [nodes] become by their edges, [nodes, dim]."""
+        x = self.entity.index_select(0, entity)
         if self.settings.inverse_edges:
-            edges = with_inverse(edges, t.num_relations)
+            edges = with_inverse(edges, self.timeline.num_relations)
         weights = edge_weights(edges, self.edge_types, self.settings.norm)
         for index, layer in enumerate(self.structure):
             last = index == len(self.structure) - 1
@@ -229,9 +258,14 @@ class TeMP(Model):
             x = _ACTIVATIONS[self.settings.last_activation if last else self.settings.inner_activation](x)
             if sample is not None and self.settings.feature_dropout:
                 x = leave_out(x, self.settings.feature_dropout, sample.generator)
-        split = [*sizes, t.num_entities] if around is not None else [sizes[0], 0, t.num_entities]
-        x_here, x_around, alone = torch.split(x, split)
-        return x_here, x_around, self.entity if self.settings.inactive == "embedding" else alone
+        return x
+
+    def alone(self) -> Tensor:
+        """Every entity without any edge, [entities, dim]."""
+        if self.settings.inactive == "embedding":
+            return self.entity
+        everyone = torch.arange(self.timeline.num_entities, device=self.device)
+        return self.messages(everyone, Edges(*(everyone[:0] for _ in Edges._fields)))
 
     def _steps(self, times: Tensor) -> Tensor:
         """Which steps are among the times, [steps]."""
@@ -269,6 +303,12 @@ class TeMP(Model):
         """The train facts nearest in time that share two parts with the completed fact."""
         return nearest_facts(self.timeline, query, answer)
 
+    def over(self, timeline: Timeline, memory: int = 0) -> Model:
+        """The same weights over other facts, with a memory."""
+        from tempograph.models.temp_asked import AskedTeMP
+
+        return AskedTeMP(self, timeline, memory)
+
 
 class Sample(NamedTuple):
     """What a training step sees: facts kept at its times, facts kept around them, [train facts] each, and chance."""
@@ -299,6 +339,17 @@ class Snapshot(NamedTuple):
 
     keys: Tensor
     edges: Edges
+
+
+class Nodes(NamedTuple):
+    """Sorted keys of nodes [nodes] and their vectors [nodes, dim]."""
+
+    keys: Tensor
+    x: Tensor
+
+    def take(self, which: Tensor) -> Nodes:
+        """Some of them."""
+        return Nodes(self.keys[which], self.x[which])
 
 
 def _take(ranges: Ranges, index: Tensor) -> Ranges:

@@ -45,7 +45,7 @@ def serve(
     made, token = the_token(host, token_file)
     folders = named_runs(runs)
     with listening(host, port) as place:
-        service = Service({name: Predictor(folder, device) for name, folder in folders.items()}, limits)
+        service = Service({name: Predictor(folder, device, limits.cache) for name, folder in folders.items()}, limits)
         for run in service.runs.values():
             run.warm()
         url = f"http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}"

@@ -59,13 +59,14 @@ class Because(Asked):
 
 
 class EvidenceFact(BaseModel):
-    """A train fact that speaks for an answer, and its share of the answer's score where the model knows it."""
+    """A train fact behind an answer, with the answer's loss of score without it, and its share where there is one."""
 
     subject: str
     relation: str
     object: str
     time: str
     share: float | None
+    effect: float | None
 
 
 class RankedAnswer(BaseModel):
@@ -96,11 +97,14 @@ class Completed(BaseModel):
 
 
 class Standing(BaseModel):
-    """How one side of a fact stands among all candidates; the score is null where the fact is out of the question."""
+    """How one side of a fact stands among the candidates that are not known to be right as well.
+
+    The score is null where the fact is out of the question; of those with equal scores, each has their mean rank.
+    """
 
     score: float | None
     probability: float | None
-    rank: int
+    rank: float
 
 
 class ScoredFact(BaseModel):

@@ -13,15 +13,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempograph.data.graph import COLUMNS, SPLITS
+from tempograph.data.graph import SPLITS
 from tempograph.errors import ConfigError, QueryError
+from tempograph.memory import Memory
 from tempograph.models.contract import Model
 from tempograph.models.mixture import Mixture
 from tempograph.models.temp import TeMP
+from tempograph.models.temp_asked import AskedTeMP
 from tempograph.predict import Completion, Fact, Predictor
 from tempograph.server.batching import Answer, Gatherer, Question
 from tempograph.server.facts import FactBook
-from tempograph.server.kept import KeptTeMP
 from tempograph.server.metrics import Metrics
 from tempograph.server.names import Names
 from tempograph.server.problems import invalid, unknown
@@ -74,28 +75,38 @@ class ServedRun:
         self.book = FactBook(self.graph)
         self.entities = Names(self.graph.entities, self.book.entity_counts)
         self.relations = Names(self.graph.relations, self.book.relation_counts)
-        model = predictor.run.model
-        self.kept = KeptTeMP(model, limits.cache) if isinstance(model, TeMP) and limits.cache else None
-        asked = model if self.kept is None else self.kept
-        self._scores: Callable[[Queries], Tensor] = asked.scores
-        self._relation_scores: Callable[[int, int, int], Tensor] = asked.relation_scores
+        model = predictor.model
+        self._unprepared = len(self.graph.times)
         fitting = _SCORE_BUDGET // (model.bytes_per_candidate * len(self.graph.entities))
         self.gatherer = Gatherer(
-            self._scores,
+            model.scores,
             model.device,
             max(1, min(limits.batch, fitting)),
             limits.gather,
             limits.waiting,
-            prepare=(lambda: False) if self.kept is None else self.kept.prepare,
-            observe=partial(metrics.batch, name),
+            self._prepare,
+            partial(metrics.batch, name),
         )
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes of what the model keeps for questions to come."""
+        return sum(memory.size for memory in memories(self.predictor.model))
 
     def warm(self) -> None:
         """Answer a first question, so that the first one of a client finds everything in its place."""
-        last = len(self.graph.times) - 1
-        device = self.predictor.run.model.device
+        self._prepare()
+        fact = (0, 0, -1, len(self.graph.times) - 1)
+        self.predictor.complete(fact, torch.zeros(len(self.graph.entities)), 1, 0)
+
+    def _prepare(self) -> bool:
+        """Have the model encode the latest step that it was not asked about yet; say whether another would fit."""
+        self._unprepared -= 1
+        before, model = self.kept_bytes, self.predictor.model
         with torch.inference_mode():
-            self._scores(Queries(*(torch.tensor([value], device=device) for value in (0, 0, last))))
+            model.scores(Queries(*(torch.tensor([value], device=model.device) for value in (0, 0, self._unprepared))))
+        most = sum(memory.budget for memory in memories(model))
+        return self._unprepared > 0 and 2 * self.kept_bytes - before < most
 
     def info(self) -> dict[str, Any]:
         """What a client must know of the run before it asks."""
@@ -154,13 +165,10 @@ class ServedRun:
         )
 
         def finish(scores: Tensor) -> Completion:
-            row = scores[0] if relation is not None else self._relation_scores(fact[0], fact[2], fact[3]).cpu()
+            row = scores[0] if relation is not None else self.predictor.model.relation_scores(fact[0], fact[2], fact[3])
             return self.predictor.complete(fact, row, top, evidence)
 
-        questions: list[Question] = []
-        if relation is not None:
-            questions.append((fact[0], fact[1], fact[3]) if object_ is None else self._inverted(fact))
-        return await self._ask(questions, finish)
+        return await self._ask([self.predictor.question(fact)] if relation is not None else [], finish)
 
     async def score(self, facts: Sequence[tuple[str, str, str, str]]) -> list[dict[str, Any]]:
         """Score, probability and rank of each fact as the answer for its object, and for its subject."""
@@ -170,34 +178,28 @@ class ServedRun:
             (self.entity(subject, "subject"), self.relation(relation), self.entity(object_, "object"), self.time(time))
             for subject, relation, object_, time in facts
         ]
-        asked = [(fact[0], fact[1], fact[3], fact[2]) for fact in rows] + [(*self._inverted(f), f[0]) for f in rows]
         # Questions about one time share its encoding; parts no larger than a batch let others go in between.
-        order = sorted(range(len(asked)), key=lambda number: asked[number][2])
+        order = sorted(range(len(rows)), key=lambda number: rows[number][3])
+        at_once = max(1, self.gatherer.most // 2)
         found: dict[int, dict[str, Any]] = {}
-        for start in range(0, len(order), self.gatherer.most):
-            part = order[start : start + self.gatherer.most]
-            answers = torch.tensor([asked[number][3] for number in part])
-            questions = [asked[number][:3] for number in part]
-            found |= zip(part, await self._ask(questions, partial(self._standing, answers)), strict=True)
-        known = self.book.splits_of(rows)
-        return [
-            {"known": split, "object": found[number], "subject": found[number + len(rows)]}
-            for number, split in enumerate(known)
-        ]
+        for start in range(0, len(order), at_once):
+            part = order[start : start + at_once]
+            found |= zip(part, await self._ask([], partial(self._scored, [rows[place] for place in part])), strict=True)
+        return [found[place] for place in range(len(rows))]
 
-    def _standing(self, answers: Tensor, scores: Tensor) -> list[dict[str, Any]]:
-        """How answers [n] stand among all candidates, by scores [n, entities]."""
-        own = scores.gather(1, answers[:, None])
-        rank = 1 + (scores > own).sum(1)
-        share = (own[:, 0].double() - scores.double().logsumexp(1)).exp()
-        probabilistic = self.predictor.run.model.probabilistic
+    def _scored(self, rows: list[Fact], _: Tensor) -> list[dict[str, Any]]:
+        """What the Predictor says of facts, side by side."""
         return [
-            {
-                "score": score if math.isfinite(score) else None,
-                "probability": probability if probabilistic else None,
-                "rank": place,
+            {"known": row["known"]}
+            | {
+                side: {
+                    "score": row[f"{side}_score"] if math.isfinite(row[f"{side}_score"]) else None,
+                    "probability": row[f"{side}_probability"],
+                    "rank": row[f"{side}_rank"],
+                }
+                for side in ("object", "subject")
             }
-            for score, probability, place in zip(own[:, 0].tolist(), share.tolist(), rank.tolist(), strict=True)
+            for row in self.predictor.score(np.array(rows)).to_pylist()
         ]
 
     async def evidence(
@@ -207,13 +209,15 @@ class ServedRun:
         fact = self.entity(subject, "subject"), self.relation(relation), self.entity(object_, "object"), self.time(time)
 
         def finish(_: Tensor) -> dict[str, Any]:
-            why, facts, shares = self.predictor.support(fact, COLUMNS.index(asked))
-            shown = self.predictor.describe(facts[:most], shares)
-            return {"why": why, "evidence": [asdict(each) for each in shown], "evidence_count": len(facts)}
+            if asked == "relation":
+                found = self.predictor.complete((fact[0], -1, *fact[2:]), self._one_relation(fact[1]), 1, most)
+            else:
+                found = self.predictor.why(*fact, side=asked, evidence=most)
+            answer = asdict(found.answers[0])
+            return {name: answer[name] for name in ("known", "why", "evidence", "evidence_count")}
 
-        (known,) = self.book.splits_of([fact])
         named: dict[str, Any] = dict(self.graph.describe(np.array(fact)))
-        return named | {"asked": asked, "known": known} | await self._ask([], finish)
+        return named | {"asked": asked} | await self._ask([], finish)
 
     def timeline(
         self, entity: str, first: str | None, last: str | None, time: str | None, limit: int, offset: int
@@ -248,8 +252,11 @@ class ServedRun:
         first, last = max(0, step - window[0]), min(len(times) - 1, step + window[1])
         return {"from": times[first], "to": times[last]}
 
-    def _inverted(self, fact: Fact) -> Question:
-        return fact[2], fact[1] + len(self.graph.relations), fact[3]
+    def _one_relation(self, relation: int) -> Tensor:
+        """Scores that single out a relation: what speaks for it does not depend on the others."""
+        scores = torch.full((len(self.graph.relations),), -math.inf)
+        scores[relation] = 0
+        return scores
 
     async def _ask(self, questions: Sequence[Question], finish: Callable[[Tensor], Answer]) -> Answer:
         try:
@@ -284,7 +291,7 @@ class Service:
     def metrics_text(self) -> str:
         """The metrics, for Prometheus."""
         waiting = {name: run.gatherer.waiting for name, run in self.runs.items()}
-        kept = {name: 0 if run.kept is None else run.kept.nbytes for name, run in self.runs.items()}
+        kept = {name: run.kept_bytes for name, run in self.runs.items()}
         return self.metrics.text(waiting, kept)
 
 
@@ -309,6 +316,13 @@ def window_of(model: Model) -> tuple[int, int] | None:
         windows = [window for part in model.parts if (window := window_of(part)) is not None]
         return (max(past for past, _ in windows), max(future for _, future in windows)) if windows else None
     return None
+
+
+def memories(model: Model) -> list[Memory]:
+    """Where a model keeps what questions at one time share."""
+    if isinstance(model, Mixture):
+        return [memory for part in model.parts for memory in memories(part)]
+    return [model.memory] if isinstance(model, AskedTeMP) else []
 
 
 def _known(names: Names, name: str, part: str) -> int:

@@ -1,0 +1,95 @@
+"""Milliseconds of a question through the Predictor and seconds of many facts, TeMP-GRU of the tuned size on ICEWS14.
+
+Weights are as they are before training, which makes no difference to the time. A question is timed the second time its
+time step is asked about, and the first time; with no evidence, and with the effects of facts on ten answers. Facts are
+scored on some days, first with nothing in memory, then again.
+
+PYTHONPATH=src OMP_NUM_THREADS=2 python benchmarks/predictor_speed.py --json speed.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from tempograph.beginning import build
+from tempograph.cli.console import out, table
+from tempograph.config import make_config
+from tempograph.data.catalog import load_dataset
+from tempograph.environment import environment, resolve_device
+from tempograph.predict import Predictor
+from tempograph.runs import Run
+from tempograph.timeline import Timeline
+
+
+def main() -> None:
+    """Build, ask, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", default="icews14")
+    parser.add_argument("--model", default="temp-gru")
+    parser.add_argument("--questions", type=int, default=40)
+    parser.add_argument("--facts", type=int, default=10_000)
+    parser.add_argument("--days", type=int, default=30, help="days that the facts are from; 0 for all")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--json", type=Path, help="where to keep the figures")
+    arguments = parser.parse_args()
+    results = measure(arguments)
+    rows = [[name, f"{value:.1f} {unit}"] for name, (value, unit) in results.items()]
+    where = f"{arguments.model} on {arguments.dataset}, {torch.get_num_threads()} threads, {arguments.device}"
+    out.print(table(where, ["what", "median"], rows))
+    if arguments.json is not None:
+        found = {"environment": environment(resolve_device(arguments.device)), "results": results}
+        arguments.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+def measure(arguments: Any) -> dict[str, tuple[float, str]]:
+    """Every figure with its unit."""
+    graph, device = load_dataset(arguments.dataset), resolve_device(arguments.device)
+    config = make_config(arguments.model, graph.name, preset="tuned")
+    timeline = Timeline(graph, "strict", device)
+    run = Run(config, graph, build(config, timeline, {}).eval(), timeline, [], {"calibration": {"temperature": 1.0}})
+    rng = np.random.default_rng(0)
+    asked = graph.test[rng.choice(len(graph.test), arguments.questions, replace=False)].tolist()
+
+    def ask(evidence: int) -> Callable[[list[int]], object]:
+        return lambda fact: predictor.objects(fact[0], fact[1], fact[3], evidence=evidence)
+
+    predictor = Predictor(run)
+    results = {"a question about a new day": (1000 * median(ask(0), asked), "ms")}
+    results["a question"] = 1000 * median(ask(0), asked), "ms"
+    results["a question with effects on ten answers"] = 1000 * median(ask(3), asked), "ms"
+    facts = np.concatenate([graph.test, graph.valid])
+    facts = facts[rng.choice(len(facts), min(len(facts), arguments.facts), replace=False)]
+    what = f"{len(facts):,} facts"
+    if arguments.days:
+        days = rng.choice(len(graph.times), arguments.days, replace=False)
+        facts[:, 3] = days[rng.integers(0, len(days), len(facts))]
+        what += f" of {arguments.days} days"
+    predictor = Predictor(run)
+    for again in ("", ", again"):
+        begin = time.perf_counter()
+        predictor.score(facts)
+        results[what + again] = time.perf_counter() - begin, "s"
+    return results
+
+
+def median(ask: Callable[[list[int]], object], asked: list[list[int]]) -> float:
+    """The median of the seconds that questions take."""
+    seconds = []
+    for fact in asked:
+        begin = time.perf_counter()
+        ask(fact)
+        seconds.append(time.perf_counter() - begin)
+    return statistics.median(seconds)
+
+
+if __name__ == "__main__":
+    main()

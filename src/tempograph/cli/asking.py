@@ -1,0 +1,300 @@
+"""complete, score, missing, surprising, calibration: questions to a trained run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tempograph.cli.console import err, out, print_json, progress_bar, table
+from tempograph.cli.model import Device, Json, RunFolder, Split
+
+if TYPE_CHECKING:
+    from tempograph.predict import Answer, Completion, Evidence, Predictor
+
+First = Annotated[str | None, typer.Option(help="The first time step; by default the first of the data.")]
+Last = Annotated[str | None, typer.Option(help="The last time step; by default the last of the data.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Write a Parquet file as well.")]
+Top = Annotated[int, typer.Option(min=1, help="How many, at most.")]
+
+
+def complete(
+    run: RunFolder,
+    subject: Annotated[str | None, typer.Option(help="The subject.")] = None,
+    relation: Annotated[str | None, typer.Option(help="The relation.")] = None,
+    object_: Annotated[str | None, typer.Option("--object", help="The object.")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="The time step, as the dataset labels it, such as 2014-06-01.")
+    ] = None,
+    why: Annotated[
+        str | None, typer.Option(help="Ask about this candidate alone: what speaks for it, what against it.")
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="How many answers.")] = 10,
+    evidence: Annotated[int, typer.Option(min=0, help="How many facts to show for each answer.")] = 3,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the answers and their evidence over time (.png, .svg, .pdf).")
+    ] = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """Rank the answers to a fact with one part missing: give three of subject, relation, object and time.
+
+    Example: **tempograph complete runs/ted --subject China --relation "Make a visit" --time 2014-06-01**
+    """
+    from tempograph.errors import ConfigError
+    from tempograph.predict import Predictor
+
+    if [subject, relation, object_, time].count(None) != 1:
+        raise ConfigError("give three of --subject, --relation, --object and --time; the fourth is what is asked")
+    if why is not None and None not in (subject, object_):
+        raise ConfigError("--why takes a subject or an object; give the time and the other one")
+    predictor = Predictor(run, device)
+
+    def ask(most: int) -> Completion:
+        if why is not None:
+            side = "subject" if subject is None else "object"
+            return predictor.why(subject or why, relation or "", object_ or why, time or "", side, most)
+        if time is None:
+            with progress_bar("asking about every time step") as progress:
+                return predictor.times(subject or "", relation or "", object_ or "", top, most, progress=progress)
+        if subject is None:
+            return predictor.subjects(relation or "", object_ or "", time, top, most)
+        if relation is None:
+            return predictor.relations(subject, object_ or "", time, top, most)
+        return predictor.objects(subject, relation, time, top, most)
+
+    completion = ask(evidence)
+    if plot is not None:
+        from tempograph import plots
+
+        plots.save(plots.completion_figure(ask(10_000), predictor.graph.times), plot)
+    if json_output:
+        print_json(_plain({"run": str(run), "model": predictor.run.config.name} | dataclasses.asdict(completion)))
+    else:
+        print_completion(completion)
+
+
+def score(
+    run: RunFolder,
+    facts: Annotated[
+        Path, typer.Argument(help="A CSV, TSV or Parquet file with columns subject, relation, object and time.")
+    ],
+    out_file: Out = None,
+    memory: Annotated[int | None, typer.Option(min=1, help="Budget for scores in MiB.")] = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """Score, probability and rank of each fact in a file, from both sides.
+
+    Example: **tempograph score runs/mine rumours.csv --out scored.parquet**
+    """
+    from tempograph.data.tables import read_columns
+    from tempograph.predict import Predictor
+    from tempograph.scanning import write_table
+
+    given = read_columns(facts)
+    predictor = Predictor(run, device)
+    with progress_bar("scoring") as progress:
+        found = predictor.score(given, progress, memory * 2**20 if memory else None)
+    if out_file is not None:
+        write_table(found, out_file)
+    if json_output:
+        print_json(_plain({"run": str(run), "model": predictor.model.name, "facts": found.to_pylist()}))
+    else:
+        _print_facts(f"{len(found):,} facts as {predictor.model.name} sees them", found.slice(0, 50).to_pylist())
+        _print_rest(len(found), 50, out_file)
+        _print_note(predictor)
+
+
+def missing(
+    run: RunFolder,
+    entity: Annotated[str | None, typer.Option(help="Only facts of this entity, as subject or object.")] = None,
+    relation: Annotated[list[str] | None, typer.Option(help="Only this relation; may be given again.")] = None,
+    first: First = None,
+    last: Last = None,
+    top: Top = 20,
+    at_least: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Write every fact with such a probability to --out instead.")
+    ] = None,
+    out_file: Out = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """The most plausible facts that are not in the data.
+
+    Example: **tempograph missing runs/mine --entity China --first 2014-06-01 --last 2014-06-30**
+    """
+    from tempograph.predict import Predictor
+
+    predictor = Predictor(run, device)
+    with progress_bar("looking for missing facts") as progress:
+        found = predictor.missing(entity, relation, first, last, top, at_least, out_file, progress)
+    about = {"run": str(run), "model": predictor.model.name}
+    if isinstance(found, int):
+        if json_output:
+            print_json(about | {"facts": found, "out": str(out_file)})
+        else:
+            out.print(f"{found:,} facts with a probability of at least {at_least:g}: {out_file}", soft_wrap=True)
+    elif json_output:
+        print_json(_plain(about | {"facts": found.to_pylist()}))
+    else:
+        _print_facts("The most plausible facts that are not in the data", found.to_pylist())
+        _print_note(predictor)
+
+
+def surprising(
+    run: RunFolder,
+    split: Annotated[
+        list[Split] | None, typer.Option(help="Facts of this split; may be given again; else all.")
+    ] = None,
+    top: Top = 20,
+    out_file: Out = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """Known facts that the model finds least plausible, most surprising first."""
+    from tempograph.data.graph import SPLITS
+    from tempograph.predict import Predictor
+    from tempograph.scanning import write_table
+
+    predictor = Predictor(run, device)
+    with progress_bar("looking for odd facts") as progress:
+        found = predictor.surprising([each.value for each in split] if split else SPLITS, top, progress)
+    if out_file is not None:
+        write_table(found, out_file)
+    if json_output:
+        print_json(_plain({"run": str(run), "model": predictor.model.name, "facts": found.to_pylist()}))
+    else:
+        _print_facts(f"Facts that {predictor.model.name} finds hard to believe", found.to_pylist())
+        _print_note(predictor)
+
+
+def calibration(
+    run: RunFolder,
+    plot: Annotated[Path | None, typer.Option(help="Draw how sure against how often right (.png, .svg, .pdf).")] = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """How far the probabilities of a run can be trusted: fitted on valid once, and kept with the run."""
+    from tempograph.calibration import temperature_of
+    from tempograph.environment import resolve_device
+    from tempograph.errors import QueryError
+    from tempograph.runs import Run
+
+    loaded = Run.load(run, resolve_device(device))
+    with progress_bar("asking about valid") as progress:
+        if temperature_of(loaded, progress) is None:
+            raise QueryError(f"the scores of {loaded.config.name} are no probabilities, so there is no calibration")
+    if "calibration" not in loaded.results:
+        raise QueryError(f"{run}: its valid split has no facts, so there is nothing to calibrate on")
+    found = loaded.results["calibration"]
+    if plot is not None:
+        from tempograph import plots
+
+        plots.save(plots.reliability_figure(found, f"{loaded.config.name} on {loaded.config.dataset}"), plot)
+    if json_output:
+        print_json({"run": str(run), "model": loaded.config.name} | found)
+        return
+    rows = [
+        [
+            f"{row['from']:.0%} to {row['to']:.0%}",
+            f"{row['questions']:,}",
+            f"{row['confidence']:.1%}",
+            f"{row['right']:.1%}",
+        ]
+        for row in found["reliability"]
+    ]
+    caption = (
+        f"{found['facts']:,} facts of {found['split']} from both sides, protocol {loaded.config.protocol}, filter "
+        f"time; temperature {found['temperature']:.3f}; expected calibration error {found['calibration_error']:.3f}, "
+        f"before {found['calibration_error_before']:.3f}"
+    )
+    title = f"{loaded.config.name} on {loaded.config.dataset}: how sure the best answer is, and how often right"
+    out.print(table(title, ["sure", "questions", "mean", "right"], rows, caption=caption))
+
+
+def print_completion(completion: Completion) -> None:
+    """The answers as a table, each with the facts that speak for it."""
+    sure = any(answer.probability is not None for answer in completion.answers)
+    columns = ["#", completion.asked, "known in", "because of", "probability" if sure else "score"]
+    rows = [
+        [str(answer.rank), answer.name, answer.known or "", _because(completion, answer), _strength(answer)]
+        for answer in completion.answers
+    ]
+    effects = any(fact.effect for answer in completion.answers for fact in answer.evidence)
+    caption = "+ and -: how much the score falls or rises when the fact is taken out" if effects else ""
+    out.print(table(completion.question, columns, rows, left=4, caption=caption))
+    for note in completion.notes:
+        err.print(f"note: {note}", soft_wrap=True)
+
+
+def _strength(answer: Answer) -> str:
+    return f"{answer.score:.3f}" if answer.probability is None else f"{answer.probability:.1%}"
+
+
+def _because(completion: Completion, answer: Answer) -> str:
+    """What the facts share with the question, then each fact's time, what else it says, and its effect or share."""
+    said = {part or answer.name for part in (completion.subject, completion.relation, completion.object)}
+    facts = []
+    for fact in answer.evidence:
+        turned = completion.subject == fact.object or completion.object == fact.subject
+        parts = (fact.subject, fact.relation, fact.object)
+        news = parts if turned else [part for part in parts if part not in said]
+        facts.append(" ".join([fact.time, *news, *_weight(fact)]))
+    count = f"{answer.evidence_count} {'fact' if answer.evidence_count == 1 else 'facts'}"
+    more = ["..."] if len(facts) < answer.evidence_count else []
+    return f"{answer.why}, {count}: {', '.join(facts + more)}"
+
+
+def _weight(fact: Evidence) -> list[str]:
+    if fact.effect is not None:
+        return [f"({fact.effect:+.2f})"] if fact.effect else []
+    return [] if fact.share is None else [f"({fact.share:.0%})"]
+
+
+def _print_facts(title: str, facts: Sequence[Mapping[str, Any]]) -> None:
+    """Facts as a table, with as many figures as there are."""
+    figures: dict[str, Callable[[float], str]] = {
+        "score": "{:.2f}".format,
+        "probability": "{:.1%}".format,
+        "object_probability": "{:.1%}".format,
+        "object_rank": "{:,g}".format,
+        "subject_probability": "{:.1%}".format,
+        "subject_rank": "{:,g}".format,
+        "surprise": "{:.2f}".format,
+    }
+    texts = ["time", "subject", "relation", "object", *(["known"] if facts and "known" in facts[0] else [])]
+    shown = [name for name in figures if any(fact.get(name) is not None for fact in facts)]
+    rows = [
+        [
+            *(str(fact[name] or "") for name in texts),
+            *("-" if fact[name] is None else figures[name](fact[name]) for name in shown),
+        ]
+        for fact in facts
+    ]
+    heads = [name.replace("_", " ").replace("probability", "p") if "_" in name else name for name in (*texts, *shown)]
+    out.print(table(title, heads, rows, left=len(texts)))
+
+
+def _print_rest(count: int, shown: int, out_file: Path | None) -> None:
+    if count > shown:
+        where = f"all are in {out_file}" if out_file is not None else "--out FILE or --json gives all"
+        out.print(f"{shown} of {count:,}; {where}", soft_wrap=True)
+
+
+def _print_note(predictor: Predictor) -> None:
+    if predictor.temperature is None:
+        err.print(f"note: the scores of {predictor.model.name} are no probabilities", soft_wrap=True)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: a score that is out of the question becomes null."""
+    if isinstance(value, Mapping):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

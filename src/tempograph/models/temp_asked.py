@@ -1,0 +1,187 @@
+"""TeMP behind questions: what questions at one time share is kept, and facts are left out exactly, one at a time."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tempograph.frequency import PatternFrequencies
+from tempograph.layers.structure import Edges
+from tempograph.memory import Memory
+from tempograph.models.contract import Model, Support
+from tempograph.models.temp import Encoded, Nodes, TeMP
+from tempograph.ranges import equal_range
+from tempograph.timeline import Queries, Timeline
+from tempograph.weights import sharing_weights
+
+_WITHOUT_BUDGET: Final = 2**27
+"""Bytes for the snapshots that each lack a fact."""
+
+
+class _Rows(NamedTuple):
+    """The pairs (time, entity) that differ from the base, and their vectors, as in `Encoded`."""
+
+    keys: Tensor
+    rows: Tensor
+
+
+class AskedTeMP(Model):
+    """A trained TeMP model over a timeline.
+
+    Each snapshot and each time is encoded by itself, so that what is kept of it does not depend on what else was asked.
+    """
+
+    probabilistic = True
+
+    def __init__(self, model: TeMP, timeline: Timeline, memory: int) -> None:
+        super().__init__()
+        twin = sharing_weights(model)
+        if timeline is not model.timeline:
+            twin.timeline, twin.frequencies = timeline, PatternFrequencies(timeline)
+        self.model = twin
+        self.timeline = timeline
+        self.name, self.bytes_per_candidate = model.name, model.bytes_per_candidate
+        self.memory = Memory(memory)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the timeline and the weights lie."""
+        return self.model.device
+
+    def scores(self, queries: Queries) -> Tensor:
+        """Scores of every entity for each question, [queries, entities]."""
+        scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
+        times, place = torch.unique(queries.time, return_inverse=True)
+        for number, time in enumerate(times.tolist()):
+            inside = (place == number).nonzero()[:, 0]
+            some, (base, keys, rows) = queries.take(inside), self._at(time)
+            counts = self.model.frequencies.of_queries(some, *self.model.reach) if self.model.gate is not None else None
+            questions = self.model.questions(some, self._take(base, keys, rows, some.entity), counts)
+            # Most entities are as in the base; the others' scores take the place of these, so that no table is made.
+            found = self.model.score(questions, base).float()
+            found.index_copy_(1, keys, self.model.score(questions, rows).float())
+            scores[inside] = found
+        return scores
+
+    @staticmethod
+    def _take(base: Tensor, keys: Tensor, rows: Tensor, entity: Tensor) -> Tensor:
+        """Some entities at the one time that is encoded, [n, width]."""
+        place, given = equal_range(keys, entity), base.index_select(0, entity)
+        there = place.lengths.nonzero()[:, 0]
+        return given.index_copy(0, there, rows.index_select(0, place.start[there]))
+
+    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
+        """Scores of every relation for (subject, ?, object, time), [relations]."""
+        return self.model.relation_scores(subject, object_, time, self._at(time))
+
+    def evidence(self, query: Queries, answer: int) -> Support:
+        """The train facts nearest in time that share two parts with the completed fact."""
+        return self.model.evidence(query, answer)
+
+    def over(self, timeline: Timeline, memory: int = 0) -> AskedTeMP:
+        """The same weights over other facts."""
+        return AskedTeMP(self.model, timeline, memory)
+
+    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
+        """The step of each fact is encoded again without it, then all that follows from that, [1 + n, candidates].
+
+        Steps around it stay as they are, and only the entity asked about and the candidates are followed through time.
+        """
+        entities, place = torch.unique(torch.cat([query.entity, candidates]), return_inverse=True)
+        per_step = int(self.timeline.step_start.diff().max())
+        each = 8 * self.model.settings.dim * (4 * per_step + len(entities) * self._width)
+        gone = torch.cat([left_out.new_tensor([-1]), left_out])
+        parts = torch.split(gone, max(1, _WITHOUT_BUDGET // each))
+        return torch.cat([self._without(query, some, entities, place) for some in parts])
+
+    def _without(self, query: Queries, gone: Tensor, entities: Tensor, place: Tensor) -> Tensor:
+        """Scores as if each fact of gone [n] were not there, -1 for none; place: of the entity, then the candidates."""
+        t, count = self.timeline, len(gone)
+        step = torch.where(gone < 0, -1, t.facts[gone, 3])
+        # Every fact gets steps of its own, `width` of them, with the time asked about at the same place in each.
+        first, num_steps = int(query.time) - self._reach[0], count * self._width
+        shift = torch.arange(count, device=t.device) * self._width - first
+        keys, x = [], []
+        for now in range(max(0, first), min(t.num_steps, first + self._width)):
+            nodes = self._step(now)
+            found = equal_range(nodes.keys, entities)
+            mine = found.lengths.nonzero()[:, 0]
+            copy, who = torch.cartesian_prod((step != now).nonzero()[:, 0], torch.arange(len(mine), device=t.device)).T
+            keys.append(mine[who] * num_steps + shift[copy] + now)
+            x.append(nodes.x[found.start[mine]][who])
+        near = ((gone >= 0) & (step >= first) & (step < first + self._width)).nonzero()[:, 0]
+        if len(near):
+            nodes = self._snapshots(step[near], gone[near])
+            row, entity = nodes.keys // t.num_entities, nodes.keys % t.num_entities
+            found = equal_range(entities, entity)
+            mine = found.lengths.nonzero()[:, 0]
+            copy = near[row[mine]]
+            keys.append(found.start[mine] * num_steps + shift[copy] + step[copy])
+            x.append(nodes.x[mine])
+        every = torch.cat(keys)
+        order = torch.argsort(every)
+        nodes = Nodes(every[order], torch.cat(x)[order])
+        centres = shift + query.time
+        here = torch.isin(nodes.keys % num_steps, centres)
+        alone = self._alone.index_select(0, entities)
+        encoded = self.model.across(centres, nodes.take(here), nodes.take(~here), alone, num_steps)
+        tables = encoded.tables(count)
+        repeated = Queries(*(column.expand(count) for column in query))
+        facts = torch.where(gone[:, None] < 0, -1, t.facts[gone])
+        counts = self.model.frequencies.of_queries(repeated, *self.model.reach, facts)
+        questions = self.model.questions(repeated, tables[:, place[0]], counts)
+        return self.model.score(questions.each(), tables[:, place[1:]])[:, 0]
+
+    @property
+    def _reach(self) -> tuple[int, int]:
+        return self.model.reach if self.model.temporal is not None else (0, 0)
+
+    @property
+    def _width(self) -> int:
+        """Steps that may matter for a question."""
+        past, future = self._reach
+        return past + 1 + future
+
+    @property
+    def _alone(self) -> Tensor:
+        """Every entity by itself, [entities, dim]."""
+        return self.memory("alone", lambda: (self.model.alone(),))[0]
+
+    def _at(self, time: int) -> Encoded:
+        """All entities at a time."""
+        (base,) = self.memory("base", lambda: (self.model.base(self._alone),))
+        return Encoded(base, *self.memory(("time", time), lambda: self._encode(time, base)))
+
+    def _encode(self, time: int, base: Tensor) -> _Rows:
+        t, (past, future) = self.timeline, self._reach
+        steps = range(max(0, time - past), min(t.num_steps, time + future + 1))
+        parts = [(now, self._step(now)) for now in steps]
+        here = next(nodes for now, nodes in parts if now == time)
+        keys = torch.cat([nodes.keys * t.num_steps + now for now, nodes in parts if now != time] or [here.keys[:0]])
+        order = torch.argsort(keys)
+        x = torch.cat([nodes.x for now, nodes in parts if now != time] or [here.x[:0]])
+        here = Nodes(here.keys * t.num_steps + time, here.x)
+        times = torch.tensor([time], device=self.device)
+        encoded = self.model.across(times, here, Nodes(keys[order], x[order]), self._alone, t.num_steps, base)
+        return _Rows(encoded.keys, encoded.rows)
+
+    def _step(self, step: int) -> Nodes:
+        """The entities that are active at a step, and what message passing makes of them."""
+        return self.memory(("step", step), lambda: self._snapshots(torch.tensor([step], device=self.device)))
+
+    def _snapshots(self, steps: Tensor, gone: Tensor | None = None) -> Nodes:
+        """Snapshots of some steps side by side, each without a fact; keys are row of the step * entities + entity."""
+        t = self.timeline
+        row, position = t.edges(steps)
+        if gone is not None:
+            stays = position != gone[row]
+            row, position = row[stays], position[stays]
+        subject, relation, object_, _ = t.facts[position].unbind(1)
+        also_row, also = (t.also_active % t.num_steps == steps[:, None]).nonzero().unbind(1)
+        named = [row * t.num_entities + subject, row * t.num_entities + object_]
+        kept = also_row * t.num_entities + t.also_active[also] // t.num_steps
+        keys, node = torch.unique(torch.cat([*named, kept]), return_inverse=True)
+        source, target = node[: len(row)], node[len(row) : 2 * len(row)]
+        return Nodes(keys, self.model.messages(keys % t.num_entities, Edges(source, relation, target)))

@@ -1,0 +1,188 @@
+"""The same weights over other facts: as if the facts had never been different; one fact left out as if rebuilt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+from graphs import graphs, make_graph
+from methods import REGISTERED
+from tempograph import TemporalGraph
+from tempograph.config import make_config
+from tempograph.memory import Memory
+from tempograph.models.contract import Model
+from tempograph.models.mixture import Mixture
+from tempograph.models.mixture_settings import MixtureSettings
+from tempograph.models.pointer import Pointer, PointerSettings
+from tempograph.models.registry import model_kind
+from tempograph.models.ted import TED
+from tempograph.models.temp import TeMP
+from tempograph.models.temp_settings import TeMPSettings
+from tempograph.timeline import PROTOCOLS, Protocol, Queries, Timeline
+
+SMALL = {"dim": 4, "heads": 2, "window": 2, "initial_scale": 1.0}
+TEMP = {
+    "gru": {},
+    "gru, past only": {"bidirectional": False, "gate": False},
+    "attention": {"temporal": "attention"},
+    "raw embeddings when inactive": {"inactive": "embedding"},
+    "structure alone": {"temporal": "none", "gate": False, "imputation": False},
+    "no structure": {"structure": "none", "time_embedding": True},
+    "rgat": {"structure": "rgat"},
+}
+KINDS = [*TEMP, "pointer", "ted", "mixture"]
+
+
+def build(kind: str, graph: TemporalGraph, protocol: Protocol = "strict") -> Model:
+    torch.manual_seed(0)
+    timeline = Timeline(graph, protocol)
+    if kind == "ted":
+        return TED(timeline, 0.5)
+    if kind == "pointer":
+        model: Model = Pointer(timeline, PointerSettings(4, 5, 3, 4, 6))
+    elif kind == "mixture":
+        parts = [build(part, graph, protocol) for part in ("pointer", "gru", "complex")]
+        model = Mixture(
+            timeline, MixtureSettings(parts=("pointer", "temp-gru", "complex"), window=2), "ensemble", *parts
+        )
+    elif kind in TEMP:
+        model = TeMP(timeline, TeMPSettings(**{**SMALL, **TEMP[kind]}))  # type: ignore[arg-type]
+    else:
+        settings = make_config(kind, graph.name, overrides=["model.dim=8"]).model
+        model = model_kind(kind).build(settings, timeline)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(0.3 * torch.randn_like(parameter))
+    return model.eval() if kind == "mixture" else model.double().eval()
+
+
+def every_question(graph: TemporalGraph) -> Queries:
+    entities, relations, _, steps = graph.sizes
+    grid = torch.cartesian_prod(torch.arange(entities), torch.arange(2 * relations), torch.arange(steps))
+    return Queries(*(column.contiguous() for column in grid.T))
+
+
+def dropped(graph: TemporalGraph, row: int) -> TemporalGraph:
+    return replace(graph, train=np.delete(graph.train, row, axis=0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=12)
+@given(graph=graphs(), protocol=st.sampled_from(PROTOCOLS), memory=st.sampled_from([0, 600, 2**30]), data=st.data())
+@torch.inference_mode()
+def test_a_fact_left_out_is_as_if_it_were_not_there(
+    kind: str, graph: TemporalGraph, protocol: Protocol, memory: int, data: st.DataObject
+) -> None:
+    if len(graph.train) < 2:
+        return
+    model = build(kind, graph, protocol)
+    asked = model.over(model.timeline, memory)  # type: ignore[arg-type]
+    queries = every_question(graph)
+    query = queries.take(torch.tensor([data.draw(st.integers(0, len(queries.time) - 1))]))
+    count = min(5, len(graph.train))
+    left_out = torch.tensor(data.draw(st.lists(st.integers(0, len(graph.train) - 1), min_size=1, max_size=count)))
+    candidates = torch.arange(len(graph.entities)).flip(0)
+    found = asked.leaving_out(query, left_out, candidates)
+    assert found is not None and found.shape == (1 + len(left_out), len(candidates))
+    assert_close(found[:1], model.scores(query)[:, candidates].to(found), check_dtype=False)
+    by_time = graph.train[np.lexsort(graph.train.T[[2, 1, 0, 3]])]
+    for row, position in zip(found[1:], left_out.tolist(), strict=True):
+        without = replace(graph, train=np.delete(by_time, position, axis=0))
+        again = model.over(Timeline(without, protocol)).scores(query)[0, candidates]
+        assert_close(row, again.to(row), check_dtype=False)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=12)
+@given(graph=graphs(), protocol=st.sampled_from(PROTOCOLS), memory=st.sampled_from([0, 600, 2**30]))
+@torch.inference_mode()
+def test_behind_questions_a_model_says_the_same(
+    kind: str, graph: TemporalGraph, protocol: Protocol, memory: int
+) -> None:
+    model, queries = build(kind, graph, protocol), every_question(graph)
+    asked = model.over(Timeline(graph, protocol), memory)
+    assert_close(asked.scores(queries), model.scores(queries), check_dtype=False)
+    again = asked.scores(queries)
+    assert torch.equal(again, asked.scores(queries))
+    if kind != "ted":
+        assert_close(asked.relation_scores(0, 0, 0), model.relation_scores(0, 0, 0))
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("ted", "mixture")])
+@torch.inference_mode()
+def test_weights_over_other_facts_are_those_of_a_model_built_on_them(kind: str) -> None:
+    """A model built on more facts and loaded with the same weights, where these fit, says the same."""
+    rng = np.random.default_rng(3)
+    facts = np.unique(rng.integers(0, [5, 2, 5, 6], (40, 4)), axis=0)
+    graph = make_graph(facts, entities=5, relations=2, steps=6)
+    more = make_graph(np.concatenate([facts[3:], facts[:3][:, [2, 1, 0, 3]]]), entities=5, relations=2, steps=6)
+    model, other = build(kind, graph), build(kind, more)
+    weights = {name: value for name, value in model.state_dict().items() if "prior" not in name}
+    for state in (model, other):
+        for name, value in state.state_dict().items():
+            if "prior" in name:
+                value.zero_()
+    other.load_state_dict(weights, strict=False)
+    queries = every_question(graph)
+    assert_close(model.over(Timeline(more)).scores(queries), other.over(Timeline(more)).scores(queries))
+    assert_close(model.over(Timeline(more)).scores(queries), other.scores(queries), check_dtype=False)
+
+
+@torch.inference_mode()
+def test_the_pointer_keeps_what_it_learned_of_a_relation_and_a_candidate() -> None:
+    graph = make_graph([(0, 0, 1, 0), (0, 0, 1, 1), (2, 1, 3, 1)], relations=2)
+    model = build("pointer", graph)
+    queries = every_question(graph)
+    without = model.over(Timeline(dropped(graph, 2)))
+    # Relation 1 has no fact any more, but what was learned of it and its candidates stays.
+    asked = Queries(*(torch.tensor([value]) for value in (0, 1, 4)))
+    prior = model.sources[1].prior  # type: ignore[union-attr]
+    assert prior is not None and bool((prior != 0).all())
+    assert without.scores(asked)[0, 3] - model.entity[3] == pytest.approx(float(prior[_place(model, 1, 3)]))
+    again = without.over(Timeline(graph)).scores(queries)
+    assert_close(again, model.scores(queries))
+
+
+def _place(model: Pointer, relation: int, candidate: int) -> int:
+    view = model.sources[1].view  # type: ignore[union-attr]
+    start, stop = (int(view.candidate_start[relation + offset]) for offset in (0, 1))
+    return start + view.candidates[start:stop].tolist().index(candidate)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *REGISTERED])
+@torch.inference_mode()
+def test_steps_after_the_last_known_one_can_be_asked_about(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    facts = np.unique(rng.integers(0, [5, 2, 5, 6], (40, 4)), axis=0)
+    graph = make_graph(facts, entities=5, relations=2, steps=6)
+    model = build(kind, graph)
+    longer = make_graph([*facts, (0, 0, 1, 9)], entities=5, relations=2, steps=300)
+    over = model.over(Timeline(longer))
+    far = Queries(torch.tensor([0, 2]), torch.tensor([0, 3]), torch.tensor([299, 9]))
+    scores = over.scores(far)
+    assert not torch.isnan(scores).any()
+    if not over.looks_at_facts:
+        last = far._replace(time=torch.full_like(far.time, 5))
+        assert torch.equal(scores, model.scores(last))
+
+
+def test_a_memory_stays_within_its_budget() -> None:
+    made: list[int] = []
+
+    def make(number: int) -> tuple[torch.Tensor]:
+        made.append(number)
+        return (torch.zeros(10, dtype=torch.uint8),)
+
+    memory = Memory(25)
+    for number in (1, 2, 1, 3, 2, 1):
+        memory(number, lambda number=number: make(number))
+        assert memory.size <= 25
+    # 3 drove out 2, which was used least lately; then 2 drove out 1, and 1 drove out 3.
+    assert made == [1, 2, 3, 2, 1]
+    assert Memory(5)("large", lambda: make(4))[0].numel() == 10
