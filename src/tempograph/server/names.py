@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,14 +22,14 @@ class Names:
             # A spelling that two names share leaves a doubt, so neither is meant.
             self._by_case[name.casefold()] = -1 if name.casefold() in self._by_case else number
         self._folded = [(fold(names[number]), int(number)) for number in np.argsort(-counts, kind="stable")]
-        triples: dict[str, list[int]] = {}
-        for name, number in self._folded:
-            for triple in set(_triples(name)):
-                triples.setdefault(triple, []).append(number)
-        self._with_triple = {triple: np.array(numbers) for triple, numbers in triples.items()}
+        holders: dict[str, list[int]] = {}
         self._num_triples = np.ones(len(names))
         for name, number in self._folded:
-            self._num_triples[number] = len(set(_triples(name)))
+            own = _triples(name)
+            self._num_triples[number] = len(own)
+            for triple in own:
+                holders.setdefault(triple, []).append(number)
+        self._with_triple = {triple: np.array(numbers) for triple, numbers in holders.items()}
 
     def id(self, name: str) -> int | None:
         """The id behind a name; case may differ where that leaves no doubt."""
@@ -59,7 +58,7 @@ class Names:
     def like(self, name: str, most: int = 3) -> list[str]:
         """The names spelled most like one that is not there, by the letter triples that they share."""
         shared = np.zeros(len(self.names))
-        triples = Counter(_triples(fold(name)[:100])).keys()
+        triples = _triples(fold(name)[:100])
         for triple in triples:
             shared[self._with_triple.get(triple, [])] += 1
         alike = shared / (self._num_triples + len(triples) - shared)
@@ -72,6 +71,6 @@ def fold(name: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKD", name) if not unicodedata.combining(char)).casefold()
 
 
-def _triples(name: str) -> Iterator[str]:
+def _triples(name: str) -> set[str]:
     padded = f"  {name} "
-    return (padded[place : place + 3] for place in range(len(padded) - 2))
+    return {padded[place : place + 3] for place in range(len(padded) - 2)}
