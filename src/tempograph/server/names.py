@@ -45,7 +45,9 @@ class Names:
         """
         wanted = fold(text).split()
         start = " ".join(wanted)
-        inside = [(name, number) for name, number in self._folded if all(word in name for word in wanted)]
+        inside = self._folded
+        for word in wanted:
+            inside = [(name, number) for name, number in inside if word in name]
         ranked: tuple[list[int], list[int], list[int]] = ([], [], [])
         for name, number in inside:
             place = 0 if name.startswith(start) else 1 if all(f" {word}" in f" {name}" for word in wanted) else 2
