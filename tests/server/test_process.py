@@ -21,6 +21,7 @@ import pytest
 
 from conftest import Call
 from serving import STORED, Served
+from tempograph.server.running import logger
 
 pytest_plugins = ("serving_fixtures",)
 TED = str(STORED / "ted")
@@ -177,6 +178,14 @@ def test_without_the_extra_the_command_says_what_to_install() -> None:
         env=os.environ | {"COLUMNS": "200"},
     )
     assert done.returncode == 2 and "pip install 'tempograph[serve]'" in done.stderr
+
+
+def test_a_terminal_gets_words_that_it_does_not_obey(capsys: pytest.CaptureFixture[str]) -> None:
+    logger(terminal=True)({"event": "request", "method": "GET", "path": "/\x1b[31m\n", "status": 404, "ms": 1.5})
+    line = capsys.readouterr().err
+    assert line.endswith(r"request GET /\x1b[31m\n 404 ms=1.5" + "\n") and line.count("\n") == 1
+    logger(terminal=False)({"event": "request", "path": "/\x1b\n"})
+    assert json.loads(capsys.readouterr().err)["path"] == "/\x1b\n"
 
 
 def until(holds: Callable[[], bool], seconds: float = 10) -> None:

@@ -23,7 +23,7 @@ def serve(
     max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 2**20,
     max_top: Annotated[int, typer.Option(min=1, help="Answers to one question.")] = 1000,
     max_facts: Annotated[int, typer.Option(min=1, help="Facts in one request for scores.")] = 10_000,
-    max_seconds: Annotated[float, typer.Option(min=0.001, help="Seconds for one request.")] = 10.0,
+    max_seconds: Annotated[float, typer.Option(min=0.001, help="Seconds for one request.")] = 30.0,
     max_waiting: Annotated[int, typer.Option(min=1, help="Requests that wait for a run.")] = 256,
     batch: Annotated[int, typer.Option(min=1, help="Questions that are scored together.")] = 64,
     gather: Annotated[float, typer.Option(min=0, help="Milliseconds in which a batch gathers.")] = 2.0,

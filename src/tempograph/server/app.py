@@ -36,7 +36,6 @@ _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
 
 Run = Annotated[str | None, Query(max_length=1000, description="A run of /api/info; by default the first.")]
 Text = Annotated[str, Query(max_length=1000)]
-Time = Annotated[str | None, Query(max_length=1000)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 

@@ -87,6 +87,8 @@ class Gatherer:
             while unprepared and self._waiting.empty():
                 unprepared = await loop.run_in_executor(self._thread, self._prepare)
             batch = await self._gathered()
+            if not batch:
+                continue
             self._observe(sum(len(job.questions) for job in batch))
             done = await loop.run_in_executor(self._thread, self._answers, batch)
             for job, answer in zip(batch, done, strict=True):
@@ -115,7 +117,7 @@ class Gatherer:
                 scores = self._scored([question for job in batch for question in job.questions])
             except Exception as error:
                 return [error] * len(batch)
-            parts = torch.split(scores, [len(job.questions) for job in batch]) if batch else ()
+            parts = torch.split(scores, [len(job.questions) for job in batch])
             return [_attempt(job, part) for job, part in zip(batch, parts, strict=True)]
 
     def _scored(self, questions: Sequence[Question]) -> Tensor:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,14 +22,14 @@ class Names:
             # A spelling that two names share leaves a doubt, so neither is meant.
             self._by_case[name.casefold()] = -1 if name.casefold() in self._by_case else number
         self._folded = [(fold(names[number]), int(number)) for number in np.argsort(-counts, kind="stable")]
-        triples: dict[str, list[int]] = {}
-        for name, number in self._folded:
-            for triple in set(_triples(name)):
-                triples.setdefault(triple, []).append(number)
-        self._with_triple = {triple: np.array(numbers) for triple, numbers in triples.items()}
+        holders: dict[str, list[int]] = {}
         self._num_triples = np.ones(len(names))
         for name, number in self._folded:
-            self._num_triples[number] = len(set(_triples(name)))
+            own = _triples(name)
+            self._num_triples[number] = len(own)
+            for triple in own:
+                holders.setdefault(triple, []).append(number)
+        self._with_triple = {triple: np.array(numbers) for triple, numbers in holders.items()}
 
     def id(self, name: str) -> int | None:
         """The id behind a name; case may differ where that leaves no doubt."""
@@ -46,7 +45,9 @@ class Names:
         """
         wanted = fold(text).split()
         start = " ".join(wanted)
-        inside = [(name, number) for name, number in self._folded if all(word in name for word in wanted)]
+        inside = self._folded
+        for word in wanted:
+            inside = [(name, number) for name, number in inside if word in name]
         ranked: tuple[list[int], list[int], list[int]] = ([], [], [])
         for name, number in inside:
             place = 0 if name.startswith(start) else 1 if all(f" {word}" in f" {name}" for word in wanted) else 2
@@ -59,7 +60,7 @@ class Names:
     def like(self, name: str, most: int = 3) -> list[str]:
         """The names spelled most like one that is not there, by the letter triples that they share."""
         shared = np.zeros(len(self.names))
-        triples = Counter(_triples(fold(name)[:100])).keys()
+        triples = _triples(fold(name)[:100])
         for triple in triples:
             shared[self._with_triple.get(triple, [])] += 1
         alike = shared / (self._num_triples + len(triples) - shared)
@@ -72,6 +73,6 @@ def fold(name: str) -> str:
     return "".join(char for char in unicodedata.normalize("NFKD", name) if not unicodedata.combining(char)).casefold()
 
 
-def _triples(name: str) -> Iterator[str]:
+def _triples(name: str) -> set[str]:
     padded = f"  {name} "
-    return (padded[place : place + 3] for place in range(len(padded) - 2))
+    return {padded[place : place + 3] for place in range(len(padded) - 2)}

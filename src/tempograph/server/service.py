@@ -45,7 +45,7 @@ class Limits:
     """Answers to one question."""
     facts: int = 10_000
     """Facts in one request for scores."""
-    seconds: float = 10.0
+    seconds: float = 30.0
     """For a request, from its first byte."""
     waiting: int = 256
     """Requests that wait for the thread of a run."""
