@@ -91,7 +91,9 @@ def save_untrained(graph: TemporalGraph, preset: str, path: Path) -> None:
     config = make_config("temp-gru", dataset=graph.name, preset=preset)
     timeline = Timeline(graph, config.protocol)
     model = model_kind(config.name).build(config.model, timeline)
-    Run(config, graph, model, timeline, [], {"finished": True}).save(path)
+    # A temperature that is there already is not fitted when the service starts.
+    results = {"finished": True, "calibration": {"temperature": 1.0}}
+    Run(config, graph, model, timeline, [], results).save(path)
 
 
 def measure(run: Path, options: Sequence[str], bodies: list[bytes], arguments: argparse.Namespace) -> dict[str, Any]:
