@@ -24,7 +24,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -91,9 +91,9 @@ def save_untrained(graph: TemporalGraph, preset: str, path: Path) -> None:
     config = make_config("temp-gru", dataset=graph.name, preset=preset)
     timeline = Timeline(graph, config.protocol)
     model = model_kind(config.name).build(config.model, timeline)
-    # A temperature that is there already is not fitted when the service starts.
-    results = {"finished": True, "calibration": {"temperature": 1.0}}
-    Run(config, graph, model, timeline, [], results).save(path)
+    # Without valid facts no temperature is fitted when the service starts, as there is none for weights of chance.
+    graph = replace(graph, valid=graph.valid[:0])
+    Run(config, graph, model, timeline, [], {"finished": True}).save(path)
 
 
 def measure(run: Path, options: Sequence[str], bodies: list[bytes], arguments: argparse.Namespace) -> dict[str, Any]:

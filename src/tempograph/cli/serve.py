@@ -28,7 +28,7 @@ def serve(
     batch: Annotated[int, typer.Option(min=1, help="Questions that are scored together.")] = 64,
     gather: Annotated[float, typer.Option(min=0, help="Milliseconds in which a batch gathers.")] = 2.0,
     idle: Annotated[float, typer.Option(min=0.1, help="Seconds a connection has for the head of a request.")] = 15.0,
-    cache: Annotated[int, typer.Option(min=0, help="MiB of encodings that each run keeps.")] = 1024,
+    cache: Annotated[int, typer.Option(min=0, help="MiB of encodings that each run keeps.")] = 1280,
     shutdown: Annotated[int, typer.Option(min=0, help="Seconds for what is in flight when the service ends.")] = 10,
     device: Device = "auto",
 ) -> None:

@@ -55,7 +55,7 @@ class Limits:
     """Seconds in which a batch gathers."""
     idle: float = 15.0
     """For a connection until the whole head of a request has come."""
-    cache: int = 2**30
+    cache: int = 5 * 2**28
     """Bytes of encodings that a run keeps, where its model has any."""
 
     def __post_init__(self) -> None:
