@@ -40,6 +40,8 @@ def client_of(
     """A client of a service in this process."""
     limits = limits or Limits()
     service = Service(predictors, limits)
+    for run in service.runs.values():
+        run.warm()
     app = Gate(create_app(service), limits, service.metrics, token, [].append if told is None else told.append)
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
         yield client

@@ -372,7 +372,9 @@ class Predictor:
     def _splits_of(self, rows: Facts) -> list[Split | None]:
         found: list[Split | None] = [None] * len(rows)
         for split in reversed(SPLITS):
-            for row in np.flatnonzero(_rows_in(rows, self.graph.facts(split))):
+            facts = self.graph.facts(split)
+            near = facts[np.isin(facts[:, 3], rows[:, 3])]
+            for row in np.flatnonzero(_rows_in(rows, near)):
                 found[row] = split
         return found
 

@@ -7,12 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 import tempograph
 from serving import RUNS, client_of
-from tempograph import Predictor
+from tempograph import Predictor, TemporalGraph, train
 from tempograph.predict import Completion
 from tempograph.server.service import Limits, window_of
 
@@ -221,6 +222,15 @@ def test_runs_keep_to_themselves(predictors: dict[str, Predictor], graph_run: Pr
         body = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05", "run": "other"}
         problem = client.post("/api/complete", json=body).json()
         assert problem["detail"] == "there is no subject 'Corenne'" and problem["suggestions"] == []
+
+
+def test_one_step_is_enough() -> None:
+    facts = np.array([(0, 0, 1, 0), (1, 0, 0, 0)])
+    graph = TemporalGraph("small", ("Ann", "Bob"), ("meets",), ("now",), facts, facts[:1], facts[:0])
+    run = train(graph, "temp-gru", device="cpu", overrides=["train.epochs=1", "model.dim=4"])
+    with client_of({"one": Predictor(run, "cpu")}) as client:
+        body = {"subject": "Ann", "relation": "meets", "time": "now"}
+        assert client.post("/api/complete", json=body).status_code == 200
 
 
 def test_smaller_limits(predictors: dict[str, Predictor]) -> None:

@@ -121,9 +121,9 @@ def test_a_mistake_of_ours_is_told_to_the_log_alone(
     def broken(*_: Any) -> None:
         raise RuntimeError("private matters")
 
-    monkeypatch.setattr(predictors["ted"], "complete", broken)
     told: list[Any] = []
     with client_of({"ted": predictors["ted"]}, told=told) as client:
+        monkeypatch.setattr(predictors["ted"], "complete", broken)
         answer = client.post("/api/complete", json=QUESTION)
         assert answer.status_code == 500 and "private" not in answer.text
         assert answer.json()["type"] == "urn:tempograph:problem:failed"

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphs import graphs, make_graph
+from graphs import graphs
 from tempograph import TemporalGraph
 from tempograph.data.graph import SPLITS
 from tempograph.server.facts import FactBook
@@ -72,18 +72,6 @@ def test_facts_of_an_entity(graph: TemporalGraph) -> None:
             counted = {count["time"]: count["facts"] for count in book.counts(places)}
             assert sum(counted.values()) == len(wanted)
     assert book.entity_counts.sum() == sum(len({row[0], row[2]}) for row in tagged)
-
-
-@given(graphs())
-def test_the_split_of_a_fact(graph: TemporalGraph) -> None:
-    every = [tuple(fact) for fact in np.argwhere(np.ones(graph.sizes)).tolist()]
-    split_of = {tuple(fact): split for split in reversed(SPLITS) for fact in graph.facts(split).tolist()}
-    assert FactBook(graph).splits_of(every) == [split_of.get(fact) for fact in every]
-
-
-def test_a_fact_in_two_splits_is_of_train() -> None:
-    graph = make_graph([(0, 0, 1, 2)], valid=[(0, 0, 1, 2)], test=[(0, 0, 1, 2)])
-    assert FactBook(graph).splits_of([(0, 0, 1, 2), (0, 0, 1, 1)]) == ["train", None]
 
 
 @given(graphs(), st.integers(1, 4), st.integers(0, 5))

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tempograph.data.graph import SPLITS, Split, TemporalGraph
-from tempograph.predict import Fact
+from tempograph.data.graph import SPLITS, TemporalGraph
 
 Positions = NDArray[np.intp]
 
@@ -32,11 +30,6 @@ class FactBook:
         by_key = np.argsort(key, kind="stable")
         self._key = key[by_key]
         self._place = np.concatenate([place, place[object_ != subject]])[by_key]
-        self._pair, pair = np.unique(subject * len(graph.times) + time, return_inverse=True)
-        fact_key = pair * self._others + relation * len(graph.entities) + object_
-        # Stable, and splits are in their order at each step: the first of several equal facts is that of train.
-        by_fact = np.argsort(fact_key, kind="stable")
-        self._fact_key, self._fact_split = fact_key[by_fact], self.split[by_fact]
         self.entity_counts = np.bincount(named, minlength=len(graph.entities))
         self.relation_counts = np.bincount(relation, minlength=len(graph.relations))
 
@@ -49,25 +42,6 @@ class FactBook:
     def at(self, time: int) -> Positions:
         """The facts of a step."""
         return np.arange(self._step_start[time], self._step_start[time + 1])
-
-    def splits_of(self, facts: Sequence[Fact]) -> list[Split | None]:
-        """The split that each fact is in, if it is in one."""
-        subject, relation, object_, time = np.array(facts, dtype=np.int64).reshape(-1, 4).T
-        wanted = subject * len(self.graph.times) + time
-        pair = np.searchsorted(self._pair, wanted)
-        there = self._pair[np.minimum(pair, len(self._pair) - 1)] == wanted
-        key = pair * self._others + relation * len(self.graph.entities) + object_
-        place = np.minimum(np.searchsorted(self._fact_key, key), len(self._fact_key) - 1)
-        found = there & (self._fact_key[place] == key)
-        return [
-            SPLITS[split] if known else None
-            for split, known in zip(self._fact_split[place].tolist(), found.tolist(), strict=True)
-        ]
-
-    @property
-    def _others(self) -> int:
-        """Pairs of relation and object that there can be."""
-        return len(self.graph.relations) * len(self.graph.entities)
 
     def describe(self, positions: Positions) -> list[dict[str, Any]]:
         """Facts in names, with their splits."""

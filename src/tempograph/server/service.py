@@ -101,6 +101,8 @@ class ServedRun:
 
     def _prepare(self) -> bool:
         """Have the model encode the latest step that it was not asked about yet; say whether another would fit."""
+        if not self._unprepared:
+            return False
         self._unprepared -= 1
         before, model = self.kept_bytes, self.predictor.model
         with torch.inference_mode():
