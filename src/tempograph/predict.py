@@ -52,23 +52,17 @@ class Predictor:
     def objects(self, subject: Name, relation: Name, time: When, top: int = 10, evidence: int = 3) -> Completion:
         """The best objects for (subject, relation, ?, time)."""
         fact = self._ids(subject, relation, None, time)
-        return self._complete(fact, self._query(fact[0], fact[1], fact[3]), top, evidence)
+        return self.complete(fact, self._scores(fact), top, evidence)
 
     def subjects(self, relation: Name, object: Name, time: When, top: int = 10, evidence: int = 3) -> Completion:
         """The best subjects for (?, relation, object, time)."""
         fact = self._ids(None, relation, object, time)
-        query = self._query(fact[2], fact[1] + len(self.graph.relations), fact[3])
-        return self._complete(fact, query, top, evidence)
+        return self.complete(fact, self._scores(fact), top, evidence)
 
     def relations(self, subject: Name, object: Name, time: When, top: int = 10, evidence: int = 3) -> Completion:
         """The best relations for (subject, ?, object, time); their probabilities are not calibrated."""
         fact = self._ids(subject, None, object, time)
-        with torch.inference_mode():
-            scores = self.model.relation_scores(fact[0], fact[2], fact[3]).cpu()
-        shares = torch.log_softmax(scores.double(), 0) if self.model.probabilistic else None
-        best = self._best(scores, top)
-        explained = [self._support(fact[0], relation, fact[2], fact[3]) for relation in best]
-        return self._completion(fact, 1, best, scores, shares, explained, evidence)
+        return self.complete(fact, self._scores(fact), top, evidence)
 
     def times(
         self,
@@ -110,10 +104,8 @@ class Predictor:
             raise ConfigError(f"side must be object or subject, found '{side}'")
         fact = self._ids(subject, relation, object, time)
         place = COLUMNS.index(side)
-        given, directed = (fact[0], fact[1]) if side == "object" else (fact[2], fact[1] + len(self.graph.relations))
-        query = self._query(given, directed, fact[3])
         asked: Fact = (*fact[:place], -1, *fact[place + 1 :])  # type: ignore[assignment]
-        return self._complete(asked, query, 1, evidence, candidate=fact[place])
+        return self.complete(asked, self._scores(asked), 1, evidence, candidate=fact[place])
 
     def score(self, facts: Given, progress: Progress | None = None, budget: int | None = None) -> pa.Table:
         """Score, probability and rank of many facts from both sides, in bounded memory.
@@ -271,23 +263,41 @@ class Predictor:
         return Queries(*(torch.tensor([value], device=self.model.device) for value in (entity, relation, time)))
 
     @torch.inference_mode()
-    def _complete(
-        self, fact: Fact, query: Queries, top: int, evidence: int, candidate: int | None = None
+    def complete(
+        self, fact: Fact, scores: Tensor, top: int = 10, evidence: int = 3, candidate: int | None = None
     ) -> Completion:
-        """The best answers to an entity question, or one candidate."""
-        scores = self.model.scores(query)
-        shares = None
-        if self.temperature is not None:
-            shares = log_shares(scores, self._known(query), self.temperature)[0].cpu()
-        scores = scores[0].cpu()
+        """The best answers to a fact in ids, with -1 for what is asked, or one candidate.
+
+        Scores are those of all candidates, [candidates]; who has many questions may ask the model for them at once.
+        """
+        place = fact.index(-1)
         best = self._best(scores, top) if candidate is None else [candidate]
         explained: Sequence[tuple[Support, Explained | None]]
-        if evidence:
-            explained = explain(self.model, self.timeline, query, best, both_signs=candidate is not None)
+        if place == 1:
+            shares = torch.log_softmax(scores.double(), 0) if self.model.probabilistic else None
+            explained = [self._support(fact[0], relation, fact[2], fact[3]) for relation in best if evidence]
         else:
+            query, shares = self._query(*self.question(fact)), None
+            if self.temperature is not None:
+                shares = log_shares(scores[None].to(self.model.device), self._known(query), self.temperature)[0].cpu()
+            if evidence:
+                explained = explain(self.model, self.timeline, query, best, both_signs=candidate is not None)
+        if not evidence:
             nothing = Support("not asked for", self.timeline.facts[:0], None)
             explained = [(nothing, None) for _ in best]
-        return self._completion(fact, fact.index(-1), best, scores, shares, explained, evidence)
+        return self._completion(fact, place, best, scores.cpu(), shares, explained, evidence)
+
+    def question(self, fact: Fact) -> tuple[int, int, int]:
+        """A fact in ids with -1 for subject or object, as the question (entity, relation or its inverse, time)."""
+        subject, relation, object_, time = fact
+        return (object_, relation + len(self.graph.relations), time) if subject < 0 else (subject, relation, time)
+
+    @torch.inference_mode()
+    def _scores(self, fact: Fact) -> Tensor:
+        """Scores of all candidates for what is asked, [candidates]."""
+        if fact[1] < 0:
+            return self.model.relation_scores(fact[0], fact[2], fact[3])
+        return self.model.scores(self._query(*self.question(fact)))[0]
 
     def _support(self, subject: int, relation: int, object_: int, time: int) -> tuple[Support, Explained | None]:
         """What the model says for a fact, without effects: relations and times have no score of their own to lose."""
@@ -362,7 +372,9 @@ class Predictor:
     def _splits_of(self, rows: Facts) -> list[Split | None]:
         found: list[Split | None] = [None] * len(rows)
         for split in reversed(SPLITS):
-            for row in np.flatnonzero(_rows_in(rows, self.graph.facts(split))):
+            facts = self.graph.facts(split)
+            near = facts[np.isin(facts[:, 3], rows[:, 3])]
+            for row in np.flatnonzero(_rows_in(rows, near)):
                 found[row] = split
         return found
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli import asking, compare, data, demo, export, fit, model, report, reproduce
+from tempograph.cli import asking, compare, data, demo, export, fit, model, report, reproduce, serve
 from tempograph.cli.console import err, out
 from tempograph.errors import TempographError
 from tempograph.version import __version__
@@ -36,6 +36,7 @@ app.command("surprising")(asking.surprising)
 app.command("calibration")(asking.calibration)
 app.command("report")(report.report)
 app.command("export")(export.export)
+app.command("serve")(serve.serve)
 
 
 def _version(wanted: bool) -> None:

@@ -329,6 +329,10 @@ class Questions(NamedTuple):
         alpha = None if self.alpha is None else laid_out(self.alpha, layout, slot)
         return Questions(laid_out(self.vector, layout, slot), alpha)
 
+    def take(self, index: Tensor) -> Questions:
+        """Some of the questions."""
+        return Questions(self.vector[index], None if self.alpha is None else self.alpha[index])
+
     def each(self) -> Questions:
         """Every question by itself: [n, 1, dim]."""
         return Questions(self.vector[:, None], None if self.alpha is None else self.alpha[:, None])

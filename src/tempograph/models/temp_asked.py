@@ -19,6 +19,9 @@ from tempograph.weights import sharing_weights
 _WITHOUT_BUDGET: Final = 2**27
 """Bytes for the snapshots that each lack a fact."""
 
+_TIMES_AT_ONCE: Final = 32
+"""Times whose questions are scored together."""
+
 
 class _Rows(NamedTuple):
     """The pairs (time, entity) that differ from the base, and their vectors, as in `Encoded`."""
@@ -54,15 +57,27 @@ class AskedTeMP(Model):
         """Scores of every entity for each question, [queries, entities]."""
         scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
         times, place = torch.unique(queries.time, return_inverse=True)
-        for number, time in enumerate(times.tolist()):
-            inside = (place == number).nonzero()[:, 0]
-            some, (base, keys, rows) = queries.take(inside), self._at(time)
-            counts = self.model.frequencies.of_queries(some, *self.model.reach) if self.model.gate is not None else None
-            questions = self.model.questions(some, self._take(base, keys, rows, some.entity), counts)
-            # Most entities are as in the base; the others' scores take the place of these, so that no table is made.
-            found = self.model.score(questions, base).float()
-            found.index_copy_(1, keys, self.model.score(questions, rows).float())
-            scores[inside] = found
+        for first in range(0, len(times), _TIMES_AT_ONCE):
+            inside = ((place >= first) & (place < first + _TIMES_AT_ONCE)).nonzero()[:, 0]
+            encoded = [self._at(time) for time in times[first : first + _TIMES_AT_ONCE].tolist()]
+            scores[inside] = self._scores_at(queries.take(inside), place[inside] - first, encoded)
+        return scores
+
+    def _scores_at(self, queries: Queries, place: Tensor, encoded: list[Encoded]) -> Tensor:
+        """Scores of questions whose times are encoded; place [n] is the place of each question's time among them."""
+        mine = [(place == number).nonzero()[:, 0] for number in range(len(encoded))]
+        base = encoded[0].base
+        given = torch.empty(len(place), base.shape[1], dtype=base.dtype, device=self.device)
+        for some, each in zip(mine, encoded, strict=True):
+            given[some] = self._take(*each, queries.entity[some])
+        counts = self.model.frequencies.of_queries(queries, *self.model.reach) if self.model.gate is not None else None
+        questions = self.model.questions(queries, given, counts)
+        # Most entities are as in the base, whatever the time; the others' scores take the place of these, so that no
+        # table is made.
+        scores = self.model.score(questions, base).float()
+        for some, (_, keys, rows) in zip(mine, encoded, strict=True):
+            own = self.model.score(questions.take(some), rows).float()
+            scores[some] = scores[some].index_copy(1, keys, own)
         return scores
 
     @staticmethod

@@ -1,0 +1,248 @@
+"""Questions through HTTP to a TeMP-GRU of the tuned size on ICEWS14, beside servers that score one request at a time.
+
+Weights are those of the start: what they are does not change the work. Questions are those of the test facts, from
+both sides, in an order of chance. Client and server share the cores of the machine. Every server is a process of its
+own; the first is `tempograph serve` as it is, the others get --batch 1: one that encodes for every request, and one
+that keeps encodings as the first does.
+
+TEMPOGRAPH_DATA=... PYTHONPATH=src python benchmarks/serve_speed.py --json serve.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import random
+import re
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from tempograph.cli.console import err, out, table
+from tempograph.config import make_config
+from tempograph.data.catalog import load_dataset
+from tempograph.data.graph import TemporalGraph
+from tempograph.environment import environment, hardware
+from tempograph.models.registry import model_kind
+from tempograph.runs import Run
+from tempograph.timeline import Timeline
+
+WAYS = {
+    "gathered": [],
+    "one at a time, encodings kept": ["--batch", "1", "--gather", "0"],
+    "one at a time": ["--batch", "1", "--gather", "0", "--cache", "0"],
+}
+"""Options of each server."""
+
+
+def main() -> None:
+    """Serve in each way, ask, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dataset", default="icews14")
+    parser.add_argument("--preset", default="tuned")
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--single", type=int, default=500, help="requests of the single client")
+    parser.add_argument("--seconds", type=float, default=20, help="for which all clients ask")
+    parser.add_argument("--evidence", type=int, default=0, help="facts for each answer")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    graph = load_dataset(arguments.dataset)
+    bodies = questions(graph, arguments.evidence)
+    with tempfile.TemporaryDirectory() as folder:
+        run = Path(folder) / "run"
+        save_untrained(graph, arguments.preset, run)
+        results = {}
+        for way, options in WAYS.items():
+            err.print(f"{way} ...")
+            results[way] = measure(run, options, bodies, arguments)
+    show(results, arguments)
+    if arguments.json is not None:
+        found = {"environment": environment(torch.device("cpu")), "load": os.getloadavg(), "results": results}
+        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+def questions(graph: TemporalGraph, evidence: int) -> list[bytes]:
+    """Both questions of every test fact, as requests."""
+    bodies = []
+    for fact in graph.test:
+        named = graph.describe(fact)
+        for asked in ("object", "subject"):
+            given = {part: name for part, name in named.items() if part != asked}
+            bodies.append(json.dumps(given | {"top": 10, "evidence": evidence}).encode())
+    random.Random(0).shuffle(bodies)
+    return bodies
+
+
+def save_untrained(graph: TemporalGraph, preset: str, path: Path) -> None:
+    """A run folder whose model has not learned anything."""
+    torch.manual_seed(0)
+    config = make_config("temp-gru", dataset=graph.name, preset=preset)
+    timeline = Timeline(graph, config.protocol)
+    model = model_kind(config.name).build(config.model, timeline)
+    # Without valid facts no temperature is fitted when the service starts, as there is none for weights of chance.
+    graph = replace(graph, valid=graph.valid[:0])
+    Run(config, graph, model, timeline, [], {"finished": True}).save(path)
+
+
+def measure(run: Path, options: Sequence[str], bodies: list[bytes], arguments: argparse.Namespace) -> dict[str, Any]:
+    """One server: its first answer, its answers to one client, and to many at once."""
+    with server(run, options) as (port, process):
+        asked = Asked()
+        begin = time.perf_counter()
+        asyncio.run(ask(port, iter(bodies[:1]), asked))
+        first = time.perf_counter() - begin
+        warm = wait_until_warm(port, begin)
+        keeps = "--cache" not in options
+        single = Asked()
+        asyncio.run(ask(port, iter(bodies[: arguments.single if keeps else 20]), single))
+        many, stop = Asked(), time.perf_counter() + arguments.seconds
+        begin = time.perf_counter()
+        asyncio.run(ask_at_once(port, bodies, arguments.clients, many, stop))
+        taken = time.perf_counter() - begin
+        return {
+            "first_seconds": first,
+            "warm_seconds": warm,
+            "single": single.summary(),
+            "clients": many.summary() | {"per_second": len(many.seconds) / taken},
+            "peak_bytes": peak_bytes(process.pid),
+        }
+
+
+@contextmanager
+def server(run: Path, options: Sequence[str]) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """A server process that is ready, and its port; ended politely."""
+    command = [sys.executable, "-m", "tempograph", "serve", str(run), "--port", "0", "--max-seconds", "600", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        if not line.startswith("{"):
+            raise SystemExit(line + process.stderr.read())
+        # Nobody reads the log any further, and a pipe that is full would stop the server.
+        drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
+        yield int(json.loads(line)["url"].rpartition(":")[2]), process
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        drain.wait(60)
+
+
+@dataclass
+class Asked:
+    """Seconds that each request took, and how many were not answered well."""
+
+    seconds: list[float] = field(default_factory=list)
+    failed: int = 0
+
+    def summary(self) -> dict[str, float]:
+        """How many, and their median and 99th percentile."""
+        cut = statistics.quantiles(self.seconds, n=100, method="inclusive")
+        return {"requests": len(self.seconds), "failed": self.failed, "p50": cut[49], "p99": cut[98]}
+
+
+async def ask(port: int, bodies: Iterator[bytes], asked: Asked, stop: float = float("inf")) -> None:
+    """One client: a question, its answer, the next question, over one connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for body in bodies:
+        if time.perf_counter() >= stop:
+            break
+        begin = time.perf_counter()
+        head = f"POST /api/complete HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+        writer.write(head.encode() + b"content-type: application/json\r\n\r\n" + body)
+        answered = await reader.readuntil(b"\r\n\r\n")
+        length = re.search(rb"content-length: (\d+)", answered, re.IGNORECASE)
+        await reader.readexactly(int(length[1]) if length else 0)
+        asked.seconds.append(time.perf_counter() - begin)
+        asked.failed += not answered.startswith(b"HTTP/1.1 200 ")
+    writer.close()
+
+
+async def ask_at_once(port: int, bodies: list[bytes], clients: int, asked: Asked, stop: float) -> None:
+    """Many clients, each with questions of its own, until it is time to stop."""
+    shares = (iter(bodies[number::clients]) for number in range(clients))
+    await asyncio.gather(*(ask(port, share, asked, stop) for share in shares))
+
+
+def wait_until_warm(port: int, begin: float) -> float:
+    """Seconds until no more encodings come to be kept."""
+    kept, since = -1, time.perf_counter()
+    while time.perf_counter() - since < 5:
+        now = asyncio.run(kept_bytes(port))
+        if now != kept:
+            kept, since = now, time.perf_counter()
+        time.sleep(0.5)
+    return since - begin
+
+
+async def kept_bytes(port: int) -> int:
+    """Bytes of encodings that a server keeps now."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+    found = re.search(rb"tempograph_kept_bytes{.*} (\d+)", await reader.read())
+    writer.close()
+    return int(found[1]) if found else 0
+
+
+def peak_bytes(process: int) -> int:
+    """The most memory that a process has had, where the system tells."""
+    try:
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+    except OSError:
+        return 0
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    return 1024 * int(found[1]) if found else 0
+
+
+def show(results: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> None:
+    """A row for each server, and the targets."""
+    fast = results["gathered"]["clients"]["per_second"]
+    rows = [
+        [
+            way,
+            f"{found['first_seconds']:.2f}",
+            f"{found['warm_seconds']:.0f}",
+            f"{1000 * found['single']['p50']:.1f}",
+            f"{1000 * found['single']['p99']:.1f}",
+            f"{found['clients']['per_second']:.1f}",
+            f"{fast / found['clients']['per_second']:.1f}",
+            f"{1000 * found['clients']['p50']:.0f}",
+            f"{1000 * found['clients']['p99']:.0f}",
+            f"{found['clients']['failed'] + found['single']['failed']}",
+            f"{found['peak_bytes'] / 2**20:,.0f}",
+        ]
+        for way, found in results.items()
+    ]
+    columns = [
+        "server",
+        "first s",
+        "warm s",
+        "p50 ms",
+        "p99 ms",
+        "1/s",
+        "gathered is",
+        "p50 ms",
+        "p99 ms",
+        "failed",
+        "MiB",
+    ]
+    load = " ".join(f"{value:.1f}" for value in os.getloadavg())
+    caption = (
+        f"{hardware(torch.device('cpu'))}, load {load}; one client, then {arguments.clients} for "
+        f"{arguments.seconds:g} s; evidence {arguments.evidence}. Targets: p50 40 ms, p99 120 ms, 150 a second, "
+        "5 times as fast as one at a time, 2,048 MiB."
+    )
+    out.print(table(f"{arguments.dataset} through HTTP", columns, rows, caption=caption))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,250 @@
+"""What the service answers is what the Predictor answers; errors are problems that name the way out."""
+
+from __future__ import annotations
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+import tempograph
+from serving import RUNS, client_of
+from tempograph import Predictor, TemporalGraph, train
+from tempograph.predict import Completion
+from tempograph.server.service import Limits, window_of
+
+pytest_plugins = ("serving_fixtures",)
+FACT = {"subject": "Corenne", "relation": "visits", "object": "Velessa", "time": "2030-01-05"}
+
+
+def without(part: str) -> dict[str, str]:
+    return {name: value for name, value in FACT.items() if name != part}
+
+
+def same(found: Any, wanted: Any) -> None:
+    """Equal, but for rounding: what is scored together is added up in another order."""
+    if isinstance(wanted, dict):
+        assert found.keys() == wanted.keys()
+        for name in wanted:
+            same(found[name], wanted[name])
+    elif isinstance(wanted, list | tuple):
+        assert len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            same(one, other)
+    elif isinstance(wanted, float):
+        assert math.isclose(found, wanted, rel_tol=1e-4, abs_tol=1e-5)
+    else:
+        assert found == wanted
+
+
+def asked_directly(predictor: Predictor, asked: str, top: int, evidence: int) -> Completion:
+    if asked == "object":
+        return predictor.objects(FACT["subject"], FACT["relation"], FACT["time"], top, evidence)
+    if asked == "subject":
+        return predictor.subjects(FACT["relation"], FACT["object"], FACT["time"], top, evidence)
+    return predictor.relations(FACT["subject"], FACT["object"], FACT["time"], top, evidence)
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("asked", ["object", "subject", "relation"])
+def test_complete(client: TestClient, predictors: dict[str, Predictor], run: str, asked: str) -> None:
+    if run == "ted" and asked == "relation":
+        pytest.skip("ted ranks entities only")
+    for top, evidence in ((3, 2), (1000, 0)):
+        body = without(asked) | {"run": run, "top": min(top, 100) if evidence else top, "evidence": evidence}
+        answer = client.post("/api/complete", json=body)
+        assert answer.status_code == 200
+        wanted = asdict(asked_directly(predictors[run], asked, top, evidence))
+        same(answer.json(), {"run": run, "model": predictors[run].run.config.name} | wanted)
+
+
+def test_the_first_run_answers_where_none_is_named(client: TestClient) -> None:
+    answer = client.post("/api/complete", json=without("object")).json()
+    assert answer["run"] == RUNS[0] and len(answer["answers"]) == 10
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_score(client: TestClient, predictors: dict[str, Predictor], run: str) -> None:
+    predictor, graph = predictors[run], predictors[run].graph
+    facts = graph.all_facts[::3]
+    answer = client.post("/api/score", json={"run": run, "facts": [graph.describe(fact) for fact in facts]}).json()
+    assert answer["run"] == run and len(answer["facts"]) == len(facts)
+    for found, wanted in zip(answer["facts"], predictor.score(facts).to_pylist(), strict=True):
+        assert found["known"] == wanted["known"]
+        for side in ("object", "subject"):
+            standing = {name: wanted[f"{side}_{name}"] for name in ("score", "probability", "rank")}
+            same(found[side], standing | {"score": None if standing["score"] == -math.inf else standing["score"]})
+    assert {found["known"] for found in answer["facts"]} == {"train", "valid", "test"}
+    assert client.post("/api/score", json={"run": run, "facts": []}).json() == {"run": run, "facts": []}
+
+
+@pytest.mark.parametrize("run", RUNS)
+@pytest.mark.parametrize("asked", ["object", "subject", "relation"])
+def test_evidence(client: TestClient, predictors: dict[str, Predictor], run: str, asked: str) -> None:
+    answer = client.post("/api/evidence", json=FACT | {"run": run, "asked": asked, "most": 4}).json()
+    if asked != "relation":
+        (wanted,) = predictors[run].why(*FACT.values(), side=asked, evidence=4).answers
+    elif run == "ted":
+        pytest.skip("ted ranks entities only")
+    else:
+        everyone = asked_directly(predictors[run], asked, 12, 4).answers
+        (wanted,) = [each for each in everyone if each.name == FACT[asked]]
+    shown = {name: asdict(wanted)[name] for name in ("known", "why", "evidence", "evidence_count")}
+    same(answer, FACT | {"run": run, "asked": asked} | shown)
+
+
+def test_info(client: TestClient, predictors: dict[str, Predictor]) -> None:
+    info = client.get("/api/info").json()
+    assert info["version"] == tempograph.__version__ and info["limits"]["top"] == 1000
+    assert [run["name"] for run in info["runs"]] == list(RUNS)
+    temp = info["runs"][0]
+    graph = predictors["temp-gru"].graph
+    assert temp["times"] == list(graph.times) and (temp["first"], temp["last"]) == (graph.times[0], graph.times[-1])
+    assert temp["facts"] == {"train": 120, "valid": 15, "test": 15} and temp["entities"] == 12
+    assert temp["window"] == {"past": 8, "future": 8} and temp["metrics"]["valid"]["mrr"] > 0
+    assert info["runs"][1]["window"] is None
+
+
+def test_the_window_of_a_mixture_is_the_widest_of_its_parts(predictors: dict[str, Predictor]) -> None:
+    model = predictors["ensemble"].run.model
+    assert window_of(model) == max((window_of(part) for part in model.parts), key=lambda found: found or (0, 0))
+
+
+def test_names_are_searched(client: TestClient) -> None:
+    found = client.get("/api/entities", params={"q": "VELES", "limit": 2}).json()
+    assert [each["name"] for each in found["names"]] == ["Velessa", "Central Bank of Velessa"]
+    relations = client.get("/api/relations", params={"q": "vis", "run": "ted"}).json()
+    assert relations["run"] == "ted" and relations["names"][0]["name"] == "visits"
+    assert len(client.get("/api/relations").json()["names"]) == 4
+
+
+def test_timeline_and_snapshot(client: TestClient, predictors: dict[str, Predictor]) -> None:
+    graph = predictors["temp-gru"].graph
+    asked = {"entity": "corenne", "from": "2030-01-03", "to": "2030-01-04", "time": "2030-01-09"}
+    page = client.get("/api/timeline", params=asked | {"limit": 5, "offset": 2}).json()
+    whole = client.get("/api/timeline", params=asked).json()
+    wanted = [f for f in graph.all_facts if 0 in (f[0], f[2]) and 2 <= f[3] <= 3]
+    assert whole["total"] == page["total"] == len(wanted) == sum(each["facts"] for each in whole["counts"])
+    assert page["facts"] == whole["facts"][2:7] and whole["window"] == {"from": "2030-01-01", "to": "2030-01-10"}
+    assert (whole["entity"], whole["from"], whole["to"]) == ("Corenne", "2030-01-03", "2030-01-04")
+    assert client.get("/api/timeline", params={"entity": "Corenne", "run": "ted"}).json()["window"] is None
+    snapshot = client.get("/api/snapshot", params={"entity": "Corenne", "time": "2030-01-03", "limit": 3}).json()
+    assert snapshot["nodes"][0]["name"] == "Corenne" and len(snapshot["nodes"]) == 3
+    assert {edge["time"] for edge in snapshot["edges"]} == {"2030-01-03"}
+
+
+WRONG: dict[str, tuple[dict[str, Any], int, str, list[str]]] = {
+    "misspelled": (without("object") | {"subject": "Corene"}, 404, "there is no subject 'Corene'", ["Corenne"]),
+    "relation": (without("object") | {"relation": "visit"}, 404, "there is no relation 'visit'", ["visits"]),
+    "late": (without("object") | {"time": "2031-01-01"}, 404, "there is no time '2031-01-01'", ["2030-01-10"]),
+    "early": (without("object") | {"time": "1999"}, 404, "there is no time '1999'", ["2030-01-01"]),
+    "run": (without("object") | {"run": "tde"}, 404, "there is no run 'tde'", list(RUNS)),
+    "one part": ({"subject": "Corenne", "time": "2030-01-05"}, 422, "give two of subject, relation and object", []),
+    "all parts": (FACT, 422, "give two of subject, relation and object", []),
+    "no time": ({"subject": "Corenne", "relation": "visits"}, 422, "time: Field required", []),
+    "top": (without("object") | {"top": 1001}, 422, "top is at most 1000, found 1001", []),
+    "top 0": (without("object") | {"top": 0}, 422, "top: Input should be greater than or equal to 1", []),
+    "text": (without("object") | {"top": "3"}, 422, "top: Input should be a valid integer", []),
+    "explained": (without("object") | {"top": 101, "evidence": 1}, 422, "with evidence, top is at most 100", []),
+    "typo": (without("object") | {"tpo": 3}, 422, "tpo: Extra inputs are not permitted", []),
+    "ted": (without("relation") | {"run": "ted"}, 422, "ted ranks entities, not relations", []),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_input_is_a_problem(client: TestClient, case: str) -> None:
+    body, status, detail, suggestions = WRONG[case]
+    answer = client.post("/api/complete", json=body)
+    assert answer.status_code == status and answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["status"] == status and problem["type"].startswith("urn:tempograph:problem:") and problem["title"]
+    assert problem["detail"].startswith(detail) and problem["suggestions"][: len(suggestions)] == suggestions
+
+
+def test_wrong_input_elsewhere(client: TestClient) -> None:
+    cases = [
+        ("/api/timeline?entity=Corenn", 404),
+        ("/api/timeline?entity=Corenne&from=2030-01-04&to=2030-01-03", 422),
+        ("/api/timeline", 422),
+        ("/api/snapshot?entity=Corenne&time=x", 404),
+        ("/api/snapshot?entity=Corenne&time=2030-01-03&limit=201", 422),
+        ("/api/entities?limit=0", 422),
+        ("/api/entities?run=x", 404),
+        ("/api/nothing", 404),
+        ("/api/complete", 405),
+    ]
+    for path, status in cases:
+        answer = client.get(path)
+        assert (answer.status_code, answer.json()["status"]) == (status, status), path
+
+
+def test_many_at_once_get_their_own_answers(client: TestClient, predictors: dict[str, Predictor]) -> None:
+    questions = [
+        (run, graph.describe(fact), asked)
+        for run in RUNS
+        for graph in [predictors[run].graph]
+        for fact in graph.all_facts[::10]
+        for asked in ("object", "subject")
+    ]
+
+    def ask(question: tuple[str, dict[str, str], str]) -> Any:
+        run, named, asked = question
+        given = {part: value for part, value in named.items() if part != asked}
+        return client.post("/api/complete", json=given | {"run": run, "top": 12}).json()
+
+    with ThreadPoolExecutor(16) as pool:
+        answers = list(pool.map(ask, questions))
+    for (run, named, asked), answer in zip(questions, answers, strict=True):
+        assert answer["run"] == run and answer["asked"] == asked
+        assert all(answer[part] == named[part] for part in named if part != asked)
+        if asked == "object":
+            wanted = predictors[run].objects(named["subject"], named["relation"], named["time"], top=12, evidence=0)
+        else:
+            wanted = predictors[run].subjects(named["relation"], named["object"], named["time"], top=12, evidence=0)
+        known = {each.name: each.score for each in wanted.answers}
+        assert {each["name"] for each in answer["answers"]} == known.keys()
+        for each in answer["answers"]:
+            assert math.isclose(each["score"], known[each["name"]], rel_tol=1e-4, abs_tol=1e-5)
+
+
+def test_runs_keep_to_themselves(predictors: dict[str, Predictor], graph_run: Predictor) -> None:
+    with client_of({"one": predictors["temp-gru"], "other": graph_run}) as client:
+        assert client.get("/api/entities", params={"q": "ann"}).json()["names"] == []
+        found = client.get("/api/entities", params={"q": "ann", "run": "other"}).json()
+        assert [each["name"] for each in found["names"]] == ["Ann"]
+        for path in ("/api/timeline?entity=Ann", "/api/snapshot?entity=Ann&time=2030-01-03"):
+            problem = client.get(path)
+            assert problem.status_code == 404 and "Ann" not in str(problem.json()["suggestions"])
+        body = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05", "run": "other"}
+        problem = client.post("/api/complete", json=body).json()
+        assert problem["detail"] == "there is no subject 'Corenne'" and problem["suggestions"] == []
+
+
+def test_one_step_is_enough() -> None:
+    facts = np.array([(0, 0, 1, 0), (1, 0, 0, 0)])
+    graph = TemporalGraph("small", ("Ann", "Bob"), ("meets",), ("now",), facts, facts[:1], facts[:0])
+    run = train(graph, "temp-gru", device="cpu", overrides=["train.epochs=1", "model.dim=4"])
+    with client_of({"one": Predictor(run, "cpu")}) as client:
+        body = {"subject": "Ann", "relation": "meets", "time": "now"}
+        assert client.post("/api/complete", json=body).status_code == 200
+
+
+def test_smaller_limits(predictors: dict[str, Predictor]) -> None:
+    with client_of(predictors, Limits(top=2, facts=1, body=300)) as client:
+        assert client.post("/api/complete", json=without("object") | {"top": 3}).status_code == 422
+        assert client.post("/api/score", json={"facts": [FACT]}).status_code == 200
+        assert client.post("/api/score", json={"facts": [FACT, FACT]}).status_code == 422
+        assert client.post("/api/score", json={"facts": [FACT] * 4}).status_code == 413
+
+
+def test_the_description_and_its_page_need_nothing_from_elsewhere(client: TestClient) -> None:
+    api = client.get("/openapi.json").json()
+    assert {"/api/complete", "/api/score", "/api/evidence", "/api/timeline", "/api/snapshot"} <= api["paths"].keys()
+    for path in ("/", "/docs"):
+        page = client.get(path)
+        assert page.status_code == 200 and "://" not in page.text.replace("http://localhost", "")
+    assert all(f"{path}</code>" in client.get("/docs").text for path in api["paths"])

@@ -1,0 +1,196 @@
+"""The service as a process: it begins with a line, ends when told to, and loses nothing but what was in flight."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from conftest import Call
+from serving import STORED, Served
+from tempograph.server.running import logger
+
+pytest_plugins = ("serving_fixtures",)
+TED = str(STORED / "ted")
+QUESTION = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05", "top": 12}
+Start = Callable[..., Served]
+
+
+def names(answer: httpx2.Response) -> list[str]:
+    assert answer.status_code == 200
+    return [each["name"] for each in answer.json()["answers"]]
+
+
+def test_what_is_in_flight_is_finished(served: Start) -> None:
+    service = served(TED, "--gather", "1000")
+    with ThreadPoolExecutor(8) as pool:
+        asked = [pool.submit(httpx2.post, f"{service.ready['url']}/api/complete", json=QUESTION) for _ in range(8)]
+        until(lambda: "tempograph_in_flight 9" in service.http.get("/metrics").text)
+        code, log = service.end(signal.SIGTERM)
+        answers = [names(each.result()) for each in asked]
+    assert code == 0 and answers == [answers[0]] * 8
+    assert [line["status"] for line in log if line.get("path") == "/api/complete"] == [200] * 8
+    assert log[-1]["event"] == "stopped"
+    with pytest.raises(httpx2.ConnectError):
+        httpx2.get(f"{service.ready['url']}/health")
+
+
+def test_what_does_not_finish_in_time_is_given_up(served: Start) -> None:
+    service = served(TED, "--gather", "20000", "--shutdown", "1", "--max-seconds", "60")
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(httpx2.post, f"{service.ready['url']}/api/complete", json=QUESTION, timeout=30)
+        until(lambda: "tempograph_in_flight 2" in service.http.get("/metrics").text)
+        begin = time.monotonic()
+        code, _ = service.end(signal.SIGINT)
+        assert code == 0 and time.monotonic() - begin < 10
+        with suppress(httpx2.TransportError):
+            assert asked.result().status_code >= 500
+
+
+def test_killed_under_load_and_started_again(served: Start) -> None:
+    service = served(TED)
+    wanted = names(service.http.post("/api/complete", json=QUESTION))
+    answers: list[Any] = []
+
+    def ask() -> None:
+        with httpx2.Client(base_url=service.ready["url"], timeout=10) as client:
+            while not stop.is_set():
+                try:
+                    answers.append(client.post("/api/complete", json=QUESTION))
+                except httpx2.TransportError as error:
+                    answers.append(error)
+                    return
+
+    stop = threading.Event()
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    until(lambda: len(answers) > 20)
+    assert service.end(signal.SIGKILL)[0] == -signal.SIGKILL
+    for thread in threads:
+        thread.join(20)
+    stop.set()
+    assert sum(isinstance(answer, Exception) for answer in answers) == 4
+    assert all(names(answer) == wanted for answer in answers if not isinstance(answer, Exception))
+    again = served(TED, "--port", str(service.port))
+    assert again.port == service.port
+    assert names(again.http.post("/api/complete", json=QUESTION)) == wanted
+
+
+def test_slow_and_silent_clients_are_cut_off(served: Start) -> None:
+    service = served(TED, "--idle", "1", "--max-seconds", "1")
+    beginnings = {
+        "silent": b"",
+        "half a head": b"GET /health HTTP/1.1\r\nhost: loc",
+        "half a body": b"POST /api/complete HTTP/1.1\r\nhost: localhost\r\ncontent-length: 50\r\n\r\n{",
+        "no HTTP": b"\x16\x03\x01\x00\xa5\x01\x00\x00",
+        "an endless head": b"GET / HTTP/1.1\r\nx: " + b"x" * 200_000,
+        "no path": b"GET \xff\xfe HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        "an upgrade": b"GET /api/info HTTP/1.0\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
+    }
+    connections = {}
+    for case, beginning in beginnings.items():
+        connections[case] = socket.create_connection(("127.0.0.1", service.port))
+        connections[case].sendall(beginning)
+    assert service.http.get("/health").status_code == 200
+    got = {}
+    for case, connection in connections.items():
+        with connection:
+            connection.settimeout(10)
+            try:
+                got[case] = connection.recv(10_000)
+            except ConnectionError:
+                got[case] = b""
+    assert got["silent"] == got["half a head"] == got["an endless head"] == b""
+    assert got["half a body"].startswith(b"HTTP/1.1 504 ") and got["no HTTP"].startswith(b"HTTP/1.1 400 ")
+    assert got["no path"].startswith(b"HTTP/1.1 400 ") and got["an upgrade"].startswith(b"HTTP/1.1 200 ")
+    assert service.http.get("/health").status_code == 200
+
+
+def test_many_open_connections(served: Start) -> None:
+    service = served(TED, "--idle", "2")
+    connections = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(500)]
+    assert names(service.http.post("/api/complete", json=QUESTION))
+    for connection in connections:
+        connection.settimeout(10)
+        with suppress(ConnectionResetError):
+            assert connection.recv(1) == b""
+        connection.close()
+    assert service.http.get("/health").status_code == 200
+
+
+def test_another_host_needs_a_token(served: Start, tmp_path: Path) -> None:
+    made = served(TED, "--host", "0.0.0.0")
+    token = made.ready["token"]
+    assert len(token) >= 32
+    assert made.http.get("/api/info").status_code == 401 and made.http.get("/health").status_code == 200
+    assert made.http.get("/api/info", headers={"authorization": f"Bearer {token}"}).status_code == 200
+    _, log = made.end(signal.SIGTERM)
+    assert token not in json.dumps(log[1:])
+    (tmp_path / "token").write_text("a-token-from-a-file\n")
+    from_file = served(TED, "--token-file", str(tmp_path / "token"), TEMPOGRAPH_TOKEN="a-token-from-elsewhere")
+    assert "token" not in from_file.ready
+    assert from_file.http.get("/api/info", headers={"authorization": "Bearer a-token-from-a-file"}).status_code == 200
+    from_variable = served(TED, "--host", "0.0.0.0", TEMPOGRAPH_TOKEN="a-token-from-a-variable")
+    assert from_variable.http.get("/api/info").status_code == 401 and "token" not in from_variable.ready
+
+
+def test_mistakes_of_whoever_starts_it(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert_mistake(call("serve", TED, "--port", port), f"127.0.0.1:{port} cannot be bound")
+    (tmp_path / "empty").touch()
+    assert_mistake(call("serve", "nothing", "--port", "0"), "nothing: no run here")
+    assert_mistake(call("serve", TED, TED, "--port", "0"), "two runs are called 'ted'")
+    assert_mistake(call("serve", TED, "--host", "no.such.host.invalid"), "there is no address 'no.such.host.invalid'")
+    assert_mistake(call("serve", TED, "--token-file", "missing"), "missing: the token cannot be read")
+    assert_mistake(call("serve", TED, "--token-file", str(tmp_path / "empty")), "the file is empty")
+    monkeypatch.setenv("TEMPOGRAPH_TOKEN", "short")
+    assert_mistake(call("serve", TED), "a token has at least 16 ASCII characters")
+
+
+def assert_mistake(result: tuple[int, str, str], message: str) -> None:
+    code, out, err = result
+    assert code == 2 and out == "" and message in err
+
+
+def test_without_the_extra_the_command_says_what_to_install() -> None:
+    hidden = "import sys; sys.modules['fastapi'] = None; sys.argv = ['tempograph', 'serve', 'x']"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{hidden}; from tempograph.cli import main; main()"],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"COLUMNS": "200"},
+    )
+    assert done.returncode == 2 and "pip install 'tempograph[serve]'" in done.stderr
+
+
+def test_a_terminal_gets_words_that_it_does_not_obey(capsys: pytest.CaptureFixture[str]) -> None:
+    logger(terminal=True)({"event": "request", "method": "GET", "path": "/\x1b[31m\n", "status": 404, "ms": 1.5})
+    line = capsys.readouterr().err
+    assert line.endswith(r"request GET /\x1b[31m\n 404 ms=1.5" + "\n") and line.count("\n") == 1
+    logger(terminal=False)({"event": "request", "path": "/\x1b\n"})
+    assert json.loads(capsys.readouterr().err)["path"] == "/\x1b\n"
+
+
+def until(holds: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait for something to become true."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
