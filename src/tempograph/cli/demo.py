@@ -62,7 +62,7 @@ def demo(
     out.print(f"\n{time.perf_counter() - begin:.0f} s. The runs are in {folder}. Next:")
     best = f'--relation "{completion.relation}" --object "{completion.answers[0].name}" --time {completion.time}'
     out.print(f"  tempograph complete {folder / 'temp-gru'} {best}", soft_wrap=True)
-    out.print("  tempograph data import events.csv --out mydata && tempograph train mydata", soft_wrap=True)
+    out.print("  tempograph fit events.csv --out runs/mine", soft_wrap=True)
 
 
 def _answered_right(predictor: Any) -> Completion:
