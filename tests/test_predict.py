@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 import tempograph
 from graphs import make_graph
 from tempograph import Predictor, Run, TemporalGraph
-from tempograph.data.graph import SPLITS
+from tempograph.data.graph import SPLITS, rows_in
 from tempograph.data.naming import fact_rows, with_later_steps
 from tempograph.data.world import make_world
 from tempograph.errors import ConfigError, DataError, QueryError
-from tempograph.predict import _rows_in
 from tempograph.timeline import Queries, Timeline
 
 WORLD = make_world(entities=12, relations=4, steps=20, facts=300)
@@ -185,7 +184,7 @@ def test_an_effect_is_a_full_rescore_without_the_fact(run: Run) -> None:
         assert effects == sorted(effects, reverse=True)
         for fact in answer.evidence:
             row = fact_rows(GRAPH, [(fact.subject, fact.relation, fact.object, fact.time)])
-            without = replace(GRAPH, train=GRAPH.train[~_rows_in(GRAPH.train, row)])
+            without = replace(GRAPH, train=GRAPH.train[~rows_in(GRAPH.train, row)])
             after = scores_of(run.model.over(Timeline(without)), subject, relation, time)[candidate]
             assert fact.effect == pytest.approx(before - max(after, 0 if after == -math.inf else after), abs=2e-4)
             seen += bool(fact.effect)
@@ -221,7 +220,7 @@ def test_added_then_removed_facts_leave_no_trace(predictor: Predictor) -> None:
     before, asked = everything(predictor), predictor.objects(0, 0, 9)
     new = [("2030-01-22", 3), ("2030-01-05", 4)]
     rows = [(GRAPH.entities[0], GRAPH.relations[0], GRAPH.entities[o], label) for label, o in new]
-    rows = [row for row in rows if not _rows_in(fact_rows(with_later_steps(GRAPH, [row[3]]), [row]), GRAPH.train).any()]
+    rows = [row for row in rows if not rows_in(fact_rows(with_later_steps(GRAPH, [row[3]]), [row]), GRAPH.train).any()]
     predictor.add(rows)
     assert len(predictor.graph.train) == len(GRAPH.train) + len(rows)
     if predictor.model.looks_at_facts:
@@ -249,7 +248,7 @@ def test_a_new_fact_moves_the_answer_where_it_should(model: str) -> None:
         if model != "ted":
             near = t
         beside = (s, r, o, near)
-        if _rows_in(np.array([beside]), graph.train)[0]:
+        if rows_in(np.array([beside]), graph.train)[0]:
             continue
         before = scores_of(predictor.model, s, r, t)
         predictor.add(np.array([beside]))
@@ -323,7 +322,7 @@ def test_rows_are_found_among_others(seed: int, some: int, others: int) -> None:
     rng = np.random.default_rng(seed)
     rows, facts = (rng.integers(0, 3, (count, 4)) for count in (some, others))
     among = {tuple(fact) for fact in facts.tolist()}
-    assert _rows_in(rows, facts).tolist() == [tuple(row) in among for row in rows.tolist()]
+    assert rows_in(rows, facts).tolist() == [tuple(row) in among for row in rows.tolist()]
 
 
 def test_evidence_names_the_rule_behind_a_fact() -> None:

@@ -13,8 +13,9 @@ import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 
-from tempograph.data.graph import SPLITS, Facts, Split, TemporalGraph
+from tempograph.data.graph import SPLITS, Facts, Split, TemporalGraph, rows_in
 from tempograph.errors import RunError
+from tempograph.evaluation import Evaluation
 from tempograph.files import atomic_file
 from tempograph.frequency import PATTERNS, PatternFrequencies
 from tempograph.known import Filter
@@ -81,6 +82,13 @@ class Ranked:
     def asking(self, side: Side) -> NDArray[np.bool_]:
         """Which questions ask for a side, [n]."""
         return self.asks_subject == (side == "subject") if side != "both" else np.ones(len(self.rank), dtype=np.bool_)
+
+
+def ranked_of(evaluation: Evaluation) -> Ranked:
+    """The ranks of an evaluation, objects first."""
+    count = len(evaluation.facts)
+    asks_subject = np.arange(2 * count) >= count
+    return Ranked(np.tile(evaluation.facts, (2, 1)), asks_subject, evaluation.ranks.realistic.cpu().numpy())
 
 
 def read_ranks(folder: Path, filter: Filter = "time") -> dict[Split, Ranked]:
@@ -254,8 +262,8 @@ def by_acquaintance(ranked: Ranked, graph: TemporalGraph) -> Groups:
     """
     train, asked = graph.train[:, :3], ranked.facts[:, :3]
     pairs, turned = train[:, [0, 2]], train[:, [2, 0]]
-    joined = _among(asked[:, [0, 2]], np.concatenate([pairs, turned]))
-    level = np.where(_among(asked, train), 0, np.where(joined, 1, 2))
+    joined = rows_in(asked[:, [0, 2]], np.concatenate([pairs, turned]))
+    level = np.where(rows_in(asked, train), 0, np.where(joined, 1, 2))
     return Groups(("same relation", "only otherwise", "never"), level)
 
 
@@ -285,11 +293,6 @@ def _doubling(values: Integers) -> Groups:
     of = np.frexp(values.clip(min=0).astype(np.float64))[1].astype(np.int64)
     widths = [(2 ** (group - 1), 2**group - 1) for group in range(1, int(of.max(initial=0)) + 1)]
     return Groups(("0", *(f"{low}-{high}" if low < high else f"{low}" for low, high in widths)), of)
-
-
-def _among(rows: Integers, others: Integers) -> NDArray[np.bool_]:
-    """Which rows are among the others, [n]."""
-    return np.isin(*_keys(rows, others))
 
 
 def _keys(rows: Integers, others: Integers) -> tuple[Integers, Integers]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tempograph.data.graph import Split
+import numpy as np
+
+from tempograph.data.graph import Split, TemporalGraph
+from tempograph.explaining import Explained
+from tempograph.models.contract import Support
+from tempograph.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -58,3 +63,24 @@ class Completion:
     def question(self) -> str:
         """The fact with a question mark in it."""
         return f"({', '.join(part or '?' for part in (self.subject, self.relation, self.object, self.time))})"
+
+
+def named_evidence(
+    graph: TemporalGraph, timeline: Timeline, support: Support, found: Explained | None, most: int
+) -> tuple[Evidence, ...]:
+    """Facts with names, effects and the model's own shares, at most so many."""
+    own = [tuple(row) for row in support.facts.tolist()]
+    shares = {} if support.shares is None else dict(zip(own, support.shares.tolist(), strict=True))
+    if found is None:
+        rows, effects = own[:most], None
+    else:
+        rows = [tuple(row) for row in timeline.facts[found.position[:most]].tolist()]
+        effects = None if found.effect is None else found.effect.tolist()
+    return tuple(
+        Evidence(
+            **graph.describe(np.array(row)),
+            share=shares.get(row),
+            effect=None if effects is None else effects[number],
+        )
+        for number, row in enumerate(rows)
+    )

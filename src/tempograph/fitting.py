@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import torch
 
-from tempograph.analysis import Ranked, by_relation, group_figures
+from tempograph.analysis import by_relation, group_figures, ranked_of
 from tempograph.data.codings import guess_format
 from tempograph.data.graph import COLUMNS, TemporalGraph
 from tempograph.data.importing import Imported, import_files
@@ -223,9 +223,7 @@ def in_words(evaluation: Evaluation, candidates: int) -> str:
 
 def relation_rows(evaluation: Evaluation, graph: TemporalGraph, most: int = 15) -> list[dict[str, Any]]:
     """Each of the most frequent relations: its questions, and how often the right answer is first or in ten."""
-    count = len(evaluation.facts)
-    asks_subject = np.arange(2 * count) >= count
-    ranked = Ranked(np.tile(evaluation.facts, (2, 1)), asks_subject, evaluation.ranks.realistic.cpu().numpy())
+    ranked = ranked_of(evaluation)
     found = group_figures(ranked, by_relation(ranked, graph))
     order = np.argsort(-found.questions, kind="stable")[:most]
     return [

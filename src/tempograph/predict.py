@@ -14,10 +14,10 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from tempograph.answers import Answer, Completion, Evidence
+from tempograph.answers import Answer, Completion, Evidence, named_evidence
 from tempograph.asking import ask_facts, log_shares
 from tempograph.calibration import temperature_of
-from tempograph.data.graph import COLUMNS, SPLITS, Facts, Name, Split, TemporalGraph, When
+from tempograph.data.graph import COLUMNS, SPLITS, Facts, Name, Split, TemporalGraph, When, rows_in
 from tempograph.data.naming import Given, columns_of, fact_rows, with_later_steps
 from tempograph.environment import resolve_device
 from tempograph.errors import ConfigError, QueryError
@@ -117,7 +117,10 @@ class Predictor:
         found = ask_facts(
             self.model, torch.from_numpy(rows).to(self.model.device), self._known, self.temperature, budget, progress
         )
-        columns: dict[str, Any] = {**named(self.graph, rows), "known": pa.array(self._splits_of(rows), pa.string())}
+        columns: dict[str, Any] = {
+            **named(self.graph, rows),
+            "known": pa.array(self.graph.splits_of(rows), pa.string()),
+        }
         for number, side in enumerate(("object", "subject")):
             share = None if found.log_probability is None else found.log_probability.chunk(2)[number].exp()
             columns[f"{side}_score"] = found.score.chunk(2)[number].cpu().numpy()
@@ -202,7 +205,7 @@ class Predictor:
         columns = columns_of(facts)
         grown = with_later_steps(self.graph, columns[3])
         rows = fact_rows(grown, list(zip(*columns, strict=True)))
-        there = _rows_in(rows, grown.train)
+        there = rows_in(rows, grown.train)
         if there.any():
             raise QueryError(f"{_told(grown, rows[there][0])} is there already; remove takes it out")
         self._change(np.unique(np.concatenate([grown.train, rows]), axis=0), grown.times)
@@ -210,10 +213,10 @@ class Predictor:
     def remove(self, facts: Given) -> None:
         """Take facts away from those that the model looks at: train facts, or what was added."""
         rows = fact_rows(self.graph, facts)
-        absent = ~_rows_in(rows, self.graph.train)
+        absent = ~rows_in(rows, self.graph.train)
         if absent.any():
             raise QueryError(f"{_told(self.graph, rows[absent][0])} is not among the facts that the model looks at")
-        self._change(self.graph.train[~_rows_in(self.graph.train, rows)], self.graph.times)
+        self._change(self.graph.train[~rows_in(self.graph.train, rows)], self.graph.times)
 
     @cached_property
     def temperature(self) -> float | None:
@@ -224,7 +227,7 @@ class Predictor:
         """Look at other facts; the original ones bring back the original model, bit for bit."""
         original = self.run.graph
         steps = max(len(original.times), 1 + int(train[:, 3].max(initial=0)))
-        if len(train) == len(original.train) and _rows_in(train, original.train).all():
+        if len(train) == len(original.train) and rows_in(train, original.train).all():
             self._look_at(original)
         else:
             self._look_at(replace(original, train=train, times=times[:steps]))
@@ -320,7 +323,7 @@ class Predictor:
         most: int,
     ) -> Completion:
         columns = self._columns
-        known = self._known_answers(fact, place)
+        known = self.graph.answers_to(fact, place)
         answers = tuple(
             Answer(
                 rank=1 + int((scores > scores[candidate]).sum()),
@@ -329,7 +332,7 @@ class Predictor:
                 probability=None if shares is None else math.exp(float(shares[candidate])),
                 known=known.get(candidate),
                 why=support.why,
-                evidence=self._evidence(support, found, most),
+                evidence=named_evidence(self.graph, self.timeline, support, found, most),
                 evidence_count=len(support.facts),
             )
             for candidate, (support, found) in zip(best, explained, strict=True)
@@ -341,42 +344,6 @@ class Predictor:
     @property
     def _columns(self) -> tuple[tuple[str, ...], ...]:
         return self.graph.entities, self.graph.relations, self.graph.entities, self.graph.times
-
-    def _evidence(self, support: Support, found: Explained | None, most: int) -> tuple[Evidence, ...]:
-        """Facts with names, effects and the model's own shares."""
-        own = [tuple(row) for row in support.facts.tolist()]
-        shares = {} if support.shares is None else dict(zip(own, support.shares.tolist(), strict=True))
-        if found is None:
-            rows, effects = own[:most], None
-        else:
-            rows = [tuple(row) for row in self.timeline.facts[found.position[:most]].tolist()]
-            effects = None if found.effect is None else found.effect.tolist()
-        return tuple(
-            Evidence(
-                **self.graph.describe(np.array(row)),
-                share=shares.get(row),
-                effect=None if effects is None else effects[number],
-            )
-            for number, row in enumerate(rows)
-        )
-
-    def _known_answers(self, fact: Fact, place: int) -> dict[int, Split]:
-        """The answers that make a fact of the data, with the split it is in."""
-        known: dict[int, Split] = {}
-        for split in reversed(SPLITS):
-            facts = self.graph.facts(split)
-            same = np.all([facts[:, column] == fact[column] for column in range(4) if column != place], axis=0)
-            known |= dict.fromkeys(facts[same, place].tolist(), split)
-        return known
-
-    def _splits_of(self, rows: Facts) -> list[Split | None]:
-        found: list[Split | None] = [None] * len(rows)
-        for split in reversed(SPLITS):
-            facts = self.graph.facts(split)
-            near = facts[np.isin(facts[:, 3], rows[:, 3])]
-            for row in np.flatnonzero(_rows_in(rows, near)):
-                found[row] = split
-        return found
 
     def _notes(
         self, fact: Fact, place: int, answers: tuple[Answer, ...], best: list[int], scores: Tensor
@@ -399,16 +366,6 @@ class Predictor:
         if not self.run.results.get("finished", True):
             notes.append("the training of this run is not finished; tempograph resume goes on with it")
         return tuple(notes)
-
-
-def _rows_in(rows: Facts, facts: Facts) -> np.ndarray[Any, np.dtype[np.bool_]]:
-    """Which rows are among some facts, [n]."""
-    both = np.concatenate([rows, facts])
-    place = np.zeros(len(both), dtype=np.int64)
-    for column in both.T:
-        # Numbered anew after each column, the places never outgrow the number of facts.
-        place = np.unique(place * (1 + column.max(initial=0)) + column, return_inverse=True)[1]
-    return np.isin(place[: len(rows)], place[len(rows) :])
 
 
 def _told(graph: TemporalGraph, row: Facts) -> str:

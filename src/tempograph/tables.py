@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from tempograph.data.graph import TemporalGraph
@@ -28,14 +28,11 @@ _SEEDS: Final = "± half the distance between the best and the worst seed"
 def comparative_sheet(results: Sequence[Result], dataset: str) -> Sheet:
     """The paper's comparative table, then the models it does not have; settings are those best on valid."""
     best, rows = best_settings(results), []
-    models = [*PAPER_TEST["icews14"], *(model for model in MODELS if model not in PAPER_TEST["icews14"])]
-    for model in models:
-        for protocol in ("paper", "strict") if model in SEES_WHO_IS_ACTIVE else ("strict",):
-            runs = best.get((dataset, model, protocol), [])
-            theirs = figure_cells(published(dataset, model, protocol))
-            if runs or theirs != _NOTHING:
-                ours = seeds_cells([run["test"]["metrics"] for run in runs]) if runs else _NOTHING
-                rows.append([model, protocol, str(len(runs) or "-"), *ours, *theirs])
+    for model, protocol in _models():
+        runs, theirs = best.get((dataset, model, protocol), []), _beside(dataset, model, protocol)
+        if runs or theirs != _NOTHING:
+            ours = seeds_cells([run["test"]["metrics"] for run in runs]) if runs else _NOTHING
+            rows.append([model, protocol, str(len(runs) or "-"), *ours, *theirs])
     caption = f"Test, filter by time, Hits in per cent; {_SEEDS}. A dash: not measured, or not published."
     if dataset == "gdelt":
         caption += " GDELT's facts may not be passed on and are not at hand, so nothing of it is measured."
@@ -147,15 +144,14 @@ def error_reduction_sheet(results: Sequence[Result], dataset: str) -> Sheet:
     """How much of TED's error in Hits@10 each model takes away."""
     best, rows = best_settings(results), []
     ted = mean_of(best.get((dataset, "ted", "strict"), []), "test", "metrics", "hits@10")
-    for model in [*PAPER_TEST["icews14"], *(model for model in MODELS if model not in PAPER_TEST["icews14"])]:
-        for protocol in ("paper", "strict") if model in SEES_WHO_IS_ACTIVE else ("strict",):
-            ours = mean_of(best.get((dataset, model, protocol), []), "test", "metrics", "hits@10")
-            theirs, their_ted = published(dataset, model, protocol)[3], PAPER_TEST.get(dataset, {}).get("ted")
-            printed = None if theirs is None or not their_ted else _reduction(theirs / 100, (their_ted[3] or 0) / 100)
-            found = None if ours is None or ted is None else _reduction(ours, ted)
-            if model != "ted" and (found is not None or printed is not None):
-                cells = ["-" if value is None else f"{value:+.1%}".replace("%", "") for value in (found, printed)]
-                rows.append([model, protocol, *cells])
+    for model, protocol in _models():
+        ours = mean_of(best.get((dataset, model, protocol), []), "test", "metrics", "hits@10")
+        theirs, their_ted = published(dataset, model, protocol)[3], published(dataset, "ted", protocol)[3]
+        printed = None if theirs is None or their_ted is None else _reduction(theirs / 100, their_ted / 100)
+        found = None if ours is None or ted is None else _reduction(ours, ted)
+        if model != "ted" and (found is not None or printed is not None):
+            cells = ["-" if value is None else f"{100 * value:+.1f}" for value in (found, printed)]
+            rows.append([model, protocol, *cells])
     columns = ("model", "protocol", "less error than TED, %", "published, %")
     caption = "Relative reduction of 1 - Hits@10 on test; below 0 there is more error than TED's."
     return Sheet(f"Error in Hits@10 on {dataset}, against TED", columns, rows, 2, caption)
@@ -247,6 +243,14 @@ def model_sheet() -> Sheet:
     """Every model of the registry: its score, what depends on time, where it comes from."""
     rows = [[kind.name, kind.summary, f"`{kind.score}`", kind.timed, kind.reference] for kind in MODELS.values()]
     return Sheet("Models", ("model", "what it does", "score", "depends on time", "reference"), rows, 5)
+
+
+def _models() -> Iterator[tuple[str, str]]:
+    """Every model with its protocols: in the paper's order, then those that the paper does not have."""
+    printed = PAPER_TEST["icews14"]
+    for model in (*printed, *(model for model in MODELS if model not in printed)):
+        for protocol in ("paper", "strict") if model in SEES_WHO_IS_ACTIVE else ("strict",):
+            yield model, protocol
 
 
 def _beside(dataset: str, model: str, protocol: str) -> list[str]:

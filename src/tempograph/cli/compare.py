@@ -13,7 +13,7 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
-from tempograph.cli.console import err, out, print_json, show, stoppable
+from tempograph.cli.console import err, note, out, print_json, show, stoppable
 from tempograph.cli.model import Dataset, Device, Json, Protocol
 from tempograph.sheet import Sheet
 
@@ -86,7 +86,7 @@ def compare(
             device=device,
             jobs=jobs,
             max_seconds=most,
-            note=None if json_output else lambda line: err.print(line, soft_wrap=True, markup=False),
+            note=None if json_output else note,
             watch=watch,
         )
     if json_output:

@@ -53,6 +53,11 @@ def stoppable(way_on: Callable[[], str | None]) -> Iterator[None]:
         signal.signal(signal.SIGTERM, previous)
 
 
+def note(line: str) -> None:
+    """A line for people on standard error."""
+    err.print(line, soft_wrap=True, markup=False)
+
+
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, caption: str = "") -> Table:
     """A table whose first `left` columns are text and the others numbers; names and numbers are never broken."""
     made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, caption=caption or None)

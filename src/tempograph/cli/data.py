@@ -8,28 +8,8 @@ from typing import Annotated
 
 import typer
 
+from tempograph.cli import importing
 from tempograph.cli.console import err, out, print_json, progress_bar, table
-from tempograph.cli.importing import (
-    Delimiter,
-    EntityOption,
-    Files,
-    FormatOption,
-    Header,
-    Level,
-    Object,
-    Relation,
-    Seed,
-    Split,
-    SplitRule,
-    Step,
-    Subject,
-    Test,
-    Time,
-    TimeFormat,
-    Valid,
-    import_options,
-    tell_import,
-)
 from tempograph.cli.model import Json, Protocol
 
 app = typer.Typer(help="Datasets: list, download, import, describe.", no_args_is_help=True)
@@ -80,25 +60,25 @@ def get(
 
 @app.command("import")
 def import_events(
-    files: Files,
+    files: importing.Files,
     folder: Annotated[Path, typer.Option("--out", help="The dataset folder to make.")],
-    format: FormatOption = None,
+    format: importing.FormatOption = None,
     overwrite: Overwrite = False,
     json_output: Json = False,
-    subject: Subject = "subject",
-    relation: Relation = "relation",
-    object_: Object = "object",
-    time: Time = "time",
-    header: Header = True,
-    delimiter: Delimiter = None,
-    time_format: TimeFormat = None,
-    entity: EntityOption = None,
-    relation_level: Level = None,
-    granularity: Step = None,
-    split: Split = SplitRule.random,
-    valid: Valid = 0.1,
-    test: Test = 0.1,
-    seed: Seed = 0,
+    subject: importing.Subject = "subject",
+    relation: importing.Relation = "relation",
+    object_: importing.Object = "object",
+    time: importing.Time = "time",
+    header: importing.Header = True,
+    delimiter: importing.Delimiter = None,
+    time_format: importing.TimeFormat = None,
+    entity: importing.EntityOption = None,
+    relation_level: importing.Level = None,
+    granularity: importing.Step = None,
+    split: importing.Split = importing.SplitRule.random,
+    valid: importing.Valid = 0.1,
+    test: importing.Test = 0.1,
+    seed: importing.Seed = 0,
 ) -> None:
     """Turn a table of dated events, or files of ICEWS or GDELT, into a dataset folder.
 
@@ -110,7 +90,7 @@ def import_events(
     from tempograph.files import refuse_existing
 
     refuse_existing(folder, DATASET_MARKER, overwrite)
-    options = import_options(
+    options = importing.import_options(
         format,
         (subject, relation, object_, time),
         (header, delimiter, time_format),
@@ -137,7 +117,7 @@ def import_events(
         reasons = [dataclasses.asdict(skip) for skip in imported.skipped]
         print_json({"dataset": str(folder), "format": imported.format} | counts | {"reasons": reasons})
         return
-    tell_import(imported, format)
+    importing.tell_import(imported, format)
     out.print(table(str(folder), ["", "count"], [[name, f"{count:,}"] for name, count in counts.items()]))
     out.print(f"steps from {graph.times[0]} to {graph.times[-1]}; next: tempograph train {folder}")
 

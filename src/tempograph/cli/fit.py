@@ -7,28 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tempograph.cli import importing
 from tempograph.cli.console import err, out, print_json, progress_bar, show
-from tempograph.cli.importing import (
-    Delimiter,
-    EntityOption,
-    Files,
-    FormatOption,
-    Header,
-    Level,
-    Object,
-    Relation,
-    Seed,
-    Split,
-    SplitRule,
-    Step,
-    Subject,
-    Test,
-    Time,
-    TimeFormat,
-    Valid,
-    import_options,
-    tell_import,
-)
 from tempograph.cli.model import Device, Json, MaxTime, training_progress
 from tempograph.sheet import Sheet
 
@@ -37,28 +17,28 @@ if TYPE_CHECKING:
 
 
 def fit(
-    files: Files,
+    files: importing.Files,
     folder: Annotated[Path, typer.Option("--out", help="The run folder to make.")],
     model: Annotated[str | None, typer.Option(help="The model; by default one that suits the data.")] = None,
     max_time: MaxTime = None,
     device: Device = "auto",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run folder if it exists.")] = False,
     json_output: Json = False,
-    format: FormatOption = None,
-    subject: Subject = "subject",
-    relation: Relation = "relation",
-    object_: Object = "object",
-    time: Time = "time",
-    header: Header = True,
-    delimiter: Delimiter = None,
-    time_format: TimeFormat = None,
-    entity: EntityOption = None,
-    relation_level: Level = None,
-    granularity: Step = None,
-    split: Split = SplitRule.random,
-    valid: Valid = 0.1,
-    test: Test = 0.1,
-    seed: Seed = 0,
+    format: importing.FormatOption = None,
+    subject: importing.Subject = "subject",
+    relation: importing.Relation = "relation",
+    object_: importing.Object = "object",
+    time: importing.Time = "time",
+    header: importing.Header = True,
+    delimiter: importing.Delimiter = None,
+    time_format: importing.TimeFormat = None,
+    entity: importing.EntityOption = None,
+    relation_level: importing.Level = None,
+    granularity: importing.Step = None,
+    split: importing.Split = importing.SplitRule.random,
+    valid: importing.Valid = 0.1,
+    test: importing.Test = 0.1,
+    seed: importing.Seed = 0,
 ) -> None:
     """From files of events to a trained model: import, choose, train, and tell how far its answers can be trusted.
 
@@ -68,7 +48,7 @@ def fit(
     """
     from tempograph.fitting import fit as fitted
 
-    options = import_options(
+    options = importing.import_options(
         format,
         (subject, relation, object_, time),
         (header, delimiter, time_format),
@@ -77,7 +57,7 @@ def fit(
         (split, valid, test, seed),
     )
     with (
-        progress_bar("importing") as importing,
+        progress_bar("importing") as reading,
         training_progress(folder, str(folder), quiet=json_output) as (report, progress),
     ):
         found = fitted(
@@ -89,14 +69,14 @@ def fit(
             device=device,
             overwrite=overwrite,
             max_seconds=None if max_time is None else 60 * max_time,
-            importing=importing,
+            importing=reading,
             report=report,
             progress=progress,
         )
     if json_output:
         print_json(found.summary())
         return
-    tell_import(found.imported, format)
+    importing.tell_import(found.imported, format)
     _print(found, folder)
 
 

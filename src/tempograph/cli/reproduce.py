@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempograph.cli.compare import numbers, watching
-from tempograph.cli.console import err, out, print_json, show, stoppable
+from tempograph.cli.console import err, note, out, print_json, show, stoppable
 from tempograph.cli.model import Device, Json
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def reproduce(
             device=device,
             jobs=jobs,
             max_seconds=most,
-            note=None if json_output else lambda line: err.print(line, soft_wrap=True, markup=False),
+            note=None if json_output else note,
             watch=watch,
         )
     if json_output:

@@ -101,6 +101,25 @@ class TemporalGraph:
             "time": self.times[time],
         }
 
+    def splits_of(self, rows: Facts) -> list[Split | None]:
+        """The split that holds each fact [n, 4], the first if several do."""
+        found: list[Split | None] = [None] * len(rows)
+        for split in reversed(SPLITS):
+            facts = self.facts(split)
+            near = facts[np.isin(facts[:, 3], rows[:, 3])]
+            for row in np.flatnonzero(rows_in(rows, near)):
+                found[row] = split
+        return found
+
+    def answers_to(self, fact: tuple[int, int, int, int], place: int) -> dict[int, Split]:
+        """The ids that, put in one place of a fact, make a fact of the data, with the split it is in."""
+        known: dict[int, Split] = {}
+        for split in reversed(SPLITS):
+            facts = self.facts(split)
+            same = np.all([facts[:, column] == fact[column] for column in range(4) if column != place], axis=0)
+            known |= dict.fromkeys(facts[same, place].tolist(), split)
+        return known
+
     @cached_property
     def _entity_ids(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.entities)}
@@ -124,6 +143,16 @@ def out_of_range(facts: Facts, sizes: tuple[int, int, int, int]) -> tuple[int, s
         return None
     row, column = (int(index) for index in np.argwhere(faulty)[0])
     return row, COLUMNS[column], int(facts[row, column]), sizes[column]
+
+
+def rows_in(rows: Facts, facts: Facts) -> NDArray[np.bool_]:
+    """Which rows of ids are among others, [n]."""
+    both = np.concatenate([rows, facts])
+    place = np.zeros(len(both), dtype=np.int64)
+    for column in both.T:
+        # Numbered anew after each column, the places never outgrow the number of rows.
+        place = np.unique(place * (1 + column.max(initial=0)) + column, return_inverse=True)[1]
+    return np.isin(place[: len(rows)], place[len(rows) :])
 
 
 def _checked(kind: str, number: int, size: int) -> int:
