@@ -159,7 +159,8 @@ def test_an_interrupt_ends_the_processes_and_the_same_command_goes_on(
     path = Path("table/srgcn-seed0").absolute()
 
     def interrupt() -> None:
-        while not (path / "checkpoint.safetensors").exists():
+        metrics = path / "metrics.jsonl"
+        while not (path / "checkpoint.safetensors").exists() or not metrics.exists() or not metrics.stat().st_size:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGTERM)
 
