@@ -111,7 +111,7 @@ def test_unknown_models_and_presets_are_named(tmp_path: Path) -> None:
 
 def test_every_shipped_preset_is_sound() -> None:
     files = [file for folder in (resources.files("tempograph") / "presets").iterdir() for file in folder.iterdir()]
-    assert len(files) == 72
+    assert len(files) == 75
     for file in files:
         tables = parse_toml(file.read_text(encoding="utf-8"), file.name)
         dataset, preset, _ = file.name.split(".")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -17,11 +18,13 @@ from tempograph import TemporalGraph
 from tempograph.errors import ConfigError, QueryError
 from tempograph.evaluation import evaluate_model
 from tempograph.known import KnownAnswers
+from tempograph.meetings import TOLD
 from tempograph.models import mixture_fit
 from tempograph.models.contract import Model, Support
 from tempograph.models.mixture import Mixture, MixtureGate, deal, halves
 from tempograph.models.mixture_fit import fit_mixture, keep, mrr, weights_table
 from tempograph.models.mixture_settings import MixtureSettings, part_names
+from tempograph.models.pointer import Pointer, PointerSettings
 from tempograph.models.ted import TED
 from tempograph.timeline import Queries, Timeline, both_directions
 
@@ -191,14 +194,14 @@ def test_what_is_kept_of_valid(graph: TemporalGraph, seed: int, most: int) -> No
     expected = []
     for number, (entity, relation, answer, time) in enumerate(asked):
         query = Queries(*torch.tensor([[entity], [relation], [time]]))
-        opinions = torch.stack(mixture.consult(query)[0])[:, 0]
+        opinions = mixture.consult(query).opinions[0].T
         others = [e for e in range(len(graph.entities)) if e == answer or not is_right(entity, relation, e, time)]
         best = [sorted(others, key=lambda e: -float(opinion[e]))[:most] for opinion in opinions]
         chosen = {answer, *(e for part in best for e in part)} - {answer}
         rows = sorted(tuple(opinions[:, e].tolist()) for e in chosen)
         expected.append((number % len(facts), tuple(opinions[:, answer].tolist()), rows))
     found = []
-    for _, values, absent, fact in zip(*kept, strict=True):
+    for _, values, _, absent, fact in zip(*kept, strict=True):
         assert not absent[0]
         rows = [tuple(row) for row, gone in zip(values.tolist(), absent.tolist(), strict=True) if not gone]
         found.append((int(fact), rows[0], sorted(rows[1:])))
@@ -314,7 +317,7 @@ def test_reciprocal_ranks_and_the_table_of_weights_by_hand() -> None:
     gate = MixtureGate(seen=1, parts=1, hidden=1)
     opinions = torch.tensor([[[0.0], [1.0], [0.0], [9.0]], [[5.0], [1.0], [1.0], [1.0]]])
     absent = torch.tensor([[False, False, False, True], [False] * 4])
-    kept = mixture_fit.Kept(torch.zeros(2, 1), opinions, absent, torch.arange(2))
+    kept = mixture_fit.Kept(torch.zeros(2, 1), opinions, opinions[:, :, :0], absent, torch.arange(2))
     assert mrr(gate, kept) == pytest.approx((1 / 2.5 + 1) / 2)
     rows = weights_table(torch.tensor([0, 2, 3, 300]), torch.tensor([[1.0], [2.0], [4.0], [8.0]]), ["a"])
     assert rows == [
@@ -322,3 +325,72 @@ def test_reciprocal_ranks_and_the_table_of_weights_by_hand() -> None:
         {"frequency": "1-3", "questions": 2, "a": 3.0},
         {"frequency": "256+", "questions": 1, "a": 8.0},
     ]
+
+
+LOOKING = MixtureSettings(parts=("a", "b"), window=2, hidden=4, candidates=5, candidate_hidden=3)
+
+
+def test_what_is_added_for_a_candidate_by_hand() -> None:
+    gate = MixtureGate(seen=1, parts=2, hidden=1, candidate_hidden=1)
+    opinions, told = torch.tensor([[[-1.0, -99.0], [-2.0, -3.0]]]), torch.ones(1, 2, TOLD)
+    assert_close(gate.mix(torch.ones(1, 1), opinions, told), opinions.mean(2), msg="nothing before it is fitted")
+    assert gate.of_candidate is not None
+    with torch.no_grad():
+        for name, value in {"opinions": [[0.5], [0.25]], "seen": [[2.0]], "bias": [-0.5], "out": [3.0]}.items():
+            gate.of_candidate[name].copy_(torch.tensor(value))
+        gate.of_candidate["told"].copy_(torch.eye(TOLD)[0][:, None])
+    expected = [
+        (-1 - 99) / 2 + 3 * math.tanh(0.5 * -1 / 5 + 0.25 * -20 / 5 + 1 / 3 + 2 * 0.1 - 0.5),
+        (-2 - 3) / 2 + 3 * math.tanh(0.5 * -2 / 5 + 0.25 * -3 / 5 + 1 / 3 + 2 * 0.1 - 0.5),
+    ]
+    assert_close(gate.mix(torch.full((1, 1), 0.1), opinions, told), torch.tensor([expected]))
+
+
+def test_what_the_parts_cannot_know_a_gate_that_looks_at_candidates_learns_from_facts() -> None:
+    """Who met before meets again, and the parts are noise."""
+    rng = np.random.default_rng(0)
+    pairs = {(s, 0, 20 + s, t) for s in range(20) for t in range(20)}
+    facts = rng.permutation(np.array(sorted(pairs)))
+    graph = make_graph(facts[:200], facts[200:300], facts[300:], 40, 1, 20)
+    figures = []
+    for settings_ in (SETTINGS, dataclasses.replace(LOOKING, candidates=40)):
+        mixture = mixed(graph, tables(graph, 0), settings_)
+        fit_mixture(mixture, graph, 0, lambda _: None)
+        figures.append(evaluate_model(mixture, graph, "test", "strict").summary()["metrics"]["mrr"])
+    assert figures[0] < 0.2 and figures[1] > 0.9
+
+
+def test_an_answer_does_not_give_itself_away_by_being_no_candidate_otherwise() -> None:
+    """With parts that are noise and facts of chance there is nothing to learn."""
+    rng = np.random.default_rng(1)
+    facts = np.unique(rng.integers(0, [40, 2, 40, 30], (1500, 4)), axis=0)
+    facts = rng.permutation(facts[facts[:, 0] != facts[:, 2]])
+    graph = make_graph(facts[:400], facts[400:900], facts[900:], 40, 2, 30)
+    mixture = mixed(graph, tables(graph, 3), LOOKING)
+    fit_mixture(mixture, graph, 0, lambda _: None)
+    chance = sum(1 / rank for rank in range(1, 41)) / 40
+    for split in ("valid", "test"):
+        assert evaluate_model(mixture, graph, split, "strict").summary()["metrics"]["mrr"] < 1.25 * chance
+
+
+@given(graphs(), st.integers(0, 99))
+def test_leaving_facts_out_equals_a_graph_without_them(graph: TemporalGraph, seed: int) -> None:
+    timeline = Timeline(graph)
+    settings_ = MixtureSettings(parts=("pointer",), window=2, hidden=4, candidate_hidden=3)
+    pointer = Pointer(timeline, PointerSettings())
+    mixture = Mixture(timeline, settings_, "other", pointer)
+    unsettle(mixture, seed)
+    with torch.no_grad():
+        mixture.gate.centre.zero_()
+        mixture.gate.spread.fill_(1.0)
+    query = Queries(*torch.tensor([[0], [seed % (2 * len(graph.relations))], [seed % len(graph.times)]]))
+    everyone = torch.arange(len(graph.entities))
+    left_out = torch.arange(min(4, len(timeline.facts) - 1))
+    found = mixture.leaving_out(query, left_out, everyone)
+    assert found is not None
+    assert_close(found[:1], mixture.scores(query), rtol=1e-4, atol=1e-4)
+    for row, gone in enumerate(left_out.tolist()):
+        rest = torch.cat([timeline.facts[:gone], timeline.facts[gone + 1 :]]).numpy()
+        without = dataclasses.replace(graph, train=rest)
+        scores = mixture.over(Timeline(without)).scores(query)
+        assert_close(found[1 + row], scores[0], rtol=1e-3, atol=1e-3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from tempograph.data.graph import Split
 from tempograph.errors import ConfigError
 from tempograph.frequency import PatternFrequencies
+from tempograph.meetings import TOLD, Meetings
 from tempograph.models.contract import Judges, Model, Support
 from tempograph.models.mixture_settings import MixtureSettings
 from tempograph.timeline import Queries, Timeline
@@ -18,18 +19,23 @@ from tempograph.weights import sharing_weights
 
 _LOWEST: Final = -1e4
 """A part that rules an answer out leaves it to the others to compare it with the rest: no weight times infinity."""
+_UNLIKELY: Final = -20.0
+"""Log-probabilities below are all the same to what looks at candidates."""
 _WITHOUT_BUDGET: Final = 2**27
 """Bytes for scores as if facts were not there."""
 _NOTE: Final = "cross-fitted: each half of valid is ranked by a gate that was fitted on the other half"
 
 
 class MixtureGate(nn.Module):
-    """w = sharpness * softmax(MLP(what is seen of a question)): how much the log-probabilities of each part count.
+    """How much the log-probabilities l of each part count, and what is added for a candidate by what is told of it.
 
-    A gate that is not fitted yet gives equal shares.
+    score(o) = sum over parts of w l(o) + v tanh(l(o), what is told of o, what is seen of the question)
+    w = sharpness * softmax(MLP(what is seen of the question))
+
+    A gate that is not fitted yet gives equal shares and adds nothing; one without width for candidates never does.
     """
 
-    def __init__(self, seen: int, parts: int, hidden: int, seed: int = 0) -> None:
+    def __init__(self, seen: int, parts: int, hidden: int, seed: int = 0, candidate_hidden: int = 0) -> None:
         super().__init__()
         self.first = nn.Parameter(torch.empty(seen, hidden))
         self.first_bias = nn.Parameter(torch.zeros(hidden))
@@ -40,16 +46,55 @@ class MixtureGate(nn.Module):
         self.spread: Tensor
         self.register_buffer("centre", torch.zeros(seen))
         self.register_buffer("spread", torch.ones(seen))
-        nn.init.normal_(self.first, std=seen**-0.5, generator=torch.Generator().manual_seed(seed))
+        generator = torch.Generator().manual_seed(seed)
+        nn.init.normal_(self.first, std=seen**-0.5, generator=generator)
+        self.of_candidate: nn.ParameterDict | None = None
+        if candidate_hidden:
+            widths = {"opinions": parts, "told": TOLD, "seen": seen}
+            self.of_candidate = nn.ParameterDict(
+                {
+                    name: torch.randn(width, candidate_hidden, generator=generator) / width**0.5 / 2
+                    for name, width in widths.items()
+                }
+            )
+            self.of_candidate["bias"] = torch.zeros(candidate_hidden)
+            self.of_candidate["out"] = torch.zeros(candidate_hidden)
 
     def forward(self, seen: Tensor) -> Tensor:
         """Weights of the parts, [n, seen] -> [n, parts]."""
-        hidden = torch.tanh((seen - self.centre) / self.spread @ self.first + self.first_bias)
+        hidden = torch.tanh(self._scaled(seen) @ self.first + self.first_bias)
         return torch.softmax(hidden @ self.second + self.second_bias, dim=-1) * self.log_sharpness.exp()
+
+    def mix(self, seen: Tensor, opinions: Tensor, told: Tensor | None) -> Tensor:
+        """Scores of candidates from seen [n, seen], opinions [n, candidates, parts] and told [n, candidates, told]."""
+        mixed: Tensor = (opinions @ self(seen)[:, :, None])[:, :, 0]
+        if self.of_candidate is None or told is None:
+            return mixed
+        weights = self.of_candidate
+        # Of an order of magnitude with what is seen; below, a part has nothing more to tell.
+        opinions, told = opinions.clamp(min=_UNLIKELY) / 5, told / 3
+        hidden = opinions @ weights["opinions"] + told @ weights["told"]
+        hidden = hidden.add_((self._scaled(seen) @ weights["seen"] + weights["bias"])[:, None])
+        added: Tensor = torch.tanh(hidden) @ weights["out"]
+        return mixed + added
+
+    def _scaled(self, seen: Tensor) -> Tensor:
+        return (seen - self.centre) / self.spread
+
+
+class Consulted(NamedTuple):
+    """What parts and train facts say about questions."""
+
+    opinions: Tensor
+    """The log-probabilities that each part gives, [n, entities, parts]."""
+    seen: Tensor
+    """What a gate sees of each question, [n, seen]."""
+    told: Tensor | None
+    """What is told of each candidate, [n, entities, told], where a gate looks at it."""
 
 
 class Mixture(Model):
-    """score(o) = sum over parts of w_part(question) * log softmax(scores of the part)(o).
+    """Trained models before a gate that weighs their log-probabilities.
 
     The parts are not the mixture's own: its weights are those of the gates, fitted on valid by `fit_mixture`, one on
     all of it and one without each half.
@@ -68,8 +113,9 @@ class Mixture(Model):
         self.timeline = timeline
         self.settings = settings
         self.parts = parts
-        self.bytes_per_candidate = sum(part.bytes_per_candidate for part in parts) + 8
-        self.frequencies = PatternFrequencies(timeline)
+        of_gate = 8 * len(parts) + (12 * settings.candidate_hidden + 64 * TOLD if settings.candidate_hidden else 0)
+        self.bytes_per_candidate = sum(part.bytes_per_candidate for part in parts) + of_gate
+        self._count(timeline)
         self.gate = self.new_gate()
         self.without = nn.ModuleList([self.new_gate(), self.new_gate()])
         """Gates that were fitted without each half of valid."""
@@ -81,8 +127,12 @@ class Mixture(Model):
 
     def new_gate(self, seed: int = 0) -> MixtureGate:
         """A gate that is not fitted yet."""
-        gate = MixtureGate(7 + 2 * len(self.parts), len(self.parts), self.settings.hidden, seed)
-        return gate.to(self.device)
+        settings, parts = self.settings, len(self.parts)
+        return MixtureGate(7 + 2 * parts, parts, settings.hidden, seed, settings.candidate_hidden).to(self.device)
+
+    def _count(self, timeline: Timeline) -> None:
+        self.frequencies = PatternFrequencies(timeline)
+        self.meetings = Meetings(timeline) if self.settings.candidate_hidden else None
 
     @property
     def device(self) -> torch.device:
@@ -90,24 +140,28 @@ class Mixture(Model):
         return self.timeline.device
 
     @torch.no_grad()
-    def consult(self, queries: Queries) -> tuple[list[Tensor], Tensor]:
-        """The log-probabilities that each part gives, [n, entities] each, and what a gate sees, [n, seen]."""
-        counts = [self.frequencies.of_queries(queries, reach, reach) for reach in self._reaches]
-        return self._seen(queries, [part.scores(queries) for part in self.parts], counts)
+    def consult(self, queries: Queries) -> Consulted:
+        """What the parts and the train facts say about questions."""
+        return self._consulted(queries, [part.scores(queries) for part in self.parts])
 
-    def _seen(self, queries: Queries, scores: list[Tensor], counts: list[Tensor]) -> tuple[list[Tensor], Tensor]:
-        """What `consult` gives, from the scores of the parts and from frequencies.
+    def _consulted(self, queries: Queries, scores: list[Tensor], left_out: Tensor | None = None) -> Consulted:
+        """What `consult` gives, from the scores of the parts, as if the facts at left_out [n] were not there.
 
         A gate sees log(1 + frequencies) of the entity, the relation and both, over the whole time and near; the side;
         and for each part the log-probability of its best answer, and how far the second is behind.
         """
+        facts = None
+        if left_out is not None:
+            facts = torch.where(left_out[:, None] < 0, -1, self.timeline.facts[left_out])
         opinions = [torch.log_softmax(each.float(), 1).clamp_(min=_LOWEST) for each in scores]
+        counts = [self.frequencies.of_queries(queries, reach, reach, facts) for reach in self._reaches]
         side = queries.relation // self.timeline.num_relations
         seen = [torch.cat(counts, 1).float().log1p(), side[:, None].float()]
         for opinion in opinions:
             best = opinion.topk(min(2, opinion.shape[1]), dim=1).values
             seen += [best[:, :1], best[:, :1] - best[:, -1:]]
-        return opinions, torch.cat(seen, 1)
+        told = None if self.meetings is None else self.meetings.of_candidates(queries, left_out)
+        return Consulted(torch.stack(opinions, 2), torch.cat(seen, 1), told)
 
     @property
     def _reaches(self) -> tuple[int, int]:
@@ -119,9 +173,10 @@ class Mixture(Model):
         return self.mix(queries, self.gate)
 
     @torch.no_grad()
-    def mix(self, queries: Queries, gate: nn.Module) -> Tensor:
-        """Scores with the weights that a gate gives, [queries, entities]."""
-        return _mixed(gate, *self.consult(queries))
+    def mix(self, queries: Queries, gate: MixtureGate) -> Tensor:
+        """Scores by a gate, [queries, entities]."""
+        opinions, seen, told = self.consult(queries)
+        return gate.mix(seen, opinions, told)
 
     @torch.no_grad()
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
@@ -133,12 +188,12 @@ class Mixture(Model):
         """The gates that were fitted without each half of valid rank that half."""
         if split != "valid":
             return None
-        ways = tuple(partial(self.mix, gate=gate) for gate in self.without)
+        ways = tuple(partial(self.mix, gate=cast(MixtureGate, gate)) for gate in self.without)
         return Judges(ways, halves(facts, int(self.seed)).to(self.device), _NOTE)
 
     def evidence(self, query: Queries, answer: int) -> Support:
         """What the part with the largest weight for this question has to say."""
-        weights = self.gate(self.consult(query)[1])[0]
+        weights = self.gate(self.consult(query).seen)[0]
         part = self.parts[int(weights.argmax())]
         why, facts, shares = part.evidence(query, answer)
         return Support(f"{part.name}: {why}", facts, shares)
@@ -149,7 +204,7 @@ class Mixture(Model):
         twin.timeline = timeline
         twin.parts = tuple(part.over(timeline, memory // len(self.parts)) for part in self.parts)
         if timeline is not self.timeline:
-            twin.frequencies = PatternFrequencies(timeline)
+            twin._count(timeline)
         return twin
 
     @torch.no_grad()
@@ -163,18 +218,10 @@ class Mixture(Model):
             known = [each for each in scores if each is not None]
             if len(known) < len(scores):
                 return None
-            facts = torch.cat([torch.full((1, 4), -1, device=self.device), self.timeline.facts[some]])
-            counts = [self.frequencies.of_queries(repeated, reach, reach, facts) for reach in self._reaches]
-            found = _mixed(self.gate, *self._seen(repeated, known, counts))[:, candidates]
+            opinions, seen, told = self._consulted(repeated, known, torch.cat([some.new_full((1,), -1), some]))
+            found = self.gate.mix(seen, opinions, told)[:, candidates]
             mixed.append(found[min(1, number) :])
         return torch.cat(mixed)
-
-
-def _mixed(gate: nn.Module, opinions: list[Tensor], seen: Tensor) -> Tensor:
-    mixed = torch.zeros_like(opinions[0])
-    for opinion, weight in zip(opinions, gate(seen).unbind(1), strict=True):
-        mixed.addcmul_(opinion, weight[:, None])
-    return mixed
 
 
 def deal(facts: int, seed: int) -> Tensor:

@@ -33,6 +33,8 @@ class Kept(NamedTuple):
     """What the gate sees, [n, seen]."""
     opinions: Tensor
     """Log-probabilities of the candidates, [n, candidates, parts]."""
+    told: Tensor
+    """What is told of the candidates, [n, candidates, told]; nothing where the gate does not look at them."""
     absent: Tensor
     """Which candidates are none: named twice, or right as well, [n, candidates]."""
     fact: Tensor
@@ -44,8 +46,7 @@ class Kept(NamedTuple):
 
     def scores(self, gate: MixtureGate) -> Tensor:
         """Mixed scores of the candidates, [n, candidates]."""
-        mixed: Tensor = (self.opinions @ gate(self.seen)[:, :, None])[:, :, 0]
-        return mixed.masked_fill(self.absent, -torch.inf)
+        return gate.mix(self.seen, self.opinions, self.told).masked_fill(self.absent, -torch.inf)
 
 
 def fit_mixture(
@@ -89,23 +90,32 @@ def fit_mixture(
 
 @torch.no_grad()
 def keep(mixture: Mixture, facts: Tensor, known: KnownAnswers, progress: Progress | None = None) -> Kept:
-    """The best candidates of each part for both questions of each fact [n, 4], other right answers left out."""
+    """The best candidates of each part for both questions of each fact [n, 4], other right answers left out.
+
+    Where the gate looks at candidates, a question whose answer no part has among its best is left out: standing there
+    only because it is right, the answer would give itself away.
+    """
     queries, answer = both_questions(facts, known.num_relations)
     most = min(mixture.settings.candidates, known.num_entities)
     found = []
     for index in in_turn(mixture, queries, known, progress=progress):
         asked, right = queries.take(index), answer[index]
-        opinions, seen = mixture.consult(asked)
+        opinions, seen, told = mixture.consult(asked)
         row, entity = known(asked)
         other = entity != right[row]
         row, entity = row[other], entity[other]
-        wrong = torch.zeros_like(opinions[0], dtype=torch.bool)
+        wrong = torch.zeros(opinions.shape[:2], dtype=torch.bool, device=opinions.device)
         wrong[row, entity] = True
-        best = [opinion.masked_fill(wrong, -torch.inf).topk(most, dim=1).indices for opinion in opinions]
-        candidates = torch.cat([right[:, None], *best], dim=1)
-        values = torch.stack([opinion.gather(1, candidates) for opinion in opinions], dim=2)
+        best = opinions.masked_fill(wrong[:, :, None], -torch.inf).topk(most, dim=1).indices.flatten(1)
+        candidates = torch.cat([right[:, None], best], dim=1)
         absent = wrong.gather(1, candidates) | _repeated(candidates)
-        found.append(Kept(seen, values, absent, index % len(facts)))
+        which = candidates[:, :, None]
+        values, about = (
+            each.gather(1, which.expand(-1, -1, each.shape[2]))
+            for each in (opinions, opinions[:, :, :0] if told is None else told)
+        )
+        kept = Kept(seen, values, about, absent, index % len(facts))
+        found.append(kept if told is None else kept.take((best == right[:, None]).any(1).nonzero()[:, 0]))
     return Kept(*(torch.cat(column) for column in zip(*found, strict=True)))
 
 

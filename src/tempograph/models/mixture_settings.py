@@ -18,6 +18,9 @@ class MixtureSettings:
     window: int = 8
     """Steps on each side in which the gate counts what is near; it counts over the whole time as well."""
     hidden: int = 16
+    candidate_hidden: int = 0
+    """Width of what looks at each candidate: what the parts think of it and how often and near it stood in facts like
+    the one asked about. 0 looks at the question alone, as the paper's gate does."""
     candidates: int = 100
     """The best answers of each part that the gate is fitted on."""
     facts: int = 50_000
@@ -33,6 +36,8 @@ class MixtureSettings:
         for name in ("window", "hidden", "candidates", "facts", "questions_per_step", "steps"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
+        if self.candidate_hidden < 0:
+            raise ConfigError(f"candidate_hidden must be at least 0, found {self.candidate_hidden}")
         if not self.learning_rate > 0:
             raise ConfigError(f"learning_rate must be above 0, found {self.learning_rate}")
 

@@ -105,17 +105,17 @@ def _embedding(
     )
 
 
-def _mixture(name: str, summary: str, timed: str, reference: str, *parts: str) -> ModelKind:
+def _mixture(name: str, summary: str, timed: str, reference: str, *parts: str, candidate_hidden: int = 0) -> ModelKind:
     return ModelKind(
         name=name,
         summary=summary,
-        score="sum of w_part(s, r, t) log p_part(o)",
+        score="sum of w_part(s, r, t) log p_part(o)" + (" + g(s, r, o, t)" if candidate_hidden else ""),
         timed=timed,
         reference=reference,
         settings=MixtureSettings,
         build=lambda settings, timeline, *models: Mixture(timeline, settings, name, *models),
         join=fit_mixture,
-        defaults={"parts": parts},
+        defaults={"parts": parts, "candidate_hidden": candidate_hidden},
     )
 
 
@@ -307,6 +307,7 @@ MODELS: Final = {
             "pointer",
             "temp-gru",
             "tntcomplex",
+            candidate_hidden=32,
         ),
     )
 }

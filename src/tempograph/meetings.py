@@ -1,0 +1,95 @@
+"""What train facts tell of each candidate of a question: how often it stood in facts like it, and how near in time."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tempograph.errors import DataError
+from tempograph.ranges import key_range
+from tempograph.timeline import Queries, Timeline, both_directions
+
+SHARED: Final = ("sr", "s", "r", "")
+"""What a fact shares with a question beside the candidate: its entity and relation, one of them, or nothing."""
+TOLD: Final = 2 * len(SHARED)
+"""How many numbers are told of a candidate."""
+
+
+class _Met(NamedTuple):
+    """Facts sorted by (what is shared, candidate, time); the first two as the place of their value."""
+
+    values: Tensor
+    """Each value of (what is shared, candidate) that occurs, ascending."""
+    counts: Tensor
+    """How many facts have it."""
+    keys: Tensor
+    """(place of the value, time) of each fact, ascending."""
+    place: Tensor
+    """Where each fact stands among the keys; those asking for subjects after those asking for objects."""
+
+
+class Meetings:
+    """The train facts of a timeline as each question sees its candidates, sorted once."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.sizes = timeline.num_entities, 2 * timeline.num_relations
+        self.num_steps = timeline.num_steps
+        if timeline.num_entities**2 * self.sizes[1] >= 2**63:
+            raise DataError(
+                f"{timeline.num_entities} entities and {timeline.num_relations} relations are too many to count"
+            )
+        facts = both_directions(timeline.facts, timeline.num_relations)
+        self._met = {shared: self._sorted(shared, facts) for shared in SHARED}
+
+    def of_candidates(self, queries: Queries, left_out: Tensor | None = None) -> Tensor:
+        """log(1 + number of facts) and log(1 + steps to the nearest), for all that may be shared, [n, entities, 8].
+
+        What never happened is as far as there are steps. Left_out [n] is for each question the position of a fact that
+        is as if it were not there, or -1.
+        """
+        told = torch.zeros(len(queries.time), self.sizes[0], TOLD, device=queries.time.device)
+        told[:, :, 1::2] = torch.tensor(float(self.num_steps)).log1p()
+        for number, shared in enumerate(SHARED):
+            row, entity, count, gap = self._facts_of(shared, queries, left_out)
+            told[row, entity, 2 * number] = count.float().log1p()
+            told[row, entity, 2 * number + 1] = gap.float().log1p()
+        return told
+
+    def _facts_of(
+        self, shared: str, queries: Queries, left_out: Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Question, candidate, number of facts and steps to the nearest, [m] each, of candidates that have facts."""
+        met, entities = self._met[shared], self.sizes[0]
+        first = self._value(shared, queries.entity, queries.relation) * entities
+        row, value = key_range(met.values, first, first + entities - 1).expand()
+        time, count = queries.time[row], met.counts[value]
+        # The asked fact may stand on either side of the time, and a loop does so twice.
+        beside = (-1, 0) if left_out is None else (-3, -2, -1, 0, 1, 2)
+        near = torch.searchsorted(met.keys, value * self.num_steps + time)[:, None]
+        near = near + torch.tensor(beside, device=row.device)
+        key = met.keys[near.clamp(0, max(0, len(met.keys) - 1))]
+        there = (near >= 0) & (near < len(met.keys)) & (key // self.num_steps == value[:, None])
+        if left_out is not None:
+            for direction in met.place.chunk(2):
+                gone = torch.where(left_out < 0, -1, direction[left_out])[row]
+                its_value = torch.where(gone < 0, -1, met.keys[gone] // self.num_steps)
+                count = count - (its_value == value).long()
+                there &= near != gone[:, None]
+        gap = (key % self.num_steps - time[:, None]).abs().masked_fill(~there, self.num_steps).amin(1)
+        return row, met.values[value] - first[row], count, gap
+
+    def _sorted(self, shared: str, facts: Tensor) -> _Met:
+        entity, relation, candidate, time = facts.unbind(1)
+        value = self._value(shared, entity, relation) * self.sizes[0] + candidate
+        values, which, counts = torch.unique(value, return_inverse=True, return_counts=True)
+        keys, order = torch.sort(which * self.num_steps + time)
+        place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+        return _Met(values, counts, keys, place)
+
+    def _value(self, shared: str, entity: Tensor, relation: Tensor) -> Tensor:
+        value = torch.zeros_like(entity)
+        if "s" in shared:
+            value = entity
+        return value * self.sizes[1] + relation if "r" in shared else value
