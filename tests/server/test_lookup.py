@@ -74,6 +74,24 @@ def test_facts_of_an_entity(graph: TemporalGraph) -> None:
     assert book.entity_counts.sum() == sum(len({row[0], row[2]}) for row in tagged)
 
 
+@given(graphs(), st.integers(1, 4))
+def test_examples_are_of_the_busiest_subjects_held_out_and_near_the_middle(graph: TemporalGraph, most: int) -> None:
+    book = FactBook(graph)
+    held_out = [*graph.facts("valid").tolist(), *graph.facts("test").tolist()]
+    eligible = held_out or graph.facts("train").tolist()
+    middle = (len(graph.times) - 1) / 2
+    found = book.facts[book.examples(most)].tolist()
+    assert len(found) == min(most, len({fact[0] for fact in eligible})) == len({fact[0] for fact in found})
+    for fact in found:
+        assert fact in eligible
+        own = [other for other in eligible if other[0] == fact[0]]
+        assert abs(fact[3] - middle) == min(abs(other[3] - middle) for other in own)
+    counts = [int(book.entity_counts[fact[0]]) for fact in found]
+    left = {fact[0] for fact in eligible} - {fact[0] for fact in found}
+    assert counts == sorted(counts, reverse=True)
+    assert all(book.entity_counts[subject] <= counts[-1] for subject in left)
+
+
 @given(graphs(), st.integers(1, 4), st.integers(0, 5))
 def test_a_snapshot_holds_the_facts_among_an_entity_and_its_neighbours(
     graph: TemporalGraph, most_nodes: int, most_edges: int
