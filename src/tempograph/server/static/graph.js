@@ -1,0 +1,159 @@
+// The neighbourhood of an entity at one time: it stands in the middle, its neighbours on both sides.
+
+import { get } from "./api.js";
+import { $, el, refill, svg } from "./dom.js";
+import { Panel } from "./panel.js";
+import { aboutEntity, address, entityOf } from "./view.js";
+import { at, counted, sentence, shortened, told } from "./words.js";
+
+const MOST = 15;
+const ROW = 34;
+const LABEL = 118;
+const LETTERS = 17;
+
+/** `timeline()` are the facts around the time, to find a day with facts where this one has none. */
+export function graphPanel(root, app, timeline, failed) {
+  const body = root.querySelector(".body");
+  return new Panel(
+    root,
+    {
+      question: (view) =>
+        entityOf(view) && view.time ? { entity: entityOf(view), time: view.time, run: app.run.name, limit: MOST } : null,
+      ask: (question, signal) => get("api/snapshot", question, signal),
+      draw: (found, view) => {
+        $("graph-title").textContent = `Neighbours ${at(view.time)}`;
+        refill(body, ...(found === null ? [] : shown(body, found, view, timeline())));
+      },
+    },
+    failed,
+  );
+}
+
+function shown(body, found, view, timeline) {
+  if (found.nodes.length === 1 && !view.answer) return [nobody(found, view, timeline)];
+  const width = body.clientWidth || 400;
+  const names = found.nodes.slice(1).map((node) => node.name);
+  const guess = view.asked === "relation" ? "" : view.answer;
+  if (guess && guess !== found.entity && !names.includes(guess)) names.push(guess);
+  const nodes = placed(found.entity, names, width);
+  const reader = el("div", { class: "reader", "aria-live": "polite" });
+  const silent = () => reader.replaceChildren(summary(found, view, timeline));
+  const point = (name, words) => {
+    emphasise(drawing, name);
+    if (name === null) silent();
+    else reader.replaceChildren(el("p", {}, el("b", {}, name), `: ${words}`));
+  };
+  const lines = pairs(found.edges, nodes).map((pair) => edge(pair, nodes));
+  const predicted = guess && nodes.has(guess) ? guessed(view, nodes) : null;
+  const height = Math.max(...[...nodes.values()].map((node) => node.y)) + ROW;
+  const drawing = svg(
+    "svg",
+    { class: "graph", width, height, role: "group", "aria-label": `Neighbours of ${found.entity}` },
+    ...lines,
+    predicted,
+    ...[...nodes.values()].map((node) => dot(node, found, view, point)),
+  );
+  silent();
+  return [drawing, reader];
+}
+
+/** Places by name: the entity in the middle, the others in turn on an arc to its right and to its left. */
+function placed(entity, names, width) {
+  const rows = Math.max(1, Math.ceil(names.length / 2));
+  const height = (rows + 1) * ROW;
+  const nodes = new Map([[entity, { name: entity, x: width / 2, y: Math.max(height / 2, 1.5 * ROW), side: 0 }]]);
+  const { y: middle } = nodes.get(entity);
+  names.forEach((name, number) => {
+    const side = number % 2 ? -1 : 1;
+    const inSide = side > 0 ? Math.ceil(names.length / 2) : Math.floor(names.length / 2);
+    const y = middle + (Math.floor(number / 2) - (inSide - 1) / 2) * ROW;
+    const bow = Math.sqrt(Math.max(0.1, 1 - ((y - middle) / (middle + ROW / 2)) ** 2));
+    nodes.set(name, { name, x: width / 2 + side * bow * (width / 2 - LABEL), y, side });
+  });
+  return nodes;
+}
+
+/** Facts between two nodes, in either direction, are one line. */
+function pairs(edges, nodes) {
+  const found = new Map();
+  for (const fact of edges) {
+    const ends = [fact.subject, fact.object].sort();
+    const key = JSON.stringify(ends);
+    if (ends[0] !== ends[1] && ends.every((end) => nodes.has(end))) {
+      found.set(key, { ends, facts: [...(found.get(key)?.facts ?? []), fact] });
+    }
+  }
+  return [...found.values()];
+}
+
+function edge({ ends, facts }, nodes) {
+  const path = svg("path", { class: "edge", d: curve(nodes.get(ends[0]), nodes.get(ends[1])), "data-ends": JSON.stringify(ends) });
+  path.style.strokeWidth = `${Math.min(5, 1 + facts.length * 0.6)}px`;
+  return path;
+}
+
+/** A line from or to the middle is straight; one between neighbours is bent towards it, to pass by the others. */
+function curve(from, to) {
+  if (!from.side || !to.side) return `M${from.x} ${from.y}L${to.x} ${to.y}`;
+  const bend = from.side === to.side ? -38 * from.side : 0;
+  return `M${from.x} ${from.y}Q${(from.x + to.x) / 2 + bend} ${(from.y + to.y) / 2} ${to.x} ${to.y}`;
+}
+
+function guessed(view, nodes) {
+  const path = svg("path", { class: "edge guess", d: curve(nodes.get(entityOf(view)), nodes.get(view.answer)) });
+  path.append(svg("title", {}, `the answer that is chosen: ${view.relation}`));
+  return path;
+}
+
+/** `point(name, words)` is told what one points at, or null. */
+function dot(node, found, view, point) {
+  const facts = found.edges.filter((fact) => [fact.subject, fact.object].includes(node.name));
+  const own = node.side ? facts.filter((fact) => [fact.subject, fact.object].includes(found.entity)) : facts;
+  const words = own.length ? own.map(told).join("; ") : "no fact at this time";
+  const kind = node.side === 0 ? "middle" : node.name === view.answer ? "chosen" : "";
+  const inside = [
+    svg("circle", { class: `node ${kind}`, cx: node.x, cy: node.y, r: node.side ? 7 : 10 }),
+    svg("text", labelPlace(node), shortened(node.name, node.side ? LETTERS : 30)),
+    svg("title", {}, node.name),
+  ];
+  if (!node.side) return svg("g", { class: "at" }, ...inside);
+  const href = address(aboutEntity(view, node.name));
+  const link = svg("a", { class: "at", href, "aria-label": `Ask about ${node.name}. ${words}.` }, ...inside);
+  for (const event of ["pointerenter", "focus"]) link.addEventListener(event, () => point(node.name, words));
+  for (const event of ["pointerleave", "blur"]) link.addEventListener(event, () => point(null));
+  return link;
+}
+
+function labelPlace({ x, y, side }) {
+  if (!side) return { x, y: y - 16, "text-anchor": "middle" };
+  return { x: x + 12 * side, y: y + 4, "text-anchor": side > 0 ? "start" : "end" };
+}
+
+function emphasise(drawing, name) {
+  for (const line of drawing.querySelectorAll("[data-ends]")) {
+    line.classList.toggle("alight", name !== null && JSON.parse(line.dataset.ends).includes(name));
+  }
+}
+
+function summary(found, view, timeline) {
+  if (found.nodes.length === 1) return nobody(found, view, timeline);
+  const shown = found.nodes.length - 1;
+  const those = shown < found.neighbours ? `the ${shown} busiest of ${found.neighbours} neighbours` : counted(shown, "neighbour");
+  return el("p", { class: "fine" }, `${sentence(those)} Point at one to read its facts; choose it to ask about it.`);
+}
+
+/** Nothing here: lead to the nearest times that have something. */
+function nobody(found, view, timeline) {
+  const near = timeline ? nearest(timeline, view.time) : [];
+  const links = near.flatMap((time) => [" ", el("a", { href: address({ ...view, time }) }, time)]);
+  const hint = near.length ? "The nearest times with facts:" : "No facts are near.";
+  return el("p", { class: "empty" }, `Nothing is known of ${found.entity} ${at(view.time)}. ${hint}`, ...links);
+}
+
+/** The last time before and the first after one, of those that have facts. */
+function nearest({ times, counts }, time) {
+  const place = (other) => times?.indexOf(other) ?? -1;
+  const before = counts.findLast((count) => place(count.time) < place(time));
+  const after = counts.find((count) => place(count.time) > place(time));
+  return [before, after].filter(Boolean).map((count) => count.time);
+}

@@ -1,0 +1,264 @@
+// The facts of an entity around a time: those it is the subject of above the line, those it is the object of below.
+
+import { get } from "./api.js";
+import { $, el, refill, svg } from "./dom.js";
+import { Panel } from "./panel.js";
+import { address, entityOf } from "./view.js";
+import { counted, shortened, told } from "./words.js";
+
+const PAGE = 1000;
+const MOST_PAGES = 5;
+const REACHES = [10, 30, 90, 365, 3650];
+const LANE = 30;
+const HALF = 78;
+const AXIS = 24;
+const TICK = 96;
+
+/** `evidence()` are the facts behind the chosen answer. */
+export function timelinePanel(root, app, evidence, failed) {
+  const body = root.querySelector(".body");
+  const panel = new Panel(
+    root,
+    {
+      question: (view) => (entityOf(view) && view.time ? questionAbout(view, app.run) : null),
+      ask: allPages,
+      draw: (found, view) => {
+        $("timeline-title").textContent = `${entityOf(view) || "Facts"} around ${view.time}`;
+        refill(body, ...(found === null ? [] : shown(body, app, found, view, evidence())));
+      },
+    },
+    failed,
+  );
+  let width = 0;
+  new ResizeObserver(() => {
+    if (body.clientWidth !== width && panel.found) panel.redraw();
+    width = body.clientWidth;
+  }).observe(body);
+  return panel;
+}
+
+function questionAbout(view, run) {
+  return { entity: entityOf(view), time: view.time, reach: reachOf(view, run), run: run.name, limit: PAGE };
+}
+
+/** Steps on each side: as the view says, else so many that the window of the model fits well. */
+function reachOf(view, run) {
+  const needed = 1.5 * Math.max(run.window?.past ?? 0, run.window?.future ?? 0);
+  return Number(view.reach) || (REACHES.slice(1).find((reach) => reach >= needed) ?? REACHES.at(-1));
+}
+
+async function allPages(question, signal) {
+  const found = await get("api/timeline", question, signal);
+  for (let page = 1; page < MOST_PAGES && found.facts.length < found.total; page += 1) {
+    const more = await get("api/timeline", { ...question, offset: page * PAGE }, signal);
+    found.facts.push(...more.facts);
+  }
+  return found;
+}
+
+function shown(body, app, found, view, evidence) {
+  const steps = found.times ?? [...new Set(found.facts.map((fact) => fact.time))];
+  const scale = new Scale(steps, body.clientWidth || 600);
+  const days = byDay(found);
+  const reader = el("div", { class: "reader", "aria-live": "polite" });
+  const read = (time) => reader.replaceChildren(...reading(time, days.get(time) ?? [], view));
+  read(view.time);
+  return [zoom(app, view), picture(app, view, found, scale, days, evidence, read), legend(app, found), reader, list(found)];
+}
+
+/** Where steps stand from left to right. */
+class Scale {
+  constructor(steps, width) {
+    this.steps = steps;
+    this.width = width;
+    this.step = width / steps.length;
+    this.places = new Map(steps.map((time, place) => [time, place]));
+  }
+
+  left(time) {
+    return this.places.get(time) * this.step;
+  }
+
+  middle(time) {
+    return this.left(time) + this.step / 2;
+  }
+
+  has(time) {
+    return this.places.has(time);
+  }
+}
+
+function byDay({ facts }) {
+  const days = new Map();
+  for (const fact of facts) days.set(fact.time, [...(days.get(fact.time) ?? []), fact]);
+  return days;
+}
+
+function picture(app, view, found, scale, days, evidence, read) {
+  const height = LANE + 2 * HALF + AXIS;
+  const line = LANE + HALF;
+  const behind = new Set(evidence.map(keyOf));
+  const unit = Math.min(10, HALF / tallest(days, found.entity));
+  const columns = [...days].map(([time, facts]) => {
+    const bars = stacks(facts, found.entity).flatMap((stack, below) =>
+      sorted(stack, view).map((fact, place) => {
+        const kind = behind.has(keyOf(fact)) ? "evidence" : fact.relation === view.relation ? "alike" : "";
+        const y = below ? line + 1 + place * unit : line - 1 - (place + 1) * unit;
+        return svg("rect", {
+          class: `fact ${kind}`,
+          x: scale.left(time) + scale.step * 0.12,
+          y: y + (unit > 3 ? 0.5 : 0),
+          width: scale.step * 0.76,
+          height: unit - (unit > 3 ? 1 : 0),
+        });
+      }),
+    );
+    return day(time, facts, scale, height, bars);
+  });
+  const drawing = svg(
+    "svg",
+    { class: "timeline", width: scale.width, height, role: "group", "aria-label": `Facts of ${found.entity} by time` },
+    shade(found.window, scale, height),
+    svg("line", { class: "axis", x1: 0, x2: scale.width, y1: line, y2: line }),
+    ...ticks(scale, height),
+    now(view.time, scale, height),
+    ...columns,
+    ...marks(evidence, scale, line),
+  );
+  listen(columns, scale, view, app, read);
+  return drawing;
+}
+
+const keyOf = ({ subject, relation, object, time }) => JSON.stringify([subject, relation, object, time]);
+
+const stacks = (facts, entity) => [
+  facts.filter((fact) => fact.subject === entity),
+  facts.filter((fact) => fact.subject !== entity),
+];
+
+const tallest = (days, entity) =>
+  Math.max(1, ...[...days.values()].flatMap((facts) => stacks(facts, entity).map((stack) => stack.length)));
+
+/** Facts of the relation that is asked about stand next to the line. */
+const sorted = (facts, view) =>
+  facts.toSorted((one, other) => (other.relation === view.relation) - (one.relation === view.relation));
+
+function day(time, facts, scale, height, bars) {
+  const label = `${time}: ${counted(facts.length, "fact")}. ${facts.map(told).join("; ")}`;
+  const reach = svg("rect", { class: "reach", x: scale.left(time), y: 0, width: scale.step, height: height - AXIS });
+  return svg("g", { class: "day", id: `day-${time}`, role: "button", tabindex: "-1", "aria-label": label, "data-time": time }, reach, ...bars);
+}
+
+function shade(window, scale, height) {
+  if (window === null || !scale.has(window.from) || !scale.has(window.to)) return null;
+  const x = scale.left(window.from);
+  return svg("rect", { class: "window", x, y: 0, width: scale.left(window.to) + scale.step - x, height: height - AXIS });
+}
+
+function now(time, scale, height) {
+  if (!scale.has(time)) return null;
+  const x = scale.middle(time);
+  return svg("line", { class: "now", x1: x, x2: x, y1: 0, y2: height - AXIS + 5 });
+}
+
+function ticks(scale, height) {
+  const every = Math.max(1, Math.ceil(TICK / scale.step));
+  const shown = scale.steps.filter((_, place) => place % every === Math.floor((scale.steps.length % every) / 2));
+  return shown.map((time) => {
+    const x = Math.min(Math.max(scale.middle(time), 36), scale.width - 36);
+    return svg("text", { class: "tick", x, y: height - 6, "text-anchor": "middle" }, shortened(time, 12));
+  });
+}
+
+/** Evidence at its times, above everything: a triangle up speaks for the answer, one down against it. */
+function marks(evidence, scale, line) {
+  const largest = Math.max(...evidence.map((fact) => Math.abs(fact.effect ?? 0))) || 1;
+  return evidence
+    .filter((fact) => scale.has(fact.time))
+    .map((fact) => {
+      const against = fact.effect < 0;
+      const size = 5 + 5 * Math.sqrt(Math.abs(fact.effect ?? 0) / largest);
+      const [x, y] = [scale.middle(fact.time), LANE / 2];
+      const tip = against ? size : -size;
+      return svg(
+        "g",
+        { class: against ? "mark against" : "mark for" },
+        svg("line", { x1: x, x2: x, y1: y + Math.abs(tip), y2: line }),
+        svg("path", { d: `M${x} ${y + tip}L${x - size} ${y - tip}H${x + size}Z` }),
+        svg("title", {}, `${told(fact)}, ${fact.time}`),
+      );
+    });
+}
+
+/** Point at a day, or go from day to day with the arrow keys, to read it; choose it to ask about that time. */
+function listen(columns, scale, view, app, read) {
+  const ahead = (column) => scale.left(column.dataset.time) >= scale.left(view.time);
+  const stop = Math.max(0, columns.findIndex(ahead));
+  columns[stop]?.setAttribute("tabindex", "0");
+  columns.forEach((column, place) => {
+    const { time } = column.dataset;
+    column.addEventListener("pointerenter", () => read(time));
+    column.addEventListener("focus", () => read(time));
+    column.addEventListener("click", () => app.go({ ...view, time }));
+    column.addEventListener("keydown", (event) => {
+      const next = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: columns.length - 1 }[event.key];
+      if (event.key === "Enter" || event.key === " ") app.go({ ...view, time });
+      else if (columns[next]) columns[next].focus();
+      else return;
+      event.preventDefault();
+    });
+  });
+}
+
+function reading(time, facts, view) {
+  const away = time === view.time ? el("b", {}, time) : el("a", { href: address({ ...view, time }) }, time);
+  if (!facts.length) return [el("p", {}, away, `: nothing is known of ${entityOf(view)} at this time.`)];
+  return [
+    el("p", {}, away, `: ${counted(facts.length, "fact")}`),
+    el("ul", {}, ...facts.map((fact) => el("li", {}, told(fact), " ", el("small", {}, fact.split)))),
+  ];
+}
+
+function zoom(app, view) {
+  const select = el("select", { id: "reach", onchange: () => app.go({ ...view, reach: select.value }) });
+  const chosen = reachOf(view, app.run);
+  const offered = [...new Set([...REACHES, chosen])].sort((one, other) => one - other);
+  const nearly = offered.filter((reach, place) => !place || offered[place - 1] < app.run.steps);
+  select.append(...nearly.map((reach) => el("option", { value: reach }, reachLabel(reach, app.run))));
+  select.value = String(chosen);
+  return el("label", { class: "zoom" }, "Shown ", select);
+}
+
+const reachLabel = (reach, run) => (reach >= run.steps ? "all steps" : `\u00b1 ${counted(reach, "step")}`);
+
+function legend(app, found) {
+  const key = (kind, words) => el("li", {}, el("span", { class: `key ${kind}` }), words);
+  const { window } = app.run;
+  const reads = `what ${app.run.model} reads: ${window?.past} steps back, ${window?.future} ahead`;
+  return el(
+    "ul",
+    { class: "legend" },
+    window ? key("window", reads) : el("li", {}, `${app.run.model} has no window of steps`),
+    key("alike", "same relation"),
+    key("", "other facts"),
+    key("evidence", "evidence: \u25b2 for, \u25bc against"),
+    el("li", {}, `above the line ${found.entity} is the subject, below the object`),
+  );
+}
+
+/** All of it as text, made when it is opened. */
+function list(found) {
+  const rest = found.total - found.facts.length;
+  const cells = (fact) => [fact.time, fact.subject, fact.relation, fact.object, fact.split];
+  const head = ["Time", "Subject", "Relation", "Object", "Split"].map((name) => el("th", { scope: "col" }, name));
+  const details = el("details", {}, el("summary", {}, `${counted(found.total, "fact")} as a table`));
+  details.addEventListener("toggle", () => {
+    if (details.querySelector("table")) return;
+    const rows = found.facts.map((fact) => el("tr", {}, ...cells(fact).map((text) => el("td", {}, text))));
+    const table = el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
+    const label = `Facts of ${found.entity}`;
+    details.append(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table));
+    if (rest > 0) details.append(el("p", { class: "fine" }, `The first ${found.facts.length} of them.`));
+  });
+  return details;
+}
