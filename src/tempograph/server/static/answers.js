@@ -1,6 +1,6 @@
 // Ranked answers as bars, of one run or of two side by side.
 
-import { post } from "./api.js";
+import { post, postIfPossible } from "./api.js";
 import { $, el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
 import { address, isWhole, nextQuestion, PARTS, questionOf } from "./view.js";
@@ -16,7 +16,7 @@ export function answersPanel(root, which, app, beside, drawn, failed) {
     {
       question: (view) =>
         isWhole(view) && view[which] ? { ...questionOf(view, view[which]), top: Number(view.top) } : null,
-      ask: (question, signal) => post("api/complete", question, signal),
+      ask: (question, signal) => (which === "other" ? postIfPossible : post)("api/complete", question, signal),
       draw: (found, view) => {
         root.hidden = which === "other" && !view.other;
         refill(root, ...(found === null ? missing(view) : shown(which, app, beside(), found, view)));
@@ -29,10 +29,11 @@ export function answersPanel(root, which, app, beside, drawn, failed) {
 
 function missing(view) {
   const parts = PARTS.filter((part) => part !== view.asked && !view[part]);
-  return parts.length ? [el("p", { class: "empty" }, `Choose ${parts.map((part) => `a ${part}`).join(" and ")} above.`)] : [];
+  return parts.length ? [el("p", { class: "empty" }, `Choose the ${parts.join(" and the ")} above.`)] : [];
 }
 
 function shown(which, app, beside, found, view) {
+  if (found.refused) return [el("h3", {}, found.run), el("p", { class: "empty" }, sentence(found.refused))];
   const width = barWidths(found.answers);
   const rows = found.answers.map((answer) => {
     const change = beside === null ? null : moved(beside, answer);
@@ -41,6 +42,7 @@ function shown(which, app, beside, found, view) {
   return [
     el("h3", { hidden: !view.other }, found.run),
     rows.length ? el("ol", { class: "answers" }, ...rows) : nothing(found),
+    beside && rows.length ? movesTold(beside) : "",
     ...found.notes.map((note) => el("p", { class: "fine" }, sentence(note))),
   ];
 }
@@ -74,12 +76,9 @@ function row(id, app, view, answer, width, change) {
         onfocus: () => alight(answer.name),
         onblur: () => alight(null),
       },
-      el("span", { class: "rank" }, String(answer.rank)),
-      el("span", { class: "name" }, answer.name),
-      badge(answer.known),
-      el("span", { class: "value" }, value),
-      el("span", { class: "bar" }, fill),
-      change,
+      el("span", { class: "rank" }, String(answer.rank), change),
+      el("span", { class: "line" }, el("span", { class: "name" }, answer.name), el("span", { class: "value" }, value)),
+      el("span", { class: "line" }, el("span", { class: "bar" }, fill), badge(answer.known)),
     ),
     el("a", { class: "go", href: address(next), "aria-label": `Ask about ${answer.name}`, title: `Ask about ${answer.name}` }, "\u2192"),
   );
@@ -91,11 +90,14 @@ const badge = (known) =>
 /** How far an answer has moved from its rank in the run on the left. */
 function moved(beside, answer) {
   const there = beside.answers.find((other) => other.name === answer.name);
-  if (!there) return el("span", { class: "moved" }, `not among the first ${beside.answers.length} of ${beside.run}`);
-  const by = there.rank - answer.rank;
-  if (by === 0) return el("span", { class: "moved" }, "same rank");
-  return el("span", { class: "moved" }, `${by > 0 ? "\u25b2" : "\u25bc"} ${counted(Math.abs(by), "place")} ${by > 0 ? "up" : "down"}`);
+  const by = there ? there.rank - answer.rank : 0;
+  const short = by ? `${by > 0 ? "\u25b2" : "\u25bc"}${Math.abs(by)}` : there ? "=" : "\u2013";
+  const words = by ? `${counted(Math.abs(by), "place")} ${by > 0 ? "up" : "down"}` : there ? "same rank" : "not there";
+  return el("small", { title: words }, el("span", { "aria-hidden": "true" }, short), el("span", { class: "unseen" }, ` (${words})`));
 }
+
+const movesTold = (beside) =>
+  el("p", { class: "fine" }, `Below a rank: how far it is from that of ${beside.run}; \u2013 where that has it not.`);
 
 /** The part of the longest bar that an answer's bar takes. */
 function barWidths(answers) {

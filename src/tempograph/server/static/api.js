@@ -25,6 +25,16 @@ export function post(path, body, signal) {
   return answer(path, { method: "POST", body: JSON.stringify(body), headers }, signal);
 }
 
+/** As `post`; a question that the service cannot take is an answer that says so, for it is no fault of the view. */
+export async function postIfPossible(path, body, signal) {
+  try {
+    return await post(path, body, signal);
+  } catch (error) {
+    if (error instanceof Problem) return { run: body.run, refused: error.message };
+    throw error;
+  }
+}
+
 async function answer(url, options, signal) {
   const token = sessionStorage.getItem(TOKEN);
   const headers = { ...options.headers, ...(token && { authorization: `Bearer ${token}` }) };

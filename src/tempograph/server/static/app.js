@@ -2,7 +2,7 @@
 
 import { answersPanel } from "./answers.js";
 import { get, keepToken, Problem, Unreachable } from "./api.js";
-import { $, el } from "./dom.js";
+import { $ } from "./dom.js";
 import { evidencePanel } from "./evidence.js";
 import { graphPanel } from "./graph.js";
 import { clearNotice, offerExamples, tellProblem, tellUnreachable, tellWrong } from "./notice.js";
@@ -11,7 +11,7 @@ import { listenToRuns, showRuns } from "./runs.js";
 import { themeButton } from "./theme.js";
 import { timelinePanel } from "./timeline.js";
 import { aboutFact, address, asSentence, entityOf, PARTS, readView } from "./view.js";
-import { counted, sentence } from "./words.js";
+import { counted } from "./words.js";
 
 const EXAMPLES = 4;
 const NARROW = matchMedia("(max-width: 899px)");
@@ -61,7 +61,6 @@ class App {
     for (const part of ["run", "other"]) {
       const name = this.view[part];
       if (name && !names.includes(name)) {
-        $("view").hidden = true;
         throw new Problem(404, { detail: `there is no run '${name}'`, part, suggestions: names });
       }
     }
@@ -93,16 +92,12 @@ class App {
 
   #makePanels() {
     const failed = (error) => this.#report(error);
-    const beside = (root) => (error) => {
-      if (error instanceof Problem) root.replaceChildren(el("p", { class: "empty" }, sentence(error.message)));
-      else failed(error);
-    };
     let evidence = [];
     const first = answersPanel($("first"), "run", this, () => null, answered, failed);
-    const second = answersPanel($("second"), "other", this, () => first.found, () => {}, beside($("second")));
+    const second = answersPanel($("second"), "other", this, () => first.found, () => {}, failed);
     const timeline = timelinePanel($("timeline"), this, () => evidence, failed);
     const reasons = evidencePanel($("first-evidence"), "run", heard, failed);
-    const others = evidencePanel($("second-evidence"), "other", () => {}, beside($("second-evidence")));
+    const others = evidencePanel($("second-evidence"), "other", () => {}, failed);
     const graph = graphPanel($("graph"), this, () => timeline.found, failed);
     return [first, second, reasons, others, timeline, graph];
 
@@ -112,12 +107,14 @@ class App {
     }
 
     function heard(facts) {
-      evidence = facts;
+      const acting = facts.filter((fact) => fact.effect);
+      evidence = acting.length ? acting : facts;
       timeline.redraw();
     }
   }
 
   #report(error) {
+    $("view").hidden = true;
     if (error instanceof Unreachable) {
       tellUnreachable(error, () => this.show());
     } else if (error instanceof Problem && error.status === 401) {
@@ -139,7 +136,6 @@ function askForToken() {
   if ($("secret").value) tellWrong("That is not the token of this service.");
   $("secret").value = "";
   $("token").hidden = false;
-  $("view").hidden = true;
   $("secret").focus();
 }
 

@@ -7,9 +7,11 @@ import { aboutEntity, address, entityOf } from "./view.js";
 import { at, counted, sentence, shortened, told } from "./words.js";
 
 const MOST = 15;
-const ROW = 34;
-const LABEL = 118;
-const LETTERS = 17;
+const HEIGHT = 300;
+const ROWS = { least: 32, most: 64 };
+const MARGIN = 34;
+const LABEL = { least: 112, most: 220 };
+const LETTER = 6.6;
 
 /** `timeline()` are the facts around the time, to find a day with facts where this one has none. */
 export function graphPanel(root, app, timeline, failed) {
@@ -35,8 +37,9 @@ function shown(body, found, view, timeline) {
   const names = found.nodes.slice(1).map((node) => node.name);
   const guess = view.asked === "relation" ? "" : view.answer;
   if (guess && guess !== found.entity && !names.includes(guess)) names.push(guess);
-  const nodes = placed(found.entity, names, width);
-  const reader = el("div", { class: "reader", "aria-live": "polite" });
+  const label = Math.min(LABEL.most, Math.max(LABEL.least, 0.3 * width));
+  const nodes = placed(found.entity, names, width / 2, width / 2 - label);
+  const reader = el("div", { class: "reader" });
   const silent = () => reader.replaceChildren(summary(found, view, timeline));
   const point = (name, words) => {
     emphasise(drawing, name);
@@ -45,30 +48,29 @@ function shown(body, found, view, timeline) {
   };
   const lines = pairs(found.edges, nodes).map((pair) => edge(pair, nodes));
   const predicted = guess && nodes.has(guess) ? guessed(view, nodes) : null;
-  const height = Math.max(...[...nodes.values()].map((node) => node.y)) + ROW;
+  const height = Math.max(...[...nodes.values()].map((node) => node.y)) + MARGIN;
   const drawing = svg(
     "svg",
     { class: "graph", width, height, role: "group", "aria-label": `Neighbours of ${found.entity}` },
     ...lines,
     predicted,
-    ...[...nodes.values()].map((node) => dot(node, found, view, point)),
+    ...[...nodes.values()].map((node) => dot(node, found, view, label, point)),
   );
   silent();
   return [drawing, reader];
 }
 
 /** Places by name: the entity in the middle, the others in turn on an arc to its right and to its left. */
-function placed(entity, names, width) {
-  const rows = Math.max(1, Math.ceil(names.length / 2));
-  const height = (rows + 1) * ROW;
-  const nodes = new Map([[entity, { name: entity, x: width / 2, y: Math.max(height / 2, 1.5 * ROW), side: 0 }]]);
-  const { y: middle } = nodes.get(entity);
+function placed(entity, names, x, reach) {
+  const [right, left] = [Math.ceil(names.length / 2), Math.floor(names.length / 2)];
+  const row = Math.min(ROWS.most, Math.max(ROWS.least, HEIGHT / Math.max(1, right)));
+  const middle = MARGIN + Math.max(0, (right - 1) / 2) * row;
+  const nodes = new Map([[entity, { name: entity, x, y: middle, side: 0 }]]);
   names.forEach((name, number) => {
     const side = number % 2 ? -1 : 1;
-    const inSide = side > 0 ? Math.ceil(names.length / 2) : Math.floor(names.length / 2);
-    const y = middle + (Math.floor(number / 2) - (inSide - 1) / 2) * ROW;
-    const bow = Math.sqrt(Math.max(0.1, 1 - ((y - middle) / (middle + ROW / 2)) ** 2));
-    nodes.set(name, { name, x: width / 2 + side * bow * (width / 2 - LABEL), y, side });
+    const down = Math.floor(number / 2) - ((side > 0 ? right : left) - 1) / 2;
+    const bow = Math.sqrt(1 - (down / (right / 2 + 1)) ** 2);
+    nodes.set(name, { name, x: x + side * bow * reach, y: middle + down * row, side });
   });
   return nodes;
 }
@@ -100,20 +102,21 @@ function curve(from, to) {
 }
 
 function guessed(view, nodes) {
-  const path = svg("path", { class: "edge guess", d: curve(nodes.get(entityOf(view)), nodes.get(view.answer)) });
-  path.append(svg("title", {}, `the answer that is chosen: ${view.relation}`));
-  return path;
+  const [from, to] = [nodes.get(entityOf(view)), nodes.get(view.answer)];
+  // Bent, so that it does not hide the line of what is known.
+  const d = `M${from.x} ${from.y}Q${(from.x + to.x) / 2} ${(from.y + to.y) / 2 + 26} ${to.x} ${to.y}`;
+  return svg("path", { class: "edge guess", d });
 }
 
-/** `point(name, words)` is told what one points at, or null. */
-function dot(node, found, view, point) {
+/** `label` is the room for a name; `point(name, words)` is told what one points at, or null. */
+function dot(node, found, view, label, point) {
   const facts = found.edges.filter((fact) => [fact.subject, fact.object].includes(node.name));
   const own = node.side ? facts.filter((fact) => [fact.subject, fact.object].includes(found.entity)) : facts;
   const words = own.length ? own.map(told).join("; ") : "no fact at this time";
   const kind = node.side === 0 ? "middle" : node.name === view.answer ? "chosen" : "";
   const inside = [
     svg("circle", { class: `node ${kind}`, cx: node.x, cy: node.y, r: node.side ? 7 : 10 }),
-    svg("text", labelPlace(node), shortened(node.name, node.side ? LETTERS : 30)),
+    svg("text", labelPlace(node), shortened(node.name, Math.floor((node.side ? label - 18 : 2 * label) / LETTER))),
     svg("title", {}, node.name),
   ];
   if (!node.side) return svg("g", { class: "at" }, ...inside);
@@ -139,7 +142,7 @@ function summary(found, view, timeline) {
   if (found.nodes.length === 1) return nobody(found, view, timeline);
   const shown = found.nodes.length - 1;
   const those = shown < found.neighbours ? `the ${shown} busiest of ${found.neighbours} neighbours` : counted(shown, "neighbour");
-  return el("p", { class: "fine" }, `${sentence(those)} Point at one to read its facts; choose it to ask about it.`);
+  return el("p", { class: "fine" }, `${sentence(those)} Point at one to read its facts; choose it to ask about it.${view.answer ? " Dashed: the chosen answer." : ""}`);
 }
 
 /** Nothing here: lead to the nearest times that have something. */

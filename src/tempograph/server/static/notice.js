@@ -5,7 +5,7 @@ import { $, el } from "./dom.js";
 import { aboutFact, address, entityPart } from "./view.js";
 import { at, sentence } from "./words.js";
 
-const AGAIN_MS = 3000;
+const AGAIN_MS = 2000;
 let waiting = 0;
 
 export function clearNotice() {

@@ -18,7 +18,7 @@ export function showRuns(runs, view) {
   const others = names.filter((name) => name !== view.run);
   $("run").replaceChildren(...names.map(option));
   $("run").value = view.run;
-  $("other").replaceChildren(el("option", { value: "" }, "no other"), ...others.map(option));
+  $("other").replaceChildren(el("option", { value: "" }, "no other run"), ...others.map(option));
   $("other").value = view.other;
   document.querySelector(".runs").hidden = false;
   document.querySelector(".versus").hidden = others.length === 0;

@@ -6,7 +6,8 @@ const NEXT = { auto: "light", light: "dark", dark: "auto" };
 export function themeButton(button) {
   const show = (theme) => {
     document.documentElement.dataset.theme = theme;
-    button.textContent = `Theme: ${theme}`;
+    button.title = `Theme: ${theme}`;
+    button.setAttribute("aria-label", button.title);
   };
   button.addEventListener("click", () => {
     const theme = NEXT[document.documentElement.dataset.theme];

@@ -8,9 +8,12 @@ import { counted, shortened, told } from "./words.js";
 
 const PAGE = 1000;
 const MOST_PAGES = 5;
-const REACHES = [10, 30, 90, 365, 3650];
-const LANE = 30;
-const HALF = 78;
+const REACHES = [5, 15, 30, 90, 365, 3650];
+const NARROW = 560;
+const LANE = 36;
+const ROWS = { for: 10, against: 26 };
+const UNIT = 11;
+const HALF = { least: 26, most: 78 };
 const AXIS = 24;
 const TICK = 96;
 
@@ -20,7 +23,7 @@ export function timelinePanel(root, app, evidence, failed) {
   const panel = new Panel(
     root,
     {
-      question: (view) => (entityOf(view) && view.time ? questionAbout(view, app.run) : null),
+      question: (view) => (entityOf(view) && view.time ? questionAbout(view, reachOf(view, app.run, body), app.run) : null),
       ask: allPages,
       draw: (found, view) => {
         $("timeline-title").textContent = `${entityOf(view) || "Facts"} around ${view.time}`;
@@ -37,14 +40,14 @@ export function timelinePanel(root, app, evidence, failed) {
   return panel;
 }
 
-function questionAbout(view, run) {
-  return { entity: entityOf(view), time: view.time, reach: reachOf(view, run), run: run.name, limit: PAGE };
-}
+const questionAbout = (view, reach, run) =>
+  ({ entity: entityOf(view), time: view.time, reach, run: run.name, limit: PAGE });
 
 /** Steps on each side: as the view says, else so many that the window of the model fits well. */
-function reachOf(view, run) {
-  const needed = 1.5 * Math.max(run.window?.past ?? 0, run.window?.future ?? 0);
-  return Number(view.reach) || (REACHES.slice(1).find((reach) => reach >= needed) ?? REACHES.at(-1));
+function reachOf(view, run, body) {
+  const usual = body.clientWidth < NARROW ? 15 : 30;
+  const needed = Math.max(usual, run.window?.past ?? 0, run.window?.future ?? 0);
+  return Number(view.reach) || (REACHES.find((reach) => reach >= needed) ?? REACHES.at(-1));
 }
 
 async function allPages(question, signal) {
@@ -60,10 +63,10 @@ function shown(body, app, found, view, evidence) {
   const steps = found.times ?? [...new Set(found.facts.map((fact) => fact.time))];
   const scale = new Scale(steps, body.clientWidth || 600);
   const days = byDay(found);
-  const reader = el("div", { class: "reader", "aria-live": "polite" });
+  const reader = el("div", { class: "reader", role: "group", tabindex: "0", "aria-label": "Facts of one time" });
   const read = (time) => reader.replaceChildren(...reading(time, days.get(time) ?? [], view));
   read(view.time);
-  return [zoom(app, view), picture(app, view, found, scale, days, evidence, read), legend(app, found), reader, list(found)];
+  return [zoom(app, view, reachOf(view, app.run, body)), picture(app, view, found, scale, days, evidence, read), legend(app, found), reader, list(found)];
 }
 
 /** Where steps stand from left to right. */
@@ -95,10 +98,12 @@ function byDay({ facts }) {
 }
 
 function picture(app, view, found, scale, days, evidence, read) {
-  const height = LANE + 2 * HALF + AXIS;
-  const line = LANE + HALF;
+  const tall = [0, 1].map((below) => tallest(days, found.entity, below));
+  const unit = Math.min(UNIT, HALF.most / Math.max(...tall));
+  const [above, under] = tall.map((count) => Math.max(HALF.least, count * unit + 4));
+  const line = LANE + above;
+  const height = line + under + AXIS;
   const behind = new Set(evidence.map(keyOf));
-  const unit = Math.min(10, HALF / tallest(days, found.entity));
   const columns = [...days].map(([time, facts]) => {
     const bars = stacks(facts, found.entity).flatMap((stack, below) =>
       sorted(stack, view).map((fact, place) => {
@@ -136,8 +141,8 @@ const stacks = (facts, entity) => [
   facts.filter((fact) => fact.subject !== entity),
 ];
 
-const tallest = (days, entity) =>
-  Math.max(1, ...[...days.values()].flatMap((facts) => stacks(facts, entity).map((stack) => stack.length)));
+const tallest = (days, entity, below) =>
+  Math.max(1, ...[...days.values()].map((facts) => stacks(facts, entity)[below].length));
 
 /** Facts of the relation that is asked about stand next to the line. */
 const sorted = (facts, view) =>
@@ -170,24 +175,27 @@ function ticks(scale, height) {
   });
 }
 
-/** Evidence at its times, above everything: a triangle up speaks for the answer, one down against it. */
+/** Evidence at its times: a triangle up speaks for the answer, one down against it; a larger one says more. */
 function marks(evidence, scale, line) {
-  const largest = Math.max(...evidence.map((fact) => Math.abs(fact.effect ?? 0))) || 1;
-  return evidence
-    .filter((fact) => scale.has(fact.time))
-    .map((fact) => {
-      const against = fact.effect < 0;
-      const size = 5 + 5 * Math.sqrt(Math.abs(fact.effect ?? 0) / largest);
-      const [x, y] = [scale.middle(fact.time), LANE / 2];
-      const tip = against ? size : -size;
-      return svg(
-        "g",
-        { class: against ? "mark against" : "mark for" },
-        svg("line", { x1: x, x2: x, y1: y + Math.abs(tip), y2: line }),
-        svg("path", { d: `M${x} ${y + tip}L${x - size} ${y - tip}H${x + size}Z` }),
-        svg("title", {}, `${told(fact)}, ${fact.time}`),
-      );
-    });
+  const effects = new Map();
+  for (const fact of evidence.filter(({ time }) => scale.has(time))) {
+    const key = `${fact.effect < 0 ? "against" : "for"} ${fact.time}`;
+    const mark = effects.get(key) ?? { kind: fact.effect < 0 ? "against" : "for", time: fact.time, effect: 0 };
+    effects.set(key, { ...mark, effect: mark.effect + Math.abs(fact.effect ?? 0) });
+  }
+  const all = [...effects.values()];
+  const largest = Math.max(...all.map((mark) => mark.effect)) || 1;
+  return all.map(({ kind, time, effect }) => {
+    const size = 3.5 + 4.5 * Math.sqrt(effect / largest);
+    const [x, y] = [scale.middle(time), ROWS[kind]];
+    const tip = kind === "for" ? -size : size;
+    return svg(
+      "g",
+      { class: `mark ${kind}` },
+      svg("line", { x1: x, x2: x, y1: y + size, y2: line }),
+      svg("path", { d: `M${x} ${y + tip}L${x - size} ${y - tip}H${x + size}Z` }),
+    );
+  });
 }
 
 /** Point at a day, or go from day to day with the arrow keys, to read it; choose it to ask about that time. */
@@ -215,18 +223,17 @@ function reading(time, facts, view) {
   if (!facts.length) return [el("p", {}, away, `: nothing is known of ${entityOf(view)} at this time.`)];
   return [
     el("p", {}, away, `: ${counted(facts.length, "fact")}`),
-    el("ul", {}, ...facts.map((fact) => el("li", {}, told(fact), " ", el("small", {}, fact.split)))),
+    el("ul", {}, ...facts.map((fact) => el("li", {}, `${told(fact)}\u00a0`, el("small", {}, fact.split)))),
   ];
 }
 
-function zoom(app, view) {
+function zoom(app, view, chosen) {
   const select = el("select", { id: "reach", onchange: () => app.go({ ...view, reach: select.value }) });
-  const chosen = reachOf(view, app.run);
   const offered = [...new Set([...REACHES, chosen])].sort((one, other) => one - other);
   const nearly = offered.filter((reach, place) => !place || offered[place - 1] < app.run.steps);
   select.append(...nearly.map((reach) => el("option", { value: reach }, reachLabel(reach, app.run))));
   select.value = String(chosen);
-  return el("label", { class: "zoom" }, "Shown ", select);
+  return el("div", { class: "zoom" }, el("label", { for: select.id }, "Shown "), select);
 }
 
 const reachLabel = (reach, run) => (reach >= run.steps ? "all steps" : `\u00b1 ${counted(reach, "step")}`);
