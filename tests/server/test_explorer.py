@@ -149,9 +149,15 @@ def test_evidence_is_told_and_drawn(page: Open, service: Served) -> None:
     assert tab.locator("#evidence .effect").first.inner_text()[0] == ("▲" if wanted[0]["effect"] > 0 else "▼")
     days = {(fact["time"], fact["effect"] > 0) for fact in wanted if fact["effect"]}
     expect(tab.locator("#timeline .mark")).to_have_count(len(days))
-    own = [fact for fact in wanted if fact["effect"] and "Corenne" in (fact["subject"], fact["object"])]
-    expect(tab.locator("#timeline rect.evidence")).to_have_count(len(own))
+    for kind, sign in (("for", 1), ("against", -1)):
+        own = [fact for fact in wanted if fact["effect"] * sign > 0 and "Corenne" in (fact["subject"], fact["object"])]
+        expect(tab.locator(f"#timeline rect.{kind}")).to_have_count(len(own))
     assert query(tab)["answer"] == name
+    expect(tab.locator("#first")).not_to_contain_text("is not among")
+    last = asked(service, **FACT, top=12)[-1]["name"]
+    other = page(**FACT, answer=last, top="5")
+    expect(other.locator("#first")).to_contain_text(f"{last}, which is chosen, is not among the first 5.")
+    expect(other.locator("#evidence .told").first).to_be_visible()
 
 
 def test_the_timeline_shades_what_the_model_reads(page: Open, service: Served) -> None:

@@ -42,6 +42,7 @@ function shown(which, app, beside, found, view) {
   return [
     el("h3", { hidden: !view.other }, found.run),
     rows.length ? el("ol", { class: "answers" }, ...rows) : nothing(found),
+    view.answer && !found.answers.some(({ name }) => name === view.answer) ? notAmong(found, view.answer) : "",
     beside && rows.length ? movesTold(beside) : "",
     ...found.notes.map((note) => el("p", { class: "fine" }, sentence(note))),
   ];
@@ -54,6 +55,9 @@ const nothing = (found) =>
     `${found.run} has no answer: no fact that it learnt from leads to one for this question. `,
     "Try another time or relation, or another run.",
   );
+
+const notAmong = ({ answers }, name) =>
+  el("p", { class: "fine" }, `${name}, which is chosen, is not among the first ${answers.length}.`);
 
 function row(id, app, view, answer, width, change) {
   const fill = el("span", { class: "fill" });
@@ -80,7 +84,11 @@ function row(id, app, view, answer, width, change) {
       el("span", { class: "line" }, el("span", { class: "name" }, answer.name), el("span", { class: "value" }, value)),
       el("span", { class: "line" }, el("span", { class: "bar" }, fill), badge(answer.known)),
     ),
-    el("a", { class: "go", href: address(next), "aria-label": `Ask about ${answer.name}`, title: `Ask about ${answer.name}` }, "\u2192"),
+    el(
+      "a",
+      { class: "go", href: address(next), "aria-label": `Ask about ${answer.name}`, title: `Ask about ${answer.name}` },
+      "\u2192",
+    ),
   );
 }
 
@@ -93,7 +101,12 @@ function moved(beside, answer) {
   const by = there ? there.rank - answer.rank : 0;
   const short = by ? `${by > 0 ? "\u25b2" : "\u25bc"}${Math.abs(by)}` : there ? "=" : "\u2013";
   const words = by ? `${counted(Math.abs(by), "place")} ${by > 0 ? "up" : "down"}` : there ? "same rank" : "not there";
-  return el("small", { title: words }, el("span", { "aria-hidden": "true" }, short), el("span", { class: "unseen" }, ` (${words})`));
+  return el(
+    "small",
+    { title: words },
+    el("span", { "aria-hidden": "true" }, short),
+    el("span", { class: "unseen" }, ` (${words})`),
+  );
 }
 
 const movesTold = (beside) =>

@@ -2,7 +2,7 @@
 
 import { answersPanel } from "./answers.js";
 import { get, keepToken, Problem, Unreachable } from "./api.js";
-import { $ } from "./dom.js";
+import { $, el } from "./dom.js";
 import { evidencePanel } from "./evidence.js";
 import { graphPanel } from "./graph.js";
 import { clearNotice, offerExamples, tellProblem, tellUnreachable, tellWrong } from "./notice.js";
@@ -10,8 +10,8 @@ import { Question } from "./question.js";
 import { listenToRuns, showRuns } from "./runs.js";
 import { themeButton } from "./theme.js";
 import { timelinePanel } from "./timeline.js";
-import { aboutFact, address, asSentence, entityOf, PARTS, readView } from "./view.js";
-import { counted } from "./words.js";
+import { aboutFact, address, entityOf, inWords, PARTS, readView } from "./view.js";
+import { at, counted } from "./words.js";
 
 const EXAMPLES = 4;
 const NARROW = matchMedia("(max-width: 899px)");
@@ -79,8 +79,8 @@ class App {
 
   #draw() {
     const { view } = this;
-    document.title = `${asSentence(view)} \u2013 tempograph`;
-    $("asking").textContent = asSentence(view);
+    document.title = `${inWords(view)} ${at(view.time)} \u2013 tempograph`;
+    $("asking").replaceChildren(`${inWords(view)} `, el("span", { class: "nowrap" }, at(view.time)));
     $("evidence-title").textContent = view.answer ? `Why ${view.answer}?` : "Evidence";
     this.#question ??= new Question(this);
     this.#question.show(view);
@@ -94,7 +94,14 @@ class App {
     const failed = (error) => this.#report(error);
     let evidence = [];
     const first = answersPanel($("first"), "run", this, () => null, answered, failed);
-    const second = answersPanel($("second"), "other", this, () => first.found, () => {}, failed);
+    const second = answersPanel(
+      $("second"),
+      "other",
+      this,
+      () => first.found,
+      () => {},
+      failed,
+    );
     const timeline = timelinePanel($("timeline"), this, () => evidence, failed);
     const reasons = evidencePanel($("first-evidence"), "run", heard, failed);
     const others = evidencePanel($("second-evidence"), "other", () => {}, failed);

@@ -30,7 +30,9 @@ export function evidencePanel(root, which, heard, failed) {
 }
 
 const hint = (view, which) =>
-  view.answer || which === "other" ? [] : [el("p", { class: "empty" }, "Choose an answer to see which facts speak for it, and which against.")];
+  view.answer || which === "other"
+    ? []
+    : [el("p", { class: "empty" }, "Choose an answer to see which facts speak for it, and which against.")];
 
 function shown(found, view) {
   const run = el("h3", { hidden: !view.other }, found.run);
@@ -66,9 +68,10 @@ function reason(found) {
 
 function meaning(facts) {
   if (facts.some((fact) => fact.effect)) {
-    return "Without a fact marked \u25b2 the score of this answer falls by the number beside it; without one marked \u25bc it rises.";
+    return "Without a fact marked \u25b2 the score of this answer falls by its number; without one marked \u25bc it rises.";
   }
-  if (facts.some((fact) => fact.effect === 0)) return "Without any one of these facts the score of this answer stays as it is.";
+  if (facts.some((fact) => fact.effect === 0))
+    return "Without any one of these facts the score of this answer stays as it is.";
   return "How much each of these facts does is not measured here.";
 }
 

@@ -4,7 +4,7 @@ import { get } from "./api.js";
 import { $, el, refill, svg } from "./dom.js";
 import { Panel } from "./panel.js";
 import { aboutEntity, address, entityOf } from "./view.js";
-import { at, counted, sentence, shortened, told } from "./words.js";
+import { at, counted, sentence, shortened, told, wrapped } from "./words.js";
 
 const MOST = 15;
 const HEIGHT = 300;
@@ -12,6 +12,7 @@ const ROWS = { least: 32, most: 64 };
 const MARGIN = 34;
 const LABEL = { least: 112, most: 220 };
 const LETTER = 6.6;
+const LINE = 14;
 
 /** `timeline()` are the facts around the time, to find a day with facts where this one has none. */
 export function graphPanel(root, app, timeline, failed) {
@@ -20,7 +21,9 @@ export function graphPanel(root, app, timeline, failed) {
     root,
     {
       question: (view) =>
-        entityOf(view) && view.time ? { entity: entityOf(view), time: view.time, run: app.run.name, limit: MOST } : null,
+        entityOf(view) && view.time
+          ? { entity: entityOf(view), time: view.time, run: app.run.name, limit: MOST }
+          : null,
       ask: (question, signal) => get("api/snapshot", question, signal),
       draw: (found, view) => {
         $("graph-title").textContent = `Neighbours ${at(view.time)}`;
@@ -89,8 +92,12 @@ function pairs(edges, nodes) {
 }
 
 function edge({ ends, facts }, nodes) {
-  const path = svg("path", { class: "edge", d: curve(nodes.get(ends[0]), nodes.get(ends[1])), "data-ends": JSON.stringify(ends) });
-  path.style.strokeWidth = `${Math.min(5, 1 + facts.length * 0.6)}px`;
+  const path = svg("path", {
+    class: "edge",
+    d: curve(nodes.get(ends[0]), nodes.get(ends[1])),
+    "data-ends": JSON.stringify(ends),
+  });
+  path.style.strokeWidth = `${Math.min(4, 1 + facts.length * 0.4)}px`;
   return path;
 }
 
@@ -116,7 +123,7 @@ function dot(node, found, view, label, point) {
   const kind = node.side === 0 ? "middle" : node.name === view.answer ? "chosen" : "";
   const inside = [
     svg("circle", { class: `node ${kind}`, cx: node.x, cy: node.y, r: node.side ? 7 : 10 }),
-    svg("text", labelPlace(node), shortened(node.name, Math.floor((node.side ? label - 18 : 2 * label) / LETTER))),
+    nameOf(node, label),
     svg("title", {}, node.name),
   ];
   if (!node.side) return svg("g", { class: "at" }, ...inside);
@@ -127,9 +134,16 @@ function dot(node, found, view, label, point) {
   return link;
 }
 
-function labelPlace({ x, y, side }) {
-  if (!side) return { x, y: y - 16, "text-anchor": "middle" };
-  return { x: x + 12 * side, y: y + 4, "text-anchor": side > 0 ? "start" : "end" };
+function nameOf({ name, x, y, side }, label) {
+  if (!side) {
+    return svg("text", { x, y: y - 16, "text-anchor": "middle" }, shortened(name, Math.floor((2 * label) / LETTER)));
+  }
+  const lines = wrapped(name, Math.floor((label - 18) / LETTER));
+  const left = x + 12 * side;
+  const rows = lines.map((line, row) =>
+    svg("tspan", { x: left, y: y + 4 + LINE * (row - (lines.length - 1) / 2) }, line),
+  );
+  return svg("text", { "text-anchor": side > 0 ? "start" : "end" }, ...rows);
 }
 
 function emphasise(drawing, name) {
@@ -141,8 +155,14 @@ function emphasise(drawing, name) {
 function summary(found, view, timeline) {
   if (found.nodes.length === 1) return nobody(found, view, timeline);
   const shown = found.nodes.length - 1;
-  const those = shown < found.neighbours ? `the ${shown} busiest of ${found.neighbours} neighbours` : counted(shown, "neighbour");
-  return el("p", { class: "fine" }, `${sentence(those)} Point at one to read its facts; choose it to ask about it.${view.answer ? " Dashed: the chosen answer." : ""}`);
+  const all = counted(found.neighbours, "neighbour");
+  const those = shown < found.neighbours ? `the ${shown} busiest of ${all}` : all;
+  const dashed = view.answer ? " Dashed: the chosen answer." : "";
+  return el(
+    "p",
+    { class: "fine" },
+    `${sentence(those)} Point at one to read its facts; choose it to ask about it.${dashed}`,
+  );
 }
 
 /** Nothing here: lead to the nearest times that have something. */

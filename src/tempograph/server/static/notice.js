@@ -27,13 +27,20 @@ export function tellProblem(problem, view) {
   const part = problem.part === "entity" ? entityPart(view) : problem.part;
   const fixed = (name) => el("a", { href: address({ ...view, [part]: name }) }, name);
   const ways = part ? problem.suggestions.flatMap((name) => [" ", fixed(name)]) : [];
-  const out = ways.length ? [" Perhaps:", ...ways] : [" Choose another above, or ", el("a", { href: "?" }, "begin anew"), "."];
+  const out = ways.length
+    ? [" Perhaps:", ...ways]
+    : [" Choose another above, or ", el("a", { href: "?" }, "begin anew"), "."];
   say("wrong", sentence(problem.message), ...out);
 }
 
 /** No answer: try again by oneself while the page is open, or at once when told to. */
 export function tellUnreachable(error, retry) {
-  say("down", error.message, " It is tried again every few seconds. ", el("button", { type: "button", onclick: retry }, "Retry"));
+  say(
+    "down",
+    error.message,
+    " It is tried again every few seconds. ",
+    el("button", { type: "button", onclick: retry }, "Retry"),
+  );
   const look = async () => {
     try {
       await get("health");

@@ -30,8 +30,11 @@ function described(run) {
   const facts = Object.values(run.facts).reduce((sum, count) => sum + count, 0);
   const mrr = run.metrics.test?.mrr ?? run.metrics.valid?.mrr;
   const figure = mrr === undefined ? "" : ` MRR ${mrr.toFixed(3)} on ${run.metrics.test ? "test" : "valid"}.`;
-  return (
-    `${run.name}: ${run.model} on ${run.dataset}, protocol ${run.protocol}; ${counted(run.entities, "entity", "entities")}, ` +
-    `${counted(run.relations, "relation")}, ${counted(facts, "fact")}, ${run.first} to ${run.last}.${figure}`
-  );
+  const sizes = [
+    counted(run.entities, "entity", "entities"),
+    counted(run.relations, "relation"),
+    counted(facts, "fact"),
+    `${run.first} to ${run.last}`,
+  ];
+  return `${run.name}: ${run.model} on ${run.dataset}, protocol ${run.protocol}; ${sizes.join(", ")}.${figure}`;
 }

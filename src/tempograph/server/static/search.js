@@ -40,10 +40,7 @@ export class Search {
       onfocus: () => this.#input.select(),
       onblur: () => this.#leave(),
     });
-    this.parts = [
-      el("label", { for: this.#input.id }, label),
-      el("div", { class: "search" }, this.#input, this.#list),
-    ];
+    this.parts = [el("label", { for: this.#input.id }, label), el("div", { class: "search" }, this.#input, this.#list)];
   }
 
   set value(name) {

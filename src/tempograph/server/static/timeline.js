@@ -7,7 +7,7 @@ import { address, entityOf } from "./view.js";
 import { counted, shortened, told } from "./words.js";
 
 const PAGE = 1000;
-const MOST_PAGES = 5;
+const MOST_PAGES = 10;
 const REACHES = [5, 15, 30, 90, 365, 3650];
 const NARROW = 560;
 const LANE = 36;
@@ -23,7 +23,8 @@ export function timelinePanel(root, app, evidence, failed) {
   const panel = new Panel(
     root,
     {
-      question: (view) => (entityOf(view) && view.time ? questionAbout(view, reachOf(view, app.run, body), app.run) : null),
+      question: (view) =>
+        entityOf(view) && view.time ? questionAbout(view, reachOf(view, app.run, body), app.run) : null,
       ask: allPages,
       draw: (found, view) => {
         $("timeline-title").textContent = `${entityOf(view) || "Facts"} around ${view.time}`;
@@ -40,8 +41,13 @@ export function timelinePanel(root, app, evidence, failed) {
   return panel;
 }
 
-const questionAbout = (view, reach, run) =>
-  ({ entity: entityOf(view), time: view.time, reach, run: run.name, limit: PAGE });
+const questionAbout = (view, reach, run) => ({
+  entity: entityOf(view),
+  time: view.time,
+  reach,
+  run: run.name,
+  limit: PAGE,
+});
 
 /** Steps on each side: as the view says, else so many that the window of the model fits well. */
 function reachOf(view, run, body) {
@@ -66,7 +72,13 @@ function shown(body, app, found, view, evidence) {
   const reader = el("div", { class: "reader", role: "group", tabindex: "0", "aria-label": "Facts of one time" });
   const read = (time) => reader.replaceChildren(...reading(time, days.get(time) ?? [], view));
   read(view.time);
-  return [zoom(app, view, reachOf(view, app.run, body)), picture(app, view, found, scale, days, evidence, read), legend(app, found), reader, list(found)];
+  return [
+    zoom(app, view, reachOf(view, app.run, body)),
+    picture(app, view, found, scale, days, evidence, read),
+    legend(app, found),
+    reader,
+    list(found),
+  ];
 }
 
 /** Where steps stand from left to right. */
@@ -103,11 +115,11 @@ function picture(app, view, found, scale, days, evidence, read) {
   const [above, under] = tall.map((count) => Math.max(HALF.least, count * unit + 4));
   const line = LANE + above;
   const height = line + under + AXIS;
-  const behind = new Set(evidence.map(keyOf));
+  const behind = new Map(evidence.map((fact) => [keyOf(fact), sideOf(fact)]));
   const columns = [...days].map(([time, facts]) => {
     const bars = stacks(facts, found.entity).flatMap((stack, below) =>
       sorted(stack, view).map((fact, place) => {
-        const kind = behind.has(keyOf(fact)) ? "evidence" : fact.relation === view.relation ? "alike" : "";
+        const kind = behind.get(keyOf(fact)) ?? (fact.relation === view.relation ? "alike" : "");
         const y = below ? line + 1 + place * unit : line - 1 - (place + 1) * unit;
         return svg("rect", {
           class: `fact ${kind}`,
@@ -125,7 +137,7 @@ function picture(app, view, found, scale, days, evidence, read) {
     { class: "timeline", width: scale.width, height, role: "group", "aria-label": `Facts of ${found.entity} by time` },
     shade(found.window, scale, height),
     svg("line", { class: "axis", x1: 0, x2: scale.width, y1: line, y2: line }),
-    ...ticks(scale, height),
+    ...ticks(view.time, scale, height),
     now(view.time, scale, height),
     ...columns,
     ...marks(evidence, scale, line),
@@ -133,6 +145,8 @@ function picture(app, view, found, scale, days, evidence, read) {
   listen(columns, scale, view, app, read);
   return drawing;
 }
+
+const sideOf = ({ effect }) => (effect < 0 ? "against" : "for");
 
 const keyOf = ({ subject, relation, object, time }) => JSON.stringify([subject, relation, object, time]);
 
@@ -151,13 +165,24 @@ const sorted = (facts, view) =>
 function day(time, facts, scale, height, bars) {
   const label = `${time}: ${counted(facts.length, "fact")}. ${facts.map(told).join("; ")}`;
   const reach = svg("rect", { class: "reach", x: scale.left(time), y: 0, width: scale.step, height: height - AXIS });
-  return svg("g", { class: "day", id: `day-${time}`, role: "button", tabindex: "-1", "aria-label": label, "data-time": time }, reach, ...bars);
+  return svg(
+    "g",
+    { class: "day", id: `day-${time}`, role: "button", tabindex: "-1", "aria-label": label, "data-time": time },
+    reach,
+    ...bars,
+  );
 }
 
 function shade(window, scale, height) {
   if (window === null || !scale.has(window.from) || !scale.has(window.to)) return null;
   const x = scale.left(window.from);
-  return svg("rect", { class: "window", x, y: 0, width: scale.left(window.to) + scale.step - x, height: height - AXIS });
+  return svg("rect", {
+    class: "window",
+    x,
+    y: 0,
+    width: scale.left(window.to) + scale.step - x,
+    height: height - AXIS,
+  });
 }
 
 function now(time, scale, height) {
@@ -166,21 +191,26 @@ function now(time, scale, height) {
   return svg("line", { class: "now", x1: x, x2: x, y1: 0, y2: height - AXIS + 5 });
 }
 
-function ticks(scale, height) {
+/** Labels at even distances from the time of the question. */
+function ticks(time, scale, height) {
   const every = Math.max(1, Math.ceil(TICK / scale.step));
-  const shown = scale.steps.filter((_, place) => place % every === Math.floor((scale.steps.length % every) / 2));
-  return shown.map((time) => {
-    const x = Math.min(Math.max(scale.middle(time), 36), scale.width - 36);
-    return svg("text", { class: "tick", x, y: height - 6, "text-anchor": "middle" }, shortened(time, 12));
-  });
+  const first = scale.places.get(time) % every || 0;
+  const room = (x) => x > TICK / 2.6 && x < scale.width - TICK / 2.6;
+  return scale.steps
+    .filter((step, place) => place % every === first && (step === time || room(scale.middle(step))))
+    .map((step) => {
+      const x = Math.min(Math.max(scale.middle(step), TICK / 2.6), scale.width - TICK / 2.6);
+      const kind = step === time ? "tick asked" : "tick";
+      return svg("text", { class: kind, x, y: height - 6, "text-anchor": "middle" }, shortened(step, 12));
+    });
 }
 
 /** Evidence at its times: a triangle up speaks for the answer, one down against it; a larger one says more. */
 function marks(evidence, scale, line) {
   const effects = new Map();
   for (const fact of evidence.filter(({ time }) => scale.has(time))) {
-    const key = `${fact.effect < 0 ? "against" : "for"} ${fact.time}`;
-    const mark = effects.get(key) ?? { kind: fact.effect < 0 ? "against" : "for", time: fact.time, effect: 0 };
+    const key = `${sideOf(fact)} ${fact.time}`;
+    const mark = effects.get(key) ?? { kind: sideOf(fact), time: fact.time, effect: 0 };
     effects.set(key, { ...mark, effect: mark.effect + Math.abs(fact.effect ?? 0) });
   }
   const all = [...effects.values()];
@@ -228,15 +258,14 @@ function reading(time, facts, view) {
 }
 
 function zoom(app, view, chosen) {
+  const { steps } = app.run;
   const select = el("select", { id: "reach", onchange: () => app.go({ ...view, reach: select.value }) });
-  const offered = [...new Set([...REACHES, chosen])].sort((one, other) => one - other);
-  const nearly = offered.filter((reach, place) => !place || offered[place - 1] < app.run.steps);
-  select.append(...nearly.map((reach) => el("option", { value: reach }, reachLabel(reach, app.run))));
-  select.value = String(chosen);
+  const fewer = [...new Set([...REACHES, chosen])].filter((reach) => reach < steps).sort((one, other) => one - other);
+  const words = (reach) => (reach === steps ? "all steps" : `\u00b1 ${counted(reach, "step")}`);
+  const option = (reach) => el("option", { value: reach, selected: reach === Math.min(chosen, steps) }, words(reach));
+  select.append(...[...fewer, steps].map(option));
   return el("div", { class: "zoom" }, el("label", { for: select.id }, "Shown "), select);
 }
-
-const reachLabel = (reach, run) => (reach >= run.steps ? "all steps" : `\u00b1 ${counted(reach, "step")}`);
 
 function legend(app, found) {
   const key = (kind, words) => el("li", {}, el("span", { class: `key ${kind}` }), words);
@@ -248,8 +277,10 @@ function legend(app, found) {
     window ? key("window", reads) : el("li", {}, `${app.run.model} has no window of steps`),
     key("alike", "same relation"),
     key("", "other facts"),
-    key("evidence", "evidence: \u25b2 for, \u25bc against"),
+    key("for", "\u25b2 speaks for the answer"),
+    key("against", "\u25bc speaks against it"),
     el("li", {}, `above the line ${found.entity} is the subject, below the object`),
+    found.facts.length < found.total ? el("li", {}, `only the first ${found.facts.length} facts are drawn`) : null,
   );
 }
 

@@ -1,7 +1,5 @@
 // What is looked at. It lives in the address of the page, so that a link restores it.
 
-import { at } from "./words.js";
-
 export const PARTS = ["subject", "relation", "object"];
 const DEFAULTS = {
   run: "",
@@ -35,8 +33,8 @@ export const entityOf = (view) => view[entityPart(view)];
 
 export const isWhole = (view) => PARTS.every((part) => part === view.asked || view[part]) && view.time !== "";
 
-/** The question in words. */
-export const asSentence = (view) => `${PARTS.map((part) => view[part] || "?").join(" ")} ${at(view.time)}`;
+/** The question in words, without its time. */
+export const inWords = (view) => PARTS.map((part) => view[part] || "?").join(" ");
 
 /** The question as the service takes it. */
 export function questionOf(view, run) {

@@ -1,17 +1,33 @@
 // Numbers, names and times as people read them.
 
 const PERCENT = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
-const NUMBER = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
-const SIGNED = new Intl.NumberFormat("en", { maximumSignificantDigits: 2, signDisplay: "exceptZero" });
+const NUMBER = new Intl.NumberFormat("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
+const SIGNED = new Intl.NumberFormat("en", {
+  minimumSignificantDigits: 2,
+  maximumSignificantDigits: 2,
+  signDisplay: "exceptZero",
+});
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 export const percent = (share) => (share > 0 && share < 0.001 ? "< 0.1%" : PERCENT.format(share));
 export const number = (value) => NUMBER.format(value);
-export const signed = (value) => SIGNED.format(value).replace("-", "\u2212");
+
+export function signed(value) {
+  if (value === 0) return "0";
+  return Math.abs(value) < 0.001 ? "< 0.001" : SIGNED.format(value).replace("-", "\u2212");
+}
+
 export const counted = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 export const isDate = (label) => DATE.test(label);
 export const told = (fact) => `${fact.subject} ${fact.relation} ${fact.object}`;
 export const shortened = (name, most) => (name.length <= most ? name : `${name.slice(0, most - 1).trimEnd()}\u2026`);
+
+/** A name in at most two lines of so many letters. */
+export function wrapped(name, letters) {
+  const space = name.lastIndexOf(" ", letters);
+  if (name.length <= letters || space < 1) return [shortened(name, letters)];
+  return [name.slice(0, space), shortened(name.slice(space + 1), letters)];
+}
 
 export const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.?$/, ".")}`;
 export const at = (time) => `${isDate(time) ? "on" : "at"} ${time}`;
