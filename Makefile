@@ -7,7 +7,9 @@ BIN := .venv/bin
 demo: .venv/ready
 	$(BIN)/tempograph demo
 
+# Pages are tested in a browser; where there is none and none can be had, those tests skip and say why.
 test: .venv/ready
+	@command -v chromium > /dev/null || $(BIN)/playwright install chromium || echo "no browser could be installed"
 	$(BIN)/pytest -n auto
 
 check: .venv/ready

@@ -17,6 +17,8 @@ from tempograph import TemporalGraph, train
 
 pytest_plugins = ("serving_fixtures", "browser_fixtures")
 expect = pytest.importorskip("playwright.sync_api", reason="needs the package playwright").expect
+# A machine that runs many tests at once may be slow.
+expect.set_options(timeout=20_000)
 
 REFUSED = "Failed to load resource"
 EVIL = "<img src=x onerror=alert(1)>"
@@ -46,7 +48,7 @@ def page(browser: Any, service: Served) -> Iterator[Open]:
     `refused` allows for answers that are errors, which browsers always tell.
     """
     context = browser.new_context(viewport={"width": 1440, "height": 900})
-    context.set_default_timeout(10_000)
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
     said: list[str] = []
     asked: set[str] = set()
 
@@ -205,6 +207,9 @@ def test_a_shared_link_restores_the_view(page: Open) -> None:
     for part in ("#asking", "#first", "#second", "#first-evidence", "#second-evidence", "#graph .reader", ".legend"):
         expect(other.locator(part)).to_have_text(tab.locator(part).text_content())
     assert query(other) == query(tab)
+    other.get_by_role("button", name="Copy link").click()
+    expect(other.get_by_role("button", name="Link copied")).to_be_visible()
+    assert other.evaluate("navigator.clipboard.readText()") == other.url
     assert answers(other).nth(2).get_attribute("aria-pressed") == "true"
 
 
@@ -310,6 +315,18 @@ def test_a_slow_service_shows_that_it_works_and_old_answers_never_win(page: Open
     old.continue_()
     tab.wait_for_timeout(200)
     expect(answers(tab)).to_have_count(12)
+
+
+def test_a_slow_start_is_told(page: Open) -> None:
+    tab = page(**FACT)
+    expect(answers(tab)).to_have_count(10)
+    held: list[Any] = []
+    tab.route("**/api/info*", lambda route: held.append(route))
+    tab.reload()
+    expect(tab.get_by_text("Asking the service")).to_be_visible()
+    held[0].continue_()
+    expect(answers(tab)).to_have_count(10)
+    expect(tab.get_by_text("Asking the service")).to_be_hidden()
 
 
 def test_a_dead_service_is_told_and_found_again(page: Open, served: Callable[..., Served]) -> None:

@@ -19,10 +19,11 @@ def found(names: Names, text: str, most: int = 10) -> list[str]:
     return [each["name"] for each in names.search(text, most)]
 
 
-def test_beginnings_come_first_then_words_then_the_rest_and_frequent_names_among_equals() -> None:
+def test_the_name_itself_comes_first_then_beginnings_then_words_then_the_rest_and_frequent_names_among_equals() -> None:
     names = Names(NAMES, np.array([5, 1, 0, 2, 7, 9, 3, 0]))
-    assert found(names, "MERKEL") == ["merkel (town)", "Merkel", "Angela Merkel", "Amerkel"]
-    assert found(names, "merkel", 2) == ["merkel (town)", "Merkel"]
+    assert found(names, "MERKEL") == ["Merkel", "merkel (town)", "Angela Merkel", "Amerkel"]
+    assert found(names, "merke") == ["merkel (town)", "Merkel", "Angela Merkel", "Amerkel"]
+    assert found(names, "merkel", 1) == ["Merkel"] and found(names, "merke", 1) == ["merkel (town)"]
     assert found(names, "mexico") == ["México", "Police (Mexico)"]
     assert found(names, "aland") == ["ÅLAND"]
     assert found(names, "gurria ang") == ["Ángel Gurría"]

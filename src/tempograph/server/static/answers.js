@@ -35,9 +35,9 @@ function missing(view) {
 function shown(which, app, beside, found, view) {
   if (found.refused) return [el("h3", {}, found.run), el("p", { class: "empty" }, sentence(found.refused))];
   const width = barWidths(found.answers);
-  const rows = found.answers.map((answer) => {
+  const rows = found.answers.map((answer, place) => {
     const change = beside === null ? null : moved(beside, answer);
-    return row(`${which}-${answer.rank}`, app, view, answer, width(answer), change);
+    return row(`${which}-${place}`, app, view, answer, width(answer), change);
   });
   return [
     el("h3", { hidden: !view.other }, found.run),

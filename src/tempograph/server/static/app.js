@@ -84,7 +84,7 @@ class App {
     $("evidence-title").textContent = view.answer ? `Why ${view.answer}?` : "Evidence";
     this.#question ??= new Question(this);
     this.#question.show(view);
-    $("token").hidden = true;
+    $("token").hidden = $("waiting").hidden = true;
     $("view").hidden = false;
     $("view").classList.toggle("comparing", view.other !== "");
     for (const panel of this.#panels) panel.show(view);
@@ -140,6 +140,7 @@ function spoken({ answers, run }) {
 }
 
 function askForToken() {
+  $("waiting").hidden = true;
   if ($("secret").value) tellWrong("That is not the token of this service.");
   $("secret").value = "";
   $("token").hidden = false;

@@ -2,7 +2,7 @@
 
 import { get, Unreachable } from "./api.js";
 import { $, el } from "./dom.js";
-import { aboutFact, address, entityPart } from "./view.js";
+import { aboutFact, address, entityPart, readView } from "./view.js";
 import { at, sentence } from "./words.js";
 
 const AGAIN_MS = 2000;
@@ -15,6 +15,7 @@ export function clearNotice() {
 
 function say(kind, ...content) {
   clearTimeout(waiting);
+  $("waiting").hidden = true;
   $("notice").replaceChildren(el("p", { class: kind }, ...content));
 }
 
@@ -29,7 +30,7 @@ export function tellProblem(problem, view) {
   const ways = part ? problem.suggestions.flatMap((name) => [" ", fixed(name)]) : [];
   const out = ways.length
     ? [" Perhaps:", ...ways]
-    : [" Choose another above, or ", el("a", { href: "?" }, "begin anew"), "."];
+    : [" Choose another above, or ", el("a", { href: address({ ...readView(""), run: view.run }) }, "begin anew"), "."];
   say("wrong", sentence(problem.message), ...out);
 }
 

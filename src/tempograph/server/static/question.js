@@ -23,7 +23,6 @@ export class Question {
     this.#unknown = Object.fromEntries(PARTS.map((part) => [part, unknownPart(part)]));
     this.#when = new When((time) => app.go({ ...app.view, time }));
     $("time").append(...this.#when.parts);
-    $("top").append(...TOPS.map((top) => el("option", {}, String(top))));
     $("top").addEventListener("change", () => app.go({ ...app.view, top: $("top").value }));
     for (const radio of this.#radios) {
       radio.addEventListener("change", () => app.go(lookFor(app.view, radio.value)));
@@ -45,8 +44,16 @@ export class Question {
       this.#searches[part].value = view[part];
     }
     this.#when.show(this.#app.run, view.time);
-    $("top").value = view.top;
+    this.#showTop(view.top);
     $("question").hidden = false;
+  }
+
+  #showTop(top) {
+    const usual = TOPS.filter((count) => count <= this.#app.info.limits.top);
+    const offered = [...new Set([...usual, Number(top) || usual[0]])].sort((one, other) => one - other);
+    $("top").replaceChildren(
+      ...offered.map((count) => el("option", { selected: String(count) === top }, String(count))),
+    );
   }
 }
 

@@ -103,7 +103,7 @@ export class Search {
     this.#list.replaceChildren(...(options.length ? options : [nothing]));
     this.#list.hidden = false;
     this.#input.setAttribute("aria-expanded", "true");
-    this.#mark(text && options.length ? 0 : -1);
+    this.#mark(text && names.length ? 0 : -1);
   }
 
   #mark(place) {
