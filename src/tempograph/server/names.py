@@ -42,7 +42,7 @@ class Names:
         return None if number < 0 else number
 
     def search(self, text: str, most: int) -> list[dict[str, Any]]:
-        """The names that hold every word of a text: itself first, then those that begin with it, or have a word that does.
+        """Names that hold all words of a text: itself first, then those it begins, then those with a word it begins.
 
         Among equals, those with more facts come first.
         """
