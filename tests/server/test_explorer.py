@@ -368,6 +368,7 @@ def test_a_token_is_asked_for_and_kept_for_the_tab(page: Open, served: Callable[
     expect(tab.get_by_role("alert")).to_be_empty()
     tab.reload()
     expect(answers(tab)).to_have_count(10)
+    expect(tab.get_by_role("link", name="API")).to_be_hidden()
     assert TOKEN not in tab.url and tab.evaluate("JSON.stringify(localStorage)") == "{}"
 
 
@@ -416,7 +417,8 @@ def test_accessible_in_every_view(browser: Any, service: Served, width: int, sch
     tab = context.new_page()
     for name, view in VIEWS.items():
         tab.goto(f"http://localhost:{service.port}/?{urlencode(view)}")
-        tab.wait_for_load_state("networkidle")
+        expect(tab.locator("#notice p, #graph .reader").first).to_be_visible()
+        expect(tab.locator("[aria-busy]")).to_have_count(0)
         if name == "answers":
             tab.get_by_text("as a table").click()
             tab.get_by_label("Subject", exact=True).fill("p")

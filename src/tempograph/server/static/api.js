@@ -13,6 +13,7 @@ export class Problem extends Error {
 /** No answer, or one that says to come back later. */
 export class Unreachable extends Error {}
 
+export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
 export const keepToken = (token) => sessionStorage.setItem(TOKEN, token);
 
 export function get(path, parameters = {}, signal = undefined) {

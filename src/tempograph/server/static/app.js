@@ -1,7 +1,7 @@
 // The explorer: a view is read from the address, shown by panels, and changed by whatever one does on the page.
 
 import { answersPanel } from "./answers.js";
-import { get, keepToken, Problem, Unreachable } from "./api.js";
+import { get, hasToken, keepToken, Problem, Unreachable } from "./api.js";
 import { $, el } from "./dom.js";
 import { evidencePanel } from "./evidence.js";
 import { graphPanel } from "./graph.js";
@@ -42,7 +42,10 @@ class App {
     clearNotice();
     try {
       this.info ??= await get("api/info");
-      this.view = this.#checked(readView(location.search));
+      const view = readView(location.search);
+      this.view = { ...view, run: view.run || this.info.runs[0].name };
+      this.#checkRuns();
+      this.view.time ||= this.run.last;
       const facts = PARTS.some((part) => this.view[part]) ? [] : await this.#examples();
       if (turn !== this.#turn) return;
       if (facts.length) this.#begin(facts[0]);
@@ -53,18 +56,15 @@ class App {
     }
   }
 
-  /** The view with a run and a time, if it names runs that there are. */
-  #checked(view) {
-    const names = this.info.runs.map((run) => run.name);
-    this.view = { ...view, run: view.run || names[0] };
+  #checkRuns() {
     showRuns(this.info.runs, this.view);
+    const names = this.info.runs.map((run) => run.name);
     for (const part of ["run", "other"]) {
       const name = this.view[part];
       if (name && !names.includes(name)) {
         throw new Problem(404, { detail: `there is no run '${name}'`, part, suggestions: names });
       }
     }
-    return { ...this.view, time: view.time || this.run.last };
   }
 
   async #examples() {
@@ -85,6 +85,7 @@ class App {
     this.#question ??= new Question(this);
     this.#question.show(view);
     $("token").hidden = $("waiting").hidden = true;
+    $("docs").hidden = hasToken();
     $("view").hidden = false;
     $("view").classList.toggle("comparing", view.other !== "");
     for (const panel of this.#panels) panel.show(view);
@@ -94,19 +95,20 @@ class App {
     const failed = (error) => this.#report(error);
     let evidence = [];
     const first = answersPanel($("first"), "run", this, () => null, answered, failed);
-    const second = answersPanel(
-      $("second"),
-      "other",
+    const second = answersPanel($("second"), "other", this, () => first.found, nobody, failed);
+    const reasons = evidencePanel($("first-evidence"), "run", heard, failed);
+    const others = evidencePanel($("second-evidence"), "other", nobody, failed);
+    const timeline = timelinePanel(
+      $("timeline"),
       this,
-      () => first.found,
-      () => {},
+      () => evidence,
+      () => graph.redraw(),
       failed,
     );
-    const timeline = timelinePanel($("timeline"), this, () => evidence, failed);
-    const reasons = evidencePanel($("first-evidence"), "run", heard, failed);
-    const others = evidencePanel($("second-evidence"), "other", () => {}, failed);
     const graph = graphPanel($("graph"), this, () => timeline.found, failed);
     return [first, second, reasons, others, timeline, graph];
+
+    function nobody() {}
 
     function answered(found) {
       second.redraw();
@@ -140,7 +142,8 @@ function spoken({ answers, run }) {
 }
 
 function askForToken() {
-  $("waiting").hidden = true;
+  // A link cannot carry the token that the page behind it needs.
+  $("waiting").hidden = $("docs").hidden = true;
   if ($("secret").value) tellWrong("That is not the token of this service.");
   $("secret").value = "";
   $("token").hidden = false;

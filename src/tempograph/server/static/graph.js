@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { $, el, refill, svg } from "./dom.js";
-import { Panel } from "./panel.js";
+import { Panel, redrawOnResize } from "./panel.js";
 import { aboutEntity, address, entityOf } from "./view.js";
 import { at, counted, sentence, shortened, told, wrapped } from "./words.js";
 
@@ -17,7 +17,7 @@ const LINE = 14;
 /** `timeline()` are the facts around the time, to find a day with facts where this one has none. */
 export function graphPanel(root, app, timeline, failed) {
   const body = root.querySelector(".body");
-  return new Panel(
+  const panel = new Panel(
     root,
     {
       question: (view) =>
@@ -32,16 +32,18 @@ export function graphPanel(root, app, timeline, failed) {
     },
     failed,
   );
+  redrawOnResize(panel, body);
+  return panel;
 }
 
 function shown(body, found, view, timeline) {
   if (found.nodes.length === 1 && !view.answer) return [nobody(found, view, timeline)];
   const width = body.clientWidth || 400;
   const names = found.nodes.slice(1).map((node) => node.name);
-  const guess = view.asked === "relation" ? "" : view.answer;
+  const guess = guessOf(view);
   if (guess && guess !== found.entity && !names.includes(guess)) names.push(guess);
-  const label = Math.min(LABEL.most, Math.max(LABEL.least, 0.3 * width));
-  const nodes = placed(found.entity, names, width / 2, width / 2 - label);
+  const room = Math.min(LABEL.most, Math.max(LABEL.least, 0.3 * width));
+  const nodes = placed(found.entity, names, width / 2, width / 2 - room);
   const reader = el("div", { class: "reader" });
   const silent = () => reader.replaceChildren(summary(found, view, timeline));
   const point = (name, words) => {
@@ -57,23 +59,25 @@ function shown(body, found, view, timeline) {
     { class: "graph", width, height, role: "group", "aria-label": `Neighbours of ${found.entity}` },
     ...lines,
     predicted,
-    ...[...nodes.values()].map((node) => dot(node, found, view, label, point)),
+    ...[...nodes.values()].map((node) => dot(node, found, view, room, point)),
   );
   silent();
   return [drawing, reader];
 }
+
+const guessOf = (view) => (view.asked === "relation" ? "" : view.answer);
 
 /** Places by name: the entity in the middle, the others in turn on an arc to its right and to its left. */
 function placed(entity, names, x, reach) {
   const [right, left] = [Math.ceil(names.length / 2), Math.floor(names.length / 2)];
   const row = Math.min(ROWS.most, Math.max(ROWS.least, HEIGHT / Math.max(1, right)));
   const middle = MARGIN + Math.max(0, (right - 1) / 2) * row;
-  const nodes = new Map([[entity, { name: entity, x, y: middle, side: 0 }]]);
+  const nodes = new Map([[entity, { name: entity, number: -1, x, y: middle, side: 0 }]]);
   names.forEach((name, number) => {
     const side = number % 2 ? -1 : 1;
     const down = Math.floor(number / 2) - ((side > 0 ? right : left) - 1) / 2;
     const bow = Math.sqrt(1 - (down / (right / 2 + 1)) ** 2);
-    nodes.set(name, { name, x: x + side * bow * reach, y: middle + down * row, side });
+    nodes.set(name, { name, number, x: x + side * bow * reach, y: middle + down * row, side });
   });
   return nodes;
 }
@@ -115,30 +119,31 @@ function guessed(view, nodes) {
   return svg("path", { class: "edge guess", d });
 }
 
-/** `label` is the room for a name; `point(name, words)` is told what one points at, or null. */
-function dot(node, found, view, label, point) {
+/** `room` is for a name; `point(name, words)` is told what one points at, or null. */
+function dot(node, found, view, room, point) {
   const facts = found.edges.filter((fact) => [fact.subject, fact.object].includes(node.name));
   const own = node.side ? facts.filter((fact) => [fact.subject, fact.object].includes(found.entity)) : facts;
   const words = own.length ? own.map(told).join("; ") : "no fact at this time";
   const kind = node.side === 0 ? "middle" : node.name === view.answer ? "chosen" : "";
   const inside = [
     svg("circle", { class: `node ${kind}`, cx: node.x, cy: node.y, r: node.side ? 7 : 10 }),
-    nameOf(node, label),
+    nameOf(node, room),
     svg("title", {}, node.name),
   ];
   if (!node.side) return svg("g", { class: "at" }, ...inside);
   const href = address(aboutEntity(view, node.name));
-  const link = svg("a", { class: "at", href, "aria-label": `Ask about ${node.name}. ${words}.` }, ...inside);
+  const label = `Ask about ${node.name}. ${words}.`;
+  const link = svg("a", { class: "at", id: `node-${node.number}`, href, "aria-label": label }, ...inside);
   for (const event of ["pointerenter", "focus"]) link.addEventListener(event, () => point(node.name, words));
   for (const event of ["pointerleave", "blur"]) link.addEventListener(event, () => point(null));
   return link;
 }
 
-function nameOf({ name, x, y, side }, label) {
+function nameOf({ name, x, y, side }, room) {
   if (!side) {
-    return svg("text", { x, y: y - 16, "text-anchor": "middle" }, shortened(name, Math.floor((2 * label) / LETTER)));
+    return svg("text", { x, y: y - 16, "text-anchor": "middle" }, shortened(name, Math.floor((2 * room) / LETTER)));
   }
-  const lines = wrapped(name, Math.floor((label - 18) / LETTER));
+  const lines = wrapped(name, Math.floor((room - 18) / LETTER));
   const left = x + 12 * side;
   const rows = lines.map((line, row) =>
     svg("tspan", { x: left, y: y + 4 + LINE * (row - (lines.length - 1) / 2) }, line),
@@ -157,7 +162,7 @@ function summary(found, view, timeline) {
   const shown = found.nodes.length - 1;
   const all = counted(found.neighbours, "neighbour");
   const those = shown < found.neighbours ? `the ${shown} busiest of ${all}` : all;
-  const dashed = view.answer ? " Dashed: the chosen answer." : "";
+  const dashed = guessOf(view) ? " Dashed: the chosen answer." : "";
   return el(
     "p",
     { class: "fine" },

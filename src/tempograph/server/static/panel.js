@@ -2,6 +2,15 @@
 
 const PATIENCE_MS = 150;
 
+/** Draw anew when the room for it has changed. */
+export function redrawOnResize(panel, body) {
+  let width = 0;
+  new ResizeObserver(() => {
+    if (body.clientWidth !== width && panel.found) panel.redraw();
+    width = body.clientWidth;
+  }).observe(body);
+}
+
 /**
  * `question(view)` is what must be asked to show a view, null for nothing; `ask(question, signal)` asks it;
  * `draw(found, view)` shows it, `found` being null where nothing was asked or it went wrong.

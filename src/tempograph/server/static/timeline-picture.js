@@ -40,23 +40,18 @@ export function picture(view, found, scale, days, evidence, go, read) {
   const line = LANE + above;
   const height = line + under + AXIS;
   const behind = new Map(evidence.map((fact) => [keyOf(fact), sideOf(fact)]));
+  const kindOf = (fact) => behind.get(keyOf(fact)) ?? (fact.relation === view.relation ? "alike" : "");
   const columns = [...days].map(([time, facts]) => {
-    const bars = stacks(facts, found.entity).flatMap((stack, below) =>
+    const blocks = stacks(facts, found.entity).flatMap((stack, below) =>
       sorted(stack, view).map((fact, place) => {
-        const kind = behind.get(keyOf(fact)) ?? (fact.relation === view.relation ? "alike" : "");
         const y = below ? line + 1 + place * unit : line - 1 - (place + 1) * unit;
-        return svg("rect", {
-          class: `fact ${kind}`,
-          x: scale.left(time) + scale.step * 0.12,
-          y: y + (unit > 3 ? 0.5 : 0),
-          width: scale.step * 0.76,
-          height: unit - (unit > 3 ? 1 : 0),
-        });
+        return block(kindOf(fact), scale, time, y, unit);
       }),
     );
-    return day(time, facts, scale, height, bars);
+    return day(time, facts, scale, height, blocks);
   });
-  const drawing = svg(
+  listen(columns, scale, view, go, read);
+  return svg(
     "svg",
     { class: "timeline", width: scale.width, height, role: "group", "aria-label": `Facts of ${found.entity} by time` },
     shade(found.window, scale, height),
@@ -66,8 +61,17 @@ export function picture(view, found, scale, days, evidence, go, read) {
     ...columns,
     ...marks(evidence, scale, line),
   );
-  listen(columns, scale, view, go, read);
-  return drawing;
+}
+
+function block(kind, scale, time, y, unit) {
+  const gap = unit > 3 ? 1 : 0;
+  return svg("rect", {
+    class: `fact ${kind}`,
+    x: scale.left(time) + scale.step * 0.12,
+    y: y + gap / 2,
+    width: scale.step * 0.76,
+    height: unit - gap,
+  });
 }
 
 const sideOf = ({ effect }) => (effect < 0 ? "against" : "for");
@@ -86,14 +90,14 @@ const tallest = (days, entity, below) =>
 const sorted = (facts, view) =>
   facts.toSorted((one, other) => (other.relation === view.relation) - (one.relation === view.relation));
 
-function day(time, facts, scale, height, bars) {
+function day(time, facts, scale, height, blocks) {
   const label = `${time}: ${counted(facts.length, "fact")}. ${facts.map(told).join("; ")}`;
   const reach = svg("rect", { class: "reach", x: scale.left(time), y: 0, width: scale.step, height: height - AXIS });
   return svg(
     "g",
     { class: "day", id: `day-${time}`, role: "button", tabindex: "-1", "aria-label": label, "data-time": time },
     reach,
-    ...bars,
+    ...blocks,
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { $, el, refill } from "./dom.js";
-import { Panel } from "./panel.js";
+import { Panel, redrawOnResize } from "./panel.js";
 import { picture, Scale } from "./timeline-picture.js";
 import { address, entityOf } from "./view.js";
 import { counted, told } from "./words.js";
@@ -12,8 +12,8 @@ const MOST_PAGES = 10;
 const REACHES = [5, 15, 30, 90, 365, 3650];
 const NARROW = 560;
 
-/** `evidence()` are the facts behind the chosen answer. */
-export function timelinePanel(root, app, evidence, failed) {
+/** `evidence()` are the facts behind the chosen answer; `drawn()` is told that there is something new. */
+export function timelinePanel(root, app, evidence, drawn, failed) {
   const body = root.querySelector(".body");
   const panel = new Panel(
     root,
@@ -24,15 +24,12 @@ export function timelinePanel(root, app, evidence, failed) {
       draw: (found, view) => {
         $("timeline-title").textContent = `${entityOf(view) || "Facts"} around ${view.time}`;
         refill(body, ...(found === null ? [] : shown(body, app, found, view, evidence())));
+        drawn();
       },
     },
     failed,
   );
-  let width = 0;
-  new ResizeObserver(() => {
-    if (body.clientWidth !== width && panel.found) panel.redraw();
-    width = body.clientWidth;
-  }).observe(body);
+  redrawOnResize(panel, body);
   return panel;
 }
 
