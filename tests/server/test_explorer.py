@@ -428,7 +428,11 @@ def test_accessible_in_every_view(browser: Any, service: Served, width: int, sch
             (each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")
         ]
         assert serious == [], name
-        assert tab.evaluate("document.documentElement.scrollWidth") <= width, "the page never scrolls sideways"
+        for narrower in (width, 1000, 768, 320):
+            tab.set_viewport_size({"width": min(width, narrower), "height": 844})
+            overflow = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert overflow <= 0, f"{name}: the page never scrolls sideways, not at {narrower} pixels"
+        tab.set_viewport_size({"width": width, "height": 844})
     context.close()
 
 

@@ -42,7 +42,7 @@ function shown(body, found, view, timeline) {
   const names = found.nodes.slice(1).map((node) => node.name);
   const guess = guessOf(view);
   if (guess && guess !== found.entity && !names.includes(guess)) names.push(guess);
-  const room = Math.min(LABEL.most, Math.max(LABEL.least, 0.3 * width));
+  const room = Math.min(LABEL.most, Math.max(LABEL.least, 0.3 * width), width / 2 - 40);
   const nodes = placed(found.entity, names, width / 2, width / 2 - room);
   const reader = el("div", { class: "reader" });
   const silent = () => reader.replaceChildren(summary(found, view, timeline));

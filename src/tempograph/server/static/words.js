@@ -2,19 +2,17 @@
 
 const PERCENT = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
 const NUMBER = new Intl.NumberFormat("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
-const SIGNED = new Intl.NumberFormat("en", {
-  minimumSignificantDigits: 2,
-  maximumSignificantDigits: 2,
-  signDisplay: "exceptZero",
-});
+const EFFECT = new Intl.NumberFormat("en", { minimumSignificantDigits: 2, maximumSignificantDigits: 2 });
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 
 export const percent = (share) => (share > 0 && share < 0.001 ? "< 0.1%" : PERCENT.format(share));
 export const number = (value) => NUMBER.format(value);
 
 export function signed(value) {
+  const size = Math.abs(value);
   if (value === 0) return "0";
-  return Math.abs(value) < 0.001 ? "< 0.001" : SIGNED.format(value).replace("-", "\u2212");
+  if (size < 0.001) return "< 0.001";
+  return `${value < 0 ? "\u2212" : "+"}${size < 0.01 ? size.toFixed(3) : EFFECT.format(size)}`;
 }
 
 export const counted = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
