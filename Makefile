@@ -7,7 +7,9 @@ BIN := .venv/bin
 demo: .venv/ready
 	$(BIN)/tempograph demo
 
+# Pages are tested in a browser; where there is none and none can be had, those tests skip and say why.
 test: .venv/ready
+	@command -v chromium > /dev/null || $(BIN)/playwright install chromium || echo "no browser could be installed"
 	$(BIN)/pytest -n auto
 
 check: .venv/ready
@@ -22,7 +24,7 @@ format: .venv/ready
 tables: .venv/ready
 	$(BIN)/python scripts/update_tables.py
 
-# The pictures of docs/analysis.md.
+# The pictures of docs/analysis.md and docs/serve.md; the last ones need the browser chromium.
 pictures: .venv/ready
 	$(BIN)/tempograph compare demo --models ted,complex,srgcn,temp-gru,temp-sa --device cpu --out runs/pictures
 	$(BIN)/tempograph report runs/pictures/*-seed0 --out runs/pictures/report.md
@@ -32,6 +34,8 @@ pictures: .venv/ready
 	cp runs/pictures/report-pictures/data1-test-relations.svg docs/images/relations.svg
 	cp runs/pictures/report-pictures/run4-learned.svg docs/images/learned-gru.svg
 	cp runs/pictures/report-pictures/run5-learned.svg docs/images/learned-sa.svg
+	$(BIN)/python scripts/explorer_pictures.py temp-gru=runs/pictures/temp-gru-seed0 ted=runs/pictures/ted-seed0 --out runs/pictures/explorer
+	cp runs/pictures/explorer/answers-1440-light.png docs/images/explorer.png
 
 # torch goes first and by its exact version: an open range would fetch gigabytes of GPU libraries on some machines.
 .venv/ready: pyproject.toml constraints.txt

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -21,6 +20,7 @@ from tempograph.data.world import make_world
 from tempograph.errors import ConfigError, RunError
 from tempograph.report import write_report
 
+pytest_plugins = ("browser_fixtures",)
 EVIL = "<script>alert('x')</script> & \"$\\frac|`*_"
 TINY = ["model.dim=8", "model.window=2", "model.heads=2", "train.epochs=2", "train.times_per_step=8"]
 
@@ -170,19 +170,6 @@ def test_the_command(call: Call, runs: Path) -> None:
     assert Path("again.html").read_bytes() == Path("page.html").read_bytes(), "the same runs make the same page"
     code, out, err = call("report", "gone", "--out", "page.md")
     assert code == 2 and err.startswith("error: gone: no run here") and not Path("page.md").exists()
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium without a window, or a skip that says what is missing."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
-    with playwright.sync_playwright() as driver:
-        program = shutil.which("chromium") or driver.chromium.executable_path
-        if not Path(program).exists():
-            pytest.skip("needs the browser chromium")
-        chromium = driver.chromium.launch(executable_path=program, args=["--disable-background-networking"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

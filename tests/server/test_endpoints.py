@@ -137,6 +137,24 @@ def test_timeline_and_snapshot(client: TestClient, predictors: dict[str, Predict
     assert {edge["time"] for edge in snapshot["edges"]} == {"2030-01-03"}
 
 
+def test_a_timeline_reaches_to_both_sides_of_a_time(client: TestClient) -> None:
+    near = client.get("/api/timeline", params={"entity": "Corenne", "time": "2030-01-02", "reach": 2}).json()
+    days = [f"2030-01-{day:02d}" for day in range(1, 5)]
+    assert (near["from"], near["to"], near["times"]) == (days[0], days[-1], days), "it ends where the data do"
+    same_days = client.get("/api/timeline", params={"entity": "Corenne", "to": days[-1], "time": "2030-01-02"}).json()
+    assert near == same_days
+    for parameters in ({"reach": 2}, {"reach": 2, "time": days[0], "from": days[0]}):
+        answer = client.get("/api/timeline", params={"entity": "Corenne"} | parameters)
+        assert answer.status_code == 422 and answer.json()["detail"].startswith("reach goes with time")
+
+
+def test_examples_are_facts_of_the_run(client: TestClient, predictors: dict[str, Predictor]) -> None:
+    facts = client.get("/api/examples", params={"limit": 3, "run": "ted"}).json()["facts"]
+    assert len({fact["subject"] for fact in facts}) == 3
+    rows = [[fact[part] for part in ("subject", "relation", "object", "time")] for fact in facts]
+    assert all(predictors["ted"].score(rows)["known"].to_pylist())
+
+
 WRONG: dict[str, tuple[dict[str, Any], int, str, list[str]]] = {
     "misspelled": (without("object") | {"subject": "Corene"}, 404, "there is no subject 'Corene'", ["Corenne"]),
     "relation": (without("object") | {"relation": "visit"}, 404, "there is no relation 'visit'", ["visits"]),
@@ -163,6 +181,7 @@ def test_wrong_input_is_a_problem(client: TestClient, case: str) -> None:
     problem = answer.json()
     assert problem["status"] == status and problem["type"].startswith("urn:tempograph:problem:") and problem["title"]
     assert problem["detail"].startswith(detail) and problem["suggestions"][: len(suggestions)] == suggestions
+    assert problem["part"] == (detail.split()[3] if status == 404 else None)
 
 
 def test_wrong_input_elsewhere(client: TestClient) -> None:

@@ -31,7 +31,7 @@ def test_a_token_guards_all_that_is_of_a_run(predictors: dict[str, Predictor]) -
         with_token = {"authorization": "bearer s3cret-s3cret-s3cret"}
         assert client.get("/api/info", headers=with_token).status_code == 200
         assert client.get("/nothing", headers=with_token).status_code == 404
-        for path in ("/", "/health", "/static/index.js"):
+        for path in ("/", "/health", "/static/app.js"):
             assert client.get(path).status_code == 200
         # Another name than localhost is fine where a token is needed.
         assert client.get("/health", headers={"host": "tempograph.example"}).status_code == 200

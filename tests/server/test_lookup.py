@@ -19,10 +19,11 @@ def found(names: Names, text: str, most: int = 10) -> list[str]:
     return [each["name"] for each in names.search(text, most)]
 
 
-def test_beginnings_come_first_then_words_then_the_rest_and_frequent_names_among_equals() -> None:
+def test_the_name_itself_comes_first_then_beginnings_then_words_then_the_rest_and_frequent_names_among_equals() -> None:
     names = Names(NAMES, np.array([5, 1, 0, 2, 7, 9, 3, 0]))
-    assert found(names, "MERKEL") == ["merkel (town)", "Merkel", "Angela Merkel", "Amerkel"]
-    assert found(names, "merkel", 2) == ["merkel (town)", "Merkel"]
+    assert found(names, "MERKEL") == ["Merkel", "merkel (town)", "Angela Merkel", "Amerkel"]
+    assert found(names, "merke") == ["merkel (town)", "Merkel", "Angela Merkel", "Amerkel"]
+    assert found(names, "merkel", 1) == ["Merkel"] and found(names, "merke", 1) == ["merkel (town)"]
     assert found(names, "mexico") == ["México", "Police (Mexico)"]
     assert found(names, "aland") == ["ÅLAND"]
     assert found(names, "gurria ang") == ["Ángel Gurría"]
@@ -72,6 +73,24 @@ def test_facts_of_an_entity(graph: TemporalGraph) -> None:
             counted = {count["time"]: count["facts"] for count in book.counts(places)}
             assert sum(counted.values()) == len(wanted)
     assert book.entity_counts.sum() == sum(len({row[0], row[2]}) for row in tagged)
+
+
+@given(graphs(), st.integers(1, 4))
+def test_examples_are_of_the_busiest_subjects_held_out_and_near_the_middle(graph: TemporalGraph, most: int) -> None:
+    book = FactBook(graph)
+    held_out = [*graph.facts("valid").tolist(), *graph.facts("test").tolist()]
+    eligible = held_out or graph.facts("train").tolist()
+    middle = (len(graph.times) - 1) / 2
+    found = book.facts[book.examples(most)].tolist()
+    assert len(found) == min(most, len({fact[0] for fact in eligible})) == len({fact[0] for fact in found})
+    for fact in found:
+        assert fact in eligible
+        own = [other for other in eligible if other[0] == fact[0]]
+        assert abs(fact[3] - middle) == min(abs(other[3] - middle) for other in own)
+    counts = [int(book.entity_counts[fact[0]]) for fact in found]
+    left = {fact[0] for fact in eligible} - {fact[0] for fact in found}
+    assert counts == sorted(counts, reverse=True)
+    assert all(book.entity_counts[subject] <= counts[-1] for subject in left)
 
 
 @given(graphs(), st.integers(1, 4), st.integers(0, 5))

@@ -82,6 +82,12 @@ def create_app(service: Service, ready: Callable[[], None] = lambda: None) -> Fa
         asked = service.run(run)
         return schema.FoundNames.model_validate({"run": asked.name, "names": asked.relations.search(q, limit)})
 
+    @app.get("/api/examples")
+    async def examples(limit: Annotated[int, Query(ge=1, le=100)] = 4, run: Run = None) -> schema.Examples:
+        """Facts that are worth asking about: held-out ones of the busiest subjects, from the midst of the data."""
+        asked = service.run(run)
+        return schema.Examples.model_validate({"run": asked.name, "facts": asked.examples(limit)})
+
     @app.post("/api/complete")
     async def complete(question: schema.Question) -> schema.Completed:
         """The best answers to a fact with one part missing: give two of subject, relation and object, and the time."""
@@ -111,13 +117,18 @@ def create_app(service: Service, ready: Callable[[], None] = lambda: None) -> Fa
         from_: Annotated[str | None, Query(alias="from", max_length=1000, description="The first step.")] = None,
         to: Annotated[str | None, Query(max_length=1000, description="The last step.")] = None,
         time: Annotated[str | None, Query(max_length=1000, description="A step whose window is wanted.")] = None,
+        reach: Annotated[int | None, Query(ge=0, le=10**6, description="Steps on each side of the time.")] = None,
         limit: Limit = 200,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
         run: Run = None,
     ) -> schema.EntityTimeline:
-        """The facts of an entity by time, and the window that the model reads around a step."""
+        """The facts of an entity by time, and the window that the model reads around a step.
+
+        The period goes from one step to another, or as many steps as `reach` says to both sides of `time`.
+        """
         asked = service.run(run)
-        found = asked.timeline(entity, from_, to, time, limit, offset)
+        first, last = asked.period(from_, to, time, reach)
+        found = asked.timeline(entity, first, last, time, limit, offset)
         return schema.EntityTimeline.model_validate({"run": asked.name} | found)
 
     @app.get("/api/snapshot")

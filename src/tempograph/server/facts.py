@@ -43,6 +43,19 @@ class FactBook:
         """The facts of a step."""
         return np.arange(self._step_start[time], self._step_start[time + 1])
 
+    def examples(self, most: int) -> Positions:
+        """Facts of the busiest subjects, one of each: held out if any are, as near the middle of the time as can be.
+
+        So the model did not learn them by heart, and there are facts before and after.
+        """
+        held_out = np.flatnonzero(self.split > 0)
+        places = held_out if len(held_out) else np.arange(len(self.facts))
+        middle = (len(self.graph.times) - 1) / 2
+        places = places[np.argsort(np.abs(self.facts[places, 3] - middle), kind="stable")]
+        subjects, first = np.unique(self.facts[places, 0], return_index=True)
+        busiest = np.argsort(-self.entity_counts[subjects], kind="stable")[:most]
+        return places[first[busiest]]
+
     def describe(self, positions: Positions) -> list[dict[str, Any]]:
         """Facts in names, with their splits."""
         return [

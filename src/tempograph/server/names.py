@@ -22,6 +22,9 @@ class Names:
             # A spelling that two names share leaves a doubt, so neither is meant.
             self._by_case[name.casefold()] = -1 if name.casefold() in self._by_case else number
         self._folded = [(fold(names[number]), int(number)) for number in np.argsort(-counts, kind="stable")]
+        self._by_fold: dict[str, list[int]] = {}
+        for name, number in self._folded:
+            self._by_fold.setdefault(" ".join(name.split()), []).append(number)
         holders: dict[str, list[int]] = {}
         self._num_triples = np.ones(len(names))
         for name, number in self._folded:
@@ -39,7 +42,7 @@ class Names:
         return None if number < 0 else number
 
     def search(self, text: str, most: int) -> list[dict[str, Any]]:
-        """The names that hold every word of a text: first those that begin with it, then those with a word that does.
+        """Names that hold all words of a text: itself first, then those it begins, then those with a word it begins.
 
         Among equals, those with more facts come first.
         """
@@ -54,7 +57,8 @@ class Names:
             ranked[place].append(number)
             if len(ranked[0]) == most:
                 break
-        found = [number for numbers in ranked for number in numbers][:most]
+        itself = self._by_fold.get(start, [])
+        found = [*itself, *(number for numbers in ranked for number in numbers if number not in itself)][:most]
         return [{"name": self.names[number], "facts": int(self.counts[number])} for number in found]
 
     def like(self, name: str, most: int = 3) -> list[str]:

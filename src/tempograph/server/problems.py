@@ -14,7 +14,13 @@ class Problem(Exception):  # noqa: N818
     """An answer that is an error; its type tells programs which."""
 
     def __init__(
-        self, status: int, kind: str, detail: str, suggestions: Sequence[str] = (), headers: Mapping[str, str] = {}
+        self,
+        status: int,
+        kind: str,
+        detail: str,
+        suggestions: Sequence[str] = (),
+        headers: Mapping[str, str] = {},
+        part: str | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -22,6 +28,7 @@ class Problem(Exception):  # noqa: N818
         self.detail = detail
         self.suggestions = list(suggestions)
         self.headers = dict(headers)
+        self.part = part
 
     def body(self) -> bytes:
         """The problem as JSON; ASCII, since what was sent may be no text that UTF-8 can hold."""
@@ -30,6 +37,7 @@ class Problem(Exception):  # noqa: N818
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
             "detail": self.detail,
+            "part": self.part,
             "suggestions": self.suggestions,
         }
         return json.dumps(members).encode("ascii")
@@ -37,7 +45,7 @@ class Problem(Exception):  # noqa: N818
 
 def unknown(what: str, name: str, suggestions: Sequence[str]) -> Problem:
     """A name that nothing goes by."""
-    return Problem(404, "unknown-name", f"there is no {what} {_quoted(name)}", suggestions)
+    return Problem(404, "unknown-name", f"there is no {what} {_quoted(name)}", suggestions, part=what)
 
 
 def invalid(detail: str) -> Problem:

@@ -161,6 +161,13 @@ class KnownFact(BaseModel):
     split: Split
 
 
+class Examples(BaseModel):
+    """Facts of the data that are worth asking about."""
+
+    run: str
+    facts: list[KnownFact]
+
+
 class Count(BaseModel):
     """How many facts a step has."""
 
@@ -189,6 +196,7 @@ class EntityTimeline(BaseModel):
     total: int
     counts: list[Count]
     facts: list[KnownFact]
+    times: list[str] | None = Field(description="The labels of all steps of the period, unless there are very many.")
     window: Span | None = Field(description="What the model reads around the time that was given.")
 
 
@@ -264,4 +272,5 @@ class ProblemJson(BaseModel):
     title: str
     status: int
     detail: str
+    part: str | None = Field(description="The part of the request that holds a name nothing goes by.")
     suggestions: list[str]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -126,7 +127,7 @@ class ServedRun:
             "steps": len(times),
             "first": times[0],
             "last": times[-1],
-            "times": list(times) if len(times) <= _MOST_LABELS else None,
+            "times": _few(times),
             "window": None if window is None else {"past": window[0], "future": window[1]},
             "probabilistic": run.model.probabilistic,
             "finished": run.results.get("finished", True),
@@ -145,9 +146,8 @@ class ServedRun:
         try:
             return self.graph.time_id(label)
         except QueryError:
-            times = self.graph.times
-            near = times[0] if label < times[0] else times[-1] if label > times[-1] else None
-            raise unknown("time", label, [] if near is None else [near]) from None
+            after = bisect(self.graph.times, label)
+            raise unknown("time", label, self.graph.times[max(0, after - 1) : after + 1]) from None
 
     async def complete(
         self, subject: str | None, relation: str | None, object_: str | None, time: str, top: int, evidence: int
@@ -221,23 +221,35 @@ class ServedRun:
         named: dict[str, Any] = dict(self.graph.describe(np.array(fact)))
         return named | {"asked": asked} | await self._ask([], finish)
 
-    def timeline(
-        self, entity: str, first: str | None, last: str | None, time: str | None, limit: int, offset: int
-    ) -> dict[str, Any]:
-        """The facts of an entity by time, and what the model reads of the time around one step."""
-        start = 0 if first is None else self.time(first)
-        stop = len(self.graph.times) - 1 if last is None else self.time(last)
+    def examples(self, most: int) -> list[dict[str, Any]]:
+        """Facts that are worth asking about."""
+        return self.book.describe(self.book.examples(most))
+
+    def period(self, first: str | None, last: str | None, time: str | None, reach: int | None) -> tuple[int, int]:
+        """The ids of the first and the last step: those named, or so many to both sides of a time."""
+        end = len(self.graph.times) - 1
+        if reach is not None:
+            if time is None or first is not None or last is not None:
+                raise invalid("reach goes with time, and without from and to")
+            middle = self.time(time)
+            return max(0, middle - reach), min(end, middle + reach)
+        start, stop = 0 if first is None else self.time(first), end if last is None else self.time(last)
         if start > stop:
             raise invalid(f"the time runs from {first} to {last}, which is backwards")
-        number = self.entity(entity)
-        places = self.book.of_entity(number, start, stop)
+        return start, stop
+
+    def timeline(self, entity: str, first: int, last: int, time: str | None, limit: int, offset: int) -> dict[str, Any]:
+        """The facts of an entity by time, and what the model reads of the time around one step."""
+        number, labels = self.entity(entity), self.graph.times[first : last + 1]
+        places = self.book.of_entity(number, first, last)
         return {
             "entity": self.graph.entities[number],
-            "from": self.graph.times[start],
-            "to": self.graph.times[stop],
+            "from": labels[0],
+            "to": labels[-1],
             "total": len(places),
             "counts": self.book.counts(places),
             "facts": self.book.describe(places[offset : offset + limit]),
+            "times": _few(labels),
             "window": None if time is None else self._window(self.time(time)),
         }
 
@@ -325,6 +337,10 @@ def memories(model: Model) -> list[Memory]:
     if isinstance(model, Mixture):
         return [memory for part in model.parts for memory in memories(part)]
     return [model.memory] if isinstance(model, AskedTeMP) else []
+
+
+def _few(labels: Sequence[str]) -> list[str] | None:
+    return list(labels) if len(labels) <= _MOST_LABELS else None
 
 
 def _known(names: Names, name: str, part: str) -> int:

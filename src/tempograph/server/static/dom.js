@@ -1,0 +1,28 @@
+// Elements in one line. Text is always text: names of the data are never read as markup.
+
+export const $ = (id) => document.getElementById(id);
+
+export function el(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+export function svg(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+/** Other content, without taking the focus from one who is in the midst of the old one. */
+export function refill(root, ...children) {
+  const id = root.contains(document.activeElement) ? document.activeElement.id : "";
+  root.replaceChildren(...children.filter((child) => child != null));
+  if (id) $(id)?.focus();
+}
+
+function filled(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value === true) element.setAttribute(name, "");
+    else if (value !== false && value != null) element.setAttribute(name, value);
+  }
+  element.append(...children.filter((child) => child != null));
+  return element;
+}

@@ -1,0 +1,63 @@
+// The form: which part is looked for, what is known of the others, when, and how many answers.
+
+import { $, el } from "./dom.js";
+import { Search } from "./search.js";
+import { lookFor, PARTS } from "./view.js";
+import { When } from "./when.js";
+
+const TOPS = [5, 10, 20, 50, 100];
+const PATHS = { subject: "api/entities", relation: "api/relations", object: "api/entities" };
+const LABELS = { subject: "Subject", relation: "Relation", object: "Object" };
+
+export class Question {
+  #app;
+  #searches;
+  #when;
+  #unknown;
+
+  constructor(app) {
+    this.#app = app;
+    const change = (part) => (value) => app.go({ ...app.view, [part]: value, answer: "" });
+    const search = (part) => new Search(part, LABELS[part], PATHS[part], () => app.run.name, change(part));
+    this.#searches = Object.fromEntries(PARTS.map((part) => [part, search(part)]));
+    this.#unknown = Object.fromEntries(PARTS.map((part) => [part, unknownPart(part)]));
+    this.#when = new When((time) => app.go({ ...app.view, time }));
+    $("time").append(...this.#when.parts);
+    $("top").addEventListener("change", () => app.go({ ...app.view, top: $("top").value }));
+    for (const radio of this.#radios) {
+      radio.addEventListener("change", () => app.go(lookFor(app.view, radio.value)));
+    }
+    $("question").addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  get #radios() {
+    return $("question").querySelectorAll("[name=asked]");
+  }
+
+  show(view) {
+    for (const radio of this.#radios) radio.checked = radio.value === view.asked;
+    for (const part of PARTS) {
+      const asked = part === view.asked;
+      const wanted = asked ? this.#unknown[part] : this.#searches[part].parts;
+      $(part).classList.toggle("unknown", asked);
+      if ($(part).firstChild !== wanted[0]) $(part).replaceChildren(...wanted);
+      this.#searches[part].value = view[part];
+    }
+    this.#when.show(this.#app.run, view.time);
+    this.#showTop(view.top);
+    $("question").hidden = false;
+  }
+
+  #showTop(top) {
+    const usual = TOPS.filter((count) => count <= this.#app.info.limits.top);
+    const offered = [...new Set([...usual, Number(top) || usual[0]])].sort((one, other) => one - other);
+    $("top").replaceChildren(
+      ...offered.map((count) => el("option", { selected: String(count) === top }, String(count))),
+    );
+  }
+}
+
+const unknownPart = (part) => [
+  el("span", { class: "label" }, LABELS[part]),
+  el("span", { class: "wanted", role: "img", "aria-label": "is looked for" }, "?"),
+];

@@ -1,0 +1,40 @@
+// Which run is asked, and which one beside it.
+
+import { $, el } from "./dom.js";
+import { counted } from "./words.js";
+
+export function listenToRuns(app) {
+  $("run").addEventListener("change", () => {
+    const run = $("run").value;
+    const other = run === app.view.other ? app.view.run : app.view.other;
+    app.go({ ...app.view, run, other });
+  });
+  $("other").addEventListener("change", () => app.go({ ...app.view, other: $("other").value }));
+}
+
+export function showRuns(runs, view) {
+  const option = (name) => el("option", { value: name, selected: name === view.run || name === view.other }, name);
+  const names = runs.map((run) => run.name);
+  const others = names.filter((name) => name !== view.run);
+  $("run").replaceChildren(...names.map(option));
+  $("run").value = view.run;
+  $("other").replaceChildren(el("option", { value: "" }, "no other run"), ...others.map(option));
+  $("other").value = view.other;
+  document.querySelector(".runs").hidden = false;
+  document.querySelector(".versus").hidden = others.length === 0;
+  const run = runs.find(({ name }) => name === view.run);
+  $("about").textContent = run ? described(run) : "";
+}
+
+function described(run) {
+  const facts = Object.values(run.facts).reduce((sum, count) => sum + count, 0);
+  const mrr = run.metrics.test?.mrr ?? run.metrics.valid?.mrr;
+  const figure = mrr === undefined ? "" : ` MRR ${mrr.toFixed(3)} on ${run.metrics.test ? "test" : "valid"}.`;
+  const sizes = [
+    counted(run.entities, "entity", "entities"),
+    counted(run.relations, "relation"),
+    counted(facts, "fact"),
+    `${run.first} to ${run.last}`,
+  ];
+  return `${run.name}: ${run.model} on ${run.dataset}, protocol ${run.protocol}; ${sizes.join(", ")}.${figure}`;
+}

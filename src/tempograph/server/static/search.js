@@ -1,0 +1,154 @@
+// A field that finds names while one types: the combobox of the ARIA practices.
+
+import { get } from "./api.js";
+import { el } from "./dom.js";
+import { counted } from "./words.js";
+
+const PAUSE_MS = 120;
+const MOST = 12;
+
+export class Search {
+  #path;
+  #run;
+  #choose;
+  #input;
+  #list;
+  #value = "";
+  #active = -1;
+  #pause = 0;
+  #ending = new AbortController();
+
+  /** `run()` is the run whose names are looked up, `choose(name)` is told what was chosen. */
+  constructor(id, label, path, run, choose) {
+    this.#path = path;
+    this.#run = run;
+    this.#choose = choose;
+    this.#list = el("ul", { id: `${id}-names`, role: "listbox", "aria-label": `${label}: names found`, hidden: true });
+    this.#input = el("input", {
+      id: `${id}-name`,
+      role: "combobox",
+      autocomplete: "off",
+      autocapitalize: "off",
+      spellcheck: "false",
+      placeholder: "Type a name",
+      "aria-autocomplete": "list",
+      "aria-expanded": "false",
+      "aria-controls": this.#list.id,
+      oninput: () => this.#later(this.#input.value),
+      onkeydown: (event) => this.#key(event),
+      onclick: () => this.#open || this.#find(""),
+      onfocus: () => this.#input.select(),
+      onblur: () => this.#leave(),
+    });
+    this.parts = [el("label", { for: this.#input.id }, label), el("div", { class: "search" }, this.#input, this.#list)];
+  }
+
+  set value(name) {
+    this.#value = name;
+    this.#input.value = name;
+    this.#input.title = name;
+  }
+
+  focus() {
+    this.#input.focus();
+  }
+
+  get #open() {
+    return !this.#list.hidden;
+  }
+
+  get #options() {
+    return [...this.#list.querySelectorAll("[role=option]")];
+  }
+
+  /** The name that an arrow key or the first letters have led to. */
+  get #marked() {
+    return this.#list.querySelector("[aria-selected=true] span")?.textContent;
+  }
+
+  #later(text) {
+    clearTimeout(this.#pause);
+    this.#pause = setTimeout(() => this.#find(text), PAUSE_MS);
+  }
+
+  async #find(text) {
+    this.#ending.abort();
+    const { signal } = (this.#ending = new AbortController());
+    try {
+      const { names } = await get(this.#path, { q: text, limit: MOST, run: this.#run() }, signal);
+      if (document.activeElement === this.#input) this.#offer(names, text);
+    } catch (error) {
+      if (!signal.aborted) this.#offer([], "", error.message);
+    }
+  }
+
+  #offer(names, text, trouble = `No name holds \u201c${text}\u201d.`) {
+    const options = names.map(({ name, facts }, place) =>
+      el(
+        "li",
+        {
+          id: `${this.#list.id}-${place}`,
+          role: "option",
+          "aria-selected": "false",
+          // Before the field loses its focus, which would close the list.
+          onpointerdown: (event) => event.preventDefault(),
+          onclick: () => this.#take(name),
+        },
+        el("span", {}, name),
+        el("small", {}, counted(facts, "fact")),
+      ),
+    );
+    const nothing = el("li", { class: "nothing", role: "option", "aria-disabled": "true", "aria-selected": "false" });
+    nothing.textContent = trouble;
+    this.#list.replaceChildren(...(options.length ? options : [nothing]));
+    this.#list.hidden = false;
+    this.#input.setAttribute("aria-expanded", "true");
+    this.#mark(text && names.length ? 0 : -1);
+  }
+
+  #mark(place) {
+    this.#active = place;
+    this.#options.forEach((option, other) => option.setAttribute("aria-selected", String(other === place)));
+    const option = this.#options[place];
+    option?.scrollIntoView({ block: "nearest" });
+    if (option) this.#input.setAttribute("aria-activedescendant", option.id);
+    else this.#input.removeAttribute("aria-activedescendant");
+  }
+
+  #key(event) {
+    const count = this.#options.length;
+    const moves = { ArrowDown: (this.#active + 1) % count, ArrowUp: (this.#active - 1 + count) % count };
+    if (event.key in moves) {
+      event.preventDefault();
+      if (this.#open) this.#mark(moves[event.key]);
+      else this.#find("");
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      // What was typed may be a whole name already, or a wrong one: then the service says so.
+      this.#take(this.#marked ?? this.#input.value.trim());
+    } else if (event.key === "Tab") {
+      if (this.#marked) this.#take(this.#marked);
+    } else if (event.key === "Escape") {
+      this.#leave();
+    }
+  }
+
+  #take(name) {
+    this.#close();
+    if (name && name !== this.#value) this.#choose(name);
+    else this.#input.value = this.#value;
+  }
+
+  #leave() {
+    this.#close();
+    this.#input.value = this.#value;
+  }
+
+  #close() {
+    clearTimeout(this.#pause);
+    this.#ending.abort();
+    this.#list.hidden = true;
+    this.#input.setAttribute("aria-expanded", "false");
+    this.#mark(-1);
+  }
+}

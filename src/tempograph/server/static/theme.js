@@ -1,0 +1,19 @@
+// Light, dark, or as the system is; remembered in this browser.
+
+const KEY = "tempograph-theme";
+const NEXT = { auto: "light", light: "dark", dark: "auto" };
+
+export function themeButton(button) {
+  const show = (theme) => {
+    document.documentElement.dataset.theme = theme;
+    button.title = `Theme: ${theme}`;
+    button.setAttribute("aria-label", button.title);
+  };
+  button.addEventListener("click", () => {
+    const theme = NEXT[document.documentElement.dataset.theme];
+    localStorage.setItem(KEY, theme);
+    show(theme);
+  });
+  const kept = localStorage.getItem(KEY);
+  show(kept in NEXT ? kept : "auto");
+}

@@ -1,0 +1,177 @@
+// Facts as blocks on their days: above the line where the entity is the subject, below where it is the object.
+
+import { svg } from "./dom.js";
+import { counted, shortened, told } from "./words.js";
+
+const LANE = 36;
+const ROWS = { for: 10, against: 26 };
+const UNIT = 11;
+const HALF = { least: 26, most: 78 };
+const AXIS = 24;
+const TICK = 96;
+
+/** Where steps stand from left to right. */
+export class Scale {
+  constructor(steps, width) {
+    this.steps = steps;
+    this.width = width;
+    this.step = width / steps.length;
+    this.places = new Map(steps.map((time, place) => [time, place]));
+  }
+
+  left(time) {
+    return this.places.get(time) * this.step;
+  }
+
+  middle(time) {
+    return this.left(time) + this.step / 2;
+  }
+
+  has(time) {
+    return this.places.has(time);
+  }
+}
+
+/** `go(time)` is told which time was chosen, `read(time)` at which one points. */
+export function picture(view, found, scale, days, evidence, go, read) {
+  const tall = [0, 1].map((below) => tallest(days, found.entity, below));
+  const unit = Math.min(UNIT, HALF.most / Math.max(...tall));
+  const [above, under] = tall.map((count) => Math.max(HALF.least, count * unit + 4));
+  const line = LANE + above;
+  const height = line + under + AXIS;
+  const behind = new Map(evidence.map((fact) => [keyOf(fact), sideOf(fact)]));
+  const kindOf = (fact) => behind.get(keyOf(fact)) ?? (fact.relation === view.relation ? "alike" : "");
+  const columns = [...days].map(([time, facts]) => {
+    const blocks = stacks(facts, found.entity).flatMap((stack, below) =>
+      sorted(stack, view).map((fact, place) => {
+        const y = below ? line + 1 + place * unit : line - 1 - (place + 1) * unit;
+        return block(kindOf(fact), scale, time, y, unit);
+      }),
+    );
+    return day(time, facts, scale, height, blocks);
+  });
+  listen(columns, scale, view, go, read);
+  return svg(
+    "svg",
+    { class: "timeline", width: scale.width, height, role: "group", "aria-label": `Facts of ${found.entity} by time` },
+    shade(found.window, scale, height),
+    svg("line", { class: "axis", x1: 0, x2: scale.width, y1: line, y2: line }),
+    ...ticks(view.time, scale, height),
+    now(view.time, scale, height),
+    ...columns,
+    ...marks(evidence, scale, line),
+  );
+}
+
+function block(kind, scale, time, y, unit) {
+  const gap = unit > 3 ? 1 : 0;
+  return svg("rect", {
+    class: `fact ${kind}`,
+    x: scale.left(time) + scale.step * 0.12,
+    y: y + gap / 2,
+    width: scale.step * 0.76,
+    height: unit - gap,
+  });
+}
+
+const sideOf = ({ effect }) => (effect < 0 ? "against" : "for");
+
+const keyOf = ({ subject, relation, object, time }) => JSON.stringify([subject, relation, object, time]);
+
+const stacks = (facts, entity) => [
+  facts.filter((fact) => fact.subject === entity),
+  facts.filter((fact) => fact.subject !== entity),
+];
+
+const tallest = (days, entity, below) =>
+  Math.max(1, ...[...days.values()].map((facts) => stacks(facts, entity)[below].length));
+
+/** Facts of the relation that is asked about stand next to the line. */
+const sorted = (facts, view) =>
+  facts.toSorted((one, other) => (other.relation === view.relation) - (one.relation === view.relation));
+
+function day(time, facts, scale, height, blocks) {
+  const label = `${time}: ${counted(facts.length, "fact")}. ${facts.map(told).join("; ")}`;
+  const reach = svg("rect", { class: "reach", x: scale.left(time), y: 0, width: scale.step, height: height - AXIS });
+  return svg(
+    "g",
+    { class: "day", id: `day-${time}`, role: "button", tabindex: "-1", "aria-label": label, "data-time": time },
+    reach,
+    ...blocks,
+  );
+}
+
+function shade(window, scale, height) {
+  if (window === null || !scale.has(window.from) || !scale.has(window.to)) return null;
+  const x = scale.left(window.from);
+  return svg("rect", {
+    class: "window",
+    x,
+    y: 0,
+    width: scale.left(window.to) + scale.step - x,
+    height: height - AXIS,
+  });
+}
+
+function now(time, scale, height) {
+  if (!scale.has(time)) return null;
+  const x = scale.middle(time);
+  return svg("line", { class: "now", x1: x, x2: x, y1: 0, y2: height - AXIS + 5 });
+}
+
+/** Labels at even distances from the time of the question. */
+function ticks(time, scale, height) {
+  const every = Math.max(1, Math.ceil(TICK / scale.step));
+  const first = scale.places.get(time) % every || 0;
+  const room = (x) => x > TICK / 2.6 && x < scale.width - TICK / 2.6;
+  return scale.steps
+    .filter((step, place) => place % every === first && (step === time || room(scale.middle(step))))
+    .map((step) => {
+      const x = Math.min(Math.max(scale.middle(step), TICK / 2.6), scale.width - TICK / 2.6);
+      const kind = step === time ? "tick asked" : "tick";
+      return svg("text", { class: kind, x, y: height - 6, "text-anchor": "middle" }, shortened(step, 12));
+    });
+}
+
+/** Evidence at its times: a triangle up speaks for the answer, one down against it; a larger one says more. */
+function marks(evidence, scale, line) {
+  const effects = new Map();
+  for (const fact of evidence.filter(({ time }) => scale.has(time))) {
+    const key = `${sideOf(fact)} ${fact.time}`;
+    const mark = effects.get(key) ?? { kind: sideOf(fact), time: fact.time, effect: 0 };
+    effects.set(key, { ...mark, effect: mark.effect + Math.abs(fact.effect ?? 0) });
+  }
+  const all = [...effects.values()];
+  const largest = Math.max(...all.map((mark) => mark.effect)) || 1;
+  return all.map(({ kind, time, effect }) => {
+    const size = 3.5 + 4.5 * Math.sqrt(effect / largest);
+    const [x, y] = [scale.middle(time), ROWS[kind]];
+    const tip = kind === "for" ? -size : size;
+    return svg(
+      "g",
+      { class: `mark ${kind}` },
+      svg("line", { x1: x, x2: x, y1: y + size, y2: line }),
+      svg("path", { d: `M${x} ${y + tip}L${x - size} ${y - tip}H${x + size}Z` }),
+    );
+  });
+}
+
+/** Point at a day, or go from day to day with the arrow keys, to read it; choose it to ask about that time. */
+function listen(columns, scale, view, go, read) {
+  const ahead = (column) => scale.left(column.dataset.time) >= scale.left(view.time);
+  const stop = Math.max(0, columns.findIndex(ahead));
+  columns[stop]?.setAttribute("tabindex", "0");
+  columns.forEach((column, place) => {
+    const { time } = column.dataset;
+    column.addEventListener("pointerenter", () => read(time));
+    column.addEventListener("focus", () => read(time));
+    column.addEventListener("click", () => go(time));
+    column.addEventListener("keydown", (event) => {
+      const next = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: columns.length - 1 }[event.key];
+      if (event.key === "Enter" || event.key === " ") go(time);
+      else if (columns[next]) columns[next].focus();
+      else return;
+      event.preventDefault();
+    });
+  });
+}

@@ -1,0 +1,72 @@
+// What is looked at. It lives in the address of the page, so that a link restores it.
+
+export const PARTS = ["subject", "relation", "object"];
+const DEFAULTS = {
+  run: "",
+  other: "",
+  asked: "object",
+  subject: "",
+  relation: "",
+  object: "",
+  time: "",
+  answer: "",
+  top: "10",
+  reach: "",
+};
+
+export function readView(query) {
+  const given = new URLSearchParams(query);
+  const view = Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, given.get(name) ?? DEFAULTS[name]]));
+  if (!PARTS.includes(view.asked)) view.asked = DEFAULTS.asked;
+  return { ...view, [view.asked]: "" };
+}
+
+export function address(view) {
+  const parts = Object.keys(DEFAULTS).filter((name) => view[name] !== DEFAULTS[name]);
+  return `?${new URLSearchParams(parts.map((name) => [name, view[name]]))}`;
+}
+
+/** The part that holds the entity whose time and neighbours are shown. */
+export const entityPart = (view) => (view.asked === "subject" ? "object" : "subject");
+
+export const entityOf = (view) => view[entityPart(view)];
+
+export const isWhole = (view) => PARTS.every((part) => part === view.asked || view[part]) && view.time !== "";
+
+/** The question in words, without its time. */
+export const inWords = (view) => PARTS.map((part) => view[part] || "?").join(" ");
+
+/** The question as the service takes it. */
+export function questionOf(view, run) {
+  const given = PARTS.filter((part) => part !== view.asked).map((part) => [part, view[part]]);
+  return { ...Object.fromEntries(given), time: view.time, run };
+}
+
+/** The same question about another entity. */
+export const aboutEntity = (view, name) => ({ ...view, [entityPart(view)]: name, answer: "" });
+
+/** What follows from an answer: a question about the entity, or with the relation. */
+export function nextQuestion(view, answer) {
+  return view.asked === "relation"
+    ? { ...view, asked: "object", relation: answer, object: "", answer: "" }
+    : aboutEntity(view, answer);
+}
+
+/** A question for another part; the entity that was asked about stays, and the chosen answer becomes what is known. */
+export function lookFor(view, asked) {
+  const chosen = view.answer;
+  const entity = entityOf(view);
+  if (asked === "relation") {
+    const [subject, object] = view.asked === "object" ? [entity, chosen] : [chosen, entity];
+    return { ...view, asked, subject, relation: "", object, answer: "" };
+  }
+  const other = asked === "object" ? "subject" : "object";
+  const relation = view.asked === "relation" ? chosen : view.relation;
+  return { ...view, asked, relation, [other]: entity, [asked]: "", answer: "" };
+}
+
+/** A whole fact as a question for its object, with that object chosen. */
+export function aboutFact(view, fact) {
+  const { subject, relation, object, time } = fact;
+  return { ...view, asked: "object", subject, relation, object: "", time, answer: object };
+}

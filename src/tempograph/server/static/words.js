@@ -1,0 +1,39 @@
+// Numbers, names and times as people read them.
+
+const PERCENT = new Intl.NumberFormat("en", { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const NUMBER = new Intl.NumberFormat("en", { minimumSignificantDigits: 3, maximumSignificantDigits: 3 });
+const EFFECT = new Intl.NumberFormat("en", { minimumSignificantDigits: 2, maximumSignificantDigits: 2 });
+const DATE = /^\d{4}-\d{2}-\d{2}$/;
+
+export const percent = (share) => (share > 0 && share < 0.001 ? "< 0.1%" : PERCENT.format(share));
+export const number = (value) => NUMBER.format(value);
+
+export function signed(value) {
+  const size = Math.abs(value);
+  if (value === 0) return "0";
+  if (size < 0.001) return "< 0.001";
+  return `${value < 0 ? "\u2212" : "+"}${size < 0.01 ? size.toFixed(3) : EFFECT.format(size)}`;
+}
+
+export const counted = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+export const isDate = (label) => DATE.test(label);
+export const told = (fact) => `${fact.subject} ${fact.relation} ${fact.object}`;
+export const shortened = (name, most) => (name.length <= most ? name : `${name.slice(0, most - 1).trimEnd()}\u2026`);
+
+/** A name in at most two lines of so many letters. */
+export function wrapped(name, letters) {
+  const space = name.lastIndexOf(" ", letters);
+  if (name.length <= letters || space < 1) return [shortened(name, letters)];
+  return [name.slice(0, space), shortened(name.slice(space + 1), letters)];
+}
+
+export const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.?$/, ".")}`;
+export const at = (time) => `${isDate(time) ? "on" : "at"} ${time}`;
+
+/** How far a time is from another, where both are dates; else nothing. */
+export function distance(time, from) {
+  if (!isDate(time) || !isDate(from)) return "";
+  const days = Math.round((Date.parse(time) - Date.parse(from)) / 86_400_000);
+  if (days === 0) return "same day";
+  return `${counted(Math.abs(days), "day")} ${days < 0 ? "before" : "after"}`;
+}

@@ -1,0 +1,458 @@
+"""The page at /, in a real browser against a real service: what one does with it, and what goes wrong."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import numpy as np
+import pytest
+
+from serving import STORED, Served
+from tempograph import TemporalGraph, train
+
+pytest_plugins = ("serving_fixtures", "browser_fixtures")
+expect = pytest.importorskip("playwright.sync_api", reason="needs the package playwright").expect
+# A machine that runs many tests at once may be slow.
+expect.set_options(timeout=20_000)
+
+REFUSED = "Failed to load resource"
+EVIL = "<img src=x onerror=alert(1)>"
+FACT = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05"}
+TOKEN = "correct-horse-battery"
+Open = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Three stored runs of the same facts, and one with names of another kind and steps that are no dates."""
+    facts = np.array([(0, 0, 1, 0), (1, 0, 2, 1), (2, 0, 0, 2)])
+    names = ("Ann", EVIL, "Cai", "Newcomer")
+    graph = TemporalGraph(
+        "small", names, ("meets", "greets"), ("early", "later", "last"), facts, np.array([(3, 1, 0, 1)]), facts[:0]
+    )
+    plain = tmp_path_factory.mktemp("runs") / "plain"
+    train(graph, "ted", out=plain, device="cpu")
+    with Served(*(str(STORED / name) for name in ("temp-gru", "pointer", "ted")), str(plain)) as service:
+        yield service
+
+
+@pytest.fixture
+def page(browser: Any, service: Served) -> Iterator[Open]:
+    """Opens views of the service; in the end nothing was said on the console and nothing was asked of others.
+
+    `refused` allows for answers that are errors, which browsers always tell.
+    """
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.grant_permissions(["clipboard-read", "clipboard-write"])
+    said: list[str] = []
+    asked: set[str] = set()
+
+    def start(refused: bool = False, at: Served = service, **view: str) -> Any:
+        tab = context.new_page()
+        tab.on("console", lambda told: said.append(told.text) if not (refused and REFUSED in told.text) else None)
+        tab.on("pageerror", lambda error: said.append(str(error)))
+        tab.on("dialog", lambda dialog: said.append(dialog.message))
+        tab.on("request", lambda request: asked.add(urlsplit(request.url).netloc))
+        tab.goto(f"http://localhost:{at.port}/?{urlencode(view)}")
+        hosts.add(f"localhost:{at.port}")
+        return tab
+
+    hosts: set[str] = set()
+    yield start
+    context.close()
+    assert said == [] and asked == hosts
+
+
+def answers(tab: Any, column: str = "#first") -> Any:
+    return tab.locator(f"{column} .choose")
+
+
+def query(tab: Any) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(tab.url).query).items()}
+
+
+def asked(service: Served, **question: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = service.http.post("/api/complete", json=question).json()["answers"]
+    return found
+
+
+def found_names(tab: Any, name: str = "") -> Any:
+    return tab.locator("[role=option]:visible", has_text=name)
+
+
+def choose(tab: Any, label: str, typed: str, name: str) -> None:
+    """Type some letters into a field, and choose a name that is found."""
+    tab.get_by_label(label, exact=True).fill(typed)
+    found_names(tab, name).first.click()
+
+
+def test_the_first_visit_shows_a_question_with_its_answers(page: Open) -> None:
+    tab = page()
+    expect(answers(tab)).to_have_count(10)
+    expect(tab.get_by_role("heading", name="Why")).to_be_visible()
+    assert {"subject", "relation", "time", "answer", "run"} == query(tab).keys()
+    tab.locator("#examples a").first.click()
+    expect(answers(tab)).to_have_count(10)
+    expect(tab.locator("#examples")).to_be_hidden()
+
+
+def test_ask_by_typing(page: Open, service: Served) -> None:
+    tab = page()
+    choose(tab, "Subject", "vel", "President of Velessa")
+    choose(tab, "Relation", "HOST", "hosts a visit from")
+    tab.get_by_label("Time", exact=True).fill("2030-01-07")
+    tab.get_by_label("Answers").select_option("5")
+    expect(tab.get_by_role("heading", name="President of Velessa hosts a visit from ? on 2030-01-07")).to_be_visible()
+    wanted = asked(
+        service, subject="President of Velessa", relation="hosts a visit from", time="2030-01-07", top=5, run="temp-gru"
+    )
+    expect(answers(tab)).to_have_count(5)
+    for row, answer in zip(answers(tab).all(), wanted, strict=True):
+        assert row.locator(".name").inner_text() == answer["name"]
+        assert row.locator(".value").inner_text() == f"{answer['probability']:.1%}"
+        assert row.locator(".badge").inner_text() == (f"known: {answer['known']}" if answer["known"] else "new")
+    widths = [row.bounding_box()["width"] for row in tab.locator("#first .fill").all()]
+    shares = [answer["probability"] for answer in wanted]
+    assert np.argsort(widths).tolist() == np.argsort(shares).tolist()
+    date = tab.get_by_label("Time", exact=True)
+    assert (date.get_attribute("min"), date.get_attribute("max")) == ("2030-01-01", "2030-01-10")
+    tab.get_by_role("button", name="One step ahead").click()
+    assert query(tab)["time"] == "2030-01-08"
+
+
+@pytest.mark.parametrize("part", ["subject", "relation"])
+def test_other_parts_may_be_asked(page: Open, service: Served, part: str) -> None:
+    tab = page(**FACT, answer="Velessa")
+    tab.locator(".asked label", has_text=part).click()
+    given = (
+        {"object": "Corenne", "relation": "visits"}
+        if part == "subject"
+        else {"subject": "Corenne", "object": "Velessa"}
+    )
+    wanted = asked(service, **given, time="2030-01-05")
+    expect(answers(tab).first.locator(".name")).to_have_text(wanted[0]["name"])
+    expect(answers(tab)).to_have_count(len(wanted))
+
+
+def test_evidence_is_told_and_drawn(page: Open, service: Served) -> None:
+    tab = page(**FACT)
+    expect(tab.locator("#evidence")).to_contain_text("Choose an answer")
+    name = answers(tab).first.locator(".name").inner_text()
+    answers(tab).first.click()
+    body = FACT | {"object": name, "most": 20}
+    wanted = service.http.post("/api/evidence", json=body).json()["evidence"]
+    expect(tab.locator("#evidence .told").first).to_have_text("{subject} {relation} {object}".format(**wanted[0]))
+    assert len(tab.locator("#evidence .told").all()) == len(wanted)
+    assert tab.locator("#evidence .effect").first.inner_text()[0] == ("▲" if wanted[0]["effect"] > 0 else "▼")
+    days = {(fact["time"], fact["effect"] > 0) for fact in wanted if fact["effect"]}
+    expect(tab.locator("#timeline .mark")).to_have_count(len(days))
+    for kind, sign in (("for", 1), ("against", -1)):
+        own = [fact for fact in wanted if fact["effect"] * sign > 0 and "Corenne" in (fact["subject"], fact["object"])]
+        expect(tab.locator(f"#timeline rect.{kind}")).to_have_count(len(own))
+    assert query(tab)["answer"] == name
+    expect(tab.locator("#first")).not_to_contain_text("is not among")
+    last = asked(service, **FACT, top=12)[-1]["name"]
+    other = page(**FACT, answer=last, top="5")
+    expect(other.locator("#first")).to_contain_text(f"{last}, which is chosen, is not among the first 5.")
+    expect(other.locator("#evidence .told").first).to_be_visible()
+
+
+def test_the_timeline_shades_what_the_model_reads(page: Open, service: Served) -> None:
+    tab = page(**FACT | {"time": "2030-01-01"}, reach="90")
+    total = service.http.get("/api/timeline", params={"entity": "Corenne"}).json()["total"]
+    expect(tab.locator("#timeline rect.fact")).to_have_count(total)
+    shaded, whole = (tab.locator(f"#timeline {part}").bounding_box() for part in ("rect.window", "svg"))
+    assert shaded["x"] == whole["x"] and abs(shaded["width"] - 0.9 * whole["width"]) < 1, "nine of ten days"
+    tab.locator("#timeline .day").nth(2).hover()
+    expect(tab.locator("#timeline .reader")).to_contain_text("2030-01-03:")
+    tab.get_by_text(f"{total} facts as a table").click()
+    expect(tab.locator("#timeline tbody tr")).to_have_count(total)
+    tab.get_by_label("Run", exact=True).select_option("ted")
+    expect(tab.locator("#timeline")).to_contain_text("ted has no window of steps")
+    expect(tab.locator("#timeline rect.window")).to_have_count(0)
+
+
+def test_links_lead_from_entity_to_entity_and_back(page: Open) -> None:
+    tab = page(**FACT)
+    name = answers(tab).nth(1).locator(".name").inner_text()
+    tab.get_by_role("link", name=f"Ask about {name}").first.click()
+    expect(tab.get_by_label("Subject", exact=True)).to_have_value(name)
+    expect(tab.locator("#asking")).to_have_text(f"{name} visits ? on 2030-01-05")
+    neighbour = tab.locator("#graph a").first
+    other = neighbour.locator("title").text_content()
+    neighbour.hover()
+    expect(tab.locator("#graph .reader")).to_contain_text(other)
+    neighbour.click()
+    expect(tab.get_by_label("Subject", exact=True)).to_have_value(other)
+    tab.go_back()
+    expect(tab.get_by_label("Subject", exact=True)).to_have_value(name)
+    tab.go_back()
+    expect(tab.locator("#asking")).to_have_text("Corenne visits ? on 2030-01-05")
+    expect(answers(tab)).to_have_count(10)
+
+
+def test_a_shared_link_restores_the_view(page: Open) -> None:
+    tab = page(**FACT)
+    tab.get_by_label("Run", exact=True).select_option("pointer")
+    tab.get_by_label("compare with").select_option("ted")
+    tab.get_by_label("Answers").select_option("5")
+    answers(tab).nth(2).click()
+    expect(tab.locator("#evidence .told").first).to_be_visible()
+    other = page(**query(tab))
+    for part in ("#asking", "#first", "#second", "#first-evidence", "#second-evidence", "#graph .reader", ".legend"):
+        expect(other.locator(part)).to_have_text(tab.locator(part).text_content())
+    assert query(other) == query(tab)
+    other.get_by_role("button", name="Copy link").click()
+    expect(other.get_by_role("button", name="Link copied")).to_be_visible()
+    assert other.evaluate("navigator.clipboard.readText()") == other.url
+    assert answers(other).nth(2).get_attribute("aria-pressed") == "true"
+
+
+def test_two_runs_side_by_side(page: Open, service: Served) -> None:
+    tab = page(**FACT, run="temp-gru", other="ted")
+    here, there = (
+        [answer["name"] for answer in asked(service, **FACT, run=run, top=10)] for run in ("temp-gru", "ted")
+    )
+    expect(answers(tab, "#second")).to_have_count(len(there))
+    assert [row.inner_text() for row in answers(tab, "#second").locator(".name").all()] == there
+    ranks = {row["name"]: row["rank"] for row in asked(service, **FACT, run="temp-gru", top=10)}
+    for row, answer in zip(answers(tab, "#second").all(), asked(service, **FACT, run="ted", top=10), strict=True):
+        by = ranks[answer["name"]] - answer["rank"] if answer["name"] in ranks else None
+        sign = "–" if by is None else "=" if by == 0 else f"▲{by}" if by > 0 else f"▼{-by}"
+        assert row.locator(".rank small [aria-hidden]").inner_text() == sign
+    both = next(name for name in here if name in there)
+    answers(tab).nth(here.index(both)).hover()
+    assert tab.locator(".choose.alight .name").all_inner_texts() == [both, both]
+    answers(tab, "#second").nth(there.index(both)).click()
+    expect(tab.locator(".choose[aria-pressed=true]")).to_have_count(2)
+    expect(tab.locator("#second-evidence")).to_contain_text("ted")
+    tab.get_by_label("Run", exact=True).select_option("ted")
+    assert (query(tab)["run"], query(tab)["other"]) == ("ted", "temp-gru"), "they change places"
+
+
+def test_a_run_that_cannot_answer_says_so_in_its_column(page: Open) -> None:
+    tab = page(refused=True, **FACT, run="temp-gru", other="plain")
+    expect(answers(tab)).to_have_count(10)
+    expect(tab.locator("#second")).to_have_text("plainThere is no subject 'Corenne'.")
+    expect(tab.locator("#notice")).to_be_empty()
+
+
+WRONG = {
+    "name": ({"subject": "Corene"}, "there is no (subject|entity) 'Corene'", "Corenne"),
+    "relation": ({"relation": "visit"}, "there is no relation 'visit'", "visits"),
+    "late": ({"time": "2031-01-01"}, "there is no time '2031-01-01'", "2030-01-10"),
+    "run": ({"run": "tde"}, "there is no run 'tde'", "temp-gru"),
+    "other run": ({"other": "tde"}, "there is no run 'tde'", "ted"),
+    "top": ({"top": "many"}, "top: Input should be a valid integer", "begin anew"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_input_names_the_value_and_the_way_out(page: Open, case: str) -> None:
+    wrong, words, way_out = WRONG[case]
+    tab = page(refused=True, **FACT | wrong)
+    notice = tab.get_by_role("alert")
+    expect(notice).to_have_text(re.compile(words, re.IGNORECASE))
+    notice.get_by_role("link", name=way_out, exact=True).click()
+    expect(answers(tab)).to_have_count(10)
+    expect(notice).to_be_empty()
+
+
+def test_a_name_that_nothing_goes_by_is_said_while_typing_and_when_sent(page: Open) -> None:
+    tab = page(refused=True, **FACT)
+    field = tab.get_by_label("Subject", exact=True)
+    field.fill("Nobody at all")
+    expect(found_names(tab)).to_have_text("No name holds “Nobody at all”.")
+    field.press("Enter")
+    expect(tab.get_by_role("alert")).to_contain_text("'Nobody at all'")
+    tab.go_back()
+    expect(answers(tab)).to_have_count(10)
+
+
+def test_an_empty_result_says_why(page: Open) -> None:
+    tab = page(run="plain", subject="Newcomer", relation="greets", time="last")
+    expect(tab.locator("#first")).to_contain_text("plain has no answer")
+    expect(tab.locator("#first")).to_contain_text("'Newcomer' is in no train fact")
+    expect(tab.locator("#graph")).to_contain_text(
+        "Nothing is known of Newcomer at last. The nearest times with facts: later"
+    )
+    tab.locator("#graph").get_by_role("link", name="later").click()
+    expect(tab.get_by_label("Time", exact=True)).to_have_value("later")
+    tab.locator(".asked label", has_text="relation").click()
+    expect(tab.locator("#first")).to_contain_text("Choose the object above.")
+
+
+def test_names_are_text_and_steps_may_be_anything(page: Open) -> None:
+    tab = page(run="plain", subject=EVIL, relation="meets", time="early", answer="Ann")
+    expect(tab.locator("#asking")).to_have_text(f"{EVIL} meets ? at early")
+    steps = tab.get_by_label("Time", exact=True)
+    assert steps.locator("option").all_inner_texts() == ["early", "later", "last"]
+    tab.get_by_role("button", name="One step ahead").click()
+    expect(tab.locator("#asking")).to_have_text(f"{EVIL} meets ? at later")
+    tab.get_by_label("Subject", exact=True).fill("img")
+    expect(found_names(tab)).to_contain_text(EVIL)
+    expect(tab.locator("main img")).to_have_count(0)
+
+
+def test_a_slow_service_shows_that_it_works_and_old_answers_never_win(page: Open) -> None:
+    tab = page(**FACT)
+    expect(answers(tab)).to_have_count(10)
+    held: list[Any] = []
+    tab.route("**/api/complete", lambda route: held.append(route))
+    tab.get_by_label("Answers").select_option("5")
+    expect(tab.locator("#first[aria-busy=true]")).to_be_visible()
+    tab.get_by_label("Answers").select_option("20")
+    tab.wait_for_timeout(200)
+    old, new = held
+    new.continue_()
+    expect(answers(tab)).to_have_count(12)
+    expect(tab.locator("#first[aria-busy]")).to_have_count(0)
+    old.continue_()
+    tab.wait_for_timeout(200)
+    expect(answers(tab)).to_have_count(12)
+
+
+def test_a_slow_start_is_told(page: Open) -> None:
+    tab = page(**FACT)
+    expect(answers(tab)).to_have_count(10)
+    held: list[Any] = []
+    tab.route("**/api/info*", lambda route: held.append(route))
+    tab.reload()
+    expect(tab.get_by_text("Asking the service")).to_be_visible()
+    held[0].continue_()
+    expect(answers(tab)).to_have_count(10)
+    expect(tab.get_by_text("Asking the service")).to_be_hidden()
+
+
+def test_a_dead_service_is_told_and_found_again(page: Open, served: Callable[..., Served]) -> None:
+    dying = served(str(STORED / "ted"))
+    tab = page(refused=True, at=dying, **FACT)
+    expect(answers(tab)).to_have_count(10)
+    dying.end(signal.SIGKILL)
+    tab.get_by_role("button", name="One step back").click()
+    notice = tab.get_by_role("alert")
+    expect(notice).to_contain_text("The service does not answer.")
+    notice.get_by_role("button", name="Retry").click()
+    expect(notice).to_contain_text("The service does not answer.")
+    served(str(STORED / "ted"), "--port", str(dying.port))
+    expect(tab.locator("#asking")).to_have_text("Corenne visits ? on 2030-01-04")
+    expect(answers(tab)).to_have_count(10)
+    expect(notice).to_be_empty()
+
+
+def test_a_busy_service_is_asked_again(page: Open) -> None:
+    tab = page(refused=True, **FACT)
+    expect(answers(tab)).to_have_count(10)
+    busy = '{"detail": "too many requests wait already; try again", "status": 503, "suggestions": []}'
+    tab.route("**/api/complete", lambda route: route.fulfill(status=503, body=busy), times=1)
+    tab.get_by_label("Answers").select_option("5")
+    expect(tab.get_by_role("alert")).to_contain_text("too many requests wait already")
+    expect(answers(tab)).to_have_count(5)
+
+
+def test_a_token_is_asked_for_and_kept_for_the_tab(page: Open, served: Callable[..., Served]) -> None:
+    guarded = served(str(STORED / "ted"), TEMPOGRAPH_TOKEN=TOKEN)
+    tab = page(refused=True, at=guarded, **FACT)
+    field = tab.get_by_label("This service asks for its token")
+    field.fill("something else")
+    field.press("Enter")
+    expect(tab.get_by_role("alert")).to_have_text("That is not the token of this service.")
+    field.fill(TOKEN)
+    tab.get_by_role("button", name="Open").click()
+    expect(answers(tab)).to_have_count(10)
+    expect(tab.get_by_role("alert")).to_be_empty()
+    tab.reload()
+    expect(answers(tab)).to_have_count(10)
+    expect(tab.get_by_role("link", name="API")).to_be_hidden()
+    assert TOKEN not in tab.url and tab.evaluate("JSON.stringify(localStorage)") == "{}"
+
+
+def test_everything_can_be_done_with_the_keyboard(page: Open) -> None:
+    tab = page(**FACT)
+    subject = tab.get_by_label("Subject", exact=True)
+    subject.focus()
+    subject.press_sequentially("president")
+    expect(found_names(tab)).to_have_count(2)
+    subject.press("ArrowDown")
+    marked = tab.locator("[role=option][aria-selected=true]")
+    assert subject.get_attribute("aria-activedescendant") == marked.get_attribute("id")
+    name = marked.locator("span").inner_text()
+    subject.press("Enter")
+    expect(tab.locator("#asking")).to_have_text(f"{name} visits ? on 2030-01-05")
+    expect(subject).to_be_focused()
+    subject.press_sequentially("x")
+    subject.press("Escape")
+    expect(subject).to_have_value(name)
+    answers(tab).first.press("Enter")
+    expect(tab.locator("#evidence .told").first).to_be_visible()
+    expect(answers(tab).first).to_be_focused()
+    day = tab.locator("#timeline .day[tabindex='0']")
+    day.focus()
+    before = query(tab)["time"]
+    day.press("ArrowLeft")
+    tab.keyboard.press("Enter")
+    expect(tab.locator("#asking")).not_to_contain_text(before)
+    expect(tab.locator(f"#timeline .day[data-time='{query(tab)['time']}']")).to_be_focused()
+    expect(tab.get_by_role("status")).to_contain_text("10 answers of temp-gru, the first is ")
+
+
+VIEWS = {
+    "answers": FACT | {"answer": "Velessa"},
+    "comparison": FACT | {"answer": "Velessa", "other": "pointer"},
+    "relation": {"asked": "relation", "subject": "Corenne", "object": "Velessa", "time": "2030-01-05"},
+    "wrong": FACT | {"subject": "Corene"},
+}
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
+def test_accessible_in_every_view(browser: Any, service: Served, width: int, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs the package axe-playwright-python")
+    # The check itself is put into the page, which the page's own policy forbids.
+    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True)
+    tab = context.new_page()
+    for name, view in VIEWS.items():
+        tab.goto(f"http://localhost:{service.port}/?{urlencode(view)}")
+        expect(tab.locator("#notice p, #graph .reader").first).to_be_visible()
+        expect(tab.locator("[aria-busy]")).to_have_count(0)
+        if name == "answers":
+            tab.get_by_text("as a table").click()
+            tab.get_by_label("Subject", exact=True).fill("p")
+            expect(found_names(tab).first).to_be_visible()
+        found = axe.Axe().run(tab).response["violations"]
+        serious = [
+            (each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], name
+        for narrower in (width, 1000, 768, 320):
+            tab.set_viewport_size({"width": min(width, narrower), "height": 844})
+            overflow = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert overflow <= 0, f"{name}: the page never scrolls sideways, not at {narrower} pixels"
+        tab.set_viewport_size({"width": width, "height": 844})
+    context.close()
+
+
+def test_light_and_dark_follow_the_system_or_the_button(browser: Any, service: Served) -> None:
+    context = browser.new_context(color_scheme="dark")
+    tab = context.new_page()
+    tab.goto(f"http://localhost:{service.port}/?{urlencode(FACT)}")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    dark = tab.evaluate(paper)
+    tab.get_by_role("button", name="Theme: auto").click()
+    light = tab.evaluate(paper)
+    tab.reload()
+    assert dark != light == tab.evaluate(paper)
+    tab.get_by_role("button", name="Theme: light").click()
+    assert tab.evaluate(paper) == dark
+    context.close()
+
+
+def test_the_page_is_whole_without_other_hosts() -> None:
+    static = Path(__file__).parents[2] / "src/tempograph/server/static"
+    for file in static.iterdir():
+        text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert "://" not in text and "innerHTML" not in text and "style=" not in text, file.name
