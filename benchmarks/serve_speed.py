@@ -1,11 +1,11 @@
-"""Questions through HTTP to a TeMP-GRU of the tuned size on ICEWS14, beside servers that score one request at a time.
+"""Questions through HTTP to a TeMP-GRU on ICEWS14, beside servers that score one request at a time.
 
-Weights are those of the start: what they are does not change the work. Questions are those of the test facts, from
+The run is a trained one, or without --run one of the tuned size with the weights of the start. Questions are those of the test facts, from
 both sides, in an order of chance. Client and server share the cores of the machine. Every server is a process of its
 own; the first is `tempograph serve` as it is, the others get --batch 1: one that encodes for every request, and one
 that keeps encodings as the first does.
 
-TEMPOGRAPH_DATA=... PYTHONPATH=src python benchmarks/serve_speed.py --json serve.json
+TEMPOGRAPH_DATA=... PYTHONPATH=src python benchmarks/serve_speed.py --run runs/temp-gru --json serve.json
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ WAYS = {
 def main() -> None:
     """Serve in each way, ask, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, help="a trained run; by default one that has learned nothing")
     parser.add_argument("--dataset", default="icews14")
     parser.add_argument("--preset", default="tuned")
     parser.add_argument("--clients", type=int, default=32)
@@ -61,15 +62,21 @@ def main() -> None:
     graph = load_dataset(arguments.dataset)
     bodies = questions(graph, arguments.evidence)
     with tempfile.TemporaryDirectory() as folder:
-        run = Path(folder) / "run"
-        save_untrained(graph, arguments.preset, run)
+        run = arguments.run or Path(folder) / "run"
+        if arguments.run is None:
+            save_untrained(graph, arguments.preset, run)
         results = {}
         for way, options in WAYS.items():
             err.print(f"{way} ...")
             results[way] = measure(run, options, bodies, arguments)
     show(results, arguments)
     if arguments.json is not None:
-        found = {"environment": environment(torch.device("cpu")), "load": os.getloadavg(), "results": results}
+        found = {
+            "environment": environment(torch.device("cpu")),
+            "trained": arguments.run is not None,
+            "load": os.getloadavg(),
+            "results": results,
+        }
         arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
