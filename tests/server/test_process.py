@@ -137,6 +137,31 @@ def test_many_open_connections(served: Start) -> None:
     assert service.http.get("/health").status_code == 200
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory of another process is read from /proc")
+def test_hostile_requests_leave_no_memory_behind(served: Start) -> None:
+    """Bodies too large, names never seen, and paths that do not exist: none of it is kept."""
+    service = served(TED)
+
+    def hostile(number: int) -> None:
+        bodies = (b"[" * 100_000, b'{"subject": "' + b"x" * 200_000 + b'"}', b"\xff" * 50_000)
+        answers = [service.http.post("/api/complete", content=body) for body in bodies]
+        unseen = f"{number} " * 2000
+        answers.append(service.http.post("/api/complete", json=QUESTION | {"subject": unseen}))
+        answers.append(service.http.get("/api/entities", params={"q": f"{number}" * 30}))
+        answers.append(service.http.get(f"/nothing/{number}"))
+        assert max(answer.status_code for answer in answers) < 500
+
+    def mebibytes() -> float:
+        return int(Path(f"/proc/{service.process.pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+    for number in range(100):
+        hostile(number)
+    before = mebibytes()
+    for number in range(100, 400):
+        hostile(number)
+    assert mebibytes() < before + 16
+
+
 def test_another_host_needs_a_token(served: Start, tmp_path: Path) -> None:
     made = served(TED, "--host", "0.0.0.0")
     token = made.ready["token"]
