@@ -55,9 +55,7 @@ def test_the_table_needs_every_row_and_both_protocols_where_they_differ() -> Non
     assert {model for model, _ in rows} == {*PAPER_TEST["icews14"], "tcomplex", "pointer", "temp-pointer"}
     assert len(needs) == 2 * len(rows) and len(rows) == len(PAPER_TEST["icews14"]) + 3 + 3
     assert {need.preset for need in needs if need.protocol == "paper"} == {"tuned-leak"}
-    assert {need.preset for need in needs_of("table", "icews05-15", ("paper",), (0,)) if need.model == "srgcn"} == {
-        "tuned"
-    }
+    assert {need.preset for need in needs_of("table", "gdelt", ("paper",), (0,)) if need.model == "srgcn"} == {"tuned"}
     assert len(needs_of("ablation", "icews14", ("paper", "strict"), (0,))) == 6
     assert not needs_of("ablation", "icews14", ("strict",), (0,))
     assert len(needs_of("ted", "icews14", ("strict",), (0,))) == 7

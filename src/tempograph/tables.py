@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from typing import Any, Final
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.models.registry import MODELS
+from tempograph.models.registry import MODELS, model_kind
 from tempograph.published import (
     PAPER_ABLATION,
     PAPER_TED_VALID,
@@ -83,15 +84,18 @@ def tried_sheet(results: Sequence[Result], dataset: str, model: str) -> Sheet:
         (run for run in results if (run["dataset"], run["model"]) == (dataset, model)),
         key=lambda run: float(run["valid"]["metrics"]["mrr"]),
     )
+    # What is a setting now and was none then was as it is by default.
+    added = {f"model.{setting.name}": setting.default for setting in fields(model_kind(model).settings)}
     settings = [
-        {f"{section}.{name}": value for section, of in run["config"].items() for name, value in of.items()}
+        added | {f"{section}.{name}": value for section, of in run["config"].items() for name, value in of.items()}
         for run in runs
     ]
-    varied = [name for name in (settings[0] if settings else {}) if len({str(one.get(name)) for one in settings}) > 1]
+    names = dict.fromkeys(name for one in settings for name in one)
+    varied = [name for name in names if len({str(one.get(name)) for one in settings}) > 1]
     usual = {name: Counter(str(one.get(name)) for one in settings).most_common(1)[0][0] for name in varied}
     rows = []
     for run, one in zip(runs, settings, strict=True):
-        own = [f"{name} = {one[name]}" for name in varied if str(one.get(name)) != usual[name]]
+        own = [f"{name} = {one.get(name)}" for name in varied if str(one.get(name)) != usual[name]]
         ended = "" if run["finished"] else ", ended by a time limit"
         rows.append([(", ".join(own) or "as most others") + ended, *seeds_cells([run["valid"]["metrics"]])])
     shared = ", ".join(f"{name} = {value}" for name, value in usual.items())
