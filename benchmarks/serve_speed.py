@@ -1,9 +1,9 @@
 """Questions through HTTP to a TeMP-GRU on ICEWS14, beside servers that score one request at a time.
 
-The run is a trained one, or without --run one of the tuned size with the weights of the start. Questions are those of the test facts, from
-both sides, in an order of chance. Client and server share the cores of the machine. Every server is a process of its
-own; the first is `tempograph serve` as it is, the others get --batch 1: one that encodes for every request, and one
-that keeps encodings as the first does.
+The run is a trained one, or without --run one of the tuned size with the weights of the start. Questions are those of
+the test facts, from both sides, in an order of chance. Client and server share the cores of the machine. Every server
+is a process of its own; the first is `tempograph serve` as it is, the others get --batch 1: one that encodes for every
+request, and one that keeps encodings as the first does.
 
 TEMPOGRAPH_DATA=... PYTHONPATH=src python benchmarks/serve_speed.py --run runs/temp-gru --json serve.json
 """
