@@ -19,6 +19,9 @@ import tempograph.jobs
 from conftest import Call, as_json
 from graphs import make_graph
 from tempograph import Predictor, Run
+from tempograph.batch import bring_to_end
+from tempograph.beginning import configure
+from tempograph.config import Config
 from tempograph.data.folder import write_folder
 from tempograph.data.world import make_world
 from tempograph.errors import ConfigError, DataError, RunError
@@ -202,6 +205,35 @@ def test_a_comparison_goes_on_with_a_part(whole: Run, settings: list[str], tmp_p
         run = tempograph.jobs.work(job, lambda line: heard.append(line["part"]))
     assert heard.count("complex") == 2 and "test" in run.results
     assert outcome(tmp_path / "run") == outcome(whole.path or Path())
+
+
+def test_of_many_runs_one_waits_for_its_parts_and_takes_them_over(
+    whole: Run, folder: Path, settings: list[str], tmp_path: Path
+) -> None:
+    """The ensemble comes first in the list, there is room for all at once, and one part was trained already."""
+    write_folder(GRAPH, tmp_path / "demo")
+
+    def planned(name: str, model: str, preset: str | None, overrides: tuple[str, ...]) -> tuple[Job, Config]:
+        job = Job(tmp_path / name, str(tmp_path / "demo"), model, 0, "strict", preset, overrides, "cpu", None)
+        return job, configure(GRAPH, model, torch.device("cpu"), preset=preset, overrides=overrides)
+
+    runs = dict(
+        [
+            planned("all", "ensemble", None, tuple(settings)),
+            *(planned(f"one-{name}", name, str(folder / f"{name}.toml"), ()) for name in TINY),
+        ]
+    )
+    ensemble, first, second = runs
+    bring_to_end({first: runs[first]}, GRAPH, 1)
+    events: list[tuple[str, str]] = []
+    found = bring_to_end(runs, GRAPH, 3, watch=lambda _, standing: events.append((standing.name, standing.state)))
+    assert {outcome_.state for outcome_ in found.values()} == {"finished"}
+    order = list(dict.fromkeys(events))
+    assert order == [(job.folder.name, state) for job in (second, ensemble) for state in ("running", "finished")]
+    for name in TINY:
+        copied, made = (tmp_path / "all" / "parts" / name, tmp_path / f"one-{name}")
+        assert (copied / "metrics.jsonl").read_bytes() == (made / "metrics.jsonl").read_bytes(), "not trained again"
+    assert outcome(tmp_path / "all") == outcome(whole.path or Path())
 
 
 Spoil = Callable[[Path], None]

@@ -62,8 +62,10 @@ def test_the_table_needs_every_row_and_both_protocols_where_they_differ() -> Non
 
 
 def test_all_from_committed_results(world: Path, tmp_path: Path, started: list[str]) -> None:
-    made = reproduce(ARTEFACTS, world, results=COMMITTED, out=tmp_path, train=False)
+    said: list[str] = []
+    made = reproduce(ARTEFACTS, world, results=COMMITTED, out=tmp_path, train=False, note=said.append)
     assert not started, "nothing is trained unasked"
+    assert said and all("ranks of other facts than the test facts of these data" in line for line in said)
     rows = list(csv.DictReader((tmp_path / "comparative.csv").read_text(encoding="utf-8").splitlines()))
     (ted,) = [row for row in rows if row["model"] == "ted"]
     (committed,) = [

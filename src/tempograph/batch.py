@@ -5,14 +5,16 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tempograph.beginning import part_configs
 from tempograph.comparison import Outcome
 from tempograph.config import Config
 from tempograph.data.graph import TemporalGraph
+from tempograph.environment import resolve_device
 from tempograph.errors import RunError
 from tempograph.jobs import Event, Job, run_jobs
 from tempograph.planning import run_there
@@ -28,13 +30,20 @@ def bring_to_end(
 ) -> dict[Job, Outcome]:
     """Train what is not trained, test each run once, and say what has become of all.
 
+    A run that is made of others among them waits for these and takes them over.
+
     `note` hears how many are there already, `watch` how the others stand.
     """
     standings = {job: _standing(job, config, graph) for job, config in runs.items()}
     done = sum(standing.state == "finished" for standing in standings.values())
     if note is not None and done:
         note(f"{done} of {len(standings)} runs are there")
-    _work(standings, at_once, watch)
+    parts = {job: part_configs(config, graph, resolve_device(job.device)) for job, config in runs.items()}
+    made_of = {
+        job: [other for other, config in runs.items() if any(config.flat() == part.flat() for part in parts[job])]
+        for job in runs
+    }
+    _work(standings, made_of, at_once, watch)
     return {
         job: Outcome(standing.name, job.seed, standing.state, _results(job), standing.reason)
         for job, standing in standings.items()
@@ -63,7 +72,9 @@ def _standing(job: Job, config: Config, graph: TemporalGraph) -> Standing:
     return Standing(job.folder.name, job.model)
 
 
-def _work(standings: Mapping[Job, Standing], at_once: int, watch: Watch | None) -> None:
+def _work(
+    standings: Mapping[Job, Standing], made_of: Mapping[Job, Collection[Job]], at_once: int, watch: Watch | None
+) -> None:
     def hear(job: Job, event: Event, line: dict[str, Any]) -> None:
         standing, now = standings[job], time.monotonic()
         if event == "started":
@@ -77,7 +88,8 @@ def _work(standings: Mapping[Job, Standing], at_once: int, watch: Watch | None) 
         if watch is not None:
             watch(list(standings.values()), standing)
 
-    run_jobs([job for job, standing in standings.items() if standing.state == "waiting"], at_once, hear)
+    waiting = [job for job, standing in standings.items() if standing.state == "waiting"]
+    run_jobs({job: made_of[job] for job in waiting}, at_once, hear)
 
 
 def _results(job: Job) -> dict[str, Any]:

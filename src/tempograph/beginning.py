@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +54,17 @@ def changed(config: Config) -> dict[str, Any]:
     }
 
 
-def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside) -> Run:
-    """A run that is not trained yet, with its parts; what is chosen before training is chosen."""
+def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside, shelf: Path | None = None) -> Run:
+    """A run that is not trained yet, with its parts; what is chosen before training is chosen.
+
+    A part that stands finished on the shelf, a folder of runs, is taken from there.
+    """
     kind, config, history = model_kind(asked.name), asked, list[dict[str, float]]()
     parts = {}
     if kind.join is not None:
         names = part_names(asked.model.parts)
         parts = {
-            name: _begin_part(part, asked, graph, timeline, outside.about(name))
+            name: _begin_part(part, asked, graph, timeline, outside.about(name), shelf)
             for name, part in zip(names, asked.model.parts, strict=True)
         }
     started = time.perf_counter()
@@ -82,13 +85,39 @@ def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outs
     return run
 
 
-def _begin_part(part: str, whole: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside) -> Run:
-    """A part of a model: a run that is finished already, or one to be trained with the settings of a preset."""
+def part_configs(whole: Config, graph: TemporalGraph, device: torch.device) -> list[Config]:
+    """The settings of the parts that a model is made of and trains; none where it is one by itself."""
+    if model_kind(whole.name).join is None:
+        return []
+    found = (_part_config(part, whole, graph, device) for part in whole.model.parts)
+    return [config for config in found if config is not None]
+
+
+def _part_config(part: str, whole: Config, graph: TemporalGraph, device: torch.device) -> Config | None:
+    """The settings of a part, None where it is no model but the path of a run."""
     name, _, preset = part.partition(":")
     if name not in MODELS:
+        return None
+    return configure(graph, name, device, protocol=whole.protocol, preset=preset or None, seed=whole.seed)
+
+
+def _begin_part(
+    part: str, whole: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside, shelf: Path | None
+) -> Run:
+    """A part of a model: a run that is finished already, or one to be trained with the settings of a preset."""
+    config = _part_config(part, whole, graph, timeline.device)
+    if config is None:
         return _take_over(part, whole, graph, timeline)
-    config = configure(graph, name, timeline.device, protocol=whole.protocol, preset=preset or None, seed=whole.seed)
-    return begin(config, graph, timeline, outside)
+    ready = next((folder for folder in _finished(shelf, config) if read_data(folder, graph.name).same_as(graph)), None)
+    return begin(config, graph, timeline, outside) if ready is None else Run.load_with(ready, graph, timeline)
+
+
+def _finished(shelf: Path | None, config: Config) -> Iterator[Path]:
+    """The finished runs of a folder that have these settings."""
+    for marker in sorted(shelf.glob(f"*/{RUN_MARKER}")) if shelf is not None else ():
+        kept, results = read_record(marker.parent)
+        if results["finished"] and kept.flat() == config.flat():
+            yield marker.parent
 
 
 def build(config: Config, timeline: Timeline, parts: Mapping[str, Run]) -> Model:

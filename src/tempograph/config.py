@@ -48,6 +48,13 @@ class Config:
         tables = {"model": dataclasses.asdict(self.model)}
         return tables if self.train is None else tables | {"train": dataclasses.asdict(self.train)}
 
+    def flat(self) -> dict[str, Any]:
+        """All that decides a run, by name."""
+        head = {"dataset": self.dataset, "protocol": self.protocol, "model": self.name, "seed": self.seed}
+        return head | {
+            f"{section}.{name}": value for section, values in self.settings().items() for name, value in values.items()
+        }
+
     @staticmethod
     def from_toml(text: str, source: str) -> Config:
         """Read what `to_toml` wrote; the source is named in errors."""

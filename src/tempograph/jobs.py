@@ -12,8 +12,7 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -51,15 +50,19 @@ Hear = Callable[[Job, Event, dict[str, Any]], None]
 """Told of each event: with `report` comes a line of metrics.jsonl, with `failed` the reason."""
 
 
-def run_jobs(jobs: Iterable[Job], at_once: int, hear: Hear) -> None:
-    """Bring every job to its end; whatever ends this function ends the processes that it started."""
-    waiting, running = deque(jobs), dict[Job, subprocess.Popen[str]]()
+def run_jobs(jobs: Mapping[Job, Collection[Job]], at_once: int, hear: Hear) -> None:
+    """Bring every job to its end, none before those that it names; whatever ends this ends what it started."""
+    waiting, running = list(jobs), dict[Job, subprocess.Popen[str]]()
     said: queue.SimpleQueue[tuple[Job, dict[str, Any] | None]] = queue.SimpleQueue()
     reasons: dict[Job, str] = {}
 
     def start() -> None:
-        while waiting and len(running) < at_once:
-            job = waiting.popleft()
+        for job in list(waiting):
+            if len(running) >= at_once:
+                break
+            if any(other in running or other in waiting for other in jobs[job]):
+                continue
+            waiting.remove(job)
             running[job] = process = _start(job, at_once)
             threading.Thread(target=_listen, args=(job, process, said), daemon=True).start()
             hear(job, "started", {})
@@ -71,12 +74,12 @@ def run_jobs(jobs: Iterable[Job], at_once: int, hear: Hear) -> None:
             if message is None:
                 with running.pop(job) as process:
                     code = process.wait()
-                start()
                 if code == 0:
                     _log(job).unlink(missing_ok=True)
                     hear(job, "ended", {})
                 else:
                     hear(job, "failed", {"reason": reasons.get(job) or f"{_reason(code)}; see {_log(job)}"})
+                start()
             elif "failed" in message:
                 reasons[job] = message["failed"]
             else:
@@ -198,4 +201,5 @@ def _trained(job: Job, report: Report) -> Run:
         device=job.device,
         max_seconds=job.max_seconds,
         report=report,
+        shelf=job.folder.parent,
     )

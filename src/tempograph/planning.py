@@ -58,7 +58,7 @@ def make_plans(
         found = next(
             (name for name in (PRESETS if preset is None else (preset,)) if f"{graph.name}.{name}" in shipped), None
         )
-        has = _flat(configure(graph, model, device, preset=found))
+        has = configure(graph, model, device, preset=found).flat()
         taken = tuple(override for override, setting in wanted.items() if setting in has)
         plans.append(Plan(configure(graph, model, device, protocol=protocol, preset=found, overrides=taken), taken))
         settings |= set(has)
@@ -86,8 +86,8 @@ def run_there(folder: Path, config: Config, graph: TemporalGraph) -> dict[str, A
     if not (folder / RUN_MARKER).is_file():
         raise RunError(f"{folder}: exists and is not a run; {way_out}")
     kept, results = read_record(folder)
-    here = _flat(kept) | {f"model.{name}": value for name, value in results.get("asked", {}).items()}
-    asked = _flat(config)
+    here = kept.flat() | {f"model.{name}": value for name, value in results.get("asked", {}).items()}
+    asked = config.flat()
     other = [name for name in here | asked if here.get(name) != asked.get(name)]
     if other:
         shown = [f"{name} is {here.get(name)}, asked for {asked.get(name)}" for name in other[:3]]
@@ -96,11 +96,3 @@ def run_there(folder: Path, config: Config, graph: TemporalGraph) -> dict[str, A
     if not read_data(folder, graph.name).same_as(graph):
         raise RunError(f"{folder}: a run on other data of the name {graph.name}; {way_out}")
     return results
-
-
-def _flat(config: Config) -> dict[str, Any]:
-    """All that decides a run, by name."""
-    head = {"dataset": config.dataset, "protocol": config.protocol, "model": config.name, "seed": config.seed}
-    return head | {
-        f"{section}.{name}": value for section, values in config.settings().items() for name, value in values.items()
-    }

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
+import numpy as np
+
 from tempograph.analysis import keep_ranks, kept_ranks, read_ranks
 from tempograph.batch import Note, alone, bring_to_end
 from tempograph.beginning import configure
@@ -164,7 +166,7 @@ def reproduce(
         for file, sheet in sheets.items():
             for suffix, text in ((".md", sheet.page()), (".tex", sheet.latex()), (".csv", sheet.csv())):
                 write_text(folder / f"{file}{suffix}", text)
-        pictures = _pictures(graph, kept, folder) if "figures" in wanted and graph is not None else ()
+        pictures = _pictures(graph, kept, folder, note) if "figures" in wanted and graph is not None else ()
     return Reproduction(name, folder, sheets, tuple(missing), pictures)
 
 
@@ -269,16 +271,21 @@ def _sheets(
     return {}
 
 
-def _pictures(graph: TemporalGraph, results: Path, folder: Path) -> tuple[Path, ...]:
+def _pictures(graph: TemporalGraph, results: Path, folder: Path, note: Note | None) -> tuple[Path, ...]:
     # Imported here: nobody else has to wait for the drawing library.
     from tempograph.findings import Findings
     from tempograph.page import pictures
     from tempograph.plots import save, statistics_figure
 
     drawn = {"statistics": statistics_figure(statistics(graph))}
-    files = sorted((results / graph.name / "ranks").glob("*.parquet"))
-    if files:
-        ranks = {file.stem.removesuffix("-seed0"): kept_ranks(file) for file in files}
+    ranks = {}
+    for file in sorted((results / graph.name / "ranks").glob("*.parquet")):
+        ranked = kept_ranks(file)
+        if np.array_equal(np.unique(ranked.facts, axis=0), np.unique(graph.test, axis=0)):
+            ranks[file.stem.removesuffix("-seed0")] = ranked
+        elif note is not None:
+            note(f"{file}: ranks of other facts than the test facts of these data; left out")
+    if ranks:
         found = Findings(graph, "test", ranks, "the protocol stands in each name", WINDOW)
         drawn |= {picture.name: picture.figure for picture in pictures(found.blocks(""))}
     made = []

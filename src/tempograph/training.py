@@ -40,13 +40,15 @@ def train(
     tensorboard: bool = False,
     report: Report | None = None,
     progress: Progress | None = None,
+    shelf: Path | None = None,
 ) -> Run:
     """Fit a model to the train facts, choosing on valid, and keep it in a run folder when `out` is given.
 
     Without a preset, settings are chosen by the size of the data and the machine. Overrides are texts such as
     `model.sigma=0.1`. `report` hears each line of metrics.jsonl and how many seconds are left at most, of which part
     where a model is made of several; `progress` hears of each ranking. A run that `max_seconds` ends, or an interrupt,
-    goes on with `resume`.
+    goes on with `resume`. Parts of a model that stand finished on the `shelf`, a folder of runs, are
+    taken from there.
     """
     if not Processes.here().leads:
         out = None
@@ -58,7 +60,7 @@ def train(
         raise DataError(f"{graph.name}: {model} stops training by its valid split, which has no facts; give it some")
     config = configure(graph, model, place, protocol=protocol, preset=preset, seed=seed, overrides=overrides)
     outside = _outside(max_seconds, report, progress, tensorboard)
-    run = begin(config, graph, Timeline(graph, protocol, place), outside)
+    run = begin(config, graph, Timeline(graph, protocol, place), outside, shelf)
     return _go_on(run if out is None else run.save(Path(out), overwrite), outside)
 
 
