@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, NamedTuple
 
 import torch
@@ -49,36 +50,39 @@ class Meetings:
         What never happened is as far as there are steps. Left_out [n] is for each question the position of a fact that
         is as if it were not there, or -1.
         """
-        told = torch.zeros(len(queries.time), self.sizes[0], TOLD, device=queries.time.device)
-        told[:, :, 1::2] = torch.tensor(float(self.num_steps)).log1p()
+        told = torch.empty(len(queries.time), self.sizes[0], TOLD, device=queries.time.device)
+        gone = torch.full_like(queries.time, -1) if left_out is None else left_out
         for number, shared in enumerate(SHARED):
-            row, entity, count, gap = self._facts_of(shared, queries, left_out)
-            told[row, entity, 2 * number] = count.float().log1p()
-            told[row, entity, 2 * number + 1] = gap.float().log1p()
+            value = self._value(shared, queries.entity, queries.relation)
+            # Questions of one time and, say, one relation see the same.
+            asked, which = torch.unique(torch.stack([value, queries.time, gone], 1), dim=0, return_inverse=True)
+            found = self._of_each(self._met[shared], asked, left_out is not None)
+            told[:, :, 2 * number : 2 * number + 2] = found[which]
         return told
 
-    def _facts_of(
-        self, shared: str, queries: Queries, left_out: Tensor | None
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Question, candidate, number of facts and steps to the nearest, [m] each, of candidates that have facts."""
-        met, entities = self._met[shared], self.sizes[0]
-        first = self._value(shared, queries.entity, queries.relation) * entities
+    def _of_each(self, met: _Met, asked: Tensor, without: bool) -> Tensor:
+        """The two numbers of every candidate for (what is shared, time, fact left out), [n, 3] -> [n, entities, 2]."""
+        (shared, time, gone), entities = asked.unbind(1), self.sizes[0]
+        told = torch.zeros(len(time), entities, 2, device=time.device)
+        told[:, :, 1] = math.log1p(self.num_steps)
+        first = shared * entities
         row, value = key_range(met.values, first, first + entities - 1).expand()
-        time, count = queries.time[row], met.counts[value]
-        # The asked fact may stand on either side of the time, and a loop does so twice.
-        beside = (-1, 0) if left_out is None else (-3, -2, -1, 0, 1, 2)
-        near = torch.searchsorted(met.keys, value * self.num_steps + time)[:, None]
+        count = met.counts[value]
+        # A fact that is left out may stand on either side of the time, and a loop does so twice.
+        beside = (-3, -2, -1, 0, 1, 2) if without else (-1, 0)
+        near = torch.searchsorted(met.keys, value * self.num_steps + time[row])[:, None]
         near = near + torch.tensor(beside, device=row.device)
         key = met.keys[near.clamp(0, max(0, len(met.keys) - 1))]
         there = (near >= 0) & (near < len(met.keys)) & (key // self.num_steps == value[:, None])
-        if left_out is not None:
+        if without:
             for direction in met.place.chunk(2):
-                gone = torch.where(left_out < 0, -1, direction[left_out])[row]
-                its_value = torch.where(gone < 0, -1, met.keys[gone] // self.num_steps)
+                place = torch.where(gone < 0, -1, direction[gone])[row]
+                its_value = torch.where(place < 0, -1, met.keys[place] // self.num_steps)
                 count = count - (its_value == value).long()
-                there &= near != gone[:, None]
-        gap = (key % self.num_steps - time[:, None]).abs().masked_fill(~there, self.num_steps).amin(1)
-        return row, met.values[value] - first[row], count, gap
+                there &= near != place[:, None]
+        gap = (key % self.num_steps - time[row][:, None]).abs().masked_fill(~there, self.num_steps).amin(1)
+        told[row, met.values[value] - first[row]] = torch.stack([count, gap], 1).float().log1p()
+        return told
 
     def _sorted(self, shared: str, facts: Tensor) -> _Met:
         entity, relation, candidate, time = facts.unbind(1)
