@@ -15,6 +15,13 @@ PATTERNS: Final = ("s", "o", "r", "sr", "ro", "so", "sro")
 """The columns of a frequency table: subject, object, relation, and their combinations."""
 
 
+def refuse_uncountable(timeline: Timeline) -> None:
+    """Refuse data whose pairs of entities, with relations in both directions, are more than a number can tell apart."""
+    entities, relations = timeline.num_entities, timeline.num_relations
+    if entities**2 * 2 * relations >= 2**63:
+        raise DataError(f"{entities} entities and {relations} relations are too many to count")
+
+
 class _Pattern(NamedTuple):
     """The distinct values of one pattern, and every fact's (place of its value, time) as one sorted key."""
 
@@ -28,10 +35,7 @@ class PatternFrequencies:
     def __init__(self, timeline: Timeline) -> None:
         self.num_steps = timeline.num_steps
         self.sizes = {"s": timeline.num_entities, "r": timeline.num_relations, "o": timeline.num_entities}
-        if timeline.num_entities**2 * timeline.num_relations >= 2**63:
-            raise DataError(
-                f"{timeline.num_entities} entities and {timeline.num_relations} relations are too many to count"
-            )
+        refuse_uncountable(timeline)
         self._patterns = {pattern: self._sorted(pattern, timeline.facts) for pattern in PATTERNS}
 
     def count(self, facts: Tensor, past: int, future: int = 0) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from tempograph.errors import DataError
+from tempograph.frequency import refuse_uncountable
 from tempograph.ranges import key_range
 from tempograph.timeline import Queries, Timeline, both_directions
 
@@ -37,10 +37,7 @@ class Meetings:
     def __init__(self, timeline: Timeline) -> None:
         self.sizes = timeline.num_entities, 2 * timeline.num_relations
         self.num_steps = timeline.num_steps
-        if timeline.num_entities**2 * self.sizes[1] >= 2**63:
-            raise DataError(
-                f"{timeline.num_entities} entities and {timeline.num_relations} relations are too many to count"
-            )
+        refuse_uncountable(timeline)
         facts = both_directions(timeline.facts, timeline.num_relations)
         self._met = {shared: self._sorted(shared, facts) for shared in SHARED}
 

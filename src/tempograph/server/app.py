@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from fastapi import FastAPI, Query, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
@@ -65,53 +65,50 @@ def create_app(service: Service, ready: Callable[[], None] = lambda: None) -> Fa
     app.add_exception_handler(HTTPException, _refused)
     app.add_exception_handler(Exception, _failed)
 
-    @app.get("/api/info")
+    app.include_router(_lookups(service))
+    app.include_router(_questions(service))
+
+    @app.get("/docs", include_in_schema=False, response_class=HTMLResponse)
+    async def docs() -> str:
+        return docs_page(app.openapi())
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html")
+
+    app.mount("/static", StaticFiles(directory=STATIC))
+    _with_problem_schema(app)
+    return app
+
+
+def _lookups(service: Service) -> APIRouter:
+    """Names, facts and figures, which are there at once."""
+    router = APIRouter()
+
+    @router.get("/api/info")
     async def info() -> schema.Info:
         """The runs of this service and the limits of requests."""
         return schema.Info.model_validate({"version": __version__} | service.info())
 
-    @app.get("/api/entities")
+    @router.get("/api/entities")
     async def entities(q: Text = "", limit: Limit = 10, run: Run = None) -> schema.FoundNames:
         """Entities whose names hold some letters, whatever their case and accents; the best first."""
         asked = service.run(run)
         return schema.FoundNames.model_validate({"run": asked.name, "names": asked.entities.search(q, limit)})
 
-    @app.get("/api/relations")
+    @router.get("/api/relations")
     async def relations(q: Text = "", limit: Limit = 10, run: Run = None) -> schema.FoundNames:
         """Relations whose names hold some letters, whatever their case and accents; the best first."""
         asked = service.run(run)
         return schema.FoundNames.model_validate({"run": asked.name, "names": asked.relations.search(q, limit)})
 
-    @app.get("/api/examples")
+    @router.get("/api/examples")
     async def examples(limit: Annotated[int, Query(ge=1, le=100)] = 4, run: Run = None) -> schema.Examples:
         """Facts that are worth asking about: held-out ones of the busiest subjects, from the midst of the data."""
         asked = service.run(run)
         return schema.Examples.model_validate({"run": asked.name, "facts": asked.examples(limit)})
 
-    @app.post("/api/complete")
-    async def complete(question: schema.Question) -> schema.Completed:
-        """The best answers to a fact with one part missing: give two of subject, relation and object, and the time."""
-        q, run = question, service.run(question.run)
-        found = await run.complete(q.subject, q.relation, q.object, q.time, q.top, q.evidence)
-        return schema.Completed.model_validate(
-            {"run": run.name, "model": run.predictor.run.config.name} | asdict(found)
-        )
-
-    @app.post("/api/score")
-    async def score(scoring: schema.Scoring) -> schema.Scored:
-        """Score, probability and rank of facts, each as the answer for its object and for its subject."""
-        run = service.run(scoring.run)
-        found = await run.score([(fact.subject, fact.relation, fact.object, fact.time) for fact in scoring.facts])
-        return schema.Scored.model_validate({"run": run.name, "facts": found})
-
-    @app.post("/api/evidence")
-    async def evidence(because: schema.Because) -> schema.Explained:
-        """The facts that speak for a whole fact."""
-        b, run = because, service.run(because.run)
-        found = await run.evidence(b.subject, b.relation, b.object, b.time, b.asked, b.most)
-        return schema.Explained.model_validate({"run": run.name} | found)
-
-    @app.get("/api/timeline")
+    @router.get("/api/timeline")
     async def timeline(
         entity: Text,
         from_: Annotated[str | None, Query(alias="from", max_length=1000, description="The first step.")] = None,
@@ -131,7 +128,7 @@ def create_app(service: Service, ready: Callable[[], None] = lambda: None) -> Fa
         found = asked.timeline(entity, first, last, time, limit, offset)
         return schema.EntityTimeline.model_validate({"run": asked.name} | found)
 
-    @app.get("/api/snapshot")
+    @router.get("/api/snapshot")
     async def snapshot(
         entity: Text, time: Text, limit: Annotated[int, Query(ge=1, le=200)] = 30, run: Run = None
     ) -> schema.Snapshot:
@@ -139,27 +136,47 @@ def create_app(service: Service, ready: Callable[[], None] = lambda: None) -> Fa
         asked = service.run(run)
         return schema.Snapshot.model_validate({"run": asked.name} | asked.snapshot(entity, time, limit))
 
-    @app.get("/health")
+    @router.get("/health")
     async def health() -> schema.Health:
         """Whether the service is up; needs no token."""
         return schema.Health(status="ok")
 
-    @app.get("/metrics", response_class=PlainTextResponse)
+    @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> str:
         """Counts and times, as Prometheus reads them."""
         return service.metrics_text()
 
-    @app.get("/docs", include_in_schema=False, response_class=HTMLResponse)
-    async def docs() -> str:
-        return docs_page(app.openapi())
+    return router
 
-    @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
 
-    app.mount("/static", StaticFiles(directory=STATIC))
-    _with_problem_schema(app)
-    return app
+def _questions(service: Service) -> APIRouter:
+    """What the model has to say, which waits for the thread of its run."""
+    router = APIRouter()
+
+    @router.post("/api/complete")
+    async def complete(question: schema.Question) -> schema.Completed:
+        """The best answers to a fact with one part missing: give two of subject, relation and object, and the time."""
+        q, run = question, service.run(question.run)
+        found = await run.complete(q.subject, q.relation, q.object, q.time, q.top, q.evidence)
+        return schema.Completed.model_validate(
+            {"run": run.name, "model": run.predictor.run.config.name} | asdict(found)
+        )
+
+    @router.post("/api/score")
+    async def score(scoring: schema.Scoring) -> schema.Scored:
+        """Score, probability and rank of facts, each as the answer for its object and for its subject."""
+        run = service.run(scoring.run)
+        found = await run.score([(fact.subject, fact.relation, fact.object, fact.time) for fact in scoring.facts])
+        return schema.Scored.model_validate({"run": run.name, "facts": found})
+
+    @router.post("/api/evidence")
+    async def evidence(because: schema.Because) -> schema.Explained:
+        """The facts that speak for a whole fact."""
+        b, run = because, service.run(because.run)
+        found = await run.evidence(b.subject, b.relation, b.object, b.time, b.asked, b.most)
+        return schema.Explained.model_validate({"run": run.name} | found)
+
+    return router
 
 
 def _with_problem_schema(app: FastAPI) -> None:
