@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 import oracle_layers as oracle
+from tempograph.layers.chains import longer_than
 from tempograph.layers.temporal import (
     Context,
     Decay,
@@ -21,7 +22,6 @@ from tempograph.layers.temporal import (
     Imputation,
     TemporalAttention,
     Windows,
-    longer_than,
 )
 from tempograph.ranges import Ranges
 

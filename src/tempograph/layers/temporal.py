@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from tempograph.layers.chains import Cells, Chains, along, cell, longer_than
 from tempograph.ranges import Ranges
 
 
@@ -48,7 +48,7 @@ class DecayedGRU(nn.Module):
     """z = GRU(x_t', decay(gap) z_before) along an entity's active steps, oldest first, then at the time itself.
 
     With a future, a second cell comes from the other side, farthest first, and both results are added. Chains are
-    sorted by length: step j is one batched cell, for both sides, over the chains longer than j; window steps at most.
+    sorted by length, so that their links are few batched cells for both sides.
     """
 
     def __init__(self, dim: int, bidirectional: bool) -> None:
@@ -62,72 +62,43 @@ class DecayedGRU(nn.Module):
 
     def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
         """X [n, dim] at the times themselves -> [n, dim]."""
-        return self._cell(self._project(x), self._chains(windows, context)).sum(0)
+        chains, order, gap = _chains(windows, context.time)
+        # What the last link makes is handed to nobody: nothing is forgotten.
+        kept = torch.where(gap < 0, 1, self.decay(gap))
+        inputs = self._project(torch.cat([context.x, x])).flatten(0, 1)
+        states = along(chains, inputs, kept, Cells(self.state_weight, self.state_bias))
+        return torch.zeros_like(states[0]).index_add(0, order.flatten(), states.flatten(0, 1))
 
     def alone(self, x: Tensor) -> Tensor:
         """What an entity without any active step in its window becomes, [n, dim]."""
-        return self._cell(self._project(x), x.new_zeros(len(self.input_weight), *x.shape)).sum(0)
+        inputs = self._project(x)
+        return cell(inputs, x.new_zeros(len(inputs), *x.shape), Cells(self.state_weight, self.state_bias)).sum(0)
 
     def _project(self, x: Tensor) -> Tensor:
         """The part of the gates that comes from the input.   x [n, dim] -> [sides, n, 3 dim]."""
         return torch.baddbmm(self.input_bias, x.expand(len(self.input_weight), *x.shape), self.input_weight)
 
-    def _cell(self, projected: Tensor, state: Tensor) -> Tensor:
-        """One GRU cell for each side.   projected [sides, n, 3 dim], state [sides, n, dim] -> [sides, n, dim]."""
-        from_state = torch.baddbmm(self.state_bias, state, self.state_weight)
-        reset_in, update_in, new_in = projected.chunk(3, -1)
-        reset_state, update_state, new_state = from_state.chunk(3, -1)
-        reset = torch.sigmoid(reset_in + reset_state)
-        update = torch.sigmoid(update_in + update_state)
-        new = torch.tanh(new_in + reset * new_state)
-        return new + update * (state - new)
 
-    def _chains(self, windows: Windows, context: Context) -> Tensor:
-        """The state each chain hands on to its own time, decayed, [sides, n, dim]; zero for an empty chain."""
-        sides = [(windows.past, windows.past.start, 1)]
-        if windows.future is not None:
-            sides.append((windows.future, windows.future.stop - 1, -1))
-        lengths = torch.stack([ranges.lengths for ranges, _, _ in sides])
-        order = torch.argsort(lengths, dim=1, descending=True, stable=True)
-        lengths = lengths.gather(1, order)
-        begin = torch.stack([begin for _, begin, _ in sides]).gather(1, order)
-        stride = order.new_tensor([[step] for _, _, step in sides])
-        rows, dim = context.x.shape
-        projected = self._project(context.x).flatten(0, 1)
-        offset = torch.arange(len(sides), device=order.device)[:, None] * rows
+def _chains(windows: Windows, time: Tensor) -> tuple[Chains, Tensor, Tensor]:
+    """The chains of windows: the context's rows from far to near, then a row of its own after all rows [rows] of these.
 
-        alive = longer_than(lengths)
-        state = context.x.new_zeros(len(sides), alive[0] if alive else 0, dim)
-        moment = windows.time[order][:, : state.shape[1]]
-        finished = []
-        for step, (count, next_count) in enumerate(pairwise([*alive, 0])):
-            # A side whose chains have ended waits for the other: its states stay as they are.
-            going = step < lengths[:, :count]
-            row = torch.where(going, begin[:, :count] + step * stride, 0)
-            now = context.time[row]
-            decayed = state * self.decay((now - moment).abs())[..., None] if step else state
-            new = self._cell(projected.index_select(0, (row + offset).flatten()).view(*row.shape, -1), decayed)
-            state = torch.where(going[..., None], new, state)
-            moment = torch.where(going, now, moment)
-            finished.append((state[:, next_count:], moment[:, next_count:]))
-            state, moment = state[:, :next_count], moment[:, :next_count]
-        ended = order.shape[1] - (alive[0] if alive else 0)
-        times = windows.time[order]
-        nothing = context.x.new_zeros(len(sides), ended, dim)
-        states = torch.cat([*(state for state, _ in reversed(finished)), nothing], dim=1)
-        last = torch.cat([*(moment for _, moment in reversed(finished)), times[:, order.shape[1] - ended :]], dim=1)
-        decayed = states * self.decay((times - last).abs())[..., None]
-        back = torch.argsort(order, dim=1) + torch.arange(len(sides), device=order.device)[:, None] * order.shape[1]
-        handed_on: Tensor = decayed.flatten(0, 1).index_select(0, back.flatten()).view_as(decayed)
-        return handed_on
-
-
-def longer_than(lengths: Tensor) -> list[int]:
-    """How many chains are longer than 0, 1, 2, ... up to the longest, on the side with the most.   [sides, n]."""
-    if not lengths.numel():
-        return []
-    steps = torch.arange(int(lengths.max()), device=lengths.device)
-    return (lengths[..., None] > steps).sum(-2).flatten(0, -2).amax(0).tolist()
+    Also the pair each chain belongs to, [sides, n], and the steps from each link to the next, -1 after the last one.
+    """
+    sides = [(windows.past, windows.past.start, 1)]
+    if windows.future is not None:
+        sides.append((windows.future, windows.future.stop - 1, -1))
+    lengths, order = torch.sort(torch.stack([ranges.lengths for ranges, _, _ in sides]), descending=True, stable=True)
+    begin = torch.stack([begin for _, begin, _ in sides]).gather(1, order)
+    stride = order.new_tensor([[step] for _, _, step in sides])
+    alive = longer_than(lengths + 1)
+    link = torch.arange(len(alive), device=time.device)[:, None, None]
+    inside = link < lengths
+    row = torch.where(inside, begin + link * stride, len(time) + order)
+    moment = torch.cat([time, windows.time])[row]
+    gap = torch.where(inside[:-1], (moment[1:] - moment[:-1]).abs(), -1)
+    gap = torch.cat([gap, gap.new_full((len(alive) and 1, *order.shape), -1)])
+    first = torch.arange(len(sides), device=time.device)[:, None] * (len(time) + order.shape[1])
+    return Chains(row + first, lengths + 1, alive), order, gap
 
 
 class TemporalAttention(nn.Module):

@@ -1,0 +1,77 @@
+"""GRU cells along many chains of different lengths at once: fused on a GPU, plain elsewhere."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Chains(NamedTuple):
+    """Chains of each side, the longest first, of at least one link each; none of it depends on any weight."""
+
+    row: Tensor
+    """The row of its input that link j of a chain takes, [links, sides, chains]; any row where there is no link j."""
+    lengths: Tensor
+    """[sides, chains]."""
+    alive: list[int]
+    """How many chains have a link 0, 1, 2, ... on the side with the most."""
+
+
+class Cells(NamedTuple):
+    """What a GRU cell makes of states, one cell for each side."""
+
+    weight: Tensor
+    """[sides, dim, 3 dim]."""
+    bias: Tensor
+    """[sides, 1, 3 dim]."""
+
+
+def along(chains: Chains, inputs: Tensor, kept: Tensor, cells: Cells) -> Tensor:
+    """s_L of each chain of L links, [sides, chains, dim]: s_0 = 0, s_(j+1) = kept_j cell(inputs of link j, s_j).
+
+    Inputs [rows, 3 dim] went through the cell's other weights already; kept [links, sides, chains].
+    """
+    if inputs.device.type == "cuda":
+        from tempograph.layers.chains_kernel import along as fused
+
+        return fused(chains, inputs, kept, cells)
+    return along_plainly(chains, inputs, kept, cells)
+
+
+def along_plainly(chains: Chains, inputs: Tensor, kept: Tensor, cells: Cells) -> Tensor:
+    """`along` in plain operations: link j is one batched cell over the chains that have it."""
+    sides, count = chains.lengths.shape
+    state = inputs.new_zeros(sides, count, cells.weight.shape[1])
+    finished = []
+    for link, (here, after) in enumerate(pairwise([*chains.alive, 0])):
+        row = chains.row[link, :, :here]
+        x = inputs.index_select(0, row.flatten()).view(*row.shape, -1)
+        new = cell(x, state, cells) * kept[link, :, :here, None]
+        # A side whose chains have ended waits for the other: its states stay as they are.
+        going = link < chains.lengths[:, :here, None]
+        state = torch.where(going, new, state)
+        finished.append(state[:, after:])
+        state = state[:, :after]
+    return torch.cat([state, *reversed(finished)], dim=1)
+
+
+def cell(x: Tensor, state: Tensor, cells: Cells) -> Tensor:
+    """One GRU cell for each side.   x [sides, n, 3 dim], state [sides, n, dim] -> [sides, n, dim]."""
+    from_state = torch.baddbmm(cells.bias, state, cells.weight)
+    reset_in, update_in, new_in = x.chunk(3, -1)
+    reset_state, update_state, new_state = from_state.chunk(3, -1)
+    reset = torch.sigmoid(reset_in + reset_state)
+    update = torch.sigmoid(update_in + update_state)
+    new = torch.tanh(new_in + reset * new_state)
+    return new + update * (state - new)
+
+
+def longer_than(lengths: Tensor) -> list[int]:
+    """How many chains are longer than 0, 1, 2, ... up to the longest, on the side with the most.   [sides, n]."""
+    if not lengths.numel():
+        return []
+    steps = torch.arange(int(lengths.max()), device=lengths.device)
+    return (lengths[..., None] > steps).sum(-2).flatten(0, -2).amax(0).tolist()
