@@ -36,9 +36,9 @@ class Decoder:
         norm = candidates.square().sum(-1)[..., None, :] if self.needs_norms else None
         return self.score(question, question @ candidates.mT, norm)
 
-    def size(self, vector: Tensor) -> Tensor:
-        """How large each part of a vector is, for penalties."""
-        return vector.abs()
+    def cubes(self, vector: Tensor) -> Tensor:
+        """How large each part of a vector is, cubed, for penalties."""
+        return vector.abs() ** 3
 
 
 class DistMult(Decoder):
@@ -66,11 +66,10 @@ class ComplEx(Decoder):
         real, imaginary = relation.chunk(2, -1)
         return torch.cat([real, -imaginary], dim=-1)
 
-    def size(self, vector: Tensor) -> Tensor:
-        """The moduli of the complex numbers, half as many."""
+    def cubes(self, vector: Tensor) -> Tensor:
+        """The cubed moduli of the complex numbers, half as many."""
         real, imaginary = vector.chunk(2, -1)
-        # The root has no slope at 0.
-        return (real.square() + imaginary.square()).clamp(min=1e-12).sqrt()
+        return (real.square() + imaginary.square()) ** 1.5
 
 
 class SimplE(Decoder):

@@ -24,23 +24,32 @@ class Relations(nn.Module):
 
     def forward(self, queries: Queries) -> Tensor:
         """[n] each -> [n, width]."""
-        vectors = self.vectors(queries.relation % self.rows, queries.time)
-        if self.rows > self.count:
-            return vectors
-        inverted = (queries.relation >= self.count)[:, None]
-        return torch.where(inverted, self.decoder.inverse(vectors), vectors)
-
-    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
-        """Relations at times, before they are inverted, [n, width]."""
-        raise NotImplementedError
+        return total(self.factors(queries))
 
     def factors(self, queries: Queries) -> list[Tensor]:
-        """What a penalty on size counts, [n, width] each."""
-        return [self(queries)]
+        """The parts that add up to the vectors, of which a penalty counts each by itself, [n, width] each."""
+        parts = self.parts(queries.relation % self.rows, queries.time)
+        if self.rows > self.count:
+            return parts
+        inverted = (queries.relation >= self.count)[:, None]
+        return [torch.where(inverted, self.decoder.inverse(part), part) for part in parts]
+
+    def parts(self, relation: Tensor, time: Tensor) -> list[Tensor]:
+        """The parts of relations at times, before they are inverted, [n, width] each."""
+        return [self.vectors(relation, time)]
+
+    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
+        """Relations of one part at times, before they are inverted, [n, width]."""
+        raise NotImplementedError
 
     def moments(self) -> Tensor | None:
         """Vectors of consecutive steps that a penalty may keep close, [steps, width]."""
         return None
+
+
+def total(factors: list[Tensor]) -> Tensor:
+    """The vectors that factors are the parts of, [n, width]."""
+    return sum(factors[1:], factors[0])
 
 
 class FixedRelations(Relations):
@@ -95,20 +104,12 @@ class FactoredRelations(Relations):
         self.time = nn.Parameter(torch.randn(steps, width) * scale)
         self.constant = nn.Parameter(torch.randn(self.rows, width) * scale) if constant else None
 
-    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
-        """What changes with time, and what does not."""
-        parts = self._parts(relation, time)
-        return torch.stack(parts).sum(0) if len(parts) > 1 else parts[0]
-
-    def factors(self, queries: Queries) -> list[Tensor]:
-        """The two parts by themselves."""
-        return self._parts(queries.relation % self.rows, queries.time)
-
     def moments(self) -> Tensor:
         """The vectors of the steps."""
         return self.time
 
-    def _parts(self, relation: Tensor, time: Tensor) -> list[Tensor]:
+    def parts(self, relation: Tensor, time: Tensor) -> list[Tensor]:
+        """What changes with time, and what does not."""
         moving = self.decoder.join(self.relation.index_select(0, relation), self.time.index_select(0, time))
         return [moving] if self.constant is None else [moving, self.constant.index_select(0, relation)]
 

@@ -127,7 +127,7 @@ class TemporalAttention(nn.Module):
 
         Shares [n, heads, widest + 1] add up to 1; they are 0 where a pair has no row.
         """
-        position, inside = _padded(windows)
+        position, inside = _padded(windows, len(context.time))
         query, own_key = self._split(self.query(x)), self._split(self.key(x))
         keys = self._gathered(self.key(context.x), position)
         scale = 1 / math.sqrt(query.shape[-1])
@@ -149,14 +149,16 @@ class TemporalAttention(nn.Module):
         return x.view(len(x), self.heads, x.shape[1] // self.heads)
 
 
-def _padded(windows: Windows) -> tuple[Tensor, Tensor]:
-    """Context rows of each pair, past then future, as (position [n, widest], whether it is one [n, widest])."""
+def _padded(windows: Windows, rows: int) -> tuple[Tensor, Tensor]:
+    """Context rows of each pair, past then future, as (position [n, widest], whether it is one [n, widest]).
+
+    Where it is none it may be any: slopes of nothing added to one row of all would wait for each other.
+    """
     past, future = windows.past, windows.future or Ranges(windows.past.stop, windows.past.stop)
     before, total = past.lengths[:, None], (past.lengths + future.lengths)[:, None]
     place = torch.arange(int(total.max()) if len(total) else 0, device=total.device)
     position = torch.where(place < before, past.start[:, None] + place, future.start[:, None] + place - before)
-    inside = place < total
-    return torch.where(inside, position, 0), inside
+    return position % max(1, rows), place < total
 
 
 class Imputation(nn.Module):

@@ -67,10 +67,10 @@ class Embedding(Model):
         """Where the timeline and the weights lie."""
         return self.timeline.device
 
-    def ask(self, queries: Queries) -> Tensor:
-        """Each question as a vector, [n, width]."""
+    def ask(self, queries: Queries, relation: Tensor | None = None) -> Tensor:
+        """Each question as a vector, [n, width]; the relations' vectors [n, width] may be at hand already."""
         given = self.entities.take(queries.entity, queries.time)
-        return self.decoder.join(given, self.relations(queries))
+        return self.decoder.join(given, self.relations(queries) if relation is None else relation)
 
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tempograph.errors import ConfigError
+from tempograph.layers.relations import total
 from tempograph.models.embedding import Embedding
 from tempograph.objective import (
     FactTraining,
@@ -55,7 +56,8 @@ class EmbeddingLoss(Objective):
         """Positions of facts [n] -> a scalar."""
         s, timeline = self.settings, self.model.timeline
         queries, answer = both_questions(timeline.facts[batch], timeline.num_relations)
-        questions = self.model.ask(queries)
+        factors = self.model.relations.factors(queries)
+        questions = self.model.ask(queries, total(factors))
         if s.dropout:
             questions = leave_out(questions, s.dropout, generator)
         if s.negatives == "all":
@@ -64,7 +66,7 @@ class EmbeddingLoss(Objective):
             loss = softmax_loss(scores.float(), every, answer, self.known(queries))
         else:
             loss = self._sampled(questions, queries, answer, s.negatives, generator)
-        return loss + self._penalty(queries, answer)
+        return loss + self._penalty(queries, answer, factors)
 
     def _sampled(
         self, questions: Tensor, queries: Queries, answer: Tensor, count: int, generator: torch.Generator
@@ -78,16 +80,23 @@ class EmbeddingLoss(Objective):
             return logistic_loss(positive, negative, excluded, self.settings.margin)
         return sampled_loss(positive, negative, excluded)
 
-    def _penalty(self, queries: Queries, answer: Tensor) -> Tensor | float:
+    def _penalty(self, queries: Queries, answer: Tensor, relations: list[Tensor]) -> Tensor | float:
         s, model = self.settings, self.model
         penalty: Tensor | float = 0.0
         if s.n3:
-            entities = [model.entities.take(entity, queries.time) for entity in (queries.entity, answer)]
-            factors = [*entities, *model.relations.factors(queries)]
-            sizes = [model.decoder.size(factor) for factor in factors]
-            penalty = s.n3 * torch.stack([(size**3).sum() / len(answer) for size in sizes]).sum()
+            cubes = [model.decoder.cubes(part).sum() for part in relations]
+            penalty = s.n3 * (torch.stack(cubes).sum() + self._entity_cubes(queries, answer)) / len(answer)
         moments = model.relations.moments()
         if s.smoothness and moments is not None and len(moments) > 1:
-            change = model.decoder.size(moments[1:] - moments[:-1])
-            penalty = penalty + s.smoothness * (change**3).sum() / len(change)
+            change = model.decoder.cubes(moments[1:] - moments[:-1])
+            penalty = penalty + s.smoothness * change.sum() / len(change)
         return penalty
+
+    def _entity_cubes(self, queries: Queries, answer: Tensor) -> Tensor:
+        """Of the entities given and asked for, each as often as it is one; few distinct ones make up many."""
+        steps = self.timeline.num_steps
+        entity, time = torch.cat([queries.entity, answer]), queries.time.repeat(2)
+        pair, count = torch.unique(entity * steps + (time if self.model.entities.timed else 0), return_counts=True)
+        cubes = self.model.decoder.cubes(self.model.entities.take(pair // steps, pair % steps))
+        counted: Tensor = cubes.sum(1) @ count.to(cubes.dtype)
+        return counted

@@ -40,7 +40,7 @@ class Encoded(NamedTuple):
     def tables(self, num_times: int) -> Tensor:
         """Every entity at every time, [times, entities, width]."""
         flat = self.base.repeat(num_times, 1)
-        return flat.index_copy(0, self.keys, self.rows).view(num_times, *self.base.shape)
+        return flat.index_copy_(0, self.keys, self.rows).view(num_times, *self.base.shape)
 
     def take(self, time: Tensor, entity: Tensor) -> Tensor:
         """Some entities at some times (places in the list of times), [n, width]."""
