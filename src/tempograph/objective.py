@@ -6,10 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 from torch.nn.functional import softplus
 
 from tempograph.errors import ConfigError
@@ -149,9 +150,32 @@ def softmax_loss(scores: Tensor, row: Tensor, answer: Tensor, known: tuple[Tenso
     answer [n], each question with a row of its own; known holds (question, entity) pairs and may hold the answers.
     """
     question, entity = known
-    other = (entity != answer[question]).nonzero()[:, 0]
-    scores[row[question[other]], entity[other]] = -torch.inf
-    return (torch.logsumexp(scores, dim=1)[row] - scores[row, answer]).mean()
+    masked = scores.detach()
+    own = masked[row, answer]
+    masked[row[question], entity] = -torch.inf
+    masked[row, answer] = own
+    loss: Tensor = _SoftmaxLoss.apply(scores, row, answer)  # type: ignore[no-untyped-call]
+    return loss
+
+
+class _SoftmaxLoss(torch.autograd.Function):
+    """Backward makes the slopes of all scores in one tensor: they are shares, less 1 for the answer."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor, row: Tensor, answer: Tensor) -> Tensor:
+        total = torch.logsumexp(scores, dim=1)
+        ctx.save_for_backward(scores, total, row, answer)
+        return (total[row] - scores[row, answer]).mean()
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None]:
+        scores, total, row, answer = ctx.saved_tensors
+        # Rows without a question have no share in the loss.
+        of_questions = torch.full_like(total, torch.inf).index_copy(0, row, total[row])
+        slopes = (scores - of_questions[:, None]).exp_()
+        slopes[row, answer] -= 1
+        return slopes.mul_(slope / len(row)), None, None
 
 
 def sampled_loss(positive: Tensor, negative: Tensor, excluded: Tensor) -> Tensor:

@@ -122,8 +122,9 @@ def _print(found: Fitted, folder: Path) -> None:
             ]
             for row in calibration["reliability"]
         ]
-        columns = ("probability of the first answer", "questions", "it is right", "the right one is in ten")
-        show(Sheet("How far a probability can be trusted", columns, sure, 1, "On facts held out to choose on."))
+        columns = ("probability", "questions", "first is right", "right one in ten")
+        caption = "Probability of the first answer, on facts held out to choose on."
+        show(Sheet("How far a probability can be trusted", columns, sure, 1, caption))
     out.print(
         f"Next: tempograph complete {folder} --subject '{graph.entities[0]}' --relation '{graph.relations[0]}' "
         f"--time {graph.times[-1]}, or tempograph missing {folder}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -34,11 +34,35 @@ class Decoder:
     def compare(self, question: Tensor, candidates: Tensor) -> Tensor:
         """Scores of candidates [..., candidates, width] for questions [..., n, dim] -> [..., n, candidates]."""
         norm = candidates.square().sum(-1)[..., None, :] if self.needs_norms else None
-        return self.score(question, question @ candidates.mT, norm)
+        return self.score(question, products(question, candidates), norm)
 
     def cubes(self, vector: Tensor) -> Tensor:
         """How large each part of a vector is, cubed, for penalties."""
         return vector.abs() ** 3
+
+
+def products(question: Tensor, candidates: Tensor) -> Tensor:
+    """Inner products of questions [..., n, width] and candidates [..., candidates, width] -> [..., n, candidates]."""
+    kind = question.device.type
+    if torch.is_autocast_enabled(kind):
+        question, candidates = (x.to(torch.get_autocast_dtype(kind)) for x in (question, candidates))
+    found: Tensor = _Products.apply(question, candidates)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _Products(torch.autograd.Function):
+    """Slopes of the candidates, the largest tables of a step, come out row by row; torch would have to turn them."""
+
+    @staticmethod
+    def forward(ctx: Any, question: Tensor, candidates: Tensor) -> Tensor:
+        ctx.save_for_backward(question, candidates)
+        return question @ candidates.mT
+
+    @staticmethod
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        question, candidates = ctx.saved_tensors
+        to_question, to_candidates = ctx.needs_input_grad
+        return slope @ candidates if to_question else None, slope.mT @ question if to_candidates else None
 
 
 class DistMult(Decoder):

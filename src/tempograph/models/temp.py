@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.frequency import PATTERNS, PatternFrequencies
-from tempograph.layers.decoders import DECODERS
+from tempograph.layers.decoders import DECODERS, products
 from tempograph.layers.gate import FrequencyGate
 from tempograph.layers.layout import laid_out, layout_of
 from tempograph.layers.relations import FixedRelations
@@ -205,7 +205,7 @@ class TeMP(Model):
         if alpha is None:
             return self.decoder.compare(vector, candidates)
         alpha = alpha[..., None]
-        product = torch.cat([alpha * vector, (1 - alpha) * vector], dim=-1) @ candidates.mT
+        product = products(torch.cat([alpha * vector, (1 - alpha) * vector], dim=-1), candidates)
         norms = None
         if self.decoder.needs_norms:
             x, z = candidates.chunk(2, -1)
