@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Chains(NamedTuple):
-    """Chains of each side, the longest first, of at least one link each; none of it depends on any weight."""
+    """Chains of each side, the longest first; none of it depends on any weight."""
 
     row: Tensor
     """The row of its input that link j of a chain takes, [links, sides, chains]; any row where there is no link j."""
@@ -45,11 +45,11 @@ def along_plainly(chains: Chains, inputs: Tensor, kept: Tensor, cells: Cells) ->
     """`along` in plain operations: link j is one batched cell over the chains that have it."""
     sides, count = chains.lengths.shape
     state = inputs.new_zeros(sides, count, cells.weight.shape[1])
-    finished = []
+    finished: list[Tensor] = []
     for link, (here, after) in enumerate(pairwise([*chains.alive, 0])):
         row = chains.row[link, :, :here]
         x = inputs.index_select(0, row.flatten()).view(*row.shape, -1)
-        new = cell(x, state, cells) * kept[link, :, :here, None]
+        new = cell_plainly(x, state, cells) * kept[link, :, :here, None]
         # A side whose chains have ended waits for the other: its states stay as they are.
         going = link < chains.lengths[:, :here, None]
         state = torch.where(going, new, state)
@@ -60,6 +60,15 @@ def along_plainly(chains: Chains, inputs: Tensor, kept: Tensor, cells: Cells) ->
 
 def cell(x: Tensor, state: Tensor, cells: Cells) -> Tensor:
     """One GRU cell for each side.   x [sides, n, 3 dim], state [sides, n, dim] -> [sides, n, dim]."""
+    if x.device.type == "cuda":
+        from tempograph.layers.chains_kernel import cell as fused
+
+        return fused(x, state, cells)
+    return cell_plainly(x, state, cells)
+
+
+def cell_plainly(x: Tensor, state: Tensor, cells: Cells) -> Tensor:
+    """`cell` in plain operations."""
     from_state = torch.baddbmm(cells.bias, state, cells.weight)
     reset_in, update_in, new_in = x.chunk(3, -1)
     reset_state, update_state, new_state = from_state.chunk(3, -1)

@@ -23,7 +23,17 @@ _SIZES = ["link", "here", "after", "first", "next_first", "total", "count", "sid
 
 def along(chains: Chains, inputs: Tensor, kept: Tensor, cells: Cells) -> Tensor:
     """Shapes as in `chains.along`."""
-    found: Tensor = _Along.apply(inputs, kept, *cells, chains, torch.is_grad_enabled())  # type: ignore[no-untyped-call]
+    found: Tensor = _Along.apply(inputs, kept, None, *cells, chains, torch.is_grad_enabled())  # type: ignore[no-untyped-call]
+    return found
+
+
+def cell(x: Tensor, state: Tensor, cells: Cells) -> Tensor:
+    """Shapes as in `chains.cell`: chains of one link that begin with a state."""
+    sides, count, _ = state.shape
+    row = torch.arange(sides * count, device=x.device).view(1, sides, count)
+    chains = Chains(row, torch.ones_like(row[0]), [count])
+    kept = x.new_ones(row.shape)
+    found: Tensor = _Along.apply(x.flatten(0, 1), kept, state, *cells, chains, torch.is_grad_enabled())  # type: ignore[no-untyped-call]
     return found
 
 
@@ -33,44 +43,55 @@ class _Along(torch.autograd.Function):
     @staticmethod
     @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
     def forward(
-        ctx: Any, inputs: Tensor, kept: Tensor, weight: Tensor, bias: Tensor, chains: Chains, learns: bool
+        ctx: Any,
+        inputs: Tensor,
+        kept: Tensor,
+        begin: Tensor | None,
+        weight: Tensor,
+        bias: Tensor,
+        chains: Chains,
+        learns: bool,
     ) -> Tensor:
         inputs, kept = inputs.contiguous(), kept.contiguous()
         sides, dim, _ = weight.shape
         first, total = _places(chains, learns)
         states = inputs.new_empty(sides, total, dim)
         gates = inputs.new_empty(sides, total, 3 * dim)
-        found = inputs.new_empty(*chains.lengths.shape, dim)
+        found = inputs.new_zeros(*chains.lengths.shape, dim)
         for link, here in enumerate(chains.alive):
             at = slice(first[link], first[link] + here)
-            if link:
+            if not link:
+                states[:, at] = 0 if begin is None else begin
+            if link or begin is not None:
                 torch.baddbmm(bias, states[:, at], weight, out=gates[:, at])
             else:
-                states[:, at], gates[:, at] = 0, bias
+                gates[:, at] = bias
             _run(_forward, _Link(chains, link, first, inputs, kept, states, gates), [found])
         if learns:
-            ctx.chains = chains
+            ctx.chains, ctx.begins = chains, begin is not None
             ctx.save_for_backward(inputs, kept, weight, states, gates)
         return found
 
     @staticmethod
     @torch.amp.custom_bwd(device_type="cuda")  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         inputs, kept, weight, states, gates = ctx.saved_tensors
         chains: Chains = ctx.chains
         first, _ = _places(chains, True)
         of_inputs, of_kept = torch.zeros_like(inputs), torch.zeros_like(kept)
         of_states, of_gates = torch.empty_like(states), torch.empty_like(gates)
-        of_all = [slopes[0].contiguous(), of_inputs, of_kept, of_states, of_gates]
+        of_all = [slope.contiguous(), of_inputs, of_kept, of_states, of_gates]
         for link, here in reversed(list(enumerate(chains.alive))):
             _run(_backward, _Link(chains, link, first, inputs, kept, states, gates), of_all)
-            if link:
+            if link or ctx.begins:
                 at = slice(first[link], first[link] + here)
                 of_states[:, at].baddbmm_(of_gates[:, at], weight.mT)
-        # The first link meets states of nothing.
         begun = max(chains.alive, default=0)
-        of_weight = states[:, begun:].mT @ of_gates[:, begun:]
-        return of_inputs, of_kept, of_weight, of_gates.sum(1, keepdim=True), None, None
+        # States of nothing teach the weights nothing.
+        taught = slice(0 if ctx.begins else begun, None)
+        of_weight = states[:, taught].mT @ of_gates[:, taught]
+        of_begin = of_states[:, :begun] if ctx.begins else None
+        return of_inputs, of_kept, of_begin, of_weight, of_gates.sum(1, keepdim=True), None, None
 
 
 def _places(chains: Chains, learns: bool) -> tuple[list[int], int]:

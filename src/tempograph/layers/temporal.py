@@ -62,17 +62,20 @@ class DecayedGRU(nn.Module):
 
     def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
         """X [n, dim] at the times themselves -> [n, dim]."""
-        chains, order, gap = _chains(windows, context.time)
-        # What the last link makes is handed to nobody: nothing is forgotten.
-        kept = torch.where(gap < 0, 1, self.decay(gap))
-        inputs = self._project(torch.cat([context.x, x])).flatten(0, 1)
-        states = along(chains, inputs, kept, Cells(self.state_weight, self.state_bias))
-        return torch.zeros_like(states[0]).index_add(0, order.flatten(), states.flatten(0, 1))
+        chains, pair, gap = _chains(windows, context.time)
+        states = along(chains, self._project(context.x).flatten(0, 1), self.decay(gap), self._cells)
+        nothing = states.new_zeros(len(states) * len(x), states.shape[-1])
+        handed_on = nothing.index_copy(0, pair.flatten(), states.flatten(0, 1)).view(len(states), *x.shape)
+        return cell(self._project(x), handed_on, self._cells).sum(0)
 
     def alone(self, x: Tensor) -> Tensor:
         """What an entity without any active step in its window becomes, [n, dim]."""
         inputs = self._project(x)
-        return cell(inputs, x.new_zeros(len(inputs), *x.shape), Cells(self.state_weight, self.state_bias)).sum(0)
+        return cell(inputs, x.new_zeros(len(inputs), *x.shape), self._cells).sum(0)
+
+    @property
+    def _cells(self) -> Cells:
+        return Cells(self.state_weight, self.state_bias)
 
     def _project(self, x: Tensor) -> Tensor:
         """The part of the gates that comes from the input.   x [n, dim] -> [sides, n, 3 dim]."""
@@ -80,25 +83,25 @@ class DecayedGRU(nn.Module):
 
 
 def _chains(windows: Windows, time: Tensor) -> tuple[Chains, Tensor, Tensor]:
-    """The chains of windows: the context's rows from far to near, then a row of its own after all rows [rows] of these.
+    """The chains of windows over a context whose rows are at times [rows], from far to near; empty ones left out.
 
-    Also the pair each chain belongs to, [sides, n], and the steps from each link to the next, -1 after the last one.
+    Also the place of each chain's pair on its side [sides, chains], and the steps from a link to the next one or, from
+    the last, to the time of the pair, [links, sides, chains].
     """
     sides = [(windows.past, windows.past.start, 1)]
     if windows.future is not None:
         sides.append((windows.future, windows.future.stop - 1, -1))
     lengths, order = torch.sort(torch.stack([ranges.lengths for ranges, _, _ in sides]), descending=True, stable=True)
+    alive = longer_than(lengths)
+    lengths, order = (part[:, : max(alive, default=0)] for part in (lengths, order))
     begin = torch.stack([begin for _, begin, _ in sides]).gather(1, order)
     stride = order.new_tensor([[step] for _, _, step in sides])
-    alive = longer_than(lengths + 1)
-    link = torch.arange(len(alive), device=time.device)[:, None, None]
-    inside = link < lengths
-    row = torch.where(inside, begin + link * stride, len(time) + order)
+    link = torch.arange(len(alive) + 1, device=time.device)[:, None, None]
+    row = torch.where(link < lengths, begin + link * stride, len(time) + order)
     moment = torch.cat([time, windows.time])[row]
-    gap = torch.where(inside[:-1], (moment[1:] - moment[:-1]).abs(), -1)
-    gap = torch.cat([gap, gap.new_full((len(alive) and 1, *order.shape), -1)])
-    first = torch.arange(len(sides), device=time.device)[:, None] * (len(time) + order.shape[1])
-    return Chains(row + first, lengths + 1, alive), order, gap
+    side = torch.arange(len(sides), device=time.device)[:, None]
+    chains = Chains(torch.where(link < lengths, row + side * len(time), 0)[:-1], lengths.contiguous(), alive)
+    return chains, order + side * len(windows.time), (moment[1:] - moment[:-1]).abs()
 
 
 class TemporalAttention(nn.Module):
