@@ -55,12 +55,27 @@ class RGCN(nn.Module):
 
     def forward(self, x: Tensor, edges: Edges, weights: Tensor) -> Tensor:
         """X [nodes, dim], weights [edges] -> [nodes, dim]."""
-        if self.size == 1:
-            messages = x.index_select(0, edges.source) * self.weight[:, :, 0, 0].index_select(0, edges.relation)
-        else:
-            messages = blockwise(x.index_select(0, edges.source), edges.relation, self.weight)
         own: Tensor = self.self_loop(x)
+        if self.size == 1:
+            return add_messages(own, x, self.weight[:, :, 0, 0], edges, weights)
+        messages = blockwise(x.index_select(0, edges.source), edges.relation, self.weight)
         return own.index_add(0, edges.target, (messages * weights[:, None]).to(own.dtype))
+
+
+def add_messages(own: Tensor, x: Tensor, weight: Tensor, edges: Edges, weights: Tensor) -> Tensor:
+    """own_v + sum over edges u -r-> v of (1 / c) w_r * x_u.   own, x [nodes, dim], weight [relations, dim]."""
+    if x.device.type == "cuda":
+        from tempograph.layers.messages_kernel import AddMessages
+
+        found: Tensor = AddMessages.apply(own, x, weight, weights, *edges)  # type: ignore[no-untyped-call]
+        return found
+    return add_messages_plainly(own, x, weight, edges, weights)
+
+
+def add_messages_plainly(own: Tensor, x: Tensor, weight: Tensor, edges: Edges, weights: Tensor) -> Tensor:
+    """`add_messages` in plain operations, with a tensor of all messages."""
+    messages = x.index_select(0, edges.source) * weight.index_select(0, edges.relation)
+    return own.index_add(0, edges.target, (messages * weights[:, None]).to(own.dtype))
 
 
 def blockwise(x: Tensor, relation: Tensor, weight: Tensor, tile: int = 32) -> Tensor:
