@@ -48,6 +48,9 @@ def main() -> None:
         for name in arguments.models.split(","):
             results.append(measure(name, graph, arguments.preset, arguments.epochs, arguments.overrides, device))
             err.print(f"{name}, {graph.name}: {results[-1]['epoch_seconds']:.3g} s an epoch")
+            if arguments.json is not None:
+                found = {"environment": environment(device), "preset": arguments.preset, "results": results}
+                arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
     rows = [
         [
             found["model"],
@@ -62,9 +65,6 @@ def main() -> None:
     columns = ["model", "dataset", "parameters", "s/epoch", "s/valid", "GiB"]
     caption = f"{hardware(device)}. GiB: most memory, of the {'GPU' if device.type == 'cuda' else 'process so far'}."
     out.print(table(f"Preset {arguments.preset}", columns, rows, left=2, caption=caption))
-    if arguments.json is not None:
-        found = {"environment": environment(device), "preset": arguments.preset, "results": results}
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
 def measure(

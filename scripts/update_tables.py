@@ -22,6 +22,7 @@ from tempograph.tables import (
     error_reduction_sheet,
     layers_sheet,
     leak_sheet,
+    methods_speed_sheet,
     model_sheet,
     pointer_speed_sheet,
     preset_sheet,
@@ -42,6 +43,7 @@ def tables() -> dict[str, str]:
         "leak": leak_sheet(results),
         "temp-presets": preset_sheet(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
         "temp-speed": speed_sheet(_measured("temp-speed")),
+        "methods-speed": methods_speed_sheet(_measured("methods-speed")),
         "layers-speed": layers_sheet(_measured("layers-speed")),
         "pointer-speed": pointer_speed_sheet(_measured("pointer-speed")),
     }

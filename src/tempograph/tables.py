@@ -215,6 +215,23 @@ def speed_sheet(measured: dict[str, Any]) -> Sheet:
     return Sheet("Speed of TeMP", columns, rows, 2)
 
 
+def methods_speed_sheet(measured: dict[str, Any]) -> Sheet:
+    """What benchmarks/methods_speed.py found: parameters, seconds of an epoch and of ranking valid, memory."""
+    rows = [
+        [
+            found["model"],
+            found["dataset"],
+            f"{found['parameters']:,}",
+            f"{found['epoch_seconds']:.2f}",
+            f"{found['evaluation_seconds']:.2f}",
+            f"{found['peak_bytes'] / 2**30:.2f}",
+        ]
+        for found in measured["results"]
+    ]
+    columns = (measured["environment"]["hardware"], "dataset", "parameters", "s / epoch", "s / valid", "GiB")
+    return Sheet("Speed of methods", columns, rows, 2)
+
+
 def layers_sheet(measured: dict[str, Any]) -> Sheet:
     """What benchmarks/layers.py found: our layers beside the usual ways to write them."""
     rows = [
