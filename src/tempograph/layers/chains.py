@@ -45,17 +45,19 @@ def along_plainly(chains: Chains, inputs: Tensor, kept: Tensor, cells: Cells) ->
     """`along` in plain operations: link j is one batched cell over the chains that have it."""
     sides, count = chains.lengths.shape
     state = inputs.new_zeros(sides, count, cells.weight.shape[1])
+    if not chains.alive:
+        return state
+    # All links are looked up at once, so that backward adds to all rows once.
+    rows = torch.cat([row[:, :here].flatten() for row, here in zip(chains.row, chains.alive, strict=True)])
+    taken = torch.split(inputs.index_select(0, rows), [sides * here for here in chains.alive])
     finished: list[Tensor] = []
     for link, (here, after) in enumerate(pairwise([*chains.alive, 0])):
-        row = chains.row[link, :, :here]
-        x = inputs.index_select(0, row.flatten()).view(*row.shape, -1)
-        new = cell_plainly(x, state, cells) * kept[link, :, :here, None]
+        new = cell_plainly(taken[link].view(sides, here, -1), state, cells) * kept[link, :, :here, None]
         # A side whose chains have ended waits for the other: its states stay as they are.
-        going = link < chains.lengths[:, :here, None]
-        state = torch.where(going, new, state)
-        finished.append(state[:, after:])
-        state = state[:, :after]
-    return torch.cat([state, *reversed(finished)], dim=1)
+        state = torch.where(link < chains.lengths[:, :here, None], new, state)
+        state, ended = torch.split(state, [after, here - after], dim=1)
+        finished.append(ended)
+    return torch.cat(finished[::-1], dim=1)
 
 
 def cell(x: Tensor, state: Tensor, cells: Cells) -> Tensor:

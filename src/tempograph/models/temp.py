@@ -149,9 +149,13 @@ class TeMP(Model):
         z = self.temporal.alone(alone)
         return z if self.gate is None else torch.cat([alone, z], dim=1)
 
-    def ask(self, queries: Queries, place: Tensor, encoded: Encoded) -> Questions:
-        """The questions as vectors; place [n] is the place of each question's time among the times encoded."""
-        counts = self.frequencies.of_queries(queries, *self.reach) if self.gate is not None else None
+    def ask(self, queries: Queries, place: Tensor, encoded: Encoded, counts: Tensor | None = None) -> Questions:
+        """The questions as vectors; place [n] is the place of each question's time among the times encoded.
+
+        Their frequencies [n, 3] may be at hand already.
+        """
+        if self.gate is not None and counts is None:
+            counts = self.frequencies.of_queries(queries, *self.reach)
         return self.questions(queries, encoded.take(place, queries.entity), counts)
 
     def questions(self, queries: Queries, given: Tensor, counts: Tensor | None) -> Questions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -21,6 +22,14 @@ class TeMPLoss(Objective):
         self.model = model
         self.settings = settings
 
+    @cached_property
+    def counts(self) -> Tensor | None:
+        """What a gate sees of both questions of all train facts, [2, facts, 3]: the same in every epoch."""
+        if self.model.gate is None:
+            return None
+        queries, _ = both_questions(self.timeline.facts, self.timeline.num_relations)
+        return self.model.frequencies.of_queries(queries, *self.model.reach).view(2, -1, 3)
+
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
         """The times that have facts, some at once."""
         return self.shuffled_times(self.settings.times_per_step, generator)
@@ -38,7 +47,8 @@ class TeMPLoss(Objective):
         if not len(position):
             return encoded.base.sum() * 0
         (queries, answer), place = both_questions(timeline.facts[position], timeline.num_relations), place.repeat(2)
-        questions = self.model.ask(queries, place, encoded)
+        counts = None if self.counts is None else self.counts[:, position].flatten(0, 1)
+        questions = self.model.ask(queries, place, encoded, counts)
         if self.settings.negatives == "all":
             scores, row = self.model.score_all(questions, place, encoded, len(times))
             return softmax_loss(scores.flatten(0, 1).float(), row, answer, self.known(queries))
