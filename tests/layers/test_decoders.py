@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from tempograph.layers.decoders import DECODERS, ComplEx, Decoder, DistMult, SimplE, TransE, TransEL1
+from tempograph.layers import decoders
+from tempograph.layers.decoders import DECODERS, ComplEx, Decoder, DistMult, SimplE, TransE, TransEL1, in_parts
 from tempograph.layers.relations import FixedRelations
 from tempograph.timeline import Queries
 
@@ -143,3 +145,16 @@ def test_transe_has_a_slope_where_a_question_meets_its_answer() -> None:
     assert score.item() == pytest.approx(0, abs=2e-3)
     score.sum().backward()
     assert bool(s.grad.isfinite().all()) and bool(made.relation.grad.isfinite().all())  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 9, 10])
+def test_distances_in_parts_are_those_at_once(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    question, candidates = (torch.randn(2, n, 6, dtype=torch.float64, requires_grad=True) for n in (9, 5))
+    monkeypatch.setattr(decoders, "_DIFFERENCES", {"cpu": at_once * 4 * 2 * 5 * 6})
+    distance = partial(torch.cdist, p=1)
+    found, expected = in_parts(distance, question, candidates, 6), distance(question, candidates)
+    assert_close(found, expected)
+    slope = torch.randn_like(expected)
+    given = [question, candidates]
+    assert_close(torch.autograd.grad(found, given, slope), torch.autograd.grad(expected, given, slope))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import torch
@@ -43,6 +45,8 @@ class Decoder:
 
 def products(question: Tensor, candidates: Tensor) -> Tensor:
     """Inner products of questions [..., n, width] and candidates [..., candidates, width] -> [..., n, candidates]."""
+    if candidates.shape[-2] == 1:
+        return (question * candidates).sum(-1, keepdim=True)
     kind = question.device.type
     if torch.is_autocast_enabled(kind):
         question, candidates = (x.to(torch.get_autocast_dtype(kind)) for x in (question, candidates))
@@ -135,8 +139,13 @@ class TransEL1(TransE):
     """-|s + r - o|, the sum of absolute differences."""
 
     def compare(self, question: Tensor, candidates: Tensor) -> Tensor:
-        """Without a tensor of every question, candidate and dimension."""
-        return -torch.cdist(question, candidates, p=1)
+        """Without a tensor of every question, candidate and dimension, but that backward makes one on a GPU."""
+        if candidates.shape[-2] == 1:
+            return -(question - candidates).abs().sum(-1, keepdim=True)
+        distance = partial(torch.cdist, p=1)
+        if question.device.type == "cuda" and torch.is_grad_enabled():
+            return -in_parts(distance, question, candidates, candidates.shape[-1])
+        return -distance(question, candidates)
 
 
 class Gaussian(Decoder):
@@ -166,17 +175,7 @@ class Gaussian(Decoder):
 
             sums: Tensor = AlongEntities.apply(question, candidates)  # type: ignore[no-untyped-call]
             return self._scores(question, candidates, sums)
-        dim = candidates.shape[-1] // 2
-        per_question = 4 * candidates.shape[-2] * dim * math.prod(question.shape[:-2])
-        at_once = max(1, _DIFFERENCES[question.device.type] // max(1, per_question))
-        if at_once >= question.shape[-2]:
-            return self._divergence(question, candidates)
-        # Backward makes the differences of one part again instead of keeping those of all.
-        parts = [
-            checkpoint(self._divergence, part, candidates, use_reentrant=False)
-            for part in torch.split(question, at_once, dim=-2)
-        ]
-        return torch.cat(parts, dim=-2)
+        return in_parts(self._divergence, question, candidates, candidates.shape[-1] // 2)
 
     def _divergence(self, question: Tensor, candidates: Tensor) -> Tensor:
         return self._scores(question, candidates, along_entities(question, candidates))
@@ -189,6 +188,17 @@ class Gaussian(Decoder):
         fixed = (spread * share + mean.square() * share).sum(-1, keepdim=True)
         along_relation = fixed + share @ (v + m.square()).mT - 2 * (mean * share) @ m.mT
         return (2 * m.shape[-1] - along_relation - sums) / 4
+
+
+def in_parts(make: Callable[..., Tensor], question: Tensor, candidates: Tensor, dim: int) -> Tensor:
+    """`make` for so many questions at once that differences with all candidates, [dim] each, stay within a budget."""
+    per_question = 4 * candidates.shape[-2] * dim * math.prod(question.shape[:-2])
+    at_once = max(1, _DIFFERENCES[question.device.type] // max(1, per_question))
+    if at_once >= question.shape[-2]:
+        return make(question, candidates)
+    # Backward makes the differences of one part again instead of keeping those of all.
+    parts = [checkpoint(make, part, candidates, use_reentrant=False) for part in torch.split(question, at_once, dim=-2)]
+    return torch.cat(parts, dim=-2)
 
 
 def along_entities(question: Tensor, candidates: Tensor) -> Tensor:
