@@ -199,4 +199,4 @@ def logistic_loss(positive: Tensor, negative: Tensor, excluded: Tensor, margin: 
 def leave_out(x: Tensor, rate: float, generator: torch.Generator) -> Tensor:
     """Dropout whose chance comes from a generator of our own, so that a resumed run goes on as it would have."""
     kept = torch.rand(x.shape, device=x.device, generator=generator) >= rate
-    return x * kept / (1 - rate)
+    return x * (kept / (1 - rate))

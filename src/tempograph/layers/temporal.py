@@ -176,15 +176,15 @@ class Imputation(nn.Module):
 
     def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
         """X [n, dim] of the entities by themselves -> [n, dim]."""
-        sides = [(windows.past, windows.past.stop - 1)]
+        if not len(context.time):
+            return x
+        sides, nearest = [windows.past], [windows.past.stop - 1]
         if windows.future is not None:
-            sides.append((windows.future, windows.future.start))
-        imputed, rest = torch.zeros_like(x), x.new_ones(len(x), 1)
-        for ranges, nearest in sides:
-            row = nearest.clamp(0, max(0, len(context.time) - 1))
-            if not len(context.time):
-                continue
-            share = self.decay((windows.time - context.time[row]).abs()) * (ranges.lengths > 0) / len(sides)
-            imputed = imputed + share[:, None] * context.x.index_select(0, row)
-            rest = rest - share[:, None]
-        return imputed + rest * x
+            sides.append(windows.future)
+            nearest.append(windows.future.start)
+        row = torch.stack(nearest).clamp(0, len(context.time) - 1)
+        seen = torch.stack([ranges.lengths for ranges in sides]) > 0
+        share = self.decay((windows.time - context.time[row]).abs()) * seen / len(sides)
+        near = context.x.index_select(0, row.flatten()).view(*row.shape, x.shape[-1])
+        imputed: Tensor = (share[..., None] * near).sum(0) + (1 - share.sum(0))[:, None] * x
+        return imputed

@@ -279,10 +279,12 @@ class TeMP(Model):
 
     def _steps_around(self, times: Tensor) -> Tensor:
         """Which steps are in the window of one of the times, [steps]."""
-        past, future = self.reach
-        offsets = torch.arange(-past, future + 1, device=times.device)
-        around = (times[:, None] + offsets[offsets != 0]).flatten()
-        return self._steps(around[(around >= 0) & (around < self.timeline.num_steps)])
+        (past, future), steps = self.reach, self.timeline.num_steps
+        before, after = (torch.arange(*ends, device=times.device) for ends in ((-past, 0), (1, future + 1)))
+        # Room on both sides for steps that there are not.
+        wanted = torch.zeros(past + steps + future, dtype=torch.bool, device=times.device)
+        wanted[(past + times[:, None] + torch.cat([before, after])).flatten()] = True
+        return wanted[past : past + steps]
 
     def _snapshot(self, steps: Tensor, keep: Tensor | None) -> Snapshot:
         """The nodes and edges of some steps: who is active there, and the facts that are kept."""

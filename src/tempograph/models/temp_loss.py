@@ -30,6 +30,11 @@ class TeMPLoss(Objective):
         queries, _ = both_questions(self.timeline.facts, self.timeline.num_relations)
         return self.model.frequencies.of_queries(queries, *self.model.reach).view(2, -1, 3)
 
+    @cached_property
+    def busiest(self) -> int:
+        """The most facts of a snapshot."""
+        return int(self.timeline.step_start.diff().max())
+
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
         """The times that have facts, some at once."""
         return self.shuffled_times(self.settings.times_per_step, generator)
@@ -42,7 +47,8 @@ class TeMPLoss(Objective):
         if self.settings.targets == "dropped":
             counted = ~sample.keep[position]
             place, position = place[counted], position[counted]
-        place, position = capped(place, position, self.settings.max_facts, generator)
+        if self.busiest > self.settings.max_facts:
+            place, position = capped(place, position, self.settings.max_facts, generator)
         encoded = self.model.encode(times, sample)
         if not len(position):
             return encoded.base.sum() * 0
@@ -81,8 +87,6 @@ class TeMPLoss(Objective):
 def capped(place: Tensor, position: Tensor, most: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
     """At most so many members of each place, drawn at random.   place and position [n], place rising."""
     count = torch.bincount(place)
-    if len(place) == 0 or int(count.max()) <= most:
-        return place, position
     shuffled = torch.argsort(place + torch.rand(len(place), device=place.device, generator=generator).double())
     within = torch.arange(len(place), device=place.device) - (count.cumsum(0) - count)[place[shuffled]]
     kept = shuffled[within < most].sort().values
