@@ -95,14 +95,10 @@ def attention_by_distance(model: TeMP, most: int = 64) -> AttentionByDistance | 
 
     def look(_: Any, inputs: tuple[torch.Tensor, Windows, Context]) -> None:
         _, windows, context = inputs
-        position, shares = attention.shares(*inputs)
-        lengths = windows.past.lengths + (windows.future.lengths if windows.future is not None else 0)
-        inside = torch.arange(position.shape[1], device=position.device) < lengths[:, None]
-        away = context.time[position] - windows.time[:, None]
-        place = torch.cat([away[inside], torch.zeros_like(lengths)]) + past
-        there = torch.cat([shares[..., :-1].transpose(1, 2)[inside], shares[..., -1]])
+        pair, row, shares = attention.shares(*inputs)
+        place = torch.cat([context.time, windows.time])[row] - windows.time[pair] + past
         pairs.add_(torch.bincount(place, minlength=len(pairs)))
-        total.index_add_(1, place, there.T.double())
+        total.index_add_(1, place, shares.T.double())
 
     handle = attention.register_forward_pre_hook(look)
     try:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.layers.chains import Cells, Chains, along, cell, longer_than
+from tempograph.layers.structure import segment_softmax
 from tempograph.ranges import Ranges
 
 
@@ -120,48 +121,37 @@ class TemporalAttention(nn.Module):
 
     def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
         """X [n, dim] at the times themselves -> [n, dim]."""
-        position, shares = self.shares(x, windows, context)
-        values = self._gathered(self.value(context.x), position)
-        mixed = torch.einsum("nhw,nwhd->nhd", shares[..., :-1], values) + shares[..., -1:] * self._split(self.value(x))
-        return mixed.flatten(1)
+        pair, row, shares = self.shares(x, windows, context)
+        values = self._split(self.value(torch.cat([context.x, x]))).index_select(0, row)
+        mixed = (shares[..., None] * values).flatten(1)
+        return mixed.new_zeros(x.shape).index_add(0, pair, mixed)
 
-    def shares(self, x: Tensor, windows: Windows, context: Context) -> tuple[Tensor, Tensor]:
-        """Context rows of each pair [n, widest], and how much each head takes of them and, last, of the pair itself.
+    def shares(self, x: Tensor, windows: Windows, context: Context) -> tuple[Tensor, Tensor, Tensor]:
+        """Which rows each pair looks at, those of its windows and its own after all of the context, and how much.
 
-        Shares [n, heads, widest + 1] add up to 1; they are 0 where a pair has no row.
+        Pair and row [links], shares [links, heads]; those of a pair add up to 1.
         """
-        position, inside = _padded(windows, len(context.time))
-        query, own_key = self._split(self.query(x)), self._split(self.key(x))
-        keys = self._gathered(self.key(context.x), position)
-        scale = 1 / math.sqrt(query.shape[-1])
-        logits = torch.einsum("nhd,nwhd->nhw", query, keys) * scale
-        gap = (context.time[position] - windows.time[:, None]).abs()
-        logits = (logits - self.decay.exponent(gap)[:, None]).masked_fill(~inside[:, None], -math.inf)
-        own = (query * own_key).sum(-1, keepdim=True) * scale - self.decay.exponent(gap.new_zeros(1))
-        return position, torch.softmax(torch.cat([logits, own], dim=-1), dim=-1)
+        pair, row = self._links(windows, len(context.time))
+        query, keys = self._split(self.query(x)), self._split(self.key(torch.cat([context.x, x])))
+        logits = (query.index_select(0, pair) * keys.index_select(0, row)).sum(-1) / math.sqrt(query.shape[-1])
+        gap = (torch.cat([context.time, windows.time])[row] - windows.time[pair]).abs()
+        return pair, row, segment_softmax(logits - self.decay.exponent(gap)[:, None], pair, len(x))
+
+    @staticmethod
+    def _links(windows: Windows, rows: int) -> tuple[Tensor, Tensor]:
+        """Pairs and the rows of a context of so many rows in their windows, and after these each pair with its own."""
+        each = torch.arange(len(windows.time), device=windows.time.device)
+        sides = [side.expand() for side in (windows.past, windows.future) if side is not None]
+        pairs, positions = zip(*sides, (each, rows + each), strict=True)
+        return torch.cat(pairs), torch.cat(positions)
 
     def alone(self, x: Tensor) -> Tensor:
         """What an entity without any active step in its window becomes: attention over itself, [n, dim]."""
         out: Tensor = self.value(x)
         return out
 
-    def _gathered(self, x: Tensor, position: Tensor) -> Tensor:
-        return x.index_select(0, position.flatten()).view(*position.shape, self.heads, x.shape[1] // self.heads)
-
     def _split(self, x: Tensor) -> Tensor:
         return x.view(len(x), self.heads, x.shape[1] // self.heads)
-
-
-def _padded(windows: Windows, rows: int) -> tuple[Tensor, Tensor]:
-    """Context rows of each pair, past then future, as (position [n, widest], whether it is one [n, widest]).
-
-    Where it is none it may be any: slopes of nothing added to one row of all would wait for each other.
-    """
-    past, future = windows.past, windows.future or Ranges(windows.past.stop, windows.past.stop)
-    before, total = past.lengths[:, None], (past.lengths + future.lengths)[:, None]
-    place = torch.arange(int(total.max()) if len(total) else 0, device=total.device)
-    position = torch.where(place < before, past.start[:, None] + place, future.start[:, None] + place - before)
-    return position % max(1, rows), place < total
 
 
 class Imputation(nn.Module):
