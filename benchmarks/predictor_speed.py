@@ -1,6 +1,6 @@
 """Milliseconds of a question through the Predictor and seconds of many facts, TeMP-GRU of the tuned size on ICEWS14.
 
-Weights are as they are before training, which makes no difference to the time. A question is timed the second time its
+Without a trained run, weights are as they are before training. A question is timed the second time its
 time step is asked about, and the first time; with no evidence, and with the effects of facts on ten answers. Facts are
 scored on some days, first with nothing in memory, then again.
 
@@ -33,6 +33,7 @@ from tempograph.timeline import Timeline
 def main() -> None:
     """Build, ask, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--run", type=Path, help="a trained run; by default one that has learned nothing")
     parser.add_argument("--dataset", default="icews14")
     parser.add_argument("--model", default="temp-gru")
     parser.add_argument("--questions", type=int, default=40)
@@ -43,7 +44,8 @@ def main() -> None:
     arguments = parser.parse_args()
     results = measure(arguments)
     rows = [[name, f"{value:.1f} {unit}"] for name, (value, unit) in results.items()]
-    where = f"{arguments.model} on {arguments.dataset}, {torch.get_num_threads()} threads, {arguments.device}"
+    what = arguments.run or f"{arguments.model} on {arguments.dataset}"
+    where = f"{what}, {torch.get_num_threads()} threads, {arguments.device}"
     out.print(table(where, ["what", "median"], rows))
     if arguments.json is not None:
         found = {"environment": environment(resolve_device(arguments.device)), "results": results}
@@ -52,10 +54,9 @@ def main() -> None:
 
 def measure(arguments: Any) -> dict[str, tuple[float, str]]:
     """Every figure with its unit."""
-    graph, device = load_dataset(arguments.dataset), resolve_device(arguments.device)
-    config = make_config(arguments.model, graph.name, preset="tuned")
-    timeline = Timeline(graph, "strict", device)
-    run = Run(config, graph, build(config, timeline, {}).eval(), timeline, [], {"calibration": {"temperature": 1.0}})
+    device = resolve_device(arguments.device)
+    run = untrained(arguments, device) if arguments.run is None else Run.load(arguments.run, device)
+    graph = run.graph
     rng = np.random.default_rng(0)
     asked = graph.test[rng.choice(len(graph.test), arguments.questions, replace=False)].tolist()
 
@@ -79,6 +80,13 @@ def measure(arguments: Any) -> dict[str, tuple[float, str]]:
         predictor.score(facts)
         results[what + again] = time.perf_counter() - begin, "s"
     return results
+
+
+def untrained(arguments: Any, device: torch.device) -> Run:
+    """A run that has learned nothing."""
+    graph = load_dataset(arguments.dataset)
+    config, timeline = make_config(arguments.model, graph.name, preset="tuned"), Timeline(graph, "strict", device)
+    return Run(config, graph, build(config, timeline, {}).eval(), timeline, [], {"calibration": {"temperature": 1.0}})
 
 
 def median(ask: Callable[[list[int]], object], asked: list[list[int]]) -> float:
