@@ -33,8 +33,8 @@ __all__ = ["Answer", "Completion", "Evidence", "Predictor"]
 
 Fact = tuple[int, int, int, int]
 
-MEMORY: Final = 2**30
-"""Bytes for what questions at one time share, unless told otherwise."""
+MEMORY: Final = 5 * 2**28
+"""Bytes for what questions at one time share, unless told otherwise: enough for all days of ICEWS14 at once."""
 
 
 class Predictor:
