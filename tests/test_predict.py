@@ -83,6 +83,16 @@ def test_many_facts_equal_a_loop(predictor: Predictor) -> None:
             assert row[f"{side}_rank"] == pytest.approx(rank, abs=0.5)
 
 
+def test_scores_alone_are_those_with_ranks(predictor: Predictor) -> None:
+    facts = np.concatenate([GRAPH.test[:10], GRAPH.train[:5], [[0, 1, 2, 3], [3, 0, 3, 19]]])
+    alone, ranked = predictor.score(facts, ranks=False), predictor.score(facts)
+    assert alone.column_names == [*ranked.column_names[:5], "object_score", "subject_score"]
+    for side in ("object", "subject"):
+        found, expected = (table[f"{side}_score"].to_pylist() for table in (alone, ranked))
+        assert found == pytest.approx(expected, rel=1e-4, abs=1e-4)
+    assert len(predictor.score(facts[:0], ranks=False)) == 0
+
+
 def test_a_question_gives_the_same_probabilities(predictor: Predictor) -> None:
     subject, relation, _, time = GRAPH.test[0].tolist()
     found = predictor.objects(subject, relation, time, top=len(GRAPH.entities))

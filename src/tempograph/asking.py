@@ -63,3 +63,15 @@ def ask_facts(
             rest = scores.scatter_(1, right[:, None], -math.inf).div_(temperature)
             share[index] = -torch.nn.functional.softplus(torch.logsumexp(rest, 1).double() - own / temperature)
     return Found(score, None if temperature is None else share, rank)
+
+
+@torch.inference_mode()
+def score_facts(
+    model: Model, facts: Tensor, known: KnownAnswers, budget: int | None = None, progress: Progress | None = None
+) -> Tensor:
+    """The scores of facts [n, 4] as answers to both their questions, objects first, and of nothing else, [2n]."""
+    queries, answer = both_questions(facts, known.num_relations)
+    score = torch.empty(len(answer), dtype=torch.float64, device=facts.device)
+    for index in in_turn(model, queries, known, budget, progress):
+        score[index] = model.own_scores(queries.take(index), answer[index]).double()
+    return score

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from tempograph.answers import Answer, Completion, Evidence, named_evidence
-from tempograph.asking import ask_facts, log_shares
+from tempograph.asking import ask_facts, log_shares, score_facts
 from tempograph.calibration import temperature_of
 from tempograph.data.graph import COLUMNS, SPLITS, Facts, Name, Split, TemporalGraph, When, rows_in
 from tempograph.data.naming import Given, columns_of, fact_rows, with_later_steps
@@ -32,6 +32,9 @@ from tempograph.timeline import Queries, Timeline
 __all__ = ["Answer", "Completion", "Evidence", "Predictor"]
 
 Fact = tuple[int, int, int, int]
+
+SIDES: Final = ("object", "subject")
+"""What may be asked for, in this order where both are."""
 
 MEMORY: Final = 5 * 2**28
 """Bytes for what questions at one time share, unless told otherwise: enough for all days of ICEWS14 at once."""
@@ -100,28 +103,33 @@ class Predictor:
 
         Facts with the largest effect stand first, whether they speak for the candidate or against it.
         """
-        if side not in ("object", "subject"):
+        if side not in SIDES:
             raise ConfigError(f"side must be object or subject, found '{side}'")
         fact = self._ids(subject, relation, object, time)
         place = COLUMNS.index(side)
         asked: Fact = (*fact[:place], -1, *fact[place + 1 :])  # type: ignore[assignment]
         return self.complete(asked, self._scores(asked), 1, evidence, candidate=fact[place])
 
-    def score(self, facts: Given, progress: Progress | None = None, budget: int | None = None) -> pa.Table:
+    def score(
+        self, facts: Given, progress: Progress | None = None, budget: int | None = None, ranks: bool = True
+    ) -> pa.Table:
         """Score, probability and rank of many facts from both sides, in bounded memory.
 
         Facts are rows (subject, relation, object, time) of names or ids, an array of ids, or a table with these
         columns. Other known answers are taken out, as in an evaluation; `known` is the split that holds the fact.
+        Without ranks there are scores alone, and nobody is scored but those who are named.
         """
         rows = fact_rows(self.graph, facts)
-        found = ask_facts(
-            self.model, torch.from_numpy(rows).to(self.model.device), self._known, self.temperature, budget, progress
-        )
+        asked = torch.from_numpy(rows).to(self.model.device)
         columns: dict[str, Any] = {
             **named(self.graph, rows),
             "known": pa.array(self.graph.splits_of(rows), pa.string()),
         }
-        for number, side in enumerate(("object", "subject")):
+        if not ranks:
+            scores = score_facts(self.model, asked, self._known, budget, progress).chunk(2)
+            return pa.table(columns | {f"{side}_score": scores[i].cpu().numpy() for i, side in enumerate(SIDES)})
+        found = ask_facts(self.model, asked, self._known, self.temperature, budget, progress)
+        for number, side in enumerate(SIDES):
             share = None if found.log_probability is None else found.log_probability.chunk(2)[number].exp()
             columns[f"{side}_score"] = found.score.chunk(2)[number].cpu().numpy()
             columns[f"{side}_probability"] = pa.array(
@@ -188,11 +196,9 @@ class Predictor:
         rows = np.concatenate([self.graph.facts(split) for split in splits]) if splits else self.graph.train[:0]
         table = self.score(rows, progress, budget)
         if self.temperature is None:
-            sides = [np.log(table[f"{side}_rank"].to_numpy()) for side in ("object", "subject")]
+            sides = [np.log(table[f"{side}_rank"].to_numpy()) for side in SIDES]
         else:
-            sides = [
-                -np.log(np.maximum(table[f"{side}_probability"].to_numpy(), 1e-300)) for side in ("object", "subject")
-            ]
+            sides = [-np.log(np.maximum(table[f"{side}_probability"].to_numpy(), 1e-300)) for side in SIDES]
         surprise = (sides[0] + sides[1]) / 2
         order = np.argsort(-surprise, kind="stable")[:top]
         return table.take(order).append_column("surprise", pa.array(surprise[order]))

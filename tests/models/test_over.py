@@ -186,3 +186,19 @@ def test_a_memory_stays_within_its_budget() -> None:
     # 3 drove out 2, which was used least lately; then 2 drove out 1, and 1 drove out 3.
     assert made == [1, 2, 3, 2, 1]
     assert Memory(5)("large", lambda: make(4))[0].numel() == 10
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@settings(max_examples=15)
+@given(graph=graphs(), seed=st.integers(0, 99))
+def test_one_answer_has_the_score_it_has_among_all(
+    kind: str, protocol: Protocol, graph: TemporalGraph, seed: int
+) -> None:
+    model = build(kind, graph, protocol)
+    asked = model.over(model.timeline)
+    questions = every_question(graph)
+    answer = torch.from_numpy(np.random.default_rng(seed).integers(0, len(graph.entities), len(questions.time)))
+    expected = asked.scores(questions).gather(1, answer[:, None])[:, 0]
+    with torch.inference_mode():
+        assert_close(asked.own_scores(questions, answer).to(expected.dtype), expected)

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -84,6 +84,9 @@ def score(
         Path, typer.Argument(help="A CSV, TSV or Parquet file with columns subject, relation, object and time.")
     ],
     out_file: Out = None,
+    ranks: Annotated[
+        bool, typer.Option(help="With probability and rank among all entities, or scores alone, which is faster.")
+    ] = True,
     memory: Annotated[int | None, typer.Option(min=1, help="Budget for scores in MiB.")] = None,
     device: Device = "auto",
     json_output: Json = False,
@@ -99,7 +102,7 @@ def score(
     given = read_columns(facts)
     predictor = Predictor(run, device)
     with progress_bar("scoring") as progress:
-        found = predictor.score(given, progress, memory * 2**20 if memory else None)
+        found = predictor.score(given, progress, memory * 2**20 if memory else None, ranks)
     if out_file is not None:
         write_table(found, out_file)
     if json_output:
@@ -169,7 +172,10 @@ def surprising(
     if json_output:
         print_json(_plain({"run": str(run), "model": predictor.model.name, "facts": found.to_pylist()}))
     else:
-        _print_facts(f"Facts that {predictor.model.name} finds hard to believe", found.to_pylist())
+        rows = found.to_pylist()
+        if len({row["known"] for row in rows}) == 1:
+            rows = [{name: value for name, value in row.items() if name != "known"} for row in rows]
+        _print_facts(f"Facts that {predictor.model.name} finds hard to believe", rows)
         _print_note(predictor)
 
 
@@ -261,23 +267,40 @@ def _print_facts(title: str, facts: Sequence[Mapping[str, Any]]) -> None:
     figures: dict[str, Callable[[float], str]] = {
         "score": "{:.2f}".format,
         "probability": "{:.1%}".format,
+        "object_score": "{:.2f}".format,
+        "subject_score": "{:.2f}".format,
         "object_probability": "{:.1%}".format,
         "object_rank": "{:,g}".format,
         "subject_probability": "{:.1%}".format,
         "subject_rank": "{:,g}".format,
         "surprise": "{:.2f}".format,
     }
-    texts = ["time", "subject", "relation", "object", *(["known"] if facts and "known" in facts[0] else [])]
     shown = [name for name in figures if any(fact.get(name) is not None for fact in facts)]
+    if "object_rank" in shown:
+        # Ranks say more to people than scores.
+        shown = [name for name in shown if name not in ("object_score", "subject_score")]
+    texts = ["time", "fact", *(["known"] if any(fact.get("known") for fact in facts) else [])]
     rows = [
         [
-            *(str(fact[name] or "") for name in texts),
+            str(fact["time"]),
+            f"{fact['subject']}, {fact['relation']}, {fact['object']}",
+            *(str(fact[name] or "") for name in texts[2:]),
             *("-" if fact[name] is None else figures[name](fact[name]) for name in shown),
         ]
         for fact in facts
     ]
-    heads = [name.replace("_", " ").replace("probability", "p") if "_" in name else name for name in (*texts, *shown)]
-    out.print(table(title, heads, rows, left=len(texts)))
+    two_sided = any("_" in name for name in shown)
+    caption = "o: asked for the object, s: for the subject; p: probability" if two_sided else ""
+    out.print(
+        table(title, [*texts, *(_HEADS.get(name, name) for name in shown)], rows, left=len(texts), caption=caption)
+    )
+
+
+_HEADS: Final = {
+    f"{side}_{figure}": f"{short}({side[0]})"
+    for side in ("object", "subject")
+    for figure, short in (("score", "score"), ("probability", "p"), ("rank", "rank"))
+}
 
 
 def _print_rest(count: int, shown: int, out_file: Path | None) -> None:

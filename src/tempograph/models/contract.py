@@ -54,6 +54,10 @@ class Model(torch.nn.Module, ABC):
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
 
+    def own_scores(self, queries: Queries, answer: Tensor) -> Tensor:
+        """The score of one entity for each question, [queries]; answer [queries]."""
+        return self.scores(queries).gather(1, answer[:, None])[:, 0]
+
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation for (subject, ?, object, time), [relations]."""
         raise QueryError(f"{self.name} ranks entities, not relations; give a relation and one entity")

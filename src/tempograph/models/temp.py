@@ -115,9 +115,23 @@ class TeMP(Model):
         Keys of nodes are number of the entity in `alone` [entities, dim] * num_steps + step, rising. The base may be at
         hand already.
         """
-        s, count = self.settings, len(alone)
+        count = len(alone)
         time = times.repeat_interleave(count)
-        first = torch.arange(count, device=times.device).repeat(len(times)) * num_steps
+        entity = torch.arange(count, device=times.device).repeat(len(times))
+        return self.follow(time, entity, here, around, alone, num_steps, base)
+
+    def follow(
+        self,
+        time: Tensor,
+        entity: Tensor,
+        here: Nodes,
+        around: Nodes | None,
+        alone: Tensor,
+        num_steps: int,
+        base: Tensor | None = None,
+    ) -> Encoded:
+        """What `across` gives for pairs of a time and an entity, [n] each; keys are places among these."""
+        s, first = self.settings, entity * num_steps
         active = equal_range(here.keys, first + time)
         if around is None or self.temporal is None:
             keys = active.lengths.nonzero()[:, 0]
@@ -133,7 +147,7 @@ class TeMP(Model):
         keys = touched.nonzero()[:, 0]
         windows = Windows(time[keys], _take(past, keys), _take(future, keys) if future is not None else None)
         context = Context(around.x, around.keys % num_steps)
-        x = alone.index_select(0, keys % count)
+        x = alone.index_select(0, entity[keys])
         if self.imputation is not None:
             x = self.imputation(x, windows, context)
         there = (active.lengths[keys] > 0).nonzero()[:, 0]

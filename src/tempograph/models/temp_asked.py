@@ -63,6 +63,24 @@ class AskedTeMP(Model):
             scores[inside] = self._scores_at(queries.take(inside), place[inside] - first, encoded)
         return scores
 
+    def own_scores(self, queries: Queries, answer: Tensor) -> Tensor:
+        """Only what is given and what is asked for is followed through time, [queries]."""
+        if not len(answer):
+            return self._base.new_empty(0)
+        t, (past, future) = self.timeline, self._reach
+        wanted = queries.time.repeat(2) * t.num_entities + torch.cat([queries.entity, answer])
+        pairs, place = torch.unique(wanted, return_inverse=True)
+        time, entity = pairs // t.num_entities, pairs % t.num_entities
+        offsets = torch.arange(-past, future + 1, device=self.device)
+        steps = torch.unique((torch.unique(time)[:, None] + offsets).clamp(0, t.num_steps - 1)).tolist()
+        nodes = self._nodes([(step, self._step(step)) for step in steps])
+        base = self._base
+        encoded = self.model.follow(time, entity, nodes, nodes, self._alone, t.num_steps, base)
+        rows = base.index_select(0, entity).index_copy(0, encoded.keys, encoded.rows)
+        given, asked = rows.index_select(0, place).chunk(2)
+        counts = self.model.frequencies.of_queries(queries, *self.model.reach) if self.model.gate is not None else None
+        return self.model.score(self.model.questions(queries, given, counts).each(), asked[:, None])[:, 0, 0]
+
     def _scores_at(self, queries: Queries, place: Tensor, encoded: list[Encoded]) -> Tensor:
         """Scores of questions whose times are encoded; place [n] is the place of each question's time among them."""
         mine = [(place == number).nonzero()[:, 0] for number in range(len(encoded))]
@@ -138,10 +156,8 @@ class AskedTeMP(Model):
         every = torch.cat(keys)
         order = torch.argsort(every)
         nodes = Nodes(every[order], torch.cat(x)[order])
-        centres = shift + query.time
-        here = torch.isin(nodes.keys % num_steps, centres)
         alone = self._alone.index_select(0, entities)
-        encoded = self.model.across(centres, nodes.take(here), nodes.take(~here), alone, num_steps)
+        encoded = self.model.across(shift + query.time, nodes, nodes, alone, num_steps)
         tables = encoded.tables(count)
         repeated = Queries(*(column.expand(count) for column in query))
         facts = torch.where(gone[:, None] < 0, -1, t.facts[gone])
@@ -164,23 +180,28 @@ class AskedTeMP(Model):
         """Every entity by itself, [entities, dim]."""
         return self.memory("alone", lambda: (self.model.alone(),))[0]
 
+    @property
+    def _base(self) -> Tensor:
+        """What entities are at times that nothing is known of, [entities, width]."""
+        return self.memory("base", lambda: (self.model.base(self._alone),))[0]
+
     def _at(self, time: int) -> Encoded:
         """All entities at a time."""
-        (base,) = self.memory("base", lambda: (self.model.base(self._alone),))
-        return Encoded(base, *self.memory(("time", time), lambda: self._encode(time, base)))
+        return Encoded(self._base, *self.memory(("time", time), lambda: self._encode(time, self._base)))
 
     def _encode(self, time: int, base: Tensor) -> _Rows:
         t, (past, future) = self.timeline, self._reach
         steps = range(max(0, time - past), min(t.num_steps, time + future + 1))
-        parts = [(now, self._step(now)) for now in steps]
-        here = next(nodes for now, nodes in parts if now == time)
-        keys = torch.cat([nodes.keys * t.num_steps + now for now, nodes in parts if now != time] or [here.keys[:0]])
-        order = torch.argsort(keys)
-        x = torch.cat([nodes.x for now, nodes in parts if now != time] or [here.x[:0]])
-        here = Nodes(here.keys * t.num_steps + time, here.x)
+        nodes = self._nodes([(now, self._step(now)) for now in steps])
         times = torch.tensor([time], device=self.device)
-        encoded = self.model.across(times, here, Nodes(keys[order], x[order]), self._alone, t.num_steps, base)
+        encoded = self.model.across(times, nodes, nodes, self._alone, t.num_steps, base)
         return _Rows(encoded.keys, encoded.rows)
+
+    def _nodes(self, steps: list[tuple[int, Nodes]]) -> Nodes:
+        """The nodes of some steps together."""
+        keys = torch.cat([nodes.keys * self.timeline.num_steps + step for step, nodes in steps])
+        order = torch.argsort(keys)
+        return Nodes(keys[order], torch.cat([nodes.x for _, nodes in steps])[order])
 
     def _step(self, step: int) -> Nodes:
         """The entities that are active at a step, and what message passing makes of them."""
