@@ -49,8 +49,9 @@ def main() -> None:
                 rows.append(
                     [run.config.name, kind, str(asked), share, f"{causes / with_cause:.1%}" if with_cause else "-"]
                 )
-    columns = ["model", "rules", "answered right", "fact of the rule", "the cause, if in train"]
-    out.print(table("Among the first three facts of evidence", columns, rows, left=2))
+    columns = ["model", "rules", "right", "shows the rule", "shows the cause"]
+    caption = "Right answers; of these with a fact of the rule, and with the cause where train has it."
+    out.print(table("Among the first three facts of evidence", columns, rows, left=2, caption=caption))
 
 
 def look(predictor: Predictor, world: World, most: int) -> dict[str, list[int]]:
