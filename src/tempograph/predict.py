@@ -117,7 +117,7 @@ class Predictor:
 
         Facts are rows (subject, relation, object, time) of names or ids, an array of ids, or a table with these
         columns. Other known answers are taken out, as in an evaluation; `known` is the split that holds the fact.
-        Without ranks there are scores alone, and nobody is scored but those who are named.
+        Without ranks there are scores alone; where a model can, nobody is scored then but those who are named.
         """
         rows = fact_rows(self.graph, facts)
         asked = torch.from_numpy(rows).to(self.model.device)

@@ -172,9 +172,8 @@ def surprising(
     if json_output:
         print_json(_plain({"run": str(run), "model": predictor.model.name, "facts": found.to_pylist()}))
     else:
-        rows = found.to_pylist()
-        if len({row["known"] for row in rows}) == 1:
-            rows = [{name: value for name, value in row.items() if name != "known"} for row in rows]
+        differ = len(set(found["known"].to_pylist())) > 1
+        rows = (found if differ else found.drop_columns(["known"])).to_pylist()
         _print_facts(f"Facts that {predictor.model.name} finds hard to believe", rows)
         _print_note(predictor)
 

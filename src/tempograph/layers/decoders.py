@@ -45,6 +45,7 @@ class Decoder:
 
 def products(question: Tensor, candidates: Tensor) -> Tensor:
     """Inner products of questions [..., n, width] and candidates [..., candidates, width] -> [..., n, candidates]."""
+    # A batch of products of single rows is slower, and GPU libraries are at their limits with very many.
     if candidates.shape[-2] == 1:
         return (question * candidates).sum(-1, keepdim=True)
     kind = question.device.type

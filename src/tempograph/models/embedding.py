@@ -77,6 +77,11 @@ class Embedding(Model):
         queries = self._at_known_steps(queries)
         return self.score_all(self.ask(queries), queries.time)
 
+    def own_scores(self, queries: Queries, answer: Tensor) -> Tensor:
+        """The score of one entity for each question, and of no other, [queries]."""
+        queries = self._at_known_steps(queries)
+        return self.score_own(self.ask(queries), queries.time, answer)
+
     def score_all(self, questions: Tensor, time: Tensor) -> Tensor:
         """Scores of every entity for questions [n, width] at their times [n] -> [n, entities]."""
         if not self.entities.timed:

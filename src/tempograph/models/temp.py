@@ -99,28 +99,11 @@ class TeMP(Model):
             around = self._snapshot(self._steps_around(times), sample.context_keep if sample else None)
         x_here, x_around, alone = self._propagate(here, around, sample)
         context = None if around is None else Nodes(around.keys, x_around)
-        return self.across(times, Nodes(here.keys, x_here), context, alone, self.timeline.num_steps)
+        return self.across(
+            *all_pairs(times, len(alone)), Nodes(here.keys, x_here), context, alone, self.timeline.num_steps
+        )
 
     def across(
-        self,
-        times: Tensor,
-        here: Nodes,
-        around: Nodes | None,
-        alone: Tensor,
-        num_steps: int,
-        base: Tensor | None = None,
-    ) -> Encoded:
-        """Entities at some distinct times: those active at them, those active around them, and all by themselves.
-
-        Keys of nodes are number of the entity in `alone` [entities, dim] * num_steps + step, rising. The base may be at
-        hand already.
-        """
-        count = len(alone)
-        time = times.repeat_interleave(count)
-        entity = torch.arange(count, device=times.device).repeat(len(times))
-        return self.follow(time, entity, here, around, alone, num_steps, base)
-
-    def follow(
         self,
         time: Tensor,
         entity: Tensor,
@@ -130,7 +113,12 @@ class TeMP(Model):
         num_steps: int,
         base: Tensor | None = None,
     ) -> Encoded:
-        """What `across` gives for pairs of a time and an entity, [n] each; keys are places among these."""
+        """Pairs of a time and an entity [n], by the nodes at these times, those around them, and entities alone.
+
+        An entity is a place in `alone` [entities, dim], keys of nodes are entity * num_steps + step, rising, and those
+        of what is encoded places among the pairs. Nodes around may be those of the times as well: a pair looks for
+        them beside its own time. The base may be at hand already.
+        """
         s, first = self.settings, entity * num_steps
         active = equal_range(here.keys, first + time)
         if around is None or self.temporal is None:
@@ -164,18 +152,14 @@ class TeMP(Model):
         return z if self.gate is None else torch.cat([alone, z], dim=1)
 
     def ask(self, queries: Queries, place: Tensor, encoded: Encoded, counts: Tensor | None = None) -> Questions:
-        """The questions as vectors; place [n] is the place of each question's time among the times encoded.
-
-        Their frequencies [n, 3] may be at hand already.
-        """
-        if self.gate is not None and counts is None:
-            counts = self.frequencies.of_queries(queries, *self.reach)
+        """The questions as vectors; place [n] is the place of each question's time among the times encoded."""
         return self.questions(queries, encoded.take(place, queries.entity), counts)
 
-    def questions(self, queries: Queries, given: Tensor, counts: Tensor | None) -> Questions:
-        """The questions as vectors: of what is given [n, width] and, with a gate, of its frequencies [n, 3]."""
+    def questions(self, queries: Queries, given: Tensor, counts: Tensor | None = None) -> Questions:
+        """The questions as vectors of what is given [n, width]; a gate's frequencies [n, 3] may be at hand already."""
         alpha = None
-        if self.gate is not None and counts is not None:
+        if self.gate is not None:
+            counts = self.frequencies.of_queries(queries, *self.reach) if counts is None else counts
             alpha_given, alpha = self.gate(counts, queries.relation // self.timeline.num_relations)
             x, z = given.chunk(2, 1)
             given = z + alpha_given[:, None] * (x - z)
@@ -374,6 +358,11 @@ class Nodes(NamedTuple):
     def take(self, which: Tensor) -> Nodes:
         """Some of them."""
         return Nodes(self.keys[which], self.x[which])
+
+
+def all_pairs(times: Tensor, entities: int) -> tuple[Tensor, Tensor]:
+    """All pairs of some times [n] and the entities from 0, time by time, [n * entities] each."""
+    return times.repeat_interleave(entities), torch.arange(entities, device=times.device).repeat(len(times))
 
 
 def _take(ranges: Ranges, index: Tensor) -> Ranges:

@@ -11,7 +11,7 @@ from tempograph.frequency import PatternFrequencies
 from tempograph.layers.structure import Edges
 from tempograph.memory import Memory
 from tempograph.models.contract import Model, Support
-from tempograph.models.temp import Encoded, Nodes, TeMP
+from tempograph.models.temp import Encoded, Nodes, TeMP, all_pairs
 from tempograph.ranges import equal_range
 from tempograph.timeline import Queries, Timeline
 from tempograph.weights import sharing_weights
@@ -75,11 +75,10 @@ class AskedTeMP(Model):
         steps = torch.unique((torch.unique(time)[:, None] + offsets).clamp(0, t.num_steps - 1)).tolist()
         nodes = self._nodes([(step, self._step(step)) for step in steps])
         base = self._base
-        encoded = self.model.follow(time, entity, nodes, nodes, self._alone, t.num_steps, base)
+        encoded = self.model.across(time, entity, nodes, nodes, self._alone, t.num_steps, base)
         rows = base.index_select(0, entity).index_copy(0, encoded.keys, encoded.rows)
         given, asked = rows.index_select(0, place).chunk(2)
-        counts = self.model.frequencies.of_queries(queries, *self.model.reach) if self.model.gate is not None else None
-        return self.model.score(self.model.questions(queries, given, counts).each(), asked[:, None])[:, 0, 0]
+        return self.model.score(self.model.questions(queries, given).each(), asked[:, None])[:, 0, 0]
 
     def _scores_at(self, queries: Queries, place: Tensor, encoded: list[Encoded]) -> Tensor:
         """Scores of questions whose times are encoded; place [n] is the place of each question's time among them."""
@@ -88,8 +87,7 @@ class AskedTeMP(Model):
         given = torch.empty(len(place), base.shape[1], dtype=base.dtype, device=self.device)
         for some, each in zip(mine, encoded, strict=True):
             given[some] = self._take(*each, queries.entity[some])
-        counts = self.model.frequencies.of_queries(queries, *self.model.reach) if self.model.gate is not None else None
-        questions = self.model.questions(queries, given, counts)
+        questions = self.model.questions(queries, given)
         # Most entities are as in the base, whatever the time; the others' scores take the place of these, so that no
         # table is made.
         scores = self.model.score(questions, base).float()
@@ -153,11 +151,11 @@ class AskedTeMP(Model):
             copy = near[row[mine]]
             keys.append(found.start[mine] * num_steps + shift[copy] + step[copy])
             x.append(nodes.x[mine])
-        every = torch.cat(keys)
-        order = torch.argsort(every)
-        nodes = Nodes(every[order], torch.cat(x)[order])
+        together = torch.cat(keys)
+        order = torch.argsort(together)
+        nodes = Nodes(together[order], torch.cat(x)[order])
         alone = self._alone.index_select(0, entities)
-        encoded = self.model.across(shift + query.time, nodes, nodes, alone, num_steps)
+        encoded = self.model.across(*all_pairs(shift + query.time, len(alone)), nodes, nodes, alone, num_steps)
         tables = encoded.tables(count)
         repeated = Queries(*(column.expand(count) for column in query))
         facts = torch.where(gone[:, None] < 0, -1, t.facts[gone])
@@ -194,7 +192,7 @@ class AskedTeMP(Model):
         steps = range(max(0, time - past), min(t.num_steps, time + future + 1))
         nodes = self._nodes([(now, self._step(now)) for now in steps])
         times = torch.tensor([time], device=self.device)
-        encoded = self.model.across(times, nodes, nodes, self._alone, t.num_steps, base)
+        encoded = self.model.across(*all_pairs(times, t.num_entities), nodes, nodes, self._alone, t.num_steps, base)
         return _Rows(encoded.keys, encoded.rows)
 
     def _nodes(self, steps: list[tuple[int, Nodes]]) -> Nodes:
