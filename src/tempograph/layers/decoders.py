@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Final
 
 import torch
@@ -140,13 +139,14 @@ class TransEL1(TransE):
     """-|s + r - o|, the sum of absolute differences."""
 
     def compare(self, question: Tensor, candidates: Tensor) -> Tensor:
-        """Without a tensor of every question, candidate and dimension, but that backward makes one on a GPU."""
+        """By kernels on a GPU, where backward of the plain way lays out all differences."""
         if candidates.shape[-2] == 1:
             return -(question - candidates).abs().sum(-1, keepdim=True)
-        distance = partial(torch.cdist, p=1)
-        if question.device.type == "cuda" and torch.is_grad_enabled():
-            return -in_parts(distance, question, candidates, candidates.shape[-1])
-        return -distance(question, candidates)
+        if _by_kernels(question, candidates):
+            from tempograph.layers.distance_kernel import distances
+
+            return -distances(question, candidates)
+        return -torch.cdist(question, candidates, p=1)
 
 
 class Gaussian(Decoder):
@@ -169,13 +169,10 @@ class Gaussian(Decoder):
 
     def compare(self, question: Tensor, candidates: Tensor) -> Tensor:
         """By kernels on a GPU; else so many questions at once that their differences stay within a budget."""
-        single = question.dtype == torch.float32
-        # The differences with one candidate are no larger than the questions.
-        if question.device.type == "cuda" and single and candidates.shape[-2] > 1:
-            from tempograph.layers.divergence_kernel import AlongEntities
+        if _by_kernels(question, candidates):
+            from tempograph.layers import divergence_kernel
 
-            sums: Tensor = AlongEntities.apply(question, candidates)  # type: ignore[no-untyped-call]
-            return self._scores(question, candidates, sums)
+            return self._scores(question, candidates, divergence_kernel.along_entities(question, candidates))
         return in_parts(self._divergence, question, candidates, candidates.shape[-1] // 2)
 
     def _divergence(self, question: Tensor, candidates: Tensor) -> Tensor:
@@ -189,6 +186,11 @@ class Gaussian(Decoder):
         fixed = (spread * share + mean.square() * share).sum(-1, keepdim=True)
         along_relation = fixed + share @ (v + m.square()).mT - 2 * (mean * share) @ m.mT
         return (2 * m.shape[-1] - along_relation - sums) / 4
+
+
+def _by_kernels(question: Tensor, candidates: Tensor) -> bool:
+    # The differences with one candidate are no larger than the questions.
+    return question.device.type == "cuda" and question.dtype == torch.float32 and candidates.shape[-2] > 1
 
 
 def in_parts(make: Callable[..., Tensor], question: Tensor, candidates: Tensor, dim: int) -> Tensor:
