@@ -13,7 +13,7 @@ from graphs import make_graph
 from tempograph.errors import DataError
 from tempograph.published import PAPER_TEST, published
 from tempograph.results import figure_cells, keep_result, load_results
-from tempograph.tables import comparative_sheet
+from tempograph.tables import comparative_sheet, ted_sheet
 
 
 def result(model: str, protocol: str, width: int, seed: int, valid: float, test: float) -> dict[str, Any]:
@@ -31,6 +31,21 @@ def test_the_settings_best_on_valid_are_shown_whatever_they_do_on_test() -> None
     narrow = result("temp-gru", "strict", 128, 0, 0.64, 0.99)
     (row,) = [row for row in comparative_sheet([*wide, narrow], "icews14").rows if row[:2] == ["temp-gru", "strict"]]
     assert row[2:] == ["2", "0.550 ± 0.050", "27.5", "55.0", "55.0", "-", "-", "-", "-"]
+
+
+def test_a_changed_preset_stands_for_a_model_only_where_nothing_else_does() -> None:
+    shipped, changed = (
+        result("temp-gru", "strict", 8, 0, *figures) | {"preset": "tuned", "changed": changes}
+        for figures, changes in (((0.5, 0.4), {}), ((0.7, 0.6), {"model.gate": False}))
+    )
+    for runs, mrr in (([changed, shipped], "0.400"), ([changed], "0.600")):
+        (row,) = [row for row in comparative_sheet(runs, "icews14").rows if row[:2] == ["temp-gru", "strict"]]
+        assert row[2:4] == ["1", mrr]
+
+
+def test_a_sigma_measured_twice_has_one_row() -> None:
+    runs = [result("ted", "strict", 0, 0, 0.4, 0.3) | {"config": {"model": {"sigma": x}}} for x in (1.0, 0.1, 0.1)]
+    assert [row[:2] for row in ted_sheet(runs, "icews14", "test").rows] == [["0.1", "0.300"], ["1", "0.300"]]
 
 
 def test_published_figures_stand_only_beside_their_own_protocol() -> None:

@@ -76,15 +76,23 @@ def mean_of(runs: Sequence[Result], *path: str) -> float | None:
 def best_settings(results: Sequence[Result]) -> dict[tuple[str, str, str], list[Result]]:
     """For each (dataset, model, protocol) the runs of the settings with the highest mean MRR on valid.
 
-    Runs with the same preset and the same changes to it, or without a preset the same settings, go together.
+    Runs with the same preset and the same changes to it, or without a preset the same settings, go together. Changed
+    presets, such as those of an ablation, stand for a model only where nothing else does.
     """
     groups: dict[tuple[str, str, str], dict[str, list[Result]]] = {}
+    as_shipped = {_of_what(result) for result in results if not result.get("changed")}
     for result in results:
-        key = result["dataset"], result["model"], result["protocol"]
-        settings = [result["preset"], result.get("changed", {})] if result.get("preset") else result["config"]
+        key, changed = _of_what(result), result.get("changed", {})
+        if changed and key in as_shipped:
+            continue
+        settings = [result["preset"], changed] if result.get("preset") else result["config"]
         groups.setdefault(key, {}).setdefault(json.dumps(settings, sort_keys=True), []).append(result)
 
     def on_valid(runs: list[Result]) -> float:
         return statistics.mean(float(run["valid"]["metrics"]["mrr"]) for run in runs)
 
     return {key: max(variants.values(), key=on_valid) for key, variants in groups.items()}
+
+
+def _of_what(result: Result) -> tuple[str, str, str]:
+    return result["dataset"], result["model"], result["protocol"]

@@ -67,12 +67,11 @@ def ted_sheet(results: Sequence[Result], dataset: str, split: str) -> Sheet:
     """TED for every sigma measured on a dataset, beside the published figures."""
     printed: dict[float, Published] = {}
     printed |= PAPER_TED_VALID[dataset] if split == "valid" else {1e-1: PAPER_TEST[dataset]["ted"]}
-    found = sorted(
-        (r["config"]["model"]["sigma"], r[split]) for r in results if r["model"] == "ted" and r["dataset"] == dataset
-    )
+    # A preset may have the sigma of another run, and so its figures.
+    found = {r["config"]["model"]["sigma"]: r[split] for r in results if (r["model"], r["dataset"]) == ("ted", dataset)}
     rows = [
         [f"{sigma:g}", *figure_cells(figures(one["metrics"])), *figure_cells(printed.get(sigma, (None,) * 4))]
-        for sigma, one in found
+        for sigma, one in sorted(found.items())
     ]
     columns = ("sigma", f"{dataset} {split}: MRR", *_FIGURES[1:], *_BESIDE)
     return Sheet(f"TED on {dataset}, {split}", columns, rows, 0, "Hits in per cent; TED depends on no protocol.")
