@@ -13,12 +13,14 @@ import pytest
 import tempograph
 from conftest import Call, as_json
 from tempograph.analysis import keep_ranks, kept_ranks, read_ranks
+from tempograph.cli.console import out, table
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.world import make_world
 from tempograph.errors import ConfigError
 from tempograph.published import PAPER_TED_VALID, PAPER_TEST
 from tempograph.reproducing import ARTEFACTS, Need, needs_of, reproduce
 from tempograph.results import load_results
+from tempograph.sheet import Sheet
 
 COMMITTED = Path(__file__).parents[1] / "results"
 
@@ -61,6 +63,12 @@ def test_the_table_needs_every_row_and_both_protocols_where_they_differ() -> Non
     assert len(needs_of("ted", "icews14", ("strict",), (0,))) == 7
 
 
+def printed_width(sheet: Sheet) -> int:
+    """Columns of a terminal that a sheet takes."""
+    shown = table(sheet.title, sheet.columns, sheet.rows, left=sheet.left)
+    return out.measure(shown, options=out.options.update(max_width=1000)).maximum
+
+
 def test_all_from_committed_results(world: Path, tmp_path: Path, started: list[str]) -> None:
     said: list[str] = []
     made = reproduce(ARTEFACTS, world, results=COMMITTED, out=tmp_path, train=False, note=said.append)
@@ -73,6 +81,7 @@ def test_all_from_committed_results(world: Path, tmp_path: Path, started: list[s
     for name, sheet in made.sheets.items():
         assert (tmp_path / f"{name}.md").read_text(encoding="utf-8") == sheet.page()
         assert (tmp_path / f"{name}.tex").read_text(encoding="utf-8") == sheet.latex()
+        assert printed_width(sheet) <= 80 or printed_width(sheet.narrow()) <= 80, "cells would be cut off"
     assert len(made.sheets["ted-valid"].rows) == 7
     assert all(picture.stat().st_size > 1000 for picture in made.pictures)
 

@@ -38,5 +38,7 @@ def test_the_narrow_form_joins_columns() -> None:
     )
     assert [list(row) for row in sheet.narrow().rows] == [["a", " 9.0 10.0"], ["b", "-"]]
     assert sheet.narrow().left == 1
+    text = Sheet("t", ("model", "on"), [("a", "b")], 2, packed=[("both", [0, 1])]).narrow()
+    assert text.rows == [["a b"]] and text.left == 1
     plain = Sheet("t", columns, [])
     assert plain.narrow() is plain

@@ -35,7 +35,13 @@ class Sheet:
         """The same in fewer columns, if there is such a form."""
         if not self.packed:
             return self
-        rows = [[_joined([row[place] for place in places]) for _, places in self.packed] for row in self.rows]
+        rows = [
+            [
+                _joined([row[place] for place in places], 0 if max(places) < self.left else 4)
+                for _, places in self.packed
+            ]
+            for row in self.rows
+        ]
         left = sum(max(places) < self.left for _, places in self.packed)
         return Sheet(self.title, [name for name, _ in self.packed], rows, left, self.caption)
 
@@ -67,8 +73,8 @@ class Sheet:
         return text.getvalue()
 
 
-def _joined(cells: Sequence[str]) -> str:
-    return "-" if set(cells) == {"-"} else " ".join(f"{cell:>4}" if len(cells) > 1 else cell for cell in cells)
+def _joined(cells: Sequence[str], width: int) -> str:
+    return "-" if set(cells) == {"-"} else " ".join(f"{cell:>{width if len(cells) > 1 else 0}}" for cell in cells)
 
 
 def _latex(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -95,7 +96,11 @@ def reproduce(
     for sheet in found.sheets.values():
         show(sheet)
     if found.missing:
-        err.print(f"note: {len(found.missing)} runs are missing; their figures are dashes", soft_wrap=True)
-    made = [f"{len(found.sheets)} tables (.md, .tex, .csv)"] if found.sheets else []
-    made += [f"{len(found.pictures)} pictures"] if found.pictures else []
+        err.print(f"note: {_counted(found.missing, 'run')} missing; dashes stand for the figures", soft_wrap=True)
+    made = [f"{_counted(found.sheets, 'table')} (.md, .tex, .csv)"] if found.sheets else []
+    made += [_counted(found.pictures, "picture")] if found.pictures else []
     out.print(f"{' and '.join(made) or 'Nothing'} in {found.folder}", soft_wrap=True)
+
+
+def _counted(things: Sized, name: str) -> str:
+    return f"{len(things)} {name}{'s' * (len(things) != 1)}"
