@@ -24,7 +24,7 @@ format: .venv/ready
 tables: .venv/ready
 	$(BIN)/python scripts/update_tables.py
 
-# The pictures of docs/analysis.md and docs/serve.md; the last ones need the browser chromium.
+# The pictures of docs/analysis.md, docs/reproduce.md and docs/serve.md; they need the data of ICEWS14 and the browser chromium.
 pictures: .venv/ready
 	$(BIN)/tempograph compare demo --models ted,complex,srgcn,temp-gru,temp-sa --device cpu --out runs/pictures
 	$(BIN)/tempograph report runs/pictures/*-seed0 --out runs/pictures/report.md
@@ -34,6 +34,8 @@ pictures: .venv/ready
 	cp runs/pictures/report-pictures/data1-test-relations.svg docs/images/relations.svg
 	cp runs/pictures/report-pictures/run4-learned.svg docs/images/learned-gru.svg
 	cp runs/pictures/report-pictures/run5-learned.svg docs/images/learned-sa.svg
+	$(BIN)/tempograph reproduce figures --dataset icews14 --no-train --out runs/pictures/icews14
+	for name in replication-hits10 reference-hits10 groups; do cp runs/pictures/icews14/$$name.svg docs/images/icews14-$${name%-hits10}.svg; done
 	$(BIN)/python scripts/explorer_pictures.py temp-gru=runs/pictures/temp-gru-seed0 ted=runs/pictures/ted-seed0 --out runs/pictures/explorer
 	cp runs/pictures/explorer/answers-1440-light.png docs/images/explorer.png
 
