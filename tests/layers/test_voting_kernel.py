@@ -36,7 +36,7 @@ def test_gains_and_slopes_equal_those_of_the_twin(key: Key, dropped: bool) -> No
     kept = torch.rand(len(timeline.facts), device=DEVICE) > 0.3 if dropped else None
     scores = torch.randn(len(directed), timeline.num_entities, device=DEVICE, requires_grad=True)
     asked = source.ruler, source.ballot(queries, fact.repeat(2)), source.weights(queries.relation), kept
-    expected, found = add_gains_plainly(scores, *asked), add_gains(scores, *asked)
+    expected, found = add_gains_plainly(scores.clone(), *asked), add_gains(scores.clone(), *asked)
     assert_close(found, expected, rtol=1e-4, atol=1e-6)
     upstream = torch.randn_like(expected)
     weights = [scores, *source.parameters()]

@@ -164,7 +164,7 @@ class Copying(nn.Module):
         return twin
 
     def forward(self, scores: Tensor, relation: Tensor, ballot: Ballot, kept: Tensor | None = None) -> Tensor:
-        """Scores [n, entities] of questions for relations [n], with what their candidates gain.
+        """Add what candidates gain to the scores [n, entities] of questions for relations [n], and return them.
 
         Train facts that are not kept do not vote.
         """
@@ -247,17 +247,19 @@ class PairTable(nn.Module):
         """Relations [n] -> a table [rows, directed, classes], the relation of each row if it is not all, places [n]."""
         every = torch.arange(self.directed, device=relation.device)
         if not self.narrow:
-            return self.own + self._shared(every, every), None, relation
+            return self._with_shared(self.own, every), None, relation
         row, place = torch.unique(relation, return_inverse=True)
         own = (self.left.index_select(0, row) @ self.right).view(len(row), self.directed, self.classes)
-        return own + self._shared(row, every), row, place
+        return self._with_shared(own, row), row, place
 
-    def _shared(self, row: Tensor, every: Tensor) -> Tensor:
+    def _with_shared(self, own: Tensor, row: Tensor) -> Tensor:
         other, same, turned = self.shared
-        half = self.directed // 2
-        is_same = (every == row[:, None])[..., None].to(other.dtype)
-        is_turned = (every == (row[:, None] + half) % self.directed)[..., None].to(other.dtype)
-        table: Tensor = other + is_same * (same - other) + is_turned * (turned - other)
+        table: Tensor = own + other
+        first = torch.arange(len(row), device=row.device) * self.directed
+        # Of each row one relation is the same and one its inverse; the table is new, so that it may be changed.
+        pairs = table.view(-1, self.classes)
+        for relation, shared in ((row, same), ((row + self.directed // 2) % self.directed, turned)):
+            pairs.index_add_(0, first + relation, (shared - other).expand(len(row), -1))
         return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -67,7 +67,7 @@ class Weights(NamedTuple):
 
 
 def add_gains(scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None) -> Tensor:
-    """Scores [questions, entities] with what each candidate gains.
+    """Add to scores [questions, entities], in place, what each candidate gains, and return them.
 
     u log(1 + c S) + v log(1 + N) + prior, S the sum of exp(pair + by_time + by_count) over the candidate's facts on the
     ballot that are kept, N the number of its facts, near or far.
@@ -94,7 +94,26 @@ def add_gains_plainly(scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Wei
     if weights.prior is not None:
         gain = gain + weights.prior.index_select(0, position)
     cell = row * scores.shape[1] + view.candidates[position]
-    return scores.flatten().index_add(0, cell, gain).view_as(scores)
+    found: Tensor = _AddAt.apply(scores, cell, gain)  # type: ignore[no-untyped-call]
+    return found
+
+
+class _AddAt(torch.autograd.Function):
+    """Numbers added in place at cells of a matrix; torch would copy the matrix of slopes on the way back."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor, cell: Tensor, numbers: Tensor) -> Tensor:
+        """The matrix [rows, columns], cells counted along its rows [n], numbers [n]."""
+        ctx.save_for_backward(cell)
+        ctx.mark_dirty(matrix)
+        matrix.view(-1).index_add_(0, cell, numbers)
+        return matrix
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        """The slopes of the matrix are also those of what it was."""
+        (cell,) = ctx.saved_tensors
+        return slopes[0], None, slopes[0].flatten().index_select(0, cell)
 
 
 def fact_weights(ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

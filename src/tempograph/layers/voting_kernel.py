@@ -52,9 +52,9 @@ class _Gains(torch.autograd.Function):
         ctx.asked = ruler, ballot, begin, place.contiguous(), kept
         ctx.save_for_backward(*tables, gain.contiguous(), prior, sums)
         _vote(ctx.asked, tables, sums, None)
-        found = scores.clone(memory_format=torch.contiguous_format)
-        _gain(ctx.asked, gain.contiguous(), prior, sums, found, None)
-        return found
+        ctx.mark_dirty(scores)
+        _gain(ctx.asked, gain.contiguous(), prior, sums, scores, None)
+        return scores
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:

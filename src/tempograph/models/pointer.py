@@ -89,7 +89,7 @@ class Pointer(Model):
 
     def score(self, relation: Tensor, ballots: Sequence[Ballot], kept: Tensor | None = None) -> Tensor:
         """Scores [n, entities] of questions for relations [n]; train facts that are not kept do not vote."""
-        scores = self.entity.expand(len(relation), -1)
+        scores = self.entity.repeat(len(relation), 1)
         for source, ballot in zip(self.copying, ballots, strict=True):
             scores = source(scores, relation, ballot, kept)
         return scores
