@@ -194,7 +194,7 @@ def _optimizer(loss: Objective, settings: TrainSettings) -> torch.optim.Optimize
     on_gpu = weights[0].device.type == "cuda"
     if settings.optimizer == "adagrad":
         return torch.optim.Adagrad(weights, settings.learning_rate, weight_decay=settings.weight_decay, foreach=on_gpu)
-    return torch.optim.Adam(weights, settings.learning_rate, weight_decay=settings.weight_decay, fused=on_gpu)
+    return torch.optim.Adam(weights, settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
 
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:

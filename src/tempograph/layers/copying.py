@@ -7,6 +7,7 @@ from typing import Final, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from tempograph.layers.voting import Ballot, Ruler, Weights, add_gains, fact_weights, voters
 from tempograph.ranges import Ranges, equal_range
@@ -232,6 +233,8 @@ class PairTable(nn.Module):
     With more relations than a table has room for, the part of each pair is a product of two narrow tables.
     """
 
+    kinds: Tensor
+
     def __init__(self, directed: int, classes: int) -> None:
         super().__init__()
         self.directed, self.classes, self.narrow = directed, classes, directed > _MOST_RELATIONS
@@ -242,25 +245,27 @@ class PairTable(nn.Module):
             self.right = nn.Parameter(torch.zeros(_RANK, directed * classes))
         else:
             self.own = nn.Parameter(torch.zeros(directed, directed, classes))
+            self.register_buffer("kinds", _kinds(torch.arange(directed), directed), persistent=False)
 
     def forward(self, relation: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Relations [n] -> a table [rows, directed, classes], the relation of each row if it is not all, places [n]."""
-        every = torch.arange(self.directed, device=relation.device)
         if not self.narrow:
-            return self._with_shared(self.own, every), None, relation
+            return self._with_shared(self.own, self.kinds), None, relation
         row, place = torch.unique(relation, return_inverse=True)
         own = (self.left.index_select(0, row) @ self.right).view(len(row), self.directed, self.classes)
-        return self._with_shared(own, row), row, place
+        return self._with_shared(own, _kinds(row, self.directed).to(own.dtype)), row, place
 
-    def _with_shared(self, own: Tensor, row: Tensor) -> Tensor:
-        other, same, turned = self.shared
-        table: Tensor = own + other
-        first = torch.arange(len(row), device=row.device) * self.directed
-        # Of each row one relation is the same and one its inverse; the table is new, so that it may be changed.
-        pairs = table.view(-1, self.classes)
-        for relation, shared in ((row, same), ((row + self.directed // 2) % self.directed, turned)):
-            pairs.index_add_(0, first + relation, (shared - other).expand(len(row), -1))
-        return table
+    def _with_shared(self, own: Tensor, kinds: Tensor) -> Tensor:
+        table: Tensor = torch.addmm(own.view(-1, self.classes), kinds, self.shared)
+        return table.view_as(own)
+
+
+def _kinds(row: Tensor, directed: int) -> Tensor:
+    """Whether each relation is any other than that of a row [n], the same, or its inverse, [n * directed, 3]."""
+    other = torch.arange(directed, device=row.device)
+    turned = (row + directed // 2) % directed
+    kind = (other == row[:, None]).long() + 2 * (other == turned[:, None])
+    return one_hot(kind.flatten(), 3).float()
 
 
 def _rows(table: Tensor, row: Tensor | None) -> Tensor:

@@ -1,6 +1,7 @@
 """`voting.add_gains` as Triton kernels, two each way; `voting.add_gains_plainly` is their twin in torch.
 
-Sums over facts are laid out by question, then by the slot of the candidate among those of its key.
+Sums over facts are laid out by question, then by the slot of the candidate among those of its key, with room for the
+most candidates that a key has: to count those there are, the GPU would have to be waited for.
 """
 
 from __future__ import annotations
@@ -46,10 +47,8 @@ class _Gains(torch.autograd.Function):
         kept: Tensor | None,
     ) -> Tensor:
         tables = [table.contiguous() for table in (pair, by_time, by_count)]
-        ends = ballot.slots.lengths.cumsum(0)
-        sums = torch.zeros(int(ends[-1]) if len(ends) else 0, device=scores.device)
-        begin = ends - ballot.slots.lengths
-        ctx.asked = ruler, ballot, begin, place.contiguous(), kept
+        sums = torch.zeros(len(place), ruler.view.most_candidates, device=scores.device)
+        ctx.asked = ruler, ballot, place.contiguous(), kept
         ctx.save_for_backward(*tables, gain.contiguous(), prior, sums)
         _vote(ctx.asked, tables, sums, None)
         ctx.mark_dirty(scores)
@@ -59,19 +58,22 @@ class _Gains(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         *tables, gain, prior, sums = ctx.saved_tensors
-        of_gain, of_prior, of_sums = (torch.zeros_like(value) for value in (gain, prior, sums))
-        slope = slopes[0].contiguous()
+        added_to = (gain, prior, *tables)
+        # One tensor of zeros for all: a step makes many calls, and each takes its time.
+        zeros = torch.zeros(sum(value.numel() for value in added_to), device=sums.device)
+        parts = torch.split(zeros, [value.numel() for value in added_to])
+        of_gain, of_prior, *of_tables = (part.view_as(value) for part, value in zip(parts, added_to, strict=True))
+        slope, of_sums = slopes[0].contiguous(), torch.empty_like(sums)
         _gain(ctx.asked, gain, prior, sums, slope, (of_gain, of_prior, of_sums))
-        of_tables = [torch.zeros_like(table) for table in tables]
         _vote(ctx.asked, tables, of_sums, of_tables)
         return slope, *of_tables, of_gain, of_prior, None, None, None, None
 
 
-_Asked = tuple[Ruler, Ballot, Tensor, Tensor, Tensor | None]
+_Asked = tuple[Ruler, Ballot, Tensor, Tensor | None]
 
 
 def _vote(asked: _Asked, tables: list[Tensor], sums: Tensor, slopes: list[Tensor] | None) -> None:
-    ruler, ballot, begin, place, kept = asked
+    ruler, ballot, place, kept = asked
     view = ruler.view
     most = len(ruler.count_bin) // 2
     if not len(place) or not len(view.time) or not most:
@@ -82,7 +84,6 @@ def _vote(asked: _Asked, tables: list[Tensor], sums: Tensor, slopes: list[Tensor
     _votes[grid](
         *ballot.facts,
         ballot.pivot,
-        begin,
         ballot.time,
         *ballot.removed.contiguous(),
         place,
@@ -102,6 +103,7 @@ def _vote(asked: _Asked, tables: list[Tensor], sums: Tensor, slopes: list[Tensor
         pair.shape[1],
         by_time.shape[1],
         by_count.shape[1],
+        sums.shape[1],
         CLASSES=ruler.classes,
         DROPPED=kept is not None,
         BACKWARD=slopes is not None,
@@ -118,14 +120,13 @@ def _gain(
     slopes: tuple[Tensor, Tensor, Tensor] | None,
 ) -> None:
     """`scores` are added to, or hold their slopes on the way back."""
-    ruler, ballot, begin, place, _ = asked
+    ruler, ballot, place, _ = asked
     view = ruler.view
     if not len(place) or not len(view.time):
         return
     grid = (len(place), max(1, triton.cdiv(view.most_candidates, _CANDIDATES)))
     _gains[grid](
         *ballot.slots,
-        begin,
         *ballot.removed.contiguous(),
         view.slot,
         view.candidates,
@@ -137,6 +138,7 @@ def _gain(
         *(slopes if slopes is not None else (gain, prior, sums)),
         len(view.time),
         scores.shape[1],
+        sums.shape[1],
         PRIOR=len(prior) > 0,
         BACKWARD=slopes is not None,
         BLOCK=_CANDIDATES,
@@ -148,7 +150,6 @@ def _votes(  # type: ignore[no-untyped-def]
     start,
     stop,
     pivot,
-    begin,
     asked_time,
     removed,
     also_removed,
@@ -173,13 +174,14 @@ def _votes(  # type: ignore[no-untyped-def]
     relations,
     time_bins,
     count_bins,
+    width,
     CLASSES: tl.constexpr,  # noqa: N803
     DROPPED: tl.constexpr,  # noqa: N803
     BACKWARD: tl.constexpr,  # noqa: N803
     BLOCK: tl.constexpr,  # noqa: N803
 ) -> None:
     """One block of the facts of one question; `sums` holds the sums' slopes on the way back."""
-    question = tl.program_id(0)
+    question = tl.program_id(0).to(tl.int64)
     fact = tl.load(start + question) + tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     there = fact < tl.load(stop + question)
     one = tl.load(removed + question)
@@ -202,7 +204,7 @@ def _votes(  # type: ignore[no-untyped-def]
     exponent += tl.load(by_time + in_time, mask=votes, other=0.0)
     exponent += tl.load(by_count + in_count, mask=votes, other=0.0)
     weight = tl.exp(exponent)
-    into = sums + tl.load(begin + question) + tl.load(fact_slot + fact, mask=votes, other=0)
+    into = sums + question * width + tl.load(fact_slot + fact, mask=votes, other=0)
     if BACKWARD:
         slope = tl.load(into, mask=votes, other=0.0) * weight
         tl.atomic_add(pair_slope + in_pair, slope, mask=votes)
@@ -216,7 +218,6 @@ def _votes(  # type: ignore[no-untyped-def]
 def _gains(  # type: ignore[no-untyped-def]
     first,
     after,
-    begin,
     removed,
     also_removed,
     fact_slot,
@@ -231,6 +232,7 @@ def _gains(  # type: ignore[no-untyped-def]
     sums_slope,
     facts,
     entities,
+    width,
     PRIOR: tl.constexpr,  # noqa: N803
     BACKWARD: tl.constexpr,  # noqa: N803
     BLOCK: tl.constexpr,  # noqa: N803
@@ -240,7 +242,7 @@ def _gains(  # type: ignore[no-untyped-def]
     start = tl.load(first + question)
     if start + tl.program_id(1) * BLOCK >= tl.load(after + question):
         return
-    at = tl.load(begin + question)
+    at = question * width
     one = tl.load(removed + question)
     other = tl.load(also_removed + question)
     gone = tl.where(one < facts, tl.load(fact_slot + one, mask=one < facts, other=0), -1)

@@ -89,7 +89,9 @@ class PointerLoss(Objective):
 
     def _loss(self, asked: Tensor, kept: Tensor | None) -> Tensor:
         queries, answer = self._questions[0].take(asked), self._questions[1][asked]
+        # Before the scores: how many answers are known must be waited for.
+        known = self.known(queries)
         ballots = [Ballot.unpack(packed.index_select(1, asked)) for packed in self._ballots]
         scores = self.model.score(queries.relation, ballots, kept)
         every = torch.arange(len(answer), device=answer.device)
-        return softmax_loss(scores.float(), every, answer, self.known(queries))
+        return softmax_loss(scores.float(), every, answer, known)
