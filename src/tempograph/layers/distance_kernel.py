@@ -42,62 +42,38 @@ def _pull(slope, difference):  # type: ignore[no-untyped-def]
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _to_questions(  # type: ignore[no-untyped-def]
+def _to_rows(  # type: ignore[no-untyped-def]
     slope,
-    questions,
-    candidates,
+    mine,
+    others,
     into,
-    n,
+    rows,
     count,
+    row_step,
+    other_step,
     TILES_D: tl.constexpr,  # noqa: N803
     BLOCK: tl.constexpr,  # noqa: N803
     BLOCK_D: tl.constexpr,  # noqa: N803
 ) -> None:
-    """The gradients of one tile of questions and dimensions."""
-    group, tile_d, q, place, inside = rows_of_program(n, 1, TILES_D, BLOCK, BLOCK_D)
+    """The gradients of one tile of questions, or of candidates, and dimensions: either pulls the other alike."""
+    group, tile_d, row, place, inside = rows_of_program(rows, 1, TILES_D, BLOCK, BLOCK_D)
     in_d = tl.arange(0, BLOCK_D)
-    mine = tl.load(questions + place)
+    vector = tl.load(mine + place)
     total = tl.zeros([BLOCK, BLOCK_D], tl.float32)
-    candidates += (group * count * TILES_D + tile_d) * BLOCK_D
-    from_row = (group * n + q) * count
+    others += (group * count * TILES_D + tile_d) * BLOCK_D
+    slope += group * rows * count
+    from_row = row.to(tl.int64) * row_step
     # Only scalars advance, and no range: as in `divergence_kernel`.
-    c = 0
-    while c < count:
-        total += _pull(tl.load(slope + c + from_row)[:, None], mine - tl.load(candidates + in_d)[None, :])
-        candidates += TILES_D * BLOCK_D
-        c += 1
+    other = 0
+    while other < count:
+        total += _pull(tl.load(slope + from_row)[:, None], vector - tl.load(others + in_d)[None, :])
+        others += TILES_D * BLOCK_D
+        slope += other_step
+        other += 1
     tl.store(into + place, total, mask=inside)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _to_candidates(  # type: ignore[no-untyped-def]
-    slope,
-    questions,
-    candidates,
-    into,
-    n,
-    count,
-    TILES_D: tl.constexpr,  # noqa: N803
-    BLOCK: tl.constexpr,  # noqa: N803
-    BLOCK_D: tl.constexpr,  # noqa: N803
-) -> None:
-    """The gradients of one tile of candidates and dimensions."""
-    group, tile_d, c, place, inside = rows_of_program(count, 1, TILES_D, BLOCK, BLOCK_D)
-    in_d = tl.arange(0, BLOCK_D)
-    mine = tl.load(candidates + place)
-    total = tl.zeros([BLOCK, BLOCK_D], tl.float32)
-    questions += (group * n * TILES_D + tile_d) * BLOCK_D
-    slope += group * n * count
-    q = 0
-    while q < n:
-        total += _pull(tl.load(slope + c)[:, None], mine - tl.load(questions + in_d)[None, :])
-        questions += TILES_D * BLOCK_D
-        slope += count
-        q += 1
-    tl.store(into + place, total, mask=inside)
-
-
-_TERM = Term(_sums, _to_questions, _to_candidates, in_question=1, in_candidate=1)
+_TERM = Term(_sums, _to_rows, _to_rows, in_question=1, in_candidate=1)
 
 
 def distances(question: Tensor, candidates: Tensor) -> Tensor:

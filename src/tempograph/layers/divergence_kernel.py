@@ -65,6 +65,8 @@ def _to_questions(  # type: ignore[no-untyped-def]
     into,
     n,
     count,
+    row_step,
+    other_step,
     TILES_D: tl.constexpr,  # noqa: N803
     BLOCK: tl.constexpr,  # noqa: N803
     BLOCK_D: tl.constexpr,  # noqa: N803
@@ -79,18 +81,20 @@ def _to_questions(  # type: ignore[no-untyped-def]
     of_spread = tl.zeros([BLOCK, BLOCK_D], tl.float32)
     of_width = tl.zeros([BLOCK, BLOCK_D], tl.float32)
     candidates += (group * count * TILES_D + tile_d) * (2 * BLOCK_D)
-    from_row = (group * n + q) * count
+    slope += group * n * count
+    from_row = q.to(tl.int64) * row_step
     # Only scalars advance: vectors of pointers would pass through shared memory. No range, because Triton's interpreter
     # makes none of a number that is no constant where NumPy is 2.4 or newer.
     c = 0
     while c < count:
         difference = mean - tl.load(candidates + in_d)[None, :]
         share = _reciprocal(spread + tl.load(candidates + BLOCK_D + in_d)[None, :])
-        pulled = tl.load(slope + c + from_row)[:, None] * share
+        pulled = tl.load(slope + from_row)[:, None] * share
         of_width += pulled
         of_mean += pulled * difference
         of_spread += pulled * share * (width + difference * difference)
         candidates += TILES_D * 2 * BLOCK_D
+        slope += other_step
         c += 1
     tl.store(into + place, 2 * of_mean, mask=inside)
     tl.store(into + place + BLOCK_D, -of_spread, mask=inside)
@@ -100,11 +104,13 @@ def _to_questions(  # type: ignore[no-untyped-def]
 @triton.jit  # type: ignore[untyped-decorator]
 def _to_candidates(  # type: ignore[no-untyped-def]
     slope,
-    questions,
     candidates,
+    questions,
     into,
-    n,
     count,
+    n,
+    row_step,
+    other_step,
     TILES_D: tl.constexpr,  # noqa: N803
     BLOCK: tl.constexpr,  # noqa: N803
     BLOCK_D: tl.constexpr,  # noqa: N803
@@ -118,15 +124,16 @@ def _to_candidates(  # type: ignore[no-untyped-def]
     of_spread = tl.zeros([BLOCK, BLOCK_D], tl.float32)
     questions += (group * n * TILES_D + tile_d) * (3 * BLOCK_D)
     slope += group * n * count
+    from_row = c.to(tl.int64) * row_step
     q = 0
     while q < n:
         difference = tl.load(questions + in_d)[None, :] - m
         share = _reciprocal(tl.load(questions + BLOCK_D + in_d)[None, :] + v)
-        pulled = tl.load(slope + c)[:, None] * share
+        pulled = tl.load(slope + from_row)[:, None] * share
         of_mean += pulled * difference
         of_spread += pulled * share * (tl.load(questions + 2 * BLOCK_D + in_d)[None, :] + difference * difference)
         questions += TILES_D * 3 * BLOCK_D
-        slope += count
+        slope += other_step
         q += 1
     tl.store(into + place, -2 * of_mean, mask=inside)
     tl.store(into + place + BLOCK_D, -of_spread, mask=inside)

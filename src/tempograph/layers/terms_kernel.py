@@ -22,7 +22,9 @@ _DIMENSIONS = 32
 class Term(NamedTuple):
     """A term by its kernels: sums of tiles of questions and candidates, and their slopes to either side.
 
-    A question has `in_question` numbers for each dimension, a candidate `in_candidate`: means and variances, say.
+    The last two take the slopes, the rows they are for, the others, where the gradients go, how many there are of both,
+    and how far it is from a slope to that of the next row and of the next other. A question has `in_question` numbers
+    for each dimension, a candidate `in_candidate`: means and variances, say.
     """
 
     sums: Any
@@ -73,13 +75,25 @@ class _SumTerms(torch.autograd.Function):
         laid = _rows(question, groups, term.in_question), _rows(candidates, groups, term.in_candidate)
         tiles = laid[0].shape[2]
         found: list[Tensor | None] = [None, None]
-        for side, (kernel, rows) in enumerate(((term.to_questions, question), (term.to_candidates, candidates))):
-            if ctx.needs_input_grad[1 + side]:
-                block, into = _block(rows.shape[-2]), torch.empty_like(laid[side])
-                grid = (groups * triton.cdiv(rows.shape[-2], block) * tiles,)
-                sizes = {"TILES_D": tiles, "BLOCK": block, "BLOCK_D": _DIMENSIONS}
-                kernel[grid](slope, *laid, into, n, count, **sizes, num_warps=8)
-                found[side] = _unlaid(into, rows)
+        kernels, sizes, steps = (term.to_questions, term.to_candidates), (n, count), (count, 1)
+        for mine, other in ((0, 1), (1, 0)):
+            if ctx.needs_input_grad[1 + mine]:
+                into, block = torch.empty_like(laid[mine]), _block(sizes[mine])
+                kernels[mine][(groups * triton.cdiv(sizes[mine], block) * tiles,)](
+                    slope,
+                    laid[mine],
+                    laid[other],
+                    into,
+                    sizes[mine],
+                    sizes[other],
+                    steps[mine],
+                    steps[other],
+                    TILES_D=tiles,
+                    BLOCK=block,
+                    BLOCK_D=_DIMENSIONS,
+                    num_warps=8,
+                )
+                found[mine] = _unlaid(into, ctx.saved_tensors[mine])
         return None, *found
 
 
