@@ -95,7 +95,7 @@ def tried_sheet(results: Sequence[Result], dataset: str, model: str) -> Sheet:
     usual = {name: Counter(str(one.get(name)) for one in settings).most_common(1)[0][0] for name in varied}
     rows = []
     for run, one in zip(runs, settings, strict=True):
-        own = [f"{name} = {one.get(name)}" for name in varied if str(one.get(name)) != usual[name]]
+        own = [f"{name} = {one[name]}" for name in varied if name in one and str(one[name]) != usual[name]]
         ended = "" if run["finished"] else ", ended by a time limit"
         rows.append([(", ".join(own) or "as most others") + ended, *seeds_cells([run["valid"]["metrics"]])])
     shared = ", ".join(f"{name} = {value}" for name, value in usual.items())
