@@ -35,15 +35,13 @@ class Sheet:
         """The same in fewer columns, if there is such a form."""
         if not self.packed:
             return self
-        rows = [
-            [
-                _joined([row[place] for place in places], 0 if max(places) < self.left else 4)
-                for _, places in self.packed
-            ]
-            for row in self.rows
-        ]
+        rows = [[self._joined(row, places) for _, places in self.packed] for row in self.rows]
         left = sum(max(places) < self.left for _, places in self.packed)
         return Sheet(self.title, [name for name, _ in self.packed], rows, left, self.caption)
+
+    def _joined(self, row: Sequence[str], places: Sequence[int]) -> str:
+        cells, width = [row[place] for place in places], 4 if max(places) >= self.left else 0
+        return "-" if set(cells) == {"-"} else " ".join(cell.rjust(width) for cell in cells)
 
     def markdown(self) -> str:
         """The table alone."""
@@ -71,10 +69,6 @@ class Sheet:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerows([self.columns, *self.rows])
         return text.getvalue()
-
-
-def _joined(cells: Sequence[str], width: int) -> str:
-    return "-" if set(cells) == {"-"} else " ".join(f"{cell:>{width if len(cells) > 1 else 0}}" for cell in cells)
 
 
 def _latex(text: str) -> str:

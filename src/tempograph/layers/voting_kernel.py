@@ -60,8 +60,8 @@ class _Gains(torch.autograd.Function):
         *tables, gain, prior, sums = ctx.saved_tensors
         added_to = (gain, prior, *tables)
         # One tensor of zeros for all: a step makes many calls, and each takes its time.
-        zeros = torch.zeros(sum(value.numel() for value in added_to), device=sums.device)
-        parts = torch.split(zeros, [value.numel() for value in added_to])
+        sizes = [value.numel() for value in added_to]
+        parts = torch.split(gain.new_zeros(sum(sizes)), sizes)
         of_gain, of_prior, *of_tables = (part.view_as(value) for part, value in zip(parts, added_to, strict=True))
         slope, of_sums = slopes[0].contiguous(), torch.empty_like(sums)
         _gain(ctx.asked, gain, prior, sums, slope, (of_gain, of_prior, of_sums))

@@ -53,7 +53,7 @@ class Pointer(Model):
     """
 
     name = "pointer"
-    bytes_per_candidate = 24
+    bytes_per_candidate = 28
     probabilistic = True
 
     def __init__(self, timeline: Timeline, settings: PointerSettings) -> None:
