@@ -3,7 +3,7 @@
 On a GPU the first is a Triton kernel each way; on a CPU both are the same. Sums and slopes of one step are compared
 before anything is timed.
 
-PYTHONPATH=src python benchmarks/pointer_speed.py --datasets icews14 --json pointer.json
+PYTHONPATH=src python benchmarks/pointer_speed.py --datasets icews14 --json pointer.json model.most=4096
 """
 
 from __future__ import annotations
@@ -39,9 +39,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40, help="training steps that are timed, after five that are not")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="instead of those of the preset")
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
-    results = [measure(graph, arguments.steps, device) for graph in found_of(arguments.datasets)]
+    results = [
+        measure(graph, preset(graph, device, arguments.settings), arguments.steps, device)
+        for graph in found_of(arguments.datasets)
+    ]
     rows = [
         [
             found["dataset"],
@@ -55,22 +59,23 @@ def main() -> None:
         for found in results
     ]
     columns = ["dataset", "facts/step", "s/epoch", "twin s/epoch", "times", "GiB", "twin GiB"]
-    caption = f"{hardware(device)}; an epoch by the mean of {arguments.steps} steps, settings of the preset tuned."
+    caption = f"{hardware(device)}; an epoch by the mean of {arguments.steps} steps, settings of the preset tuned"
+    caption += f", with {', '.join(arguments.settings)}." if arguments.settings else "."
     out.print(table("Pointer, beside gather and scatter", columns, rows, caption=caption))
     if arguments.json is not None:
         found = {"environment": environment(device), "results": results}
         arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
-def measure(graph: TemporalGraph, steps: int, device: torch.device) -> dict[str, Any]:
+def measure(graph: TemporalGraph, config: Config, steps: int, device: torch.device) -> dict[str, Any]:
     """An epoch in both ways, each from the same start."""
-    check(graph, device)
-    seconds, peak = timed(graph, steps, device)
+    check(graph, config, device)
+    seconds, peak = timed(graph, config, steps, device)
     with mock.patch.object(copying, "add_gains", voting.add_gains_plainly):
-        twin_seconds, twin_peak = timed(graph, steps, device)
+        twin_seconds, twin_peak = timed(graph, config, steps, device)
     return {
         "dataset": graph.name,
-        "facts_per_step": getattr(preset(graph, device).train, "facts_per_step", 0),
+        "facts_per_step": getattr(config.train, "facts_per_step", 0),
         "epoch_seconds": seconds,
         "twin_epoch_seconds": twin_seconds,
         "peak_bytes": peak,
@@ -78,25 +83,25 @@ def measure(graph: TemporalGraph, steps: int, device: torch.device) -> dict[str,
     }
 
 
-def check(graph: TemporalGraph, device: torch.device) -> None:
+def check(graph: TemporalGraph, config: Config, device: torch.device) -> None:
     """The loss and its slopes are the same in both ways."""
-    one = slopes(graph, device)
+    one = slopes(graph, config, device)
     with mock.patch.object(copying, "add_gains", voting.add_gains_plainly):
-        other = slopes(graph, device)
+        other = slopes(graph, config, device)
     for value, wanted in zip(one, other, strict=True):
         torch.testing.assert_close(value, wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max()) + 1e-9)
 
 
-def slopes(graph: TemporalGraph, device: torch.device) -> Sequence[Tensor]:
+def slopes(graph: TemporalGraph, config: Config, device: torch.device) -> Sequence[Tensor]:
     """The loss of a first step and its slopes."""
-    model, loss, batches, generator = start(graph, device)
+    model, loss, batches, generator = start(graph, config, device)
     value = loss(batches[0], generator)
     return [value.detach(), *torch.autograd.grad(value, list(model.parameters()))]
 
 
-def timed(graph: TemporalGraph, steps: int, device: torch.device) -> tuple[float, int]:
+def timed(graph: TemporalGraph, config: Config, steps: int, device: torch.device) -> tuple[float, int]:
     """Seconds of an epoch, and the most memory."""
-    model, loss, batches, generator = start(graph, device)
+    model, loss, batches, generator = start(graph, config, device)
     optimizer = torch.optim.Adam(model.parameters(), 0.01, fused=device.type == "cuda")
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
@@ -112,10 +117,11 @@ def timed(graph: TemporalGraph, steps: int, device: torch.device) -> tuple[float
     return taken / steps * len(batches), peak_memory_bytes(device)
 
 
-def start(graph: TemporalGraph, device: torch.device) -> tuple[Pointer, PointerLoss, Sequence[Tensor], torch.Generator]:
+def start(
+    graph: TemporalGraph, config: Config, device: torch.device
+) -> tuple[Pointer, PointerLoss, Sequence[Tensor], torch.Generator]:
     """A pointer before its first step."""
     torch.manual_seed(0)
-    config = preset(graph, device)
     model = Pointer(Timeline(graph, "strict", device), config.model)
     assert isinstance(config.train, PointerTraining)
     loss = PointerLoss(model, config.train)
@@ -123,10 +129,10 @@ def start(graph: TemporalGraph, device: torch.device) -> tuple[Pointer, PointerL
     return model, loss, loss.batches(generator), generator
 
 
-def preset(graph: TemporalGraph, device: torch.device) -> Config:
-    """The tuned settings; a world of GDELT's size has GDELT's."""
+def preset(graph: TemporalGraph, device: torch.device, settings: Sequence[str]) -> Config:
+    """The tuned settings with some changed; a world of GDELT's size has GDELT's."""
     named = dataclasses.replace(graph, name="gdelt") if graph.name == "gdelt-size" else graph
-    return configure(named, "pointer", device, preset="tuned")
+    return configure(named, "pointer", device, preset="tuned", overrides=settings)
 
 
 def clock(work: Callable[[], object], device: torch.device) -> float:

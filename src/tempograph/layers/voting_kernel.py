@@ -182,7 +182,10 @@ def _votes(  # type: ignore[no-untyped-def]
 ) -> None:
     """One block of the facts of one question; `sums` holds the sums' slopes on the way back."""
     question = tl.program_id(0).to(tl.int64)
-    fact = tl.load(start + question) + tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    first = tl.load(start + question) + tl.program_id(1) * BLOCK
+    if first >= tl.load(stop + question):
+        return
+    fact = first + tl.arange(0, BLOCK)
     there = fact < tl.load(stop + question)
     one = tl.load(removed + question)
     other = tl.load(also_removed + question)
@@ -198,20 +201,30 @@ def _votes(  # type: ignore[no-untyped-def]
     kind = tl.load(gap_class + gap + steps, mask=votes, other=0)
     relation = tl.load(fact_relation + fact, mask=votes, other=0)
     in_pair = (row * relations + relation) * CLASSES + kind
-    in_time = row * time_bins + tl.load(time_bin + gap + steps, mask=votes, other=0)
-    in_count = row * count_bins + tl.load(count_bin + count + most, mask=votes, other=0)
+    in_time = tl.load(time_bin + gap + steps, mask=votes, other=0)
+    in_count = tl.load(count_bin + count + most, mask=votes, other=0)
     exponent = tl.load(pair + in_pair, mask=votes, other=0.0)
-    exponent += tl.load(by_time + in_time, mask=votes, other=0.0)
-    exponent += tl.load(by_count + in_count, mask=votes, other=0.0)
+    exponent += tl.load(by_time + row * time_bins + in_time, mask=votes, other=0.0)
+    exponent += tl.load(by_count + row * count_bins + in_count, mask=votes, other=0.0)
     weight = tl.exp(exponent)
     into = sums + question * width + tl.load(fact_slot + fact, mask=votes, other=0)
     if BACKWARD:
         slope = tl.load(into, mask=votes, other=0.0) * weight
         tl.atomic_add(pair_slope + in_pair, slope, mask=votes)
-        tl.atomic_add(time_slope + in_time, slope, mask=votes)
-        tl.atomic_add(count_slope + in_count, slope, mask=votes)
+        _add_by_bin(time_slope + row * time_bins, in_time, slope, votes)
+        _add_by_bin(count_slope + row * count_bins, in_count, slope, votes)
     else:
         tl.atomic_add(into, weight, mask=votes)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _add_by_bin(slopes, bins, slope, votes) -> None:  # type: ignore[no-untyped-def]
+    """Facts stand by time, so that a block has few bins, all of which its neighbours have too: one sum for each."""
+    here = tl.min(tl.where(votes, bins, 1 << 30), 0)
+    last = tl.max(tl.where(votes, bins, -1), 0)
+    while here <= last:
+        tl.atomic_add(slopes + here, tl.sum(tl.where(votes & (bins == here), slope, 0.0), 0))
+        here += 1
 
 
 @triton.jit  # type: ignore[untyped-decorator]
