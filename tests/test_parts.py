@@ -142,6 +142,19 @@ def test_parts_keep_their_weights(whole: Run, single: Run) -> None:
         assert torch.equal(Run.load(whole.path or "").parts["complex"].model.scores(query), single.model.scores(query))
 
 
+def test_a_part_named_again_has_another_seed(single: Run, folder: Path, tmp_path: Path) -> None:
+    part = f"complex:{folder / 'complex'}.toml"
+    shelved = tempograph.train(GRAPH, "complex", out=tmp_path / "other", preset=part[8:], seed=1000, device="cpu")
+    asked = [f"model.parts={json.dumps([part, part])}", "model.steps=20", "model.candidates=5"]
+    run = tempograph.train(GRAPH, "ensemble", out=tmp_path / "run", overrides=asked, device="cpu", shelf=tmp_path)
+    assert {name: each.config.seed for name, each in run.parts.items()} == {"complex": 0, "complex-2": 1000}
+    query = Queries(*torch.tensor([[0], [0], [0]]))
+    with torch.inference_mode():
+        one, other = (Run.load(run.path or "").parts[name].model.scores(query) for name in ("complex", "complex-2"))
+        assert torch.equal(one, single.model.scores(query)) and torch.equal(other, shelved.model.scores(query))
+        assert not torch.equal(one, other)
+
+
 @pytest.mark.parametrize("stop", [("complex", 2), ("complex", 3), ("temp-gru", 1), ("temp-gru", 2), ("gate", 0)])
 def test_a_run_that_is_stopped_anywhere_goes_on(
     whole: Run, settings: list[str], tmp_path: Path, stop: tuple[str, int]

@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -21,6 +21,9 @@ from tempograph.models.mixture_settings import part_names
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.runs import RUN_MARKER, Run, read_data, read_record
 from tempograph.timeline import Protocol, Timeline
+
+_APART: Final = 1000
+"""Between the seeds of parts with the same settings: no run of a comparison has such a seed by itself."""
 
 
 def configure(
@@ -63,9 +66,12 @@ def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outs
     parts = {}
     if kind.join is not None:
         names = part_names(asked.model.parts)
+        configs = _part_configs(asked, graph, timeline.device)
         parts = {
-            name: _begin_part(part, asked, graph, timeline, outside.about(name), shelf)
-            for name, part in zip(names, asked.model.parts, strict=True)
+            name: _take_over(part, asked, graph, timeline)
+            if config is None
+            else _begin_part(config, graph, timeline, outside.about(name), shelf)
+            for name, part, config in zip(names, asked.model.parts, configs, strict=True)
         }
     started = time.perf_counter()
     if kind.choose is not None:
@@ -89,25 +95,25 @@ def part_configs(whole: Config, graph: TemporalGraph, device: torch.device) -> l
     """The settings of the parts that a model is made of and trains; none where it is one by itself."""
     if model_kind(whole.name).join is None:
         return []
-    found = (_part_config(part, whole, graph, device) for part in whole.model.parts)
-    return [config for config in found if config is not None]
+    return [config for config in _part_configs(whole, graph, device) if config is not None]
 
 
-def _part_config(part: str, whole: Config, graph: TemporalGraph, device: torch.device) -> Config | None:
-    """The settings of a part, None where it is no model but the path of a run."""
-    name, _, preset = part.partition(":")
-    if name not in MODELS:
-        return None
-    return configure(graph, name, device, protocol=whole.protocol, preset=preset or None, seed=whole.seed)
+def _part_configs(whole: Config, graph: TemporalGraph, device: torch.device) -> list[Config | None]:
+    """The settings of each part, None where it is no model but the path of a run; one named again has another seed."""
+    found: list[Config | None] = []
+    parts = whole.model.parts
+    for place, part in enumerate(parts):
+        name, _, preset = part.partition(":")
+        seed = whole.seed + _APART * parts[:place].count(part)
+        config = None
+        if name in MODELS:
+            config = configure(graph, name, device, protocol=whole.protocol, preset=preset or None, seed=seed)
+        found.append(config)
+    return found
 
 
-def _begin_part(
-    part: str, whole: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside, shelf: Path | None
-) -> Run:
-    """A part of a model: a run that is finished already, or one to be trained with the settings of a preset."""
-    config = _part_config(part, whole, graph, timeline.device)
-    if config is None:
-        return _take_over(part, whole, graph, timeline)
+def _begin_part(config: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside, shelf: Path | None) -> Run:
+    """A part of a model, to be trained, or as it stands finished on the shelf."""
     ready = next((folder for folder in _finished(shelf, config) if read_data(folder, graph.name).same_as(graph)), None)
     return begin(config, graph, timeline, outside) if ready is None else Run.load_with(ready, graph, timeline)
 

@@ -14,7 +14,8 @@ class MixtureSettings:
     """Which parts are mixed, what the gate sees, and how it is fitted."""
 
     parts: tuple[str, ...] = ()
-    """Each a `model`, a `model:preset`, or the path of a finished run folder."""
+    """Each a `model`, a `model:preset`, or the path of a finished run folder; named again, one is trained once more,
+    from another seed."""
     window: int = 8
     """Steps on each side in which the gate counts what is near; it counts over the whole time as well."""
     hidden: int = 16
