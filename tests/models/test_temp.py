@@ -11,6 +11,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
+from torch.testing import assert_close
 
 from graphs import graphs, make_graph
 from tempograph import TemporalGraph
@@ -19,7 +21,7 @@ from tempograph.evaluation import evaluate_model
 from tempograph.layers.structure import Edges, edge_weights, with_inverse
 from tempograph.layers.temporal import Context, Windows
 from tempograph.loop import Hooks, fit
-from tempograph.models.temp import TeMP
+from tempograph.models.temp import Encoded, Questions, TeMP
 from tempograph.models.temp_loss import TeMPLoss, capped
 from tempograph.models.temp_settings import TeMPSettings
 from tempograph.objective import SnapshotTraining
@@ -270,3 +272,35 @@ def test_negatives_are_never_true() -> None:
 def test_parts_that_do_not_fit_say_so(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         replace(TeMPSettings(**SMALL), **wrong)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.integers(0, 2**31), st.sampled_from([0.0, 0.1, 0.4, 0.9]), st.booleans(), st.sampled_from(["complex", "transe"])
+)
+def test_scores_of_all_entities_are_those_of_the_tables(seed: int, share: float, gate: bool, decoder: str) -> None:
+    """Whether few entities differ from the base at a time or most, scores and slopes are those of all rows."""
+    times, generator = 3, torch.Generator().manual_seed(seed)
+    model = build(make_graph([(0, 0, 1, 0)], entities=6), gate=gate, decoder=decoder)
+    entities, dim = model.entity.shape
+    width = dim * (1 + gate)
+
+    def chance(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64).requires_grad_()
+
+    keys = (torch.rand(times * entities, generator=generator) < share).nonzero()[:, 0]
+    encoded = Encoded(chance(entities, width), keys, chance(len(keys), width))
+    place = torch.randint(times, (7,), generator=generator)
+    questions = Questions(chance(7, dim), torch.rand(7, generator=generator, dtype=torch.float64) if gate else None)
+    leaves, weights = [encoded.base, encoded.rows, questions.vector], chance(7, entities).detach()
+    tables = encoded.tables(times)
+    wanted = torch.cat([model.score(questions.take(torch.tensor([n])), tables[at]) for n, at in enumerate(place)])
+    scores, row = model.score_all(questions, place, encoded, times)
+    found = scores[row]
+    assert_close(found, wanted)
+    for one, other in zip(slopes(found, weights, leaves), slopes(wanted, weights, leaves), strict=True):
+        assert_close(one, other)
+
+
+def slopes(scores: Tensor, weights: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
+    return torch.autograd.grad((scores * weights).sum(), leaves, retain_graph=True, materialize_grads=True)

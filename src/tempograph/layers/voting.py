@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
+from tempograph.layers.cells import add_at
 from tempograph.ranges import Ranges
 
 if TYPE_CHECKING:
@@ -94,26 +95,7 @@ def add_gains_plainly(scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Wei
     if weights.prior is not None:
         gain = gain + weights.prior.index_select(0, position)
     cell = row * scores.shape[1] + view.candidates[position]
-    found: Tensor = _AddAt.apply(scores, cell, gain)  # type: ignore[no-untyped-call]
-    return found
-
-
-class _AddAt(torch.autograd.Function):
-    """Numbers added in place at cells of a matrix; torch would copy the matrix of slopes on the way back."""
-
-    @staticmethod
-    def forward(ctx: Any, matrix: Tensor, cell: Tensor, numbers: Tensor) -> Tensor:
-        """The matrix [rows, columns], cells counted along its rows [n], numbers [n]."""
-        ctx.save_for_backward(cell)
-        ctx.mark_dirty(matrix)
-        matrix.view(-1).index_add_(0, cell, numbers)
-        return matrix
-
-    @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        """The slopes of the matrix are also those of what it was."""
-        (cell,) = ctx.saved_tensors
-        return slopes[0], None, slopes[0].flatten().index_select(0, cell)
+    return add_at(scores, cell, gain)
 
 
 def fact_weights(ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:

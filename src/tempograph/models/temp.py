@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.frequency import PATTERNS, PatternFrequencies
+from tempograph.layers.cells import put_at
 from tempograph.layers.decoders import DECODERS, products
 from tempograph.layers.gate import FrequencyGate
 from tempograph.layers.layout import laid_out, layout_of
@@ -44,10 +45,12 @@ class Encoded(NamedTuple):
 
     def take(self, time: Tensor, entity: Tensor) -> Tensor:
         """Some entities at some times (places in the list of times), [n, width]."""
+        usual = self.base.index_select(0, entity)
+        if not len(self.rows):
+            return usual
         place = equal_range(self.keys, time * len(self.base) + entity)
-        found = place.lengths > 0
-        rows = torch.cat([self.rows, self.base])
-        return rows.index_select(0, torch.where(found, place.start, len(self.rows) + entity))
+        own = self.rows.index_select(0, place.start.clamp(max=len(self.rows) - 1))
+        return torch.where(place.lengths[:, None] > 0, own, usual)
 
 
 class TeMP(Model):
@@ -183,8 +186,8 @@ class TeMP(Model):
             some, at = queries.take(inside), place[inside] - first
             part = times[first : first + at_once]
             encoded = self.encode(part)
-            every, slot = self.score_all(self.ask(some, at, encoded), at, encoded, len(part))
-            scores[inside] = every.flatten(0, 1)[slot].float()
+            every, row = self.score_all(self.ask(some, at, encoded), at, encoded, len(part))
+            scores[inside] = every[row].float()
         return scores
 
     def relation_scores(self, subject: int, object_: int, time: int, encoded: Encoded | None = None) -> Tensor:
@@ -197,9 +200,22 @@ class TeMP(Model):
         return self.score(self.ask(queries, place, encoded), answer)[:, 0]
 
     def score_all(self, questions: Questions, place: Tensor, encoded: Encoded, num_times: int) -> tuple[Tensor, Tensor]:
-        """Every entity's score, laid out by time [times, most, entities], and each question's row in it, [n]."""
-        layout, slot = layout_of(place, num_times)
-        return self.score(questions.laid_out(layout, slot), encoded.tables(num_times)), slot
+        """Every entity's score [rows, entities], and each question's row in it, [n]; place is that of its time, [n]."""
+        (times, most), slot = layout_of(place, num_times)
+        asked, entities = questions.laid_out((times, most), slot), len(encoded.base)
+        if 2 * len(encoded.keys) > num_times * entities:
+            return self.score(asked, encoded.tables(num_times)).flatten(0, 1), slot
+        # Most entities are as in the base, whatever the time: the others' scores take the place of these.
+        scores, every = self.score(questions, encoded.base), torch.arange(len(place), device=place.device)
+        if not len(encoded.keys):
+            return scores, every
+        time, entity = encoded.keys // entities, encoded.keys % entities
+        layout, of_row = layout_of(time, num_times)
+        own = self.score(asked, laid_out(encoded.rows, layout, of_row))
+        mine = equal_range(time, place)
+        question, row = mine.expand()
+        found = (slot * layout[1] - mine.start)[question] + row
+        return put_at(scores, question * entities + entity[row], own.flatten().index_select(0, found)), every
 
     def score(self, questions: Questions, candidates: Tensor) -> Tensor:
         """Scores of candidates [..., candidates, width] for questions [..., n, dim] -> [..., n, candidates]."""
