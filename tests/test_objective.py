@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
 import oracle_layers as oracle
+from tempograph import objective
 from tempograph.config import make
 from tempograph.errors import ConfigError
 from tempograph.layers.decoders import DECODERS
@@ -105,6 +106,20 @@ def test_scores_may_be_used_up_behind_every_decoder(name: str) -> None:
 
     assert_close(slopes(copied=False), slopes(copied=True))
     assert slopes(copied=True).any()
+
+
+@pytest.mark.parametrize("near", [1, 10, 23])
+def test_the_loss_is_the_same_by_blocks_of_rows(near: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, row, answer, known = some_questions(6, 5, seed=0)
+    scores.requires_grad_()
+
+    def loss_and_slopes() -> tuple[Tensor, Tensor]:
+        loss = softmax_loss(scores.clone(), row, answer, pairs_of(known))
+        return loss.detach(), torch.autograd.grad(loss, scores)[0]
+
+    wanted = loss_and_slopes()
+    monkeypatch.setattr(objective, "_NEAR", near)
+    assert_close(loss_and_slopes(), wanted)
 
 
 def test_large_scores_do_not_overflow() -> None:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,6 +16,9 @@ from torch.nn.functional import softplus
 from tempograph.errors import ConfigError
 from tempograph.known import KnownAnswers
 from tempograph.timeline import Timeline
+
+_NEAR: Final = 2**19
+"""Numbers that fit into the nearer memory of a CPU."""
 
 
 @dataclass(frozen=True)
@@ -146,8 +149,9 @@ class Objective(nn.Module, ABC):
 def softmax_loss(scores: Tensor, row: Tensor, answer: Tensor, known: tuple[Tensor, Tensor]) -> Tensor:
     """Mean over questions of log sum exp(scores) - score of the answer, other known answers left out of the sum.
 
-    scores [rows, entities], used up: they are masked in place, being by far the largest tensor of a step; row and
-    answer [n], each question with a row of its own; known holds (question, entity) pairs and may hold the answers.
+    scores [rows, entities], used up: they are masked in place and become their slopes, being by far the largest tensor
+    of a step; row and answer [n], each question with a row of its own; known holds (question, entity) pairs and may hold
+    the answers.
     """
     question, entity = known
     masked = scores.detach()
@@ -159,11 +163,11 @@ def softmax_loss(scores: Tensor, row: Tensor, answer: Tensor, known: tuple[Tenso
 
 
 class _SoftmaxLoss(torch.autograd.Function):
-    """Backward makes the slopes of all scores in one tensor: they are shares, less 1 for the answer."""
+    """Backward turns the scores into their slopes, where they lie: shares, less 1 for the answer."""
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, row: Tensor, answer: Tensor) -> Tensor:
-        total = torch.logsumexp(scores, dim=1)
+        total = torch.cat([torch.logsumexp(block, dim=1) for block in _blocks(scores)])
         ctx.save_for_backward(scores, total, row, answer)
         return (total[row] - scores[row, answer]).mean()
 
@@ -171,11 +175,22 @@ class _SoftmaxLoss(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor, None, None]:
         scores, total, row, answer = ctx.saved_tensors
+        each = slope / len(row)
         # Rows without a question have no share in the loss.
-        of_questions = torch.full_like(total, torch.inf).index_copy(0, row, total[row])
-        slopes = (scores - of_questions[:, None]).exp_()
-        slopes[row, answer] -= 1
-        return slopes.mul_(slope / len(row)), None, None
+        of_questions = torch.full_like(total, torch.inf).index_copy(0, row, total[row])[:, None]
+        for block, its in zip(_blocks(scores), torch.split(of_questions, _rows_at_once(scores)), strict=True):
+            block.sub_(its).exp_().mul_(each)
+        scores[row, answer] -= each
+        return scores, None, None
+
+
+def _blocks(scores: Tensor) -> Sequence[Tensor]:
+    return torch.split(scores, _rows_at_once(scores))
+
+
+def _rows_at_once(scores: Tensor) -> int:
+    """Rows whose scores a CPU holds near while it goes over them more than once; for a GPU all."""
+    return max(1, len(scores) if scores.is_cuda else _NEAR // max(1, scores.shape[1]))
 
 
 def sampled_loss(positive: Tensor, negative: Tensor, excluded: Tensor) -> Tensor:
