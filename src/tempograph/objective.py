@@ -150,8 +150,8 @@ def softmax_loss(scores: Tensor, row: Tensor, answer: Tensor, known: tuple[Tenso
     """Mean over questions of log sum exp(scores) - score of the answer, other known answers left out of the sum.
 
     scores [rows, entities], used up: they are masked in place and become their slopes, being by far the largest tensor
-    of a step; row and answer [n], each question with a row of its own; known holds (question, entity) pairs and may hold
-    the answers.
+    of a step; row and answer [n], each question with a row of its own; known holds (question, entity) pairs and may
+    hold the answers.
     """
     question, entity = known
     masked = scores.detach()
