@@ -92,12 +92,15 @@ def tried_sheet(results: Sequence[Result], dataset: str, model: str) -> Sheet:
     ]
     names = dict.fromkeys(name for one in settings for name in one)
     varied = [name for name in names if len({str(one.get(name)) for one in settings}) > 1]
-    usual = {name: Counter(str(one.get(name)) for one in settings).most_common(1)[0][0] for name in varied}
+    usual = {name: Counter(str(one[name]) for one in settings if name in one).most_common(1)[0][0] for name in varied}
     rows = []
     for run, one in zip(runs, settings, strict=True):
         own = [f"{name} = {one[name]}" for name in varied if name in one and str(one[name]) != usual[name]]
         ended = "" if run["finished"] else ", ended by a time limit"
-        rows.append([(", ".join(own) or "as most others") + ended, *seeds_cells([run["valid"]["metrics"]])])
+        metrics = run["valid"]["metrics"]
+        # What is tried differs by less than the digits that other tables show.
+        cells = [f"{metrics['mrr']:.4f}", *seeds_cells([metrics])[1:]]
+        rows.append([(", ".join(own) or "as most others") + ended, *cells])
     shared = ", ".join(f"{name} = {value}" for name, value in usual.items())
     caption = f"Valid, protocol {runs[0]['protocol']}, one run each; unless said: {shared}." if runs else ""
     return Sheet(f"{model} on {dataset}: what was tried", ("settings", *_FIGURES), rows, 1, caption)
