@@ -12,6 +12,7 @@ import pytest
 
 import tempograph
 from conftest import Call, as_json
+from tempograph import reproducing
 from tempograph.analysis import keep_ranks, kept_ranks, read_ranks
 from tempograph.cli.console import out, table
 from tempograph.data.folder import read_folder, write_folder
@@ -101,6 +102,22 @@ def test_what_is_missing_is_trained_once_and_kept(world: Path, tmp_path: Path, s
     again = reproduce(["ted"], world, results=results, out=tmp_path / "out", device="cpu")
     assert len(started) == 7, "the run is there already; its result alone is copied again"
     assert [sheet.rows for sheet in again.sheets.values()] == [sheet.rows for sheet in made.sheets.values()]
+
+
+def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
+    world: Path, tmp_path: Path, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sigma = ("model.sigma=1",)
+    needs = {
+        "table": [Need("ted", "strict", 0), Need("ted", "strict", 0, overrides=sigma)],
+        "figures": [Need("ted", "strict", 0, drawn=True)],
+    }
+    monkeypatch.setattr(reproducing, "needs_of", lambda artefact, *others: needs[artefact])
+    reproduce(["table", "figures"], world, results=tmp_path / "results", out=tmp_path / "out", device="cpu")
+    assert started == ["ted-sigma-1-strict-seed0", "ted-strict-seed0"], "the last of the table first"
+    assert [path.name for path in (tmp_path / "results" / "icews14" / "ranks").iterdir()] == [
+        "ted-strict-seed0.parquet"
+    ]
 
 
 def test_ranks_that_are_kept_are_drawn(world: Path, tmp_path: Path, started: list[str]) -> None:

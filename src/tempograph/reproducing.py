@@ -146,12 +146,14 @@ def reproduce(
         if missing and train and graph is not None:
             if note is not None:
                 note(f"{len(missing)} of {len(needs)} runs are missing and will be trained: {_listed(missing)}")
+            # Of two needs for one run the second is drawn.
             planned = {
                 _job(need, dataset, folder / "runs", device, max_seconds): (need, _config(need, graph, device))
                 for need in missing
             }
             make_folder(folder / "runs")
-            runs = {job: config for job, (_, config) in planned.items()}
+            # The rows further down take the longest: begun last, they would be waited for with nothing beside them.
+            runs = {job: config for job, (_, config) in reversed(planned.items())}
             for job, outcome in bring_to_end(runs, graph, jobs, note, watch).items():
                 if outcome.state == "finished":
                     keep_result(outcome.results, kept, planned[job][0].variant)
