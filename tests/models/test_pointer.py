@@ -21,6 +21,7 @@ from tempograph.errors import ConfigError
 from tempograph.evaluation import evaluate_model
 from tempograph.layers import copying
 from tempograph.layers.copying import Copying, Key, View, scattered, signed_bins
+from tempograph.layers.paths import Paths
 from tempograph.models import pointer_loss
 from tempograph.models.pointer import Pointer, PointerSettings
 from tempograph.models.pointer_loss import PointerLoss, PointerTraining
@@ -40,7 +41,7 @@ def some_graph(seed: int, facts: int = 40) -> TemporalGraph:
 
 def some_pointer(graph: TemporalGraph, seed: int, most: int = 7) -> Pointer:
     torch.manual_seed(seed)
-    model = Pointer(Timeline(graph), PointerSettings(most, most + 2, most - 2, most + 1, most + 3))
+    model = Pointer(Timeline(graph), PointerSettings(most, most + 2, most - 2, most + 1, most + 3, paths=True))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.5 * torch.randn_like(parameter))
@@ -135,8 +136,9 @@ def test_gains_equal_a_loop_over_facts(seed: int, leave_out: bool) -> None:
     model = some_pointer(some_graph(seed), seed)
     facts = model.timeline.facts
     queries, number = ask(facts[:8])
-    for source in model.sources:
-        assert isinstance(source, Copying)
+    for source in model.ways:
+        if isinstance(source, Paths):
+            continue
         found = dense(source, queries, number if leave_out else None).detach()
         for row, query in enumerate(zip(*(column.tolist() for column in queries), strict=True)):
             with torch.no_grad():
@@ -178,8 +180,9 @@ def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
             other = some_pointer(without, seed)
             mine = Queries(*(column[[fact, fact + len(facts)]] for column in queries))
             prior = torch.zeros(2, ENTITIES, dtype=torch.float64)
-            for here, there in zip(model.copying, other.copying, strict=True):
-                if here.prior is not None and there.prior is not None:
+            for here, there in zip(model.ways, other.ways, strict=True):
+                if isinstance(here, Copying) and isinstance(there, Copying) and here.prior is not None:
+                    assert there.prior is not None
                     # The prior of a pair that occurs in this fact alone has no place in the other world.
                     there.prior.zero_()
                     row, position = here.view.slots(mine).expand()
@@ -236,7 +239,10 @@ def test_pairs_of_many_relations_are_products_of_narrow_tables(monkeypatch: pyte
     monkeypatch.setattr(copying, "_MOST_RELATIONS", 2 * RELATIONS - 1)
     narrow = some_pointer(graph, 6)
     with torch.no_grad():
-        for wide, slim in zip(whole.copying, narrow.copying, strict=True):
+        for wide, slim in zip(whole.ways, narrow.ways, strict=True):
+            if isinstance(slim, Paths):
+                wide.load_state_dict(slim.state_dict())
+                continue
             own = (slim.pair.left @ slim.pair.right).view(2 * RELATIONS, 2 * RELATIONS, -1)
             shared = {
                 name: value for name, value in slim.state_dict().items() if "left" not in name and "right" not in name
@@ -246,7 +252,7 @@ def test_pairs_of_many_relations_are_products_of_narrow_tables(monkeypatch: pyte
         queries, _ = ask(whole.timeline.facts[:5])
         assert_close(narrow.scores(queries), whole.scores(queries), rtol=1e-9, atol=1e-12)
     loss = PointerLoss(narrow, PointerTraining())(torch.arange(5), torch.Generator().manual_seed(0))
-    left = next(iter(narrow.copying)).pair.left
+    left = narrow.get_parameter("sources.0.pair.left")
     assert float(torch.autograd.grad(loss, left)[0].abs().sum()) > 0
 
 
@@ -333,7 +339,8 @@ def test_shares_are_what_votes_add() -> None:
     with torch.no_grad():
         gains = [dense(source, query, None)[0] for source in model.sources]  # type: ignore[arg-type]
         for answer in range(ENTITIES):
-            priors = sum(slow_prior(source, int(query.relation), answer) for source in model.copying)
+            copied = (source for source in model.ways if isinstance(source, Copying))
+            priors = sum(slow_prior(source, int(query.relation), answer) for source in copied)
             total = sum(float(source.votes_for(query, answer)[1].sum()) for source in model.sources)  # type: ignore[operator]
             assert total == pytest.approx(sum(float(gain[answer]) for gain in gains) - priors)
 

@@ -184,6 +184,8 @@ class Copying(nn.Module):
             removed=removed.T.contiguous(),
         )
 
+    unpack = staticmethod(Ballot.unpack)
+
     def weights(self, relation: Tensor) -> Weights:
         """The tables for questions with relations [n]."""
         pair, row, place = self.pair(relation)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from tempograph.errors import ConfigError
 from tempograph.layers.copying import Copying, Key, View
+from tempograph.layers.paths import Asked, Paths
 from tempograph.layers.voting import Ballot
 from tempograph.models.contract import Model, Support
 from tempograph.models.evidence import nearest_facts
@@ -19,6 +20,8 @@ from tempograph.weights import sharing_weights
 
 _WITHOUT_BUDGET: Final = 2**27
 """Bytes for scores as if facts were not there."""
+
+Source = Copying | Paths
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class PointerSettings:
 
     most_of_any: int = 0
     """Facts of any kind, those nearest to the question's time; 0 leaves these out."""
+    paths: bool = False
+    """Whether candidates gain by the entities that both they and the question's entity have met."""
 
     def __post_init__(self) -> None:
         for name in ("most", "most_of_relation"):
@@ -67,9 +72,13 @@ class Pointer(Model):
             ("time", settings.most_of_time, 0.1),
             ("any", settings.most_of_any, 0.1),
         ]
-        self.sources = nn.ModuleList(
+        sources: list[Source] = [
             Copying(View(timeline, key), most, start, prior=key == "relation") for key, most, start in asked if most
-        )
+        ]
+        if settings.paths:
+            sources.append(Paths(timeline, start=0.1))
+            self.bytes_per_candidate += 16
+        self.sources = nn.ModuleList(sources)
         named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
         self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))
         self.to(timeline.device)
@@ -83,21 +92,21 @@ class Pointer(Model):
         """Scores of every entity for each question, [queries, entities]."""
         return self.score(queries.relation, self.ballots(queries))
 
-    def ballots(self, queries: Queries, left_out: Tensor | None = None) -> list[Ballot]:
+    def ballots(self, queries: Queries, left_out: Tensor | None = None) -> list[Ballot | Asked]:
         """Which facts the questions look at, for each source, as if the train facts left_out [n] were not there."""
-        return [source.ballot(queries, left_out) for source in self.copying]
+        return [source.ballot(queries, left_out) for source in self.ways]
 
-    def score(self, relation: Tensor, ballots: Sequence[Ballot], kept: Tensor | None = None) -> Tensor:
+    def score(self, relation: Tensor, ballots: Sequence[Ballot | Asked], kept: Tensor | None = None) -> Tensor:
         """Scores [n, entities] of questions for relations [n]; train facts that are not kept do not vote."""
         scores = self.entity.repeat(len(relation), 1)
-        for source, ballot in zip(self.copying, ballots, strict=True):
+        for source, ballot in zip(self.ways, ballots, strict=True):
             scores = source(scores, relation, ballot, kept)
         return scores
 
     @property
-    def copying(self) -> Iterable[Copying]:
-        """The sources, each a way of weighing the facts of a view."""
-        return cast(Iterable[Copying], self.sources)
+    def ways(self) -> Iterable[Source]:
+        """The sources, each a way in which facts speak for candidates."""
+        return cast(Iterable[Source], self.sources)
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation for (subject, ?, object, time): how likely each makes the object, [relations]."""
@@ -108,7 +117,7 @@ class Pointer(Model):
     def evidence(self, query: Queries, answer: int) -> Support:
         """The facts that speak for an answer, with their shares of all that facts say of it; below 0 if against it."""
         facts, shares = [], []
-        for source in self.copying:
+        for source in self.ways:
             fact, share = source.votes_for(query, answer)
             facts.append(fact)
             shares.append(share)
@@ -126,7 +135,7 @@ class Pointer(Model):
             return self
         twin = sharing_weights(self)
         twin.timeline = timeline
-        twin.sources = nn.ModuleList(source.over(timeline) for source in self.copying)
+        twin.sources = nn.ModuleList(source.over(timeline) for source in self.ways)
         return twin
 
     def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:

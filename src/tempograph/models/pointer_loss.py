@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from tempograph.errors import ConfigError
-from tempograph.layers.voting import Ballot
 from tempograph.models.pointer import Pointer
 from tempograph.objective import Objective, TrainSettings, softmax_loss
 from tempograph.timeline import Queries, both_questions
@@ -91,7 +90,8 @@ class PointerLoss(Objective):
         queries, answer = self._questions[0].take(asked), self._questions[1][asked]
         # Before the scores: how many answers are known must be waited for.
         known = self.known(queries)
-        ballots = [Ballot.unpack(packed.index_select(1, asked)) for packed in self._ballots]
+        chosen = (packed.index_select(1, asked) for packed in self._ballots)
+        ballots = [source.unpack(packed) for source, packed in zip(self.model.ways, chosen, strict=True)]
         scores = self.model.score(queries.relation, ballots, kept)
         every = torch.arange(len(answer), device=answer.device)
         return softmax_loss(scores.float(), every, answer, known)
