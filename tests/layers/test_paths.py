@@ -54,17 +54,20 @@ def test_sums_equal_a_loop_over_entities_in_a_world_without_the_fact(seed: int, 
     entity = torch.arange(len(fact)) % ENTITIES
     # Of every second fact its own subject is asked about.
     entity[::2] = timeline.facts[::2, 0]
-    found = known.through_others(Asked(entity, fact), torch.float64)
+    found, met = known.through_others(Asked(entity, fact), torch.float64)
     for row, who in enumerate(entity.tolist()):
         world = graph
         if leave_out:
             world = dataclasses.replace(graph, train=np.delete(timeline.facts.numpy(), row, axis=0))
+        pairs = {tuple(pair) for s, _, o, _ in world.train.tolist() for pair in ((s, o), (o, s)) if s != o}
+        assert met[row].tolist() == [(who, o) in pairs for o in range(ENTITIES)]
         assert found[row].tolist() == pytest.approx([slow(world, who, o) for o in range(ENTITIES)], abs=1e-12)
 
 
 def test_nobody_has_met_anybody() -> None:
     known = Acquaintances(Timeline(make_graph([(1, 0, 1, 0)])))
-    assert_close(known.through_others(Asked(torch.tensor([1, 2]), torch.tensor([0, -1]))), torch.zeros(2, 4))
+    found, met = known.through_others(Asked(torch.tensor([1, 2]), torch.tensor([0, -1])))
+    assert not found.any() and not met.any() and found.shape == (2, 4)
 
 
 def test_what_is_packed_is_unpacked() -> None:
@@ -85,8 +88,8 @@ def test_slopes_are_those_of_finite_differences() -> None:
         )
         return found
 
-    own = torch.randn(4, 2, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(gains, (before, torch.tensor([0.3, 1.0]).double().requires_grad_(), own))
+    own = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(gains, (before, torch.tensor([0.3, 0.4, 1, 0.1]).double().requires_grad_(), own))
 
 
 @settings(max_examples=20, deadline=None)
@@ -96,6 +99,7 @@ def test_shares_of_facts_add_up_to_the_gain(seed: int) -> None:
     source = Paths(timeline, start=0.5)
     query = Queries(torch.tensor([0]), torch.tensor([1]), torch.tensor([2]))
     with torch.no_grad():
+        source.shared_gain[1] = 0.7
         gains = source(torch.zeros(1, ENTITIES), query.relation, source.ballot(query))[0]
         for candidate in range(ENTITIES):
             fact, share = source.votes_for(query, candidate)

@@ -59,10 +59,11 @@ class Acquaintances:
         nobody = subject == object_
         return torch.where(nobody, -self.entities, subject), torch.where(nobody, -self.entities, object_)
 
-    def through_others(self, asked: Asked, dtype: torch.dtype = torch.float32) -> Tensor:
-        """How well questions' entities know every entity through others, as if a fact were not there, [n, entities].
+    def through_others(self, asked: Asked, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+        """How well questions' entities know every entity through others, and whether they have met, [n, entities] each.
 
-        Without the fact its two entities have met once less, and if that was the only time each has met one fewer.
+        As if a fact were not there: its two entities have met once less, and if that was the only time each of them has
+        met one fewer.
         """
         entity, every = asked.entity, torch.arange(len(asked.entity), device=asked.entity.device)
         subject, object_ = self._met(self.facts[asked.fact.clamp(min=0)])
@@ -82,7 +83,7 @@ class Acquaintances:
         sums[every, object_] += near[subject, every] * less
         sums[every, subject] += near[object_, every] * less
         sums[every, entity] = 0
-        return sums.clamp_(min=0)
+        return sums.clamp_(min=0), (near > 0).T.contiguous()
 
     def _times(self, one: Tensor, other: Tensor) -> Tensor:
         """How many facts pairs have, [n]."""
@@ -100,13 +101,17 @@ class Acquaintances:
 
 
 class Paths(nn.Module):
-    """gain(o) = u_r log(1 + c_r times how well the question's entity knows o through others)."""
+    """gain(o) = u_r log(1 + c_r times how well the question's entity knows o through others).
+
+    u_r is one for those that the entity has met and another for those that it has not; these gain b_r as well.
+    """
 
     def __init__(self, timeline: Timeline, start: float) -> None:
         super().__init__()
         self.known = Acquaintances(timeline)
-        self.shared_gain = nn.Parameter(torch.tensor([start, _STEEPNESS]))
-        self.gain = nn.Parameter(torch.zeros(2 * timeline.num_relations, 2))
+        # u of those that were met, u of the others, log c, b.
+        self.shared_gain = nn.Parameter(torch.tensor([start, start, _STEEPNESS, 0.0]))
+        self.gain = nn.Parameter(torch.zeros(2 * timeline.num_relations, 4))
 
     def over(self, timeline: Timeline) -> Paths:
         """The same weights for other facts."""
@@ -128,10 +133,9 @@ class Paths(nn.Module):
 
         Facts that are not kept count: they are not counted again in every step.
         """
-        height, steepness = (self.shared_gain + self.gain).index_select(0, relation).unbind(1)
-        found: Tensor = _AddLogs.apply(  # type: ignore[no-untyped-call]
-            scores, height, steepness, self.known.through_others(asked, scores.dtype)
-        )
+        gain = (self.shared_gain + self.gain).index_select(0, relation)
+        known = self.known.through_others(asked, scores.dtype)
+        found: Tensor = _AddLogs.apply(scores, gain, *known)  # type: ignore[no-untyped-call]
         return found
 
     def votes_for(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
@@ -140,16 +144,17 @@ class Paths(nn.Module):
         Half of what a path adds goes to the facts of each of its steps, in equal parts.
         """
         known, entity, entities = self.known, int(query.entity), self.known.entities
-        ends = torch.zeros(2, entities, device=query.entity.device)
+        ends = torch.zeros(2, entities, dtype=self.gain.dtype, device=query.entity.device)
         for end, whose in zip(ends, (entity, candidate), strict=True):
             mine = key_range(
                 known.keys,
                 *(torch.tensor([n], device=end.device) for n in (whose * entities, (whose + 1) * entities - 1)),
             )
             _, position = mine.expand()
-            end[known.keys[position] % entities] = known.count[position].float()
+            end[known.keys[position] % entities] = known.count[position].to(end.dtype)
         path = ends.log1p().prod(0) / (1 + known.degree) * (entity != candidate)
-        height, steepness = (self.shared_gain + self.gain[query.relation]).unbind(-1)
+        of_met, of_others, steepness, _ = (self.shared_gain + self.gain[query.relation]).unbind(-1)
+        height = of_met if ends[0, candidate] else of_others
         each = height * torch.log1p(steepness.exp() * path.sum()) * path / path.sum().clamp(min=1e-30)
         found = [known.facts_between(whose, path > 0) for whose in (entity, candidate)]
         shares = [each[whom] / 2 / end[whom] for end, (_, whom) in zip(ends, found, strict=True)]
@@ -157,18 +162,26 @@ class Paths(nn.Module):
 
 
 class _AddLogs(torch.autograd.Function):
-    """Height * log(1 + exp(steepness) * sums) added in place; of what is as large as the scores the sums are kept."""
+    """What `Paths` gains added in place; of what is as large as the scores only what is given is kept."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, height: Tensor, steepness: Tensor, sums: Tensor) -> Tensor:
-        ctx.save_for_backward(height, steepness, sums)
+    def forward(ctx: Any, scores: Tensor, gain: Tensor, sums: Tensor, met: Tensor) -> Tensor:
+        ctx.save_for_backward(gain, sums, met)
         ctx.mark_dirty(scores)
-        return scores.addcmul_((sums * steepness.exp()[:, None]).log1p_(), height[:, None])
+        of_met, of_others, steepness, offset = gain[:, :, None].unbind(1)
+        logs = (sums * steepness.exp()).log1p_()
+        return scores.add_(torch.where(met, of_met * logs, of_others * logs + offset))
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        height, steepness, sums = ctx.saved_tensors
-        scaled = sums * steepness.exp()[:, None]
-        of_height = (slopes[0] * scaled.log1p()).sum(1)
-        of_steepness = height * (slopes[0] * scaled / (1 + scaled)).sum(1)
-        return slopes[0], of_height, of_steepness, None
+        gain, sums, met = ctx.saved_tensors
+        of_met, of_others, steepness, _ = gain[:, :, None].unbind(1)
+        scaled = sums * steepness.exp()
+        by_logs = slopes[0] * scaled.log1p()
+        of_gain = [
+            (by_logs * met).sum(1),
+            (by_logs * ~met).sum(1),
+            (slopes[0] * torch.where(met, of_met, of_others) * scaled / (1 + scaled)).sum(1),
+            (slopes[0] * ~met).sum(1),
+        ]
+        return slopes[0], torch.stack(of_gain, 1), None, None
