@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from graphs import graphs, make_graph
 from tempograph import TemporalGraph
-from tempograph.meetings import SHARED, TOLD, Meetings
+from tempograph.meetings import SHARED, Meetings
 from tempograph.timeline import Queries, Timeline, both_directions
 
 
@@ -42,7 +42,7 @@ def test_equals_a_loop(graph: TemporalGraph, seed: int, without: bool) -> None:
     found = Meetings(timeline).of_candidates(
         Queries(*torch.from_numpy(asked).unbind(1)), torch.from_numpy(left_out) if without else None
     )
-    assert found.shape == (6, entities, TOLD)
+    assert found.shape == (6, entities, 2 * len(SHARED))
     for row, (question, gone) in enumerate(zip(asked.tolist(), left_out.tolist(), strict=True)):
         for candidate in range(entities):
             expected = slow(timeline, question, candidate, gone if without else -1)
@@ -56,3 +56,17 @@ def test_a_loop_of_one_day_is_left_out_on_both_sides() -> None:
     position = timeline.facts.tolist().index([0, 0, 0, 3])
     told = Meetings(timeline).of_candidates(query, torch.tensor([position]))[0, 0]
     assert told.expm1().round().long().tolist() == [1, 2, 4, 0, 1, 2, 4, 0]
+
+
+@pytest.mark.parametrize("without", [False, True])
+def test_how_well_a_candidate_is_known_through_others_comes_last(without: bool) -> None:
+    """0 knows 2 through 1, who has met two and each of them twice or once; without a fact one meeting is gone."""
+    graph = make_graph([(0, 0, 1, 0), (1, 1, 0, 2), (1, 0, 2, 1), (3, 0, 3, 0)], entities=4, relations=2, steps=4)
+    timeline = Timeline(graph)
+    gone = timeline.facts.tolist().index([0, 0, 1, 0]) if without else -1
+    meetings = Meetings(timeline, through_others=True)
+    told = meetings.of_candidates(Queries(*torch.tensor([[0, 3], [0, 1], [3, 0]])), torch.tensor([gone, -1]))
+    assert told.shape == (2, 4, meetings.told) and meetings.told == 2 * len(SHARED) + 1
+    known = math.log(2 if without else 3) * math.log(2) / 3
+    assert told[0, :, -1].tolist() == pytest.approx([0, 0, math.log1p(1000 * known), 0])
+    assert not told[1, :, -1].any()

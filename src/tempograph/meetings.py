@@ -8,14 +8,20 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
+from tempograph.acquaintances import Acquaintances, Asked
 from tempograph.frequency import refuse_uncountable
 from tempograph.ranges import key_range
 from tempograph.timeline import Queries, Timeline, both_directions
 
 SHARED: Final = ("sr", "s", "r", "")
 """What a fact shares with a question beside the candidate: its entity and relation, one of them, or nothing."""
-TOLD: Final = 2 * len(SHARED)
-"""How many numbers are told of a candidate."""
+_STEEPNESS: Final = 1000.0
+"""Of how well an entity knows a candidate through others before the logarithm: mostly a thousandth to ten."""
+
+
+def told_of_candidate(through_others: bool) -> int:
+    """How many numbers are told of a candidate."""
+    return 2 * len(SHARED) + through_others
 
 
 class _Met(NamedTuple):
@@ -34,20 +40,23 @@ class _Met(NamedTuple):
 class Meetings:
     """The train facts of a timeline as each question sees its candidates, sorted once."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: Timeline, through_others: bool = False) -> None:
         self.sizes = timeline.num_entities, 2 * timeline.num_relations
         self.num_steps = timeline.num_steps
         refuse_uncountable(timeline)
         facts = both_directions(timeline.facts, timeline.num_relations)
         self._met = {shared: self._sorted(shared, facts) for shared in SHARED}
+        self._known = Acquaintances(timeline) if through_others else None
+        self.told = told_of_candidate(through_others)
 
     def of_candidates(self, queries: Queries, left_out: Tensor | None = None) -> Tensor:
-        """log(1 + number of facts) and log(1 + steps to the nearest), for all that may be shared, [n, entities, 8].
+        """log(1 + number of facts) and log(1 + steps to the nearest), for all that may be shared, [n, entities, told].
 
-        What never happened is as far as there are steps. Left_out [n] is for each question the position of a fact that
-        is as if it were not there, or -1.
+        What never happened is as far as there are steps. Where it is asked for, how well the entity knows the candidate
+        through others comes last. Left_out [n] is for each question the position of a fact that is as if it were not
+        there, or -1.
         """
-        told = torch.empty(len(queries.time), self.sizes[0], TOLD, device=queries.time.device)
+        told = torch.empty(len(queries.time), self.sizes[0], self.told, device=queries.time.device)
         gone = torch.full_like(queries.time, -1) if left_out is None else left_out
         for number, shared in enumerate(SHARED):
             value = self._value(shared, queries.entity, queries.relation)
@@ -55,6 +64,10 @@ class Meetings:
             asked, which = torch.unique(torch.stack([value, queries.time, gone], 1), dim=0, return_inverse=True)
             found = self._of_each(self._met[shared], asked, left_out is not None)
             told[:, :, 2 * number : 2 * number + 2] = found[which]
+        if self._known is not None:
+            asked, which = torch.unique(torch.stack([queries.entity, gone], 1), dim=0, return_inverse=True)
+            known, _ = self._known.through_others(Asked(*asked.unbind(1)))
+            told[:, :, -1] = torch.log1p(_STEEPNESS * known)[which]
         return told
 
     def _of_each(self, met: _Met, asked: Tensor, without: bool) -> Tensor:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from graphs import make_graph
-from tempograph import TemporalGraph
-from tempograph.layers import paths
-from tempograph.layers.paths import Acquaintances, Asked, Paths
+from tempograph import TemporalGraph, acquaintances
+from tempograph.acquaintances import Acquaintances, Asked
+from tempograph.layers.paths import Paths
 from tempograph.timeline import Queries, Timeline
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -46,7 +46,7 @@ def slow(graph: TemporalGraph, entity: int, other: int) -> float:
 def test_sums_equal_a_loop_over_entities_in_a_world_without_the_fact(seed: int, dense: int, leave_out: bool) -> None:
     graph = some_graph(seed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(paths, "_DENSE", dense)
+        patch.setattr(acquaintances, "_DENSE", dense)
         timeline = Timeline(graph)
         known = Acquaintances(timeline)
     assert known.met.is_sparse == (dense == 0)

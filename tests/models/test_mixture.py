@@ -18,7 +18,6 @@ from tempograph import TemporalGraph
 from tempograph.errors import ConfigError, QueryError
 from tempograph.evaluation import evaluate_model
 from tempograph.known import KnownAnswers
-from tempograph.meetings import TOLD
 from tempograph.models import mixture_fit
 from tempograph.models.contract import Model, Support
 from tempograph.models.mixture import Mixture, MixtureGate, deal, halves
@@ -167,6 +166,8 @@ def test_parts_must_be_probabilistic_and_not_fitted_on_valid() -> None:
         Mixture(timeline, SETTINGS, "ensemble", part, TED(timeline, 1.0))
     with pytest.raises(ConfigError, match="fitted on valid, and so was its part ensemble"):
         Mixture(timeline, SETTINGS, "other", part, mixed(graph, tables(graph, 0)))
+    with pytest.raises(ConfigError, match="candidate_hidden must be at least 1"):
+        MixtureSettings(parts=("a",), through_others=True)
     with pytest.raises(ConfigError, match="a mixture needs parts"):
         MixtureSettings()
 
@@ -327,18 +328,18 @@ def test_reciprocal_ranks_and_the_table_of_weights_by_hand() -> None:
     ]
 
 
-LOOKING = MixtureSettings(parts=("a", "b"), window=2, hidden=4, candidates=5, candidate_hidden=3)
+LOOKING = MixtureSettings(parts=("a", "b"), window=2, hidden=4, candidates=5, candidate_hidden=3, through_others=True)
 
 
 def test_what_is_added_for_a_candidate_by_hand() -> None:
-    gate = MixtureGate(seen=1, parts=2, hidden=1, candidate_hidden=1)
-    opinions, told = torch.tensor([[[-1.0, -99.0], [-2.0, -3.0]]]), torch.ones(1, 2, TOLD)
+    gate = MixtureGate(seen=1, parts=2, hidden=1, candidate_hidden=1, told=3)
+    opinions, told = torch.tensor([[[-1.0, -99.0], [-2.0, -3.0]]]), torch.ones(1, 2, 3)
     assert_close(gate.mix(torch.ones(1, 1), opinions, told), opinions.mean(2), msg="nothing before it is fitted")
     assert gate.of_candidate is not None
     with torch.no_grad():
         for name, value in {"opinions": [[0.5], [0.25]], "seen": [[2.0]], "bias": [-0.5], "out": [3.0]}.items():
             gate.of_candidate[name].copy_(torch.tensor(value))
-        gate.of_candidate["told"].copy_(torch.eye(TOLD)[0][:, None])
+        gate.of_candidate["told"].copy_(torch.eye(3)[0][:, None])
     expected = [
         (-1 - 99) / 2 + 3 * math.tanh(0.5 * -1 / 5 + 0.25 * -20 / 5 + 1 / 3 + 2 * 0.1 - 0.5),
         (-2 - 3) / 2 + 3 * math.tanh(0.5 * -2 / 5 + 0.25 * -3 / 5 + 1 / 3 + 2 * 0.1 - 0.5),

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tempograph.data.graph import Split
 from tempograph.errors import ConfigError
 from tempograph.frequency import PatternFrequencies
-from tempograph.meetings import TOLD, Meetings
+from tempograph.meetings import Meetings, told_of_candidate
 from tempograph.models.contract import Judges, Model, Support
 from tempograph.models.mixture_settings import MixtureSettings
 from tempograph.timeline import Queries, Timeline
@@ -35,7 +35,9 @@ class MixtureGate(nn.Module):
     A gate that is not fitted yet gives equal shares and adds nothing; one without width for candidates never does.
     """
 
-    def __init__(self, seen: int, parts: int, hidden: int, seed: int = 0, candidate_hidden: int = 0) -> None:
+    def __init__(
+        self, seen: int, parts: int, hidden: int, seed: int = 0, candidate_hidden: int = 0, told: int = 0
+    ) -> None:
         super().__init__()
         self.first = nn.Parameter(torch.empty(seen, hidden))
         self.first_bias = nn.Parameter(torch.zeros(hidden))
@@ -50,7 +52,7 @@ class MixtureGate(nn.Module):
         nn.init.normal_(self.first, std=seen**-0.5, generator=generator)
         self.of_candidate: nn.ParameterDict | None = None
         if candidate_hidden:
-            widths = {"opinions": parts, "told": TOLD, "seen": seen}
+            widths = {"opinions": parts, "told": told, "seen": seen}
             self.of_candidate = nn.ParameterDict(
                 {
                     name: torch.randn(width, candidate_hidden, generator=generator) / width**0.5 / 2
@@ -113,7 +115,8 @@ class Mixture(Model):
         self.timeline = timeline
         self.settings = settings
         self.parts = parts
-        of_gate = 8 * len(parts) + (12 * settings.candidate_hidden + 64 * TOLD if settings.candidate_hidden else 0)
+        self.told = told_of_candidate(settings.through_others) if settings.candidate_hidden else 0
+        of_gate = 8 * len(parts) + 12 * settings.candidate_hidden + 64 * self.told
         self.bytes_per_candidate = sum(part.bytes_per_candidate for part in parts) + of_gate
         self._count(timeline)
         self.gate = self.new_gate()
@@ -128,11 +131,14 @@ class Mixture(Model):
     def new_gate(self, seed: int = 0) -> MixtureGate:
         """A gate that is not fitted yet."""
         settings, parts = self.settings, len(self.parts)
-        return MixtureGate(7 + 2 * parts, parts, settings.hidden, seed, settings.candidate_hidden).to(self.device)
+        return MixtureGate(7 + 2 * parts, parts, settings.hidden, seed, settings.candidate_hidden, self.told).to(
+            self.device
+        )
 
     def _count(self, timeline: Timeline) -> None:
         self.frequencies = PatternFrequencies(timeline)
-        self.meetings = Meetings(timeline) if self.settings.candidate_hidden else None
+        settings = self.settings
+        self.meetings = Meetings(timeline, settings.through_others) if settings.candidate_hidden else None
 
     @property
     def device(self) -> torch.device:

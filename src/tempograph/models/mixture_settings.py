@@ -22,6 +22,8 @@ class MixtureSettings:
     candidate_hidden: int = 0
     """Width of what looks at each candidate: what the parts think of it and how often and near it stood in facts like
     the one asked about. 0 looks at the question alone, as the paper's gate does."""
+    through_others: bool = False
+    """Whether what looks at a candidate is told how well the question's entity knows it through others."""
     candidates: int = 100
     """The best answers of each part that the gate is fitted on."""
     facts: int = 50_000
@@ -39,6 +41,8 @@ class MixtureSettings:
                 raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
         if self.candidate_hidden < 0:
             raise ConfigError(f"candidate_hidden must be at least 0, found {self.candidate_hidden}")
+        if self.through_others and not self.candidate_hidden:
+            raise ConfigError("through_others is told to what looks at candidates: candidate_hidden must be at least 1")
         if not self.learning_rate > 0:
             raise ConfigError(f"learning_rate must be above 0, found {self.learning_rate}")
 

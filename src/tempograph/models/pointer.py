@@ -9,9 +9,10 @@ from typing import Final, cast
 import torch
 from torch import Tensor, nn
 
+from tempograph.acquaintances import Asked
 from tempograph.errors import ConfigError
 from tempograph.layers.copying import Copying, Key, View
-from tempograph.layers.paths import Asked, Paths
+from tempograph.layers.paths import Paths
 from tempograph.layers.voting import Ballot
 from tempograph.models.contract import Model, Support
 from tempograph.models.evidence import nearest_facts
