@@ -78,20 +78,37 @@ class _AddLogs(torch.autograd.Function):
     def forward(ctx: Any, scores: Tensor, gain: Tensor, sums: Tensor, met: Tensor) -> Tensor:
         ctx.save_for_backward(gain, sums, met)
         ctx.mark_dirty(scores)
-        of_met, of_others, steepness, offset = gain[:, :, None].unbind(1)
-        logs = (sums * steepness.exp()).log1p_()
-        return scores.add_(torch.where(met, of_met * logs, of_others * logs + offset))
+        if scores.is_cuda:
+            from tempograph.layers.paths_kernel import add_logs
+
+            return add_logs(scores, gain, sums, met)
+        return add_logs_plainly(scores, gain, sums, met)
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        gain, sums, met = ctx.saved_tensors
-        of_met, of_others, steepness, _ = gain[:, :, None].unbind(1)
-        scaled = sums * steepness.exp()
-        by_logs = slopes[0] * scaled.log1p()
-        of_gain = [
-            (by_logs * met).sum(1),
-            (by_logs * ~met).sum(1),
-            (slopes[0] * torch.where(met, of_met, of_others) * scaled / (1 + scaled)).sum(1),
-            (slopes[0] * ~met).sum(1),
-        ]
-        return slopes[0], torch.stack(of_gain, 1), None, None
+        if slopes[0].is_cuda:
+            from tempograph.layers.paths_kernel import slopes_of_gain
+
+            return slopes[0], slopes_of_gain(slopes[0], *ctx.saved_tensors), None, None
+        return slopes[0], slopes_of_gain_plainly(slopes[0], *ctx.saved_tensors), None, None
+
+
+def add_logs_plainly(scores: Tensor, gain: Tensor, sums: Tensor, met: Tensor) -> Tensor:
+    """Add u log(1 + c sums), and b for those not met, to scores in place; all [n, entities], gain as above [n, 4]."""
+    of_met, of_others, steepness, offset = gain[:, :, None].unbind(1)
+    logs = (sums * steepness.exp()).log1p_()
+    return scores.add_(torch.where(met, of_met * logs, of_others * logs + offset))
+
+
+def slopes_of_gain_plainly(slopes: Tensor, gain: Tensor, sums: Tensor, met: Tensor) -> Tensor:
+    """The slopes of the gain, from those of the scores, [n, 4]."""
+    of_met, of_others, steepness, _ = gain[:, :, None].unbind(1)
+    scaled = sums * steepness.exp()
+    by_logs = slopes * scaled.log1p()
+    found = [
+        (by_logs * met).sum(1),
+        (by_logs * ~met).sum(1),
+        (slopes * torch.where(met, of_met, of_others) * scaled / (1 + scaled)).sum(1),
+        (slopes * ~met).sum(1),
+    ]
+    return torch.stack(found, 1)

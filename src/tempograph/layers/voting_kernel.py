@@ -227,6 +227,13 @@ def _add_by_bin(slopes, bins, slope, votes) -> None:  # type: ignore[no-untyped-
         here += 1
 
 
+@triton.jit
+def log1p(x):  # type: ignore[no-untyped-def]
+    """log(1 + x), exact for small x as well."""
+    more = 1.0 + x
+    return tl.where(more == 1.0, x, tl.log(more) * (x / tl.where(more == 1.0, 1.0, more - 1.0)))
+
+
 @triton.jit  # type: ignore[untyped-decorator]
 def _gains(  # type: ignore[no-untyped-def]
     first,
@@ -268,17 +275,15 @@ def _gains(  # type: ignore[no-untyped-def]
     total = scale * tl.load(sums + at + slot, mask=there, other=0.0)
     count = tl.load(candidate_count + start + slot, mask=there, other=0)
     count = (count - (slot == gone).to(tl.int64) - (slot == also_gone).to(tl.int64)).to(tl.float32)
-    # log(1 + x), exact for small x as well.
-    more = 1.0 + total
-    voted = tl.where(more == 1.0, total, tl.log(more) * (total / tl.where(more == 1.0, 1.0, more - 1.0)))
+    voted = log1p(total)
     counted = tl.log(1.0 + count)
     cell = scores + question * entities + tl.load(candidates + start + slot, mask=there, other=0)
     here = tl.load(cell, mask=there, other=0.0)
     if BACKWARD:
         tl.atomic_add(gain_slope + 3 * question, tl.sum(here * voted, 0))
-        tl.atomic_add(gain_slope + 3 * question + 1, tl.sum(here * height * total / more, 0))
+        tl.atomic_add(gain_slope + 3 * question + 1, tl.sum(here * height * total / (1.0 + total), 0))
         tl.atomic_add(gain_slope + 3 * question + 2, tl.sum(here * counted, 0))
-        tl.store(sums_slope + at + slot, here * height * scale / more, mask=there)
+        tl.store(sums_slope + at + slot, here * height * scale / (1.0 + total), mask=there)
         if PRIOR:
             tl.atomic_add(prior_slope + start + slot, here, mask=there)
     else:
