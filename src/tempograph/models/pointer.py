@@ -55,7 +55,8 @@ class PointerSettings:
 class Pointer(Model):
     """score(o) = P0[o] + P[r, o] + what o gains by facts of the entity, of the relation, and of the time asked about.
 
-    P is learned for pairs that occur in train, and 0 for others.
+    If so set, o gains by those whom both it and the entity have met as well. P is learned for pairs that occur in
+    train, and 0 for others.
     """
 
     name = "pointer"
