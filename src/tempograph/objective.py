@@ -167,7 +167,12 @@ class _SoftmaxLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, row: Tensor, answer: Tensor) -> Tensor:
-        total = torch.cat([torch.logsumexp(block, dim=1) for block in _blocks(scores)])
+        if _by_kernels(scores):
+            from tempograph.layers.softmax_kernel import totals
+
+            total = totals(scores)
+        else:
+            total = torch.cat([torch.logsumexp(block, dim=1) for block in torch.split(scores, _rows_at_once(scores))])
         ctx.save_for_backward(scores, total, row, answer)
         return (total[row] - scores[row, answer]).mean()
 
@@ -177,20 +182,26 @@ class _SoftmaxLoss(torch.autograd.Function):
         scores, total, row, answer = ctx.saved_tensors
         each = slope / len(row)
         # Rows without a question have no share in the loss.
-        of_questions = torch.full_like(total, torch.inf).index_copy(0, row, total[row])[:, None]
-        for block, its in zip(_blocks(scores), torch.split(of_questions, _rows_at_once(scores)), strict=True):
-            block.sub_(its).exp_().mul_(each)
+        of_questions = torch.full_like(total, torch.inf).index_copy(0, row, total[row])
+        if _by_kernels(scores):
+            from tempograph.layers.softmax_kernel import turn_into_shares
+
+            turn_into_shares(scores, of_questions, each)
+        else:
+            blocks = (torch.split(part, _rows_at_once(scores)) for part in (scores, of_questions[:, None]))
+            for block, its in zip(*blocks, strict=True):
+                block.sub_(its).exp_().mul_(each)
         scores[row, answer] -= each
         return scores, None, None
 
 
-def _blocks(scores: Tensor) -> Sequence[Tensor]:
-    return torch.split(scores, _rows_at_once(scores))
+def _by_kernels(scores: Tensor) -> bool:
+    return scores.is_cuda and scores.dtype == torch.float32 and scores.is_contiguous()
 
 
 def _rows_at_once(scores: Tensor) -> int:
-    """Rows whose scores a CPU holds near while it goes over them more than once; for a GPU all."""
-    return max(1, len(scores) if scores.is_cuda else _NEAR // max(1, scores.shape[1]))
+    """Rows whose scores a CPU holds near while it goes over them more than once."""
+    return max(1, _NEAR // max(1, scores.shape[1]))
 
 
 def sampled_loss(positive: Tensor, negative: Tensor, excluded: Tensor) -> Tensor:
