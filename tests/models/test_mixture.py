@@ -314,11 +314,13 @@ def test_the_same_seed_gives_the_same_gates() -> None:
     assert not all(torch.equal(states[0][name], states[2][name]) for name in states[0])
 
 
-def test_reciprocal_ranks_and_the_table_of_weights_by_hand() -> None:
+def test_reciprocal_ranks_and_the_table_of_weights_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = MixtureGate(seen=1, parts=1, hidden=1)
     opinions = torch.tensor([[[0.0], [1.0], [0.0], [9.0]], [[5.0], [1.0], [1.0], [1.0]]])
     absent = torch.tensor([[False, False, False, True], [False] * 4])
     kept = mixture_fit.Kept(torch.zeros(2, 1), opinions, opinions[:, :, :0], absent, torch.arange(2))
+    assert mrr(gate, kept) == pytest.approx((1 / 2.5 + 1) / 2)
+    monkeypatch.setattr(mixture_fit, "_AT_ONCE", 1)
     assert mrr(gate, kept) == pytest.approx((1 / 2.5 + 1) / 2)
     rows = weights_table(torch.tensor([0, 2, 3, 300]), torch.tensor([[1.0], [2.0], [4.0], [8.0]]), ["a"])
     assert rows == [

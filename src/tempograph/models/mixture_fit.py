@@ -22,6 +22,8 @@ _EVERY: Final = 20
 """Steps between two looks at the other half of valid."""
 _PATIENCE: Final = 15
 """Looks without a better MRR before fitting stops."""
+_AT_ONCE: Final = 4096
+"""Questions that are ranked at once while a gate is fitted."""
 _BUCKETS: Final = (0, 1, 4, 16, 64, 256)
 """Where the buckets of frequencies begin in the table of weights."""
 
@@ -169,9 +171,12 @@ def mrr(gate: MixtureGate, kept: Kept) -> float:
     """Mean reciprocal rank of the right answers among the candidates; ties share their mean rank."""
     if not len(kept.seen):
         return 0.0
-    scores = kept.scores(gate)
-    greater, equal = ((compared.sum(1)) for compared in (scores > scores[:, :1], scores == scores[:, :1]))
-    return float((1 / (greater + (equal + 1) / 2)).mean())
+    total = 0.0
+    for columns in zip(*(torch.split(column, _AT_ONCE) for column in kept), strict=True):
+        scores = Kept(*columns).scores(gate)
+        greater, equal = ((compared.sum(1)) for compared in (scores > scores[:, :1], scores == scores[:, :1]))
+        total += float((1 / (greater + (equal + 1) / 2)).sum())
+    return total / len(kept.seen)
 
 
 def weights_table(frequency: Tensor, weights: Tensor, names: list[str]) -> list[dict[str, Any]]:
