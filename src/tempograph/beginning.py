@@ -23,7 +23,7 @@ from tempograph.runs import RUN_MARKER, Run, read_data, read_record
 from tempograph.timeline import Protocol, Timeline
 
 _APART: Final = 1000
-"""Between the seeds of parts with the same settings: no run of a comparison has such a seed by itself."""
+"""Between the seeds of parts with the same settings, so that joins of neighbouring seeds share none."""
 
 
 def configure(

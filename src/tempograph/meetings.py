@@ -19,11 +19,6 @@ _STEEPNESS: Final = 1000.0
 """Of how well an entity knows a candidate through others before the logarithm: mostly a thousandth to ten."""
 
 
-def told_of_candidate(through_others: bool) -> int:
-    """How many numbers are told of a candidate."""
-    return 2 * len(SHARED) + through_others
-
-
 class _Met(NamedTuple):
     """Facts sorted by (what is shared, candidate, time); the first two as the place of their value."""
 
@@ -47,7 +42,8 @@ class Meetings:
         facts = both_directions(timeline.facts, timeline.num_relations)
         self._met = {shared: self._sorted(shared, facts) for shared in SHARED}
         self._known = Acquaintances(timeline) if through_others else None
-        self.told = told_of_candidate(through_others)
+        self.told = 2 * len(SHARED) + through_others
+        """How many numbers are told of a candidate."""
 
     def of_candidates(self, queries: Queries, left_out: Tensor | None = None) -> Tensor:
         """log(1 + number of facts) and log(1 + steps to the nearest), for all that may be shared, [n, entities, told].

@@ -13,10 +13,10 @@ _BLOCK = 2048
 
 def totals(scores: Tensor) -> Tensor:
     """Log sum exp of each row, [rows, columns] -> [rows]; as `torch.logsumexp`, reading scores once."""
-    found = scores.new_empty(len(scores))
+    found = scores.new_full((len(scores),), -torch.inf)
     if scores.numel():
         _totals[len(scores),](scores, found, scores.shape[1], BLOCK=_BLOCK)
-    return found if scores.numel() else found.fill_(-torch.inf)
+    return found
 
 
 def turn_into_shares(scores: Tensor, total: Tensor, times: Tensor) -> None:

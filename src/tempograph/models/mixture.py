@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tempograph.data.graph import Split
 from tempograph.errors import ConfigError
 from tempograph.frequency import PatternFrequencies
-from tempograph.meetings import Meetings, told_of_candidate
+from tempograph.meetings import Meetings
 from tempograph.models.contract import Judges, Model, Support
 from tempograph.models.mixture_settings import MixtureSettings
 from tempograph.timeline import Queries, Timeline
@@ -115,10 +115,9 @@ class Mixture(Model):
         self.timeline = timeline
         self.settings = settings
         self.parts = parts
-        self.told = told_of_candidate(settings.through_others) if settings.candidate_hidden else 0
+        self._count(timeline)
         of_gate = 8 * len(parts) + 12 * settings.candidate_hidden + 64 * self.told
         self.bytes_per_candidate = sum(part.bytes_per_candidate for part in parts) + of_gate
-        self._count(timeline)
         self.gate = self.new_gate()
         self.without = nn.ModuleList([self.new_gate(), self.new_gate()])
         """Gates that were fitted without each half of valid."""
@@ -131,9 +130,13 @@ class Mixture(Model):
     def new_gate(self, seed: int = 0) -> MixtureGate:
         """A gate that is not fitted yet."""
         settings, parts = self.settings, len(self.parts)
-        return MixtureGate(7 + 2 * parts, parts, settings.hidden, seed, settings.candidate_hidden, self.told).to(
-            self.device
-        )
+        gate = MixtureGate(7 + 2 * parts, parts, settings.hidden, seed, settings.candidate_hidden, self.told)
+        return gate.to(self.device)
+
+    @property
+    def told(self) -> int:
+        """How many numbers are told of a candidate."""
+        return 0 if self.meetings is None else self.meetings.told
 
     def _count(self, timeline: Timeline) -> None:
         self.frequencies = PatternFrequencies(timeline)

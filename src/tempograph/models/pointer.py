@@ -79,7 +79,7 @@ class Pointer(Model):
         ]
         if settings.paths:
             sources.append(Paths(timeline, start=0.1))
-            self.bytes_per_candidate += 16
+            self.bytes_per_candidate += 24
         self.sources = nn.ModuleList(sources)
         named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
         self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))

@@ -201,21 +201,20 @@ class TeMP(Model):
 
     def score_all(self, questions: Questions, place: Tensor, encoded: Encoded, num_times: int) -> tuple[Tensor, Tensor]:
         """Every entity's score [rows, entities], and each question's row in it, [n]; place is that of its time, [n]."""
-        (times, most), slot = layout_of(place, num_times)
-        asked, entities = questions.laid_out((times, most), slot), len(encoded.base)
+        layout, slot = layout_of(place, num_times)
+        asked, entities = questions.laid_out(layout, slot), len(encoded.base)
         if 2 * len(encoded.keys) > num_times * entities:
             return self.score(asked, encoded.tables(num_times)).flatten(0, 1), slot
         # Most entities are as in the base, whatever the time: the others' scores take the place of these.
-        scores, every = self.score(questions, encoded.base), torch.arange(len(place), device=place.device)
-        if not len(encoded.keys):
-            return scores, every
+        scores = self.score(questions, encoded.base)
         time, entity = encoded.keys // entities, encoded.keys % entities
-        layout, of_row = layout_of(time, num_times)
-        own = self.score(asked, laid_out(encoded.rows, layout, of_row))
+        of_rows, row_slot = layout_of(time, num_times)
+        own = self.score(asked, laid_out(encoded.rows, of_rows, row_slot))
         mine = equal_range(time, place)
         question, row = mine.expand()
-        found = (slot * layout[1] - mine.start)[question] + row
-        return put_at(scores, question * entities + entity[row], own.flatten().index_select(0, found)), every
+        found = own.flatten().index_select(0, (slot * of_rows[1] - mine.start)[question] + row)
+        scores = put_at(scores, question * entities + entity[row], found)
+        return scores, torch.arange(len(place), device=place.device)
 
     def score(self, questions: Questions, candidates: Tensor) -> Tensor:
         """Scores of candidates [..., candidates, width] for questions [..., n, dim] -> [..., n, candidates]."""
