@@ -45,11 +45,17 @@ class Hash(Model):
 @settings(max_examples=200)
 @given(graphs(), st.sampled_from(FILTERS))
 def test_known_answers_equal_a_loop(graph: TemporalGraph, filter: Filter) -> None:
-    questions = [(s, r, t) for s, r, _, t in oracle.directed(oracle.facts_of(graph.all_facts), len(graph.relations))]
-    row, answer = KnownAnswers.of(graph, filter)(Queries(*torch.tensor(questions).unbind(1)))
+    directed = oracle.directed(oracle.facts_of(graph.all_facts), len(graph.relations))
+    questions = [(s, r, t) for s, r, _, t in directed]
+    queries, own = Queries(*torch.tensor(questions).unbind(1)), torch.tensor([o for _, _, o, _ in directed])
+    known = KnownAnswers.of(graph, filter)
+    (row, answer), uncounted = known(queries), known.uncounted(queries, own)
     for index, question in enumerate(questions):
-        found = answer[row == index].tolist()
-        assert sorted(found) == sorted(oracle.known_answers(graph, question, filter))
+        wanted = oracle.known_answers(graph, question, filter)
+        assert sorted(answer[row == index].tolist()) == sorted(wanted)
+        found = uncounted[1][uncounted[0] == index].tolist()
+        assert len(found) == known.most and set(found) - {int(own[index])} == set(wanted) - {int(own[index])}
+    assert known.most == max(len(oracle.known_answers(graph, question, filter)) for question in questions)
 
 
 @settings(max_examples=200)

@@ -13,9 +13,9 @@ from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
 import oracle_layers as oracle
-from tempograph import objective
 from tempograph.config import make
 from tempograph.errors import ConfigError
+from tempograph.layers import cells
 from tempograph.layers.decoders import DECODERS
 from tempograph.layers.relations import FixedRelations
 from tempograph.objective import (
@@ -118,7 +118,7 @@ def test_the_loss_is_the_same_by_blocks_of_rows(near: int, monkeypatch: pytest.M
         return loss.detach(), torch.autograd.grad(loss, scores)[0]
 
     wanted = loss_and_slopes()
-    monkeypatch.setattr(objective, "_NEAR", near)
+    monkeypatch.setattr(cells, "_NEAR", near)
     assert_close(loss_and_slopes(), wanted)
 
 

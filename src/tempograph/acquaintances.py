@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import torch
@@ -10,19 +11,60 @@ from torch import Tensor
 from tempograph.ranges import equal_range, key_range
 from tempograph.timeline import Timeline
 
-_DENSE: Final = 8
-"""A table of all pairs of entities is made where at least one of so many has met."""
+_TABLES: Final = {"cpu": 2**30, "cuda": 2**33}
+"""Bytes that tables of all pairs of entities may take, by kind of device."""
+_MANY: Final = 256
+"""Questions at once for which such tables are made."""
+_AT_ONCE: Final = 1024
+"""Rows of a table that are made at once."""
+ROUNDING: Final = 1e-6
+"""The share of a sum below which what is left of it, once the paths over a fact are taken out, is nothing."""
 
 
 class Asked(NamedTuple):
-    """Whose acquaintances are looked at, and the train fact that is as if it were not there, -1 for none, [n] each."""
+    """Whose acquaintances are looked at, and what changes without a fact that is as if it were not there, [n] each."""
 
     entity: Tensor
-    fact: Tensor
+    one: Tensor
+    """The entities of that fact, one and the other; any where there is no such fact."""
+    other: Tensor
+    parted: Tensor
+    """Whom the entity has met in that fact alone; -1 for nobody."""
+    by_one: Tensor
+    """What w(s, x) / (1 + d(x)) gains where x is the one, and the other."""
+    by_other: Tensor
+    to_one: Tensor
+    """What the sum gains besides where the candidate is the one, and the other."""
+    to_other: Tensor
+
+    def part(self, some: slice) -> Asked:
+        """Some of the questions."""
+        return Asked(*(column[some] for column in self))
 
     def pack(self) -> Tensor:
-        """Both in one tensor of half the size, [2, n]."""
-        return torch.stack(self).int()
+        """All of it in one tensor, [8, n]."""
+        numbers = torch.stack(self[4:]).float().view(torch.int32)
+        return torch.cat([torch.stack(self[:4]).int(), numbers])
+
+    @staticmethod
+    def unpack(packed: Tensor) -> Asked:
+        """What was packed, or some columns of it."""
+        return Asked(*packed[:4].long(), *packed[4:].contiguous().view(torch.float32))
+
+
+class Tables(NamedTuple):
+    """How well entities know all others through others, and w, with a row for each entity that a question needs."""
+
+    through_others: Tensor
+    """[rows, entities]; that of a question's entity is where it is in w."""
+    weight: Tensor
+    """[rows, entities]."""
+    rows: Tensor
+    """Of the entity, the one and the other of each question, [3, n]."""
+
+    def part(self, some: slice) -> Tables:
+        """The same for some of the questions."""
+        return self._replace(rows=self.rows[:, some])
 
 
 class Acquaintances:
@@ -38,17 +80,8 @@ class Acquaintances:
         both = torch.cat([subject * self.entities + object_, object_ * self.entities + subject])
         self.keys, self.count = torch.unique(both[both >= 0], return_counts=True)
         """Pairs of those who have met as entity * entities + other, ascending, and their facts, [pairs] each."""
-        one, other = self.keys // self.entities, self.keys % self.entities
-        self.degree = torch.bincount(one, minlength=self.entities)
-        met = torch.sparse_coo_tensor(
-            torch.stack([one, other]),
-            self.count.float(),
-            2 * [self.entities],
-            is_coalesced=True,
-            check_invariants=False,
-        )
-        self.met = met.to_dense() if _DENSE * len(one) >= self.entities**2 else met
-        """The facts of every pair, [entities, entities]."""
+        self.degree = torch.bincount(self.keys // self.entities, minlength=self.entities)
+        self._listed = 8 * self.entities**2 <= _TABLES[self.keys.device.type]
 
     def _met(self, facts: Tensor) -> tuple[Tensor, Tensor]:
         """Subject and object of facts, where they are one entity far below 0."""
@@ -56,31 +89,76 @@ class Acquaintances:
         nobody = subject == object_
         return torch.where(nobody, -self.entities, subject), torch.where(nobody, -self.entities, object_)
 
-    def through_others(self, asked: Asked, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-        """How well questions' entities know every entity through others, and whether they have met, [n, entities] each.
+    def ask(self, entity: Tensor, fact: Tensor | None = None) -> Asked:
+        """Questions about entities [n], as if train facts [n] were not there; -1 for none.
 
-        As if a fact were not there: its two entities have met once less, and if that was the only time each of them has
-        met one fewer.
+        The two entities of such a fact have met once less, and if that was the only time each of them has met one
+        fewer.
         """
-        entity, every = asked.entity, torch.arange(len(asked.entity), device=asked.entity.device)
-        subject, object_ = self._met(self.facts[asked.fact.clamp(min=0)])
-        gone = (asked.fact >= 0) & (subject >= 0)
-        subject, object_ = subject.clamp(min=0), object_.clamp(min=0)
-        times = self.times(subject, object_) * gone
+        fact = torch.full_like(entity, -1) if fact is None else fact
+        one, other = self._met(self.facts[fact.clamp(min=0)])
+        gone = (fact >= 0) & (one >= 0)
+        one, other = one.clamp(min=0), other.clamp(min=0)
+        times = self.times(one, other)
+        last = gone & (times == 1)
+        less = torch.where(gone, (times - 1).clamp(min=0).double().log1p() - times.double().log1p(), 0)
+        is_one, is_other = entity == one, entity == other
+
+        def nearness(x: Tensor, is_beyond: Tensor) -> tuple[Tensor, Tensor]:
+            """w(s, x) / (1 + d(x)) with the fact and without it."""
+            weight, degree = self.times(entity, x).double().log1p(), self.degree[x]
+            return weight / (1 + degree), (weight + less * is_beyond) / (1 + degree - last.long())
+
+        to_one, one_without = nearness(one, is_other)
+        to_other, other_without = nearness(other, is_one)
+        whom = torch.where(is_one, other, torch.where(is_other, one, -1))
+        return Asked(
+            entity,
+            one,
+            other,
+            torch.where(last, whom, -1),
+            by_one=one_without - to_one,
+            by_other=other_without - to_other,
+            to_one=other_without * less,
+            to_other=one_without * less,
+        )
+
+    def through_others(self, asked: Asked, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+        """How well questions' entities know all through others, and whether they have met, [n, entities] each."""
+        return look_up(self.tables(asked, dtype), asked)
+
+    def tables(self, asked: Asked, dtype: torch.dtype) -> Tables:
+        """What is looked up, with every fact: of all entities where there is room, or of those asked."""
+        if self._listed and len(asked.entity) >= _MANY and dtype == torch.float32:
+            return Tables(*self._of_all, torch.stack(asked[:3]))
+        named = torch.cat(asked[:3])
+        table = self._rows(asked.entity).to(dtype)
+        return Tables(table, self._weights(named).to(dtype), torch.arange(len(named), device=named.device).view(3, -1))
+
+    @cached_property
+    def _of_all(self) -> tuple[Tensor, Tensor]:
+        """How well all know each other through others, and w, [entities, entities] each."""
+        tables = torch.empty(2, self.entities, self.entities, device=self.keys.device)
+        for some in torch.split(torch.arange(self.entities, device=self.keys.device), _AT_ONCE):
+            tables[0, some], tables[1, some] = self._rows(some).float(), self._weights(some).float()
+        return tables[0], tables[1]
+
+    def _weights(self, entity: Tensor) -> Tensor:
+        """Of entities and all others, [n] -> [n, entities]."""
         row, position = key_range(self.keys, entity * self.entities, (entity + 1) * self.entities - 1).expand()
-        other = self.keys[position] % self.entities
-        of_fact = (other == subject[row]) | (other == object_[row])
-        own = (entity == subject) | (entity == object_)
-        count = self.count[position] - ((gone & own)[row] & of_fact).long()
-        degree = self.degree[other] - ((times == 1)[row] & of_fact).long()
-        near = torch.zeros(self.entities, len(entity), dtype=dtype, device=entity.device)
-        near[other, row] = count.to(dtype).log1p() / (1 + degree)
-        sums = (self.met.to(dtype).log1p() @ near).T.contiguous()
-        less = torch.where(gone, (times - 1).clamp(min=0).to(dtype).log1p() - times.to(dtype).log1p(), 0)
-        sums[every, object_] += near[subject, every] * less
-        sums[every, subject] += near[object_, every] * less
-        sums[every, entity] = 0
-        return sums.clamp_(min=0), (near > 0).T.contiguous()
+        weights = torch.zeros(len(entity), self.entities, dtype=torch.float64, device=entity.device)
+        weights[row, self.keys[position] % self.entities] = self.count[position].double().log1p()
+        return weights
+
+    def _rows(self, entity: Tensor) -> Tensor:
+        """How well entities know all others through others, themselves included, [n] -> [n, entities]."""
+        near = self._weights(entity) / (1 + self.degree)
+        pairs = torch.stack([self.keys // self.entities, self.keys % self.entities])
+        with torch.sparse.check_sparse_tensor_invariants(enable=False):  # type: ignore[no-untyped-call]
+            weights = torch.sparse_coo_tensor(
+                pairs, self.count.double().log1p(), 2 * [self.entities], is_coalesced=True
+            )
+            return (weights @ near.T).T.contiguous()
 
     def times(self, one: Tensor, other: Tensor) -> Tensor:
         """How many facts pairs have, [n]."""
@@ -95,3 +173,21 @@ class Acquaintances:
         whom = torch.where(subject == entity, object_, torch.where(object_ == entity, subject, -1))
         fact = ((whom >= 0) & others[whom.clamp(min=0)]).nonzero()[:, 0]
         return fact, whom[fact]
+
+
+def look_up(tables: Tables, asked: Asked) -> tuple[Tensor, Tensor]:
+    """What `Acquaintances.through_others` finds, from the tables of the same questions."""
+    (own, *rows), every = tables.rows, torch.arange(len(asked.entity), device=asked.entity.device)
+    with_all = tables.through_others.index_select(0, own)
+    sums = with_all.clone()
+    for row, more in zip(rows, (asked.by_one, asked.by_other), strict=True):
+        # Mostly one of the two is the question's entity, over which no path of its own goes.
+        some = more.nonzero()[:, 0]
+        sums.index_add_(0, some, tables.weight.index_select(0, row[some]).mul_(more[some, None].to(sums.dtype)))
+    for candidate, more in ((asked.one, asked.to_one), (asked.other, asked.to_other)):
+        sums[every, candidate] += more.to(sums.dtype)
+    sums.masked_fill_(sums <= with_all.mul_(ROUNDING), 0)
+    sums[every, asked.entity] = 0
+    met = tables.weight.index_select(0, own) > 0
+    met[every, asked.parted.clamp(min=0)] &= asked.parted < 0
+    return sums, met

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final, Literal, get_args
 
 import torch
@@ -46,6 +47,22 @@ class KnownAnswers:
         """Distinct pairs (row of the question, known answer), [pairs] each."""
         row, position = equal_range(self._question, self._key(queries)).expand()
         return row, self._answer[position]
+
+    def uncounted(self, queries: Queries, answer: Tensor) -> tuple[Tensor, Tensor]:
+        """The same pairs, `most` for each question: where it has fewer they are filled up with its own answer, [n].
+
+        A GPU need not be waited for, as it must be to know how many pairs there are.
+        """
+        places = equal_range(self._question, self._key(queries))
+        position = places.start[:, None] + torch.arange(self.most, device=answer.device)
+        known = self._answer[position.clamp(max=max(0, len(self._answer) - 1))]
+        row = torch.arange(len(answer), device=answer.device)[:, None].expand_as(position)
+        return row.flatten(), torch.where(position < places.stop[:, None], known, answer[:, None]).flatten()
+
+    @cached_property
+    def most(self) -> int:
+        """Answers of the question that has most."""
+        return int(torch.unique_consecutive(self._question, return_counts=True)[1].max()) if len(self._question) else 0
 
     def among(self, queries: Queries, entities: Tensor) -> Tensor:
         """Which entities [n, count] are known answers to their questions."""

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from tempograph.acquaintances import Acquaintances, Asked
+from tempograph.acquaintances import Acquaintances
 from tempograph.frequency import refuse_uncountable
 from tempograph.ranges import key_range
 from tempograph.timeline import Queries, Timeline, both_directions
@@ -62,7 +62,7 @@ class Meetings:
             told[:, :, 2 * number : 2 * number + 2] = found[which]
         if self._known is not None:
             asked, which = torch.unique(torch.stack([queries.entity, gone], 1), dim=0, return_inverse=True)
-            known, _ = self._known.through_others(Asked(*asked.unbind(1)))
+            known, _ = self._known.through_others(self._known.ask(*asked.unbind(1)))
             told[:, :, -1] = torch.log1p(_STEEPNESS * known)[which]
         return told
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -15,10 +15,8 @@ from torch.nn.functional import softplus
 
 from tempograph.errors import ConfigError
 from tempograph.known import KnownAnswers
-from tempograph.timeline import Timeline
-
-_NEAR: Final = 2**19
-"""Numbers that fit into the nearer memory of a CPU."""
+from tempograph.layers.cells import blocks
+from tempograph.timeline import Queries, Timeline
 
 
 @dataclass(frozen=True)
@@ -126,6 +124,12 @@ class Objective(nn.Module, ABC):
         """The answers that train facts make true."""
         return KnownAnswers(self.timeline.facts, self.timeline.sizes)
 
+    def true_answers(self, queries: Queries, answer: Tensor) -> tuple[Tensor, Tensor]:
+        """Pairs (row of the question, answer that train facts make true), its own [n] perhaps more than once."""
+        if answer.is_cuda and 16 * self.known.most <= self.timeline.num_entities:
+            return self.known.uncounted(queries, answer)
+        return self.known(queries)
+
     def shuffled_facts(self, at_once: int, generator: torch.Generator) -> Sequence[Tensor]:
         """Positions of all train facts, in a new order, some at once."""
         order = torch.randperm(len(self.timeline.facts), device=self.timeline.device, generator=generator)
@@ -172,7 +176,7 @@ class _SoftmaxLoss(torch.autograd.Function):
 
             total = totals(scores)
         else:
-            total = torch.cat([torch.logsumexp(block, dim=1) for block in torch.split(scores, _rows_at_once(scores))])
+            total = torch.cat([torch.logsumexp(scores[some], dim=1) for some in blocks(scores)])
         ctx.save_for_backward(scores, total, row, answer)
         return (total[row] - scores[row, answer]).mean()
 
@@ -188,20 +192,14 @@ class _SoftmaxLoss(torch.autograd.Function):
 
             turn_into_shares(scores, of_questions, each)
         else:
-            blocks = (torch.split(part, _rows_at_once(scores)) for part in (scores, of_questions[:, None]))
-            for block, its in zip(*blocks, strict=True):
-                block.sub_(its).exp_().mul_(each)
+            for some in blocks(scores):
+                scores[some].sub_(of_questions[some, None]).exp_().mul_(each)
         scores[row, answer] -= each
         return scores, None, None
 
 
 def _by_kernels(scores: Tensor) -> bool:
     return scores.is_cuda and scores.dtype == torch.float32 and scores.is_contiguous()
-
-
-def _rows_at_once(scores: Tensor) -> int:
-    """Rows whose scores a CPU holds near while it goes over them more than once."""
-    return max(1, _NEAR // max(1, scores.shape[1]))
 
 
 def sampled_loss(positive: Tensor, negative: Tensor, excluded: Tensor) -> Tensor:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 import torch
 from torch.testing import assert_close
 
+from graphs import make_graph
+from tempograph import acquaintances
+from tempograph.acquaintances import Acquaintances
 from tempograph.layers.paths import add_logs_plainly, slopes_of_gain_plainly
+from tempograph.timeline import Timeline
 
 pytest.importorskip("triton", reason="needs Triton")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -17,21 +22,36 @@ if not torch.cuda.is_available() and not INTERPRETED:
 DEVICE = "cpu" if INTERPRETED else "cuda"
 
 
-@pytest.mark.parametrize("entities", [1, 30, 1500])
-def test_gains_and_slopes_equal_those_of_the_twins(entities: int) -> None:
+@pytest.mark.parametrize("of_all", [False, True])
+@pytest.mark.parametrize("entities", [2, 30, 1500])
+def test_gains_and_slopes_equal_those_of_the_twins(
+    entities: int, of_all: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tempograph.layers.paths_kernel import add_logs, slopes_of_gain
 
+    monkeypatch.setattr(acquaintances, "_MANY", 0 if of_all else 100)
+    rng = np.random.default_rng(0)
+    facts = np.unique(rng.integers(0, [min(entities, 40), 2, entities, 3], (60, 4)), axis=0)
+    timeline = Timeline(make_graph(facts, entities=entities, relations=2, steps=3), device=torch.device(DEVICE))
+    known = Acquaintances(timeline)
+    fact = torch.tensor([0, 1, -1, 2, 3, 4], device=DEVICE)
+    # Of the first ones the fact is theirs.
+    entity = torch.tensor([*timeline.facts[:2, 0].tolist(), 0, int(timeline.facts[2, 2]), 0, 1], device=DEVICE)
+    asked = known.ask(entity, fact)
     torch.manual_seed(0)
-    scores, gain = torch.randn(5, entities, device=DEVICE), torch.randn(5, 4, device=DEVICE)
-    sums = torch.rand(5, entities, device=DEVICE) * torch.randint(0, 2, (5, entities), device=DEVICE)
-    met = torch.rand(5, entities, device=DEVICE) < 0.4
-    asked = gain, sums, met
-    assert_close(add_logs(scores.clone(), *asked), add_logs_plainly(scores.clone(), *asked), rtol=1e-5, atol=1e-6)
-    assert_close(slopes_of_gain(scores, *asked), slopes_of_gain_plainly(scores, *asked), rtol=1e-4, atol=1e-4)
+    scores, gain = torch.randn(6, entities, device=DEVICE), torch.randn(6, 4, device=DEVICE)
+    known_to_both = gain, known.tables(asked, torch.float32), asked
+    found, wanted = add_logs(scores.clone(), *known_to_both), add_logs_plainly(scores.clone(), *known_to_both)
+    assert_close(found, wanted, rtol=1e-5, atol=1e-5)
+    found, wanted = slopes_of_gain(scores, *known_to_both), slopes_of_gain_plainly(scores, *known_to_both)
+    assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_no_question_is_nothing() -> None:
     from tempograph.layers.paths_kernel import add_logs
 
-    nothing = torch.zeros(0, 3, device=DEVICE)
-    assert add_logs(nothing, torch.zeros(0, 4, device=DEVICE), nothing, nothing.bool()).shape == (0, 3)
+    known = Acquaintances(Timeline(make_graph([(0, 0, 1, 0)]), device=torch.device(DEVICE)))
+    asked = known.ask(torch.zeros(0, dtype=torch.int64, device=DEVICE))
+    nothing = torch.zeros(0, known.entities, device=DEVICE)
+    found = add_logs(nothing, torch.zeros(0, 4, device=DEVICE), known.tables(asked, torch.float32), asked)
+    assert found.shape == (0, known.entities)

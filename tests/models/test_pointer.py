@@ -368,3 +368,20 @@ def test_the_rate_falls_to_a_tenth() -> None:
     rates = [PointerTraining(epochs=10, learning_rate=1.0, cooldown=0.5).rate_at(epoch) for epoch in range(10)]
     assert rates == pytest.approx([1, 1, 1, 1, 1, 0.82, 0.64, 0.46, 0.28, 0.1])
     assert PointerTraining(epochs=10, learning_rate=1.0).rate_at(9) == 1.0
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_a_step_does_not_wait_for_the_gpu() -> None:
+    rng = np.random.default_rng(0)
+    graph = make_graph(
+        np.unique(rng.integers(0, [200, 3, 200, 20], (400, 4)), axis=0), entities=200, relations=3, steps=20
+    )
+    model = Pointer(Timeline(graph, device=torch.device("cuda")), PointerSettings(paths=True))
+    loss, chance = PointerLoss(model, PointerTraining()), torch.Generator("cuda").manual_seed(0)
+    batch = torch.arange(300, device="cuda")
+    loss(batch, chance).backward()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        loss(batch, chance).backward()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")

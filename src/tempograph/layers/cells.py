@@ -1,14 +1,24 @@
-"""Numbers at some cells of a matrix changed in place: torch would copy the matrix or its slopes more often than needed.
+"""Large matrices changed in place, at some cells or by blocks: torch would copy them more often than needed.
 
-The matrix [rows, columns] must be contiguous; cells are counted along its rows, [n].
+A matrix [rows, columns] must be contiguous; cells are counted along its rows, [n].
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 
 import torch
 from torch import Tensor
+
+_NEAR: Final = 2**19
+"""Numbers that fit into the nearer memory of a CPU."""
+
+
+def blocks(matrix: Tensor) -> Iterator[slice]:
+    """Rows by blocks that a CPU holds near while it goes over them more than once."""
+    at_once = max(1, _NEAR // max(1, matrix.shape[1]))
+    return (slice(first, first + at_once) for first in range(0, len(matrix), at_once))
 
 
 def add_at(matrix: Tensor, cell: Tensor, numbers: Tensor) -> Tensor:

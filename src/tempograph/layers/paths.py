@@ -7,7 +7,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from tempograph.acquaintances import Acquaintances, Asked
+from tempograph.acquaintances import Acquaintances, Asked, Tables, look_up
+from tempograph.layers.cells import blocks
 from tempograph.timeline import Queries, Timeline
 from tempograph.weights import sharing_weights
 
@@ -36,12 +37,9 @@ class Paths(nn.Module):
 
     def ballot(self, queries: Queries, left_out: Tensor | None = None) -> Asked:
         """What the questions look at; the train facts left_out [n] do not count."""
-        return Asked(queries.entity, torch.full_like(queries.entity, -1) if left_out is None else left_out)
+        return self.known.ask(queries.entity, left_out)
 
-    @staticmethod
-    def unpack(packed: Tensor) -> Asked:
-        """What was packed, or some columns of it."""
-        return Asked(*packed.long())
+    unpack = staticmethod(Asked.unpack)
 
     def forward(self, scores: Tensor, relation: Tensor, asked: Asked, kept: Tensor | None = None) -> Tensor:
         """Add what candidates gain to the scores [n, entities] of questions for relations [n], and return them.
@@ -49,8 +47,8 @@ class Paths(nn.Module):
         Facts that are not kept count: they are not counted again in every step.
         """
         gain = (self.shared_gain + self.gain).index_select(0, relation)
-        known = self.known.through_others(asked, scores.dtype)
-        found: Tensor = _AddLogs.apply(scores, gain, *known)  # type: ignore[no-untyped-call]
+        tables = self.known.tables(asked, scores.dtype)
+        found: Tensor = _AddLogs.apply(scores, gain, tables, asked)  # type: ignore[no-untyped-call]
         return found
 
     def votes_for(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
@@ -72,43 +70,51 @@ class Paths(nn.Module):
 
 
 class _AddLogs(torch.autograd.Function):
-    """What `Paths` gains added in place; of what is as large as the scores only what is given is kept."""
+    """What `Paths` gains added in place; nothing as large as the scores is kept, but looked up again."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, gain: Tensor, sums: Tensor, met: Tensor) -> Tensor:
-        ctx.save_for_backward(gain, sums, met)
+    def forward(ctx: Any, scores: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
+        ctx.looked_up = tables, asked
+        ctx.save_for_backward(gain)
         ctx.mark_dirty(scores)
         if scores.is_cuda:
             from tempograph.layers.paths_kernel import add_logs
 
-            return add_logs(scores, gain, sums, met)
-        return add_logs_plainly(scores, gain, sums, met)
+            return add_logs(scores, gain, tables, asked)
+        return add_logs_plainly(scores, gain, tables, asked)
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+        (gain,) = ctx.saved_tensors
         if slopes[0].is_cuda:
             from tempograph.layers.paths_kernel import slopes_of_gain
 
-            return slopes[0], slopes_of_gain(slopes[0], *ctx.saved_tensors), None, None
-        return slopes[0], slopes_of_gain_plainly(slopes[0], *ctx.saved_tensors), None, None
+            return slopes[0], slopes_of_gain(slopes[0], gain, *ctx.looked_up), None, None
+        return slopes[0], slopes_of_gain_plainly(slopes[0], gain, *ctx.looked_up), None, None
 
 
-def add_logs_plainly(scores: Tensor, gain: Tensor, sums: Tensor, met: Tensor) -> Tensor:
-    """Add u log(1 + c sums), and b for those not met, to scores in place; all [n, entities], gain as above [n, 4]."""
-    of_met, of_others, steepness, offset = gain[:, :, None].unbind(1)
-    logs = (sums * steepness.exp()).log1p_()
-    return scores.add_(torch.where(met, of_met * logs, of_others * logs + offset))
+def add_logs_plainly(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
+    """Add u log(1 + c sums), and b for those not met, to scores [n, entities] in place; gain as above [n, 4]."""
+    for some in blocks(scores):
+        of_met, of_others, steepness, offset = gain[some, :, None].unbind(1)
+        sums, met = look_up(tables.part(some), asked.part(some))
+        logs = sums.mul_(steepness.exp()).log1p_()
+        scores[some].add_(torch.where(met, of_met * logs, of_others * logs + offset))
+    return scores
 
 
-def slopes_of_gain_plainly(slopes: Tensor, gain: Tensor, sums: Tensor, met: Tensor) -> Tensor:
+def slopes_of_gain_plainly(slopes: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
     """The slopes of the gain, from those of the scores, [n, 4]."""
-    of_met, of_others, steepness, _ = gain[:, :, None].unbind(1)
-    scaled = sums * steepness.exp()
-    by_logs = slopes * scaled.log1p()
-    found = [
-        (by_logs * met).sum(1),
-        (by_logs * ~met).sum(1),
-        (slopes * torch.where(met, of_met, of_others) * scaled / (1 + scaled)).sum(1),
-        (slopes * ~met).sum(1),
-    ]
-    return torch.stack(found, 1)
+    found = torch.empty_like(gain)
+    for some in blocks(slopes):
+        of_met, of_others, steepness, _ = gain[some, :, None].unbind(1)
+        slope = slopes[some]
+        sums, met = look_up(tables.part(some), asked.part(some))
+        scaled = sums.mul_(steepness.exp())
+        by_logs, of_unmet = slope * scaled.log1p(), slope * ~met
+        height = torch.where(met, of_met, of_others)
+        found[some, 0] = (by_logs * met).sum(1)
+        found[some, 1] = (by_logs * ~met).sum(1)
+        found[some, 2] = (slope * height * scaled / (1 + scaled)).sum(1)
+        found[some, 3] = of_unmet.sum(1)
+    return found

@@ -63,7 +63,7 @@ class EmbeddingLoss(Objective):
         if s.negatives == "all":
             scores = self.model.score_all(questions, queries.time)
             every = torch.arange(len(answer), device=answer.device)
-            loss = softmax_loss(scores.float(), every, answer, self.known(queries))
+            loss = softmax_loss(scores.float(), every, answer, self.true_answers(queries, answer))
         else:
             loss = self._sampled(questions, queries, answer, s.negatives, generator)
         return loss + self._penalty(queries, answer, factors)

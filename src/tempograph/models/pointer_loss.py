@@ -66,13 +66,13 @@ class PointerLoss(Objective):
         return both_questions(self.timeline.facts, self.timeline.num_relations)
 
     @cached_property
-    def _ballots(self) -> list[Tensor]:
-        """The facts that each of these questions looks at when its own fact is left out, made once; for each source."""
+    def _ballots(self) -> Tensor:
+        """The facts that each of these questions looks at when its own fact is left out, made once, by source."""
         queries, _ = self._questions
         facts = len(self.timeline.facts)
         parts = torch.split(torch.arange(2 * facts, device=self.timeline.device), _AT_ONCE)
-        made = [[ballot.pack() for ballot in self.model.ballots(queries.take(part), part % facts)] for part in parts]
-        return [torch.cat(packed, dim=1) for packed in zip(*made, strict=True)]
+        made = (self.model.ballots(queries.take(part), part % facts) for part in parts)
+        return torch.cat([torch.cat([ballot.pack() for ballot in ballots]) for ballots in made], dim=1)
 
     def _mean(self, asked: Tensor, kept: Tensor | None) -> Tensor:
         """The mean loss of questions by number, so many at once that their scores stay within a budget."""
@@ -88,10 +88,8 @@ class PointerLoss(Objective):
 
     def _loss(self, asked: Tensor, kept: Tensor | None) -> Tensor:
         queries, answer = self._questions[0].take(asked), self._questions[1][asked]
-        # Before the scores: how many answers are known must be waited for.
-        known = self.known(queries)
-        chosen = (packed.index_select(1, asked) for packed in self._ballots)
+        chosen = self._ballots.index_select(1, asked).chunk(len(self.model.sources))
         ballots = [source.unpack(packed) for source, packed in zip(self.model.ways, chosen, strict=True)]
         scores = self.model.score(queries.relation, ballots, kept)
         every = torch.arange(len(answer), device=answer.device)
-        return softmax_loss(scores.float(), every, answer, known)
+        return softmax_loss(scores.float(), every, answer, self.true_answers(queries, answer))

@@ -57,7 +57,7 @@ class TeMPLoss(Objective):
         questions = self.model.ask(queries, place, encoded, counts)
         if self.settings.negatives == "all":
             scores, row = self.model.score_all(questions, place, encoded, len(times))
-            return softmax_loss(scores.float(), row, answer, self.known(queries))
+            return softmax_loss(scores.float(), row, answer, self.true_answers(queries, answer))
         return self._sampled(questions, queries, answer, place, encoded, generator)
 
     def _sampled(
