@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import tempograph
 from conftest import Call, as_json
@@ -17,6 +20,7 @@ from tempograph.analysis import keep_ranks, kept_ranks, read_ranks
 from tempograph.cli.console import out, table
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.world import make_world
+from tempograph.environment import runs_at_once
 from tempograph.errors import ConfigError
 from tempograph.published import PAPER_TED_VALID, PAPER_TEST
 from tempograph.reproducing import ARTEFACTS, Need, needs_of, reproduce
@@ -173,3 +177,13 @@ def test_results_that_are_damaged_are_named(world: Path, call: Call, tmp_path: P
     (tmp_path / "bad" / "icews14" / "x.json").write_text(json.dumps([1])[:-1])
     code, _, err = call("reproduce", "table", "--dataset", str(world), "--results", str(tmp_path / "bad"), "--no-train")
     assert code == 2 and "x.json: not a result" in err
+
+
+@pytest.mark.parametrize(("gibibytes", "cores", "wanted"), [(139, 16, 14), (80, 64, 8), (24, 1, 1), (6, 16, 1)])
+def test_a_gpu_takes_as_many_runs_as_it_has_room_for(
+    gibibytes: int, cores: int, wanted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=gibibytes * 2**30))
+    monkeypatch.setattr(os, "cpu_count", lambda: cores)
+    assert runs_at_once(torch.device("cuda")) == wanted
+    assert runs_at_once(torch.device("cpu")) == 1

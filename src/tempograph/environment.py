@@ -7,7 +7,7 @@ import platform
 import resource
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ import torch
 from tempograph.errors import ConfigError
 from tempograph.processes import Processes
 from tempograph.version import __version__
+
+_RUN: Final = 9 * 2**30
+"""Bytes of GPU memory for a training: the largest of a benchmark take 12, most of them 6 or less."""
 
 
 def resolve_device(device: str) -> torch.device:
@@ -29,6 +32,14 @@ def resolve_device(device: str) -> torch.device:
             f"there is no device '{device}' here; use auto, cpu, or cuda on a machine with a GPU"
         ) from None
     return found
+
+
+def runs_at_once(device: torch.device) -> int:
+    """How many trainings a GPU has room and the machine has cores for; a CPU is best given to one after another."""
+    if device.type == "cpu":
+        return 1
+    memory: int = torch.cuda.get_device_properties(device).total_memory
+    return max(1, min(memory // _RUN, (os.cpu_count() or 1) - 2))
 
 
 def environment(device: torch.device) -> dict[str, Any]:

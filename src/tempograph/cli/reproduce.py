@@ -57,7 +57,13 @@ def reproduce(
     train: Annotated[
         bool, typer.Option("--train/--no-train", help="Train what is missing, or leave it as a dash.")
     ] = True,
-    jobs: Annotated[int, typer.Option(min=1, help="How many runs at once, each a process of its own.")] = 1,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many runs at once, each a process of its own; by default as many as a GPU has room for, or 1.",
+        ),
+    ] = None,
     max_time: Annotated[
         float | None, typer.Option(min=0, help="Stop each run after so many minutes; the same command goes on.")
     ] = None,
@@ -70,12 +76,14 @@ def reproduce(
 
     Example: **tempograph reproduce table --dataset icews14 --no-train**
     """
+    from tempograph.environment import resolve_device, runs_at_once
     from tempograph.reproducing import ARTEFACTS
     from tempograph.reproducing import reproduce as reproduced
 
     target = folder or Path("reproduced") / Path(dataset).name
     most = None if max_time is None else 60 * max_time
-    with stoppable(lambda: "the same command goes on"), watching(jobs, most, quiet=json_output) as watch:
+    at_once = jobs or runs_at_once(resolve_device(device))
+    with stoppable(lambda: "the same command goes on"), watching(at_once, most, quiet=json_output) as watch:
         found = reproduced(
             ARTEFACTS if what is What.all else [what.value],
             dataset,
@@ -85,7 +93,7 @@ def reproduce(
             seeds=numbers(seeds),
             train=train,
             device=device,
-            jobs=jobs,
+            jobs=at_once,
             max_seconds=most,
             note=None if json_output else note,
             watch=watch,
