@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -81,7 +82,15 @@ class Acquaintances:
         self.keys, self.count = torch.unique(both[both >= 0], return_counts=True)
         """Pairs of those who have met as entity * entities + other, ascending, and their facts, [pairs] each."""
         self.degree = torch.bincount(self.keys // self.entities, minlength=self.entities)
-        self._listed = 8 * self.entities**2 <= _TABLES[self.keys.device.type]
+        self.fits = 8 * self.entities**2 <= _TABLES[self.keys.device.type]
+        """Whether there is room for tables of all pairs."""
+
+    @staticmethod
+    def of(timeline: Timeline) -> Acquaintances:
+        """Those of a timeline, the same for all who ask: tables are large."""
+        if timeline not in _MADE:
+            _MADE[timeline] = Acquaintances(timeline)
+        return _MADE[timeline]
 
     def _met(self, facts: Tensor) -> tuple[Tensor, Tensor]:
         """Subject and object of facts, where they are one entity far below 0."""
@@ -109,18 +118,18 @@ class Acquaintances:
             weight, degree = self.times(entity, x).double().log1p(), self.degree[x]
             return weight / (1 + degree), (weight + less * is_beyond) / (1 + degree - last.long())
 
-        to_one, one_without = nearness(one, is_other)
-        to_other, other_without = nearness(other, is_one)
+        near_one, near_one_without = nearness(one, is_other)
+        near_other, near_other_without = nearness(other, is_one)
         whom = torch.where(is_one, other, torch.where(is_other, one, -1))
         return Asked(
             entity,
             one,
             other,
             torch.where(last, whom, -1),
-            by_one=one_without - to_one,
-            by_other=other_without - to_other,
-            to_one=other_without * less,
-            to_other=one_without * less,
+            by_one=near_one_without - near_one,
+            by_other=near_other_without - near_other,
+            to_one=near_other_without * less,
+            to_other=near_one_without * less,
         )
 
     def through_others(self, asked: Asked, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
@@ -129,30 +138,30 @@ class Acquaintances:
 
     def tables(self, asked: Asked, dtype: torch.dtype) -> Tables:
         """What is looked up, with every fact: of all entities where there is room, or of those asked."""
-        if self._listed and len(asked.entity) >= _MANY and dtype == torch.float32:
+        if self.fits and len(asked.entity) >= _MANY and dtype == torch.float32:
             return Tables(*self._of_all, torch.stack(asked[:3]))
         named = torch.cat(asked[:3])
         table = self._rows(asked.entity).to(dtype)
-        return Tables(table, self._weights(named).to(dtype), torch.arange(len(named), device=named.device).view(3, -1))
+        return Tables(table, self._weights(named, dtype), torch.arange(len(named), device=named.device).view(3, -1))
 
     @cached_property
     def _of_all(self) -> tuple[Tensor, Tensor]:
         """How well all know each other through others, and w, [entities, entities] each."""
         tables = torch.empty(2, self.entities, self.entities, device=self.keys.device)
         for some in torch.split(torch.arange(self.entities, device=self.keys.device), _AT_ONCE):
-            tables[0, some], tables[1, some] = self._rows(some).float(), self._weights(some).float()
+            tables[0, some], tables[1, some] = self._rows(some).float(), self._weights(some, torch.float32)
         return tables[0], tables[1]
 
-    def _weights(self, entity: Tensor) -> Tensor:
-        """Of entities and all others, [n] -> [n, entities]."""
+    def _weights(self, entity: Tensor, dtype: torch.dtype) -> Tensor:
+        """The w of entities and all others, [n] -> [n, entities]."""
         row, position = key_range(self.keys, entity * self.entities, (entity + 1) * self.entities - 1).expand()
-        weights = torch.zeros(len(entity), self.entities, dtype=torch.float64, device=entity.device)
-        weights[row, self.keys[position] % self.entities] = self.count[position].double().log1p()
+        weights = torch.zeros(len(entity), self.entities, dtype=dtype, device=entity.device)
+        weights[row, self.keys[position] % self.entities] = self.count[position].double().log1p().to(dtype)
         return weights
 
     def _rows(self, entity: Tensor) -> Tensor:
         """How well entities know all others through others, themselves included, [n] -> [n, entities]."""
-        near = self._weights(entity) / (1 + self.degree)
+        near = self._weights(entity, torch.float64).div_(1 + self.degree)
         pairs = torch.stack([self.keys // self.entities, self.keys % self.entities])
         with torch.sparse.check_sparse_tensor_invariants(enable=False):  # type: ignore[no-untyped-call]
             weights = torch.sparse_coo_tensor(
@@ -173,6 +182,9 @@ class Acquaintances:
         whom = torch.where(subject == entity, object_, torch.where(object_ == entity, subject, -1))
         fact = ((whom >= 0) & others[whom.clamp(min=0)]).nonzero()[:, 0]
         return fact, whom[fact]
+
+
+_MADE: Final[WeakKeyDictionary[Timeline, Acquaintances]] = WeakKeyDictionary()
 
 
 def look_up(tables: Tables, asked: Asked) -> tuple[Tensor, Tensor]:

@@ -41,7 +41,7 @@ class Meetings:
         refuse_uncountable(timeline)
         facts = both_directions(timeline.facts, timeline.num_relations)
         self._met = {shared: self._sorted(shared, facts) for shared in SHARED}
-        self._known = Acquaintances(timeline) if through_others else None
+        self._known = Acquaintances.of(timeline) if through_others else None
         self.told = 2 * len(SHARED) + through_others
         """How many numbers are told of a candidate."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import math
+import weakref
 from collections import Counter
 
 import numpy as np
@@ -80,6 +82,16 @@ def test_tables_of_all_are_made_for_many_questions_where_there_is_room() -> None
         known = Acquaintances(timeline)
     assert_close(by_table, known.through_others(known.ask(many)))
     assert "_of_all" not in vars(known)
+
+
+def test_all_who_ask_about_a_timeline_share_tables() -> None:
+    timeline = Timeline(some_graph(0))
+    one = Acquaintances.of(timeline)
+    assert Acquaintances.of(timeline) is one and Acquaintances.of(Timeline(some_graph(0))) is not one
+    gone = weakref.ref(one)
+    del one, timeline
+    gc.collect()
+    assert gone() is None
 
 
 def test_nobody_has_met_anybody() -> None:

@@ -24,15 +24,20 @@ class Paths(nn.Module):
 
     def __init__(self, timeline: Timeline, start: float) -> None:
         super().__init__()
-        self.known = Acquaintances(timeline)
+        self.known = Acquaintances.of(timeline)
         # u of those that were met, u of the others, log c, b.
         self.shared_gain = nn.Parameter(torch.tensor([start, start, _STEEPNESS, 0.0]))
         self.gain = nn.Parameter(torch.zeros(2 * timeline.num_relations, 4))
 
+    @property
+    def bytes_per_candidate(self) -> int:
+        """Memory that a question takes for each entity: none where all is looked up in tables that are there."""
+        return 0 if self.known.fits else 40
+
     def over(self, timeline: Timeline) -> Paths:
         """The same weights for other facts."""
         twin = sharing_weights(self)
-        twin.known = Acquaintances(timeline)
+        twin.known = Acquaintances.of(timeline)
         return twin
 
     def ballot(self, queries: Queries, left_out: Tensor | None = None) -> Asked:

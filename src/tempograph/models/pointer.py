@@ -78,8 +78,9 @@ class Pointer(Model):
             Copying(View(timeline, key), most, start, prior=key == "relation") for key, most, start in asked if most
         ]
         if settings.paths:
-            sources.append(Paths(timeline, start=0.1))
-            self.bytes_per_candidate += 24
+            paths = Paths(timeline, start=0.1)
+            sources.append(paths)
+            self.bytes_per_candidate += paths.bytes_per_candidate
         self.sources = nn.ModuleList(sources)
         named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
         self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))
