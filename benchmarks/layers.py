@@ -15,6 +15,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,7 @@ def structure_rows(timeline: Timeline, dim: int, blocks: int) -> list[dict[str, 
             layer.zero_grad()
             x.grad = None
             result = forward()
-            result.backward(upstream)
+            torch.autograd.backward(result, upstream)
             by_x, by_weight = gradients(x, weight)
             return [result.detach(), by_x, by_weight.view_as(ours.weight)]
 
@@ -111,14 +112,14 @@ def structure_rows(timeline: Timeline, dim: int, blocks: int) -> list[dict[str, 
         with torch.no_grad():
             layer.weight.copy_(ours.weight.view_as(layer.weight))
             layer.root.copy_(ours.self_loop.weight.T)
-        works[twin.__name__] = pass_of(layer, layer.weight, lambda layer=layer: layer(x, index, edges.relation))
+        works[twin.__name__] = pass_of(layer, layer.weight, partial(layer, x, index, edges.relation))
     return compared(f"RGCN, {'1 block' if blocks == 1 else f'{blocks} blocks'}", works, device)
 
 
 def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
     """DecayedGRU and a plain loop, both to every entity at some query times, both sides of the window."""
     device, entities = timeline.device, timeline.num_entities
-    times = torch.linspace(0, timeline.num_steps - 1, QUERY_TIMES, device=device).long().unique()
+    times = torch.unique(torch.linspace(0, timeline.num_steps - 1, QUERY_TIMES, device=device).long())
     entity = torch.randn(entities, dim, device=device, requires_grad=True)
     context = torch.randn(len(timeline.pair_keys), dim, device=device, requires_grad=True)
     upstream = torch.randn(len(times), entities, dim, device=device)
@@ -134,7 +135,7 @@ def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
         windows = Windows(asked[keys], *(Ranges(side.start[keys], side.stop[keys]) for side in (past, future)))
         z = gru(entity[who[keys]], windows, Context(context, timeline.pair_time))
         result = Encoded(gru.alone(entity), keys, z).tables(len(times))
-        result.backward(upstream)
+        torch.autograd.backward(result, upstream)
         return [result.detach(), *gradients(entity, context)]
 
     def chain(cell: nn.GRUCell, asked: int, steps: list[int]) -> Tensor:
@@ -149,7 +150,8 @@ def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
             new = cell(entity.index_copy(0, who, context[row]), decayed)
             state = torch.where(active[:, None], new, state)
             moment = torch.where(active, step, moment)
-        return cell(entity, state * gru.decay((asked - moment).abs())[:, None])
+        last: Tensor = cell(entity, state * gru.decay((asked - moment).abs())[:, None])
+        return last
 
     def plain() -> list[Tensor]:
         entity.grad = context.grad = None
@@ -159,7 +161,7 @@ def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
             after = range(asked + 1, min(timeline.num_steps, asked + WINDOW + 1))
             result = chain(cells[0], asked, [*before]) + chain(cells[1], asked, [*reversed(after)])
             # One query time after the other, or the cells of all of them would lie in memory together.
-            result.backward(upstream[place])
+            torch.autograd.backward(result, upstream[place])
             results.append(result.detach())
         return [torch.stack(results), *gradients(entity, context)]
 

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from temp_speed import found_of
 
+from tempograph.beginning import configure
 from tempograph.cli.console import err, out, table
 from tempograph.config import shipped_presets
 from tempograph.data.graph import TemporalGraph
@@ -27,7 +28,6 @@ from tempograph.loop import Hooks, fit
 from tempograph.models.contract import Model
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.timeline import Timeline
-from tempograph.training import configure
 
 
 def main() -> None:

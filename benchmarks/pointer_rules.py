@@ -21,6 +21,7 @@ from torch import Tensor
 from tempograph.cli.console import out, table
 from tempograph.data.world import Rule, World, make_world
 from tempograph.data.world_rules import BURSTS, RELATIONS
+from tempograph.layers.copying import Copying
 from tempograph.models.pointer import Pointer
 from tempograph.plots import save
 from tempograph.training import evaluate, train
@@ -72,7 +73,7 @@ def main() -> None:
 
 def look(model: Pointer, world: World) -> list[Found]:
     """Every rule with a cause, from both sides."""
-    source = next(source for source in model.copying if source.view.key == "entity")
+    source = next(way for way in model.ways if isinstance(way, Copying) and way.view.key == "entity")
     relations, found = model.timeline.num_relations, []
     with torch.no_grad():
         pair, _, _ = source.pair(torch.arange(2 * relations, device=model.device))

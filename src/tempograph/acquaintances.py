@@ -22,6 +22,11 @@ ROUNDING: Final = 1e-6
 """The share of a sum below which what is left of it, once the paths over a fact are taken out, is nothing."""
 
 
+def tables_fit(entities: int, device: torch.device) -> bool:
+    """Whether there is room for what so many entities know of each other: two numbers for each pair."""
+    return 8 * entities**2 <= _TABLES[device.type]
+
+
 class Asked(NamedTuple):
     """Whose acquaintances are looked at, and what changes without a fact that is as if it were not there, [n] each."""
 
@@ -82,7 +87,7 @@ class Acquaintances:
         self.keys, self.count = torch.unique(both[both >= 0], return_counts=True)
         """Pairs of those who have met as entity * entities + other, ascending, and their facts, [pairs] each."""
         self.degree = torch.bincount(self.keys // self.entities, minlength=self.entities)
-        self.fits = 8 * self.entities**2 <= _TABLES[self.keys.device.type]
+        self.fits = tables_fit(self.entities, self.keys.device)
         """Whether there is room for tables of all pairs."""
 
     @staticmethod

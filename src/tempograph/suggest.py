@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from tempograph.acquaintances import tables_fit
 from tempograph.data.graph import TemporalGraph
 
 Suggest = Callable[[TemporalGraph, torch.device], dict[str, dict[str, Any]]]
@@ -61,8 +62,9 @@ def suggest_embedding(graph: TemporalGraph, device: torch.device) -> dict[str, d
 
 
 def suggest_pointer(graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
-    """Settings of the pointer."""
+    """Settings of the pointer: by paths where they are looked up in tables, and would not take longer than all else."""
     return {
+        "model": {"paths": tables_fit(len(graph.entities), device)},
         "train": {
             "epochs": 14,
             "facts_per_step": 1000 if len(graph.train) > 20_000 else 200,
@@ -70,5 +72,5 @@ def suggest_pointer(graph: TemporalGraph, device: torch.device) -> dict[str, dic
             "cooldown": 0.4,
             "clip": 0.0,
             "patience": 4,
-        }
+        },
     }

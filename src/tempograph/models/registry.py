@@ -115,7 +115,7 @@ def _mixture(name: str, summary: str, timed: str, reference: str, *parts: str, c
         settings=MixtureSettings,
         build=lambda settings, timeline, *models: Mixture(timeline, settings, name, *models),
         join=fit_mixture,
-        defaults={"parts": parts, "candidate_hidden": candidate_hidden},
+        defaults={"parts": parts, "candidate_hidden": candidate_hidden, "through_others": candidate_hidden > 0},
     )
 
 
