@@ -13,6 +13,7 @@ import dataclasses
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -106,19 +107,14 @@ def timed(graph: TemporalGraph, config: Config, steps: int, device: torch.device
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
 
-    def step(number: int) -> None:
-        optimizer.zero_grad()
-        loss(batches[number % len(batches)], generator).backward()
-        optimizer.step()
+    def take(count: int) -> None:
+        for number in range(count):
+            optimizer.zero_grad()
+            loss(batches[number % len(batches)], generator).backward()
+            optimizer.step()
 
-    for number in range(5):
-        step(number)
-
-    def some_steps() -> None:
-        for number in range(steps):
-            step(number)
-
-    taken = clock(some_steps, device)
+    take(5)
+    taken = clock(partial(take, steps), device)
     return taken / steps * len(batches), peak_memory_bytes(device)
 
 

@@ -86,6 +86,7 @@ class Acquaintances:
         both = torch.cat([subject * self.entities + object_, object_ * self.entities + subject])
         self.keys, self.count = torch.unique(both[both >= 0], return_counts=True)
         """Pairs of those who have met as entity * entities + other, ascending, and their facts, [pairs] each."""
+        self.weight = self.count.double().log1p()
         self.degree = torch.bincount(self.keys // self.entities, minlength=self.entities)
         self.fits = tables_fit(self.entities, self.keys.device)
         """Whether there is room for tables of all pairs."""
@@ -161,18 +162,20 @@ class Acquaintances:
         """The w of entities and all others, [n] -> [n, entities]."""
         row, position = key_range(self.keys, entity * self.entities, (entity + 1) * self.entities - 1).expand()
         weights = torch.zeros(len(entity), self.entities, dtype=dtype, device=entity.device)
-        weights[row, self.keys[position] % self.entities] = self.count[position].double().log1p().to(dtype)
+        weights[row, self.keys[position] % self.entities] = self.weight[position].to(dtype)
         return weights
 
     def _rows(self, entity: Tensor) -> Tensor:
         """How well entities know all others through others, themselves included, [n] -> [n, entities]."""
         near = self._weights(entity, torch.float64).div_(1 + self.degree)
+        return (self._sparse @ near.T).T.contiguous()
+
+    @cached_property
+    def _sparse(self) -> Tensor:
+        """The w of all pairs, where it is not 0, [entities, entities]."""
         pairs = torch.stack([self.keys // self.entities, self.keys % self.entities])
         with torch.sparse.check_sparse_tensor_invariants(enable=False):  # type: ignore[no-untyped-call]
-            weights = torch.sparse_coo_tensor(
-                pairs, self.count.double().log1p(), 2 * [self.entities], is_coalesced=True
-            )
-            return (weights @ near.T).T.contiguous()
+            return torch.sparse_coo_tensor(pairs, self.weight, 2 * [self.entities], is_coalesced=True)
 
     def times(self, one: Tensor, other: Tensor) -> Tensor:
         """How many facts pairs have, [n]."""

@@ -116,10 +116,9 @@ def slopes_of_gain_plainly(slopes: Tensor, gain: Tensor, tables: Tables, asked: 
         slope = slopes[some]
         sums, met = look_up(tables.part(some), asked.part(some))
         scaled = sums.mul_(steepness.exp())
-        by_logs, of_unmet = slope * scaled.log1p(), slope * ~met
-        height = torch.where(met, of_met, of_others)
+        by_logs, height = slope * scaled.log1p(), torch.where(met, of_met, of_others)
         found[some, 0] = (by_logs * met).sum(1)
         found[some, 1] = (by_logs * ~met).sum(1)
         found[some, 2] = (slope * height * scaled / (1 + scaled)).sum(1)
-        found[some, 3] = of_unmet.sum(1)
+        found[some, 3] = (slope * ~met).sum(1)
     return found

@@ -67,7 +67,7 @@ class PointerLoss(Objective):
 
     @cached_property
     def _ballots(self) -> Tensor:
-        """The facts that each of these questions looks at when its own fact is left out, made once, by source."""
+        """What each of these questions looks at with its own fact left out, made once, [8 for each source, 2 facts]."""
         queries, _ = self._questions
         facts = len(self.timeline.facts)
         parts = torch.split(torch.arange(2 * facts, device=self.timeline.device), _AT_ONCE)
