@@ -25,7 +25,7 @@ from tempograph.layers.paths import Paths
 from tempograph.models import pointer_loss
 from tempograph.models.pointer import Pointer, PointerSettings
 from tempograph.models.pointer_loss import PointerLoss, PointerTraining
-from tempograph.timeline import Queries, Timeline, both_directions
+from tempograph.timeline import Protocol, Queries, Timeline, both_directions
 
 KEYS: tuple[Key, ...] = ("entity", "relation", "both", "time", "any")
 SEEDS = st.integers(0, 2**32 - 1)
@@ -306,6 +306,20 @@ def test_a_step_within_a_budget_has_the_same_loss_and_slopes(room: int, monkeypa
         found.append([value.detach(), *torch.autograd.grad(value, list(model.parameters()))])
     # The loss is in single precision.
     assert_close(found[1], found[0], rtol=1e-4, atol=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(SEEDS, st.sampled_from(["strict", "paper"]))
+def test_valid_and_test_facts_change_nothing(seed: int, protocol: Protocol) -> None:
+    graph, held = some_graph(seed), some_graph(seed + 1).train
+    changed = dataclasses.replace(graph, valid=held[::2], test=held[1::2])
+    found = []
+    for each in (graph, changed):
+        model = Pointer(Timeline(each, protocol), PointerSettings(7, 9, 5, 8, 10, paths=True))
+        queries, left_out = ask(model.timeline.facts)
+        loss = PointerLoss(model, PointerTraining())(left_out[: len(graph.train)], torch.Generator().manual_seed(1))
+        found.append([loss, *torch.autograd.grad(loss, list(model.parameters())), model.scores(queries)])
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
 def test_a_pattern_is_learned() -> None:
