@@ -108,8 +108,9 @@ def test_what_is_missing_is_trained_once_and_kept(world: Path, tmp_path: Path, s
     assert [sheet.rows for sheet in again.sheets.values()] == [sheet.rows for sheet in made.sheets.values()]
 
 
+@pytest.mark.parametrize("artefacts", [["table", "figures"], ["figures", "table"]])
 def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
-    world: Path, tmp_path: Path, started: list[str], monkeypatch: pytest.MonkeyPatch
+    artefacts: list[str], world: Path, tmp_path: Path, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sigma = ("model.sigma=1",)
     needs = {
@@ -117,7 +118,11 @@ def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
         "figures": [Need("ted", "strict", 0, drawn=True)],
     }
     monkeypatch.setattr(reproducing, "needs_of", lambda artefact, *others: needs[artefact])
-    reproduce(["table", "figures"], world, results=tmp_path / "results", out=tmp_path / "out", device="cpu")
+    folders, said = {"results": tmp_path / "results", "out": tmp_path / "out"}, list[str]()
+    made = reproduce(artefacts, world, **folders, train=False)
+    assert [need.name for need in made.missing] == ["ted-strict-seed0", "ted-sigma-1-strict-seed0"]
+    reproduce(artefacts, world, **folders, device="cpu", note=said.append)
+    assert "2 of 2 runs are missing" in said[0]
     assert started == ["ted-sigma-1-strict-seed0", "ted-strict-seed0"], "the last of the table first"
     assert [path.name for path in (tmp_path / "results" / "icews14" / "ranks").iterdir()] == [
         "ted-strict-seed0.parquet"

@@ -141,12 +141,11 @@ def reproduce(
     name, folder, kept = str(dataset) if graph is None else graph.name, Path(out), Path(results)
     make_folder(folder)
     with alone(folder):
-        needs = [need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)]
+        needs = _once([need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)])
         missing = _missing(needs, kept, name)
         if missing and train and graph is not None:
             if note is not None:
                 note(f"{len(missing)} of {len(needs)} runs are missing and will be trained: {_listed(missing)}")
-            # Of two needs for one run the second is drawn.
             planned = {
                 _job(need, dataset, folder / "runs", device, max_seconds): (need, _config(need, graph, device))
                 for need in missing
@@ -207,11 +206,16 @@ def _artefact(name: str) -> Artefact:
     raise ConfigError(f"'{name}' cannot be reproduced{offer}")
 
 
+def _once(needs: Iterable[Need]) -> list[Need]:
+    # A run that stands in a table and is drawn as well is one run, and its ranks are kept.
+    return list({need.name: need for need in sorted(needs, key=lambda need: need.drawn)}.values())
+
+
 def _missing(needs: Iterable[Need], results: Path, dataset: str) -> list[Need]:
     found = load_results(results)
     return [
         need
-        for need in dict.fromkeys(needs)
+        for need in needs
         if not any(need.met_by(result, dataset) for result in found)
         or (need.drawn and not _ranks_file(need, results, dataset).is_file())
     ]
