@@ -11,6 +11,9 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 
 from coded import ICEWS_HEADER, gdelt_row, icews_row
@@ -167,6 +170,36 @@ def test_statistics_are_printed_and_drawn(call: Call, events: Path) -> None:
     assert "<svg" in Path("answer.svg").read_text()
 
 
+def test_names_are_printed_as_they_are(call: Call) -> None:
+    """Brackets and colons in names are neither markup nor pictures."""
+    rows = (f"{one},meets,:smile:,{day}\n" for day in range(40) for one in ("group [gone]", "group [/left]"))
+    Path("events.csv").write_text("subject,relation,object,time\n" + "".join(rows))
+    assert call("data", "import", "events.csv", "--out", "mine")[0] == 0
+    assert call("train", "mine", "--out", "run")[0] == 0
+    code, out, _ = call("complete", "run", "--object", ":smile:", "--relation", "meets", "--time", "5")
+    assert code == 0 and "group [gone]" in out and "group [/left]" in out and ":smile:" in out
+    code, _, error = call("complete", "run", "--object", "[/gone]", "--relation", "meets", "--time", "5")
+    assert code == 2 and "error: there is no entity '[/gone]'" in error
+
+
+@pytest.mark.parametrize("name", ["numbers.csv", "numbers.TSV", "numbers.tsv.gz", "numbers.parquet"])
+def test_a_file_that_was_imported_can_be_scored(call: Call, name: str) -> None:
+    """Numbers are names and labels, never ids, whatever the kind of file."""
+    columns = {"subject": [7, 5, 7] * 9, "relation": [1, 1, 3] * 9, "object": [5, 9, 9] * 9, "time": [*range(20, 47)]}
+    table, tab = pa.table(columns), pa.csv.WriteOptions(delimiter="\t")
+    if name.endswith(".parquet"):
+        pa.parquet.write_table(table, name)
+    else:
+        with pa.output_stream(name) as stream:
+            pa.csv.write_csv(table, stream, tab if "tsv" in name.lower() else None)
+    assert call("data", "import", name, "--out", "mine")[0] == 0
+    assert call("train", "mine", "--out", "run")[0] == 0
+    scored = as_json(call("score", "run", name, "--json"))["facts"]
+    asked = [[fact[key] for key in columns] for fact in scored[:3]]
+    assert asked == [["7", "1", "5", "20"], ["5", "1", "9", "21"], ["7", "3", "9", "22"]]
+    assert all(fact["known"] for fact in scored)
+
+
 def test_data_list_says_where_and_how(call: Call) -> None:
     code, out, _ = call("data", "list")
     assert code == 0 and "made when asked for" in out and "tempograph data get icews14" in out and "3,419,607" in out
@@ -185,7 +218,14 @@ MISTAKES = {
     ),
     "no run": (["evaluate", "mine"], "mine: no run here"),
     "no such run": (["complete", "gone", "--relation", "x", "--time", "y", "--subject", "z"], "gone: no run here"),
-    "hits": (["evaluate", "run", "--hits", "1,ten"], "--hits takes whole numbers separated by commas, found '1,ten'"),
+    "hits": (
+        ["evaluate", "run", "--hits", "1,ten"],
+        "--hits takes whole numbers from 1, separated by commas, found '1,ten'",
+    ),
+    "no hits": (
+        ["evaluate", "run", "--hits", "0"],
+        "--hits takes whole numbers from 1, separated by commas, found '0'",
+    ),
     "unknown entity": (
         ["complete", "run", "--subject", "Anne", "--relation", "meets", "--time", "2024-01-15"],
         "there is no entity 'Anne'; did you mean 'Ann'?",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from graphs import make_graph
 from tempograph import Predictor, Run, TemporalGraph
 from tempograph.data.graph import SPLITS, rows_in
 from tempograph.data.naming import fact_rows, with_later_steps
+from tempograph.data.times import Granularity, labels, steps_at
 from tempograph.data.world import make_world
 from tempograph.errors import ConfigError, DataError, QueryError
 from tempograph.timeline import Queries, Timeline
@@ -308,6 +309,18 @@ def test_wrong_facts_are_refused_in_one_line(facts: list[tuple[object, ...]], me
         predictor.remove(GRAPH.test[:1])
     with pytest.raises(DataError, match="found no 'time'"):
         predictor.score(pa.table({"subject": ["a"], "relation": ["b"], "object": ["c"]}))
+
+
+@pytest.mark.parametrize("granularity", ["day", "week", "month", "year"])
+def test_a_date_is_found_in_the_step_it_lies_in(granularity: Granularity) -> None:
+    days = np.arange("2019-12-20", "2021-01-20", dtype="M8[D]")
+    steps = steps_at(days, granularity)
+    graph = replace(make_graph([(0, 0, 1, 0)]), times=labels(int(steps[0]), int(steps[-1]), granularity))
+    assert [graph.time_id(day) for day in days.tolist()] == (steps - steps[0]).tolist()
+    if granularity == "day":
+        assert replace(graph, times=("2020-01-01T22", "2020-01-01T23")).time_id(datetime(2020, 1, 1, 23, 59)) == 1
+    if granularity == "week":
+        assert with_later_steps(graph, [date(2021, 1, 31)]).times[-2:] == ("2021-W03", "2021-W04")
 
 
 def test_a_grid_that_does_not_tell_how_it_goes_on_is_not_continued() -> None:

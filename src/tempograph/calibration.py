@@ -139,7 +139,7 @@ def _ask(model: Model, graph: TemporalGraph, progress: Progress | None) -> Asked
     count = min(len(graph.valid), _MOST_FACTS, room)
     chosen = torch.linspace(0, len(graph.valid) - 1, count).round().long()
     facts = torch.from_numpy(graph.valid)[chosen].to(model.device)
-    known = KnownAnswers.of(graph, "time", model.device)
+    known = KnownAnswers.to_fit_on_valid(graph, model.device)
     judges = model.judges("valid", len(graph.valid))
     ways = (model.scores,) if judges is None else judges.scores
     of = (torch.zeros(len(graph.valid), dtype=torch.int64) if judges is None else judges.of.cpu())[chosen]

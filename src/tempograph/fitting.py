@@ -20,12 +20,13 @@ from tempograph.data.graph import COLUMNS, TemporalGraph
 from tempograph.data.importing import Imported, import_files
 from tempograph.data.importing import Progress as Importing
 from tempograph.data.options import ImportOptions
-from tempograph.data.sources import find_files, readable, texts
+from tempograph.data.sources import delimiter_of, find_files, is_parquet, readable, texts
 from tempograph.environment import resolve_device
 from tempograph.errors import DataError
 from tempograph.evaluation import Evaluation, Progress
 from tempograph.files import refuse_existing
 from tempograph.listening import Report
+from tempograph.models.registry import model_kind
 from tempograph.runs import RUN_MARKER, Run
 from tempograph.training import evaluate, train
 
@@ -103,10 +104,13 @@ def fit(
     everything, also the data.
     """
     refuse_existing(Path(out), RUN_MARKER, overwrite)
+    place = resolve_device(device)
+    if model is not None:
+        model_kind(model)
     paths = [Path(pattern) for pattern in patterns]
     options, columns = with_columns(paths, options or ImportOptions())
     imported = import_files(paths, options, Path(out).resolve().name, importing)
-    graph, place = imported.graph, resolve_device(device)
+    graph = imported.graph
     if not len(graph.valid) or not len(graph.test):
         raise DataError(
             f"{len(graph.all_facts):,} facts are too few to hold some out to choose and to test on; "
@@ -146,13 +150,13 @@ def with_columns(patterns: Sequence[Path], options: ImportOptions) -> tuple[Impo
 def header_of(path: Path, options: ImportOptions) -> list[str]:
     """The names of the columns of a table."""
     with readable(path):
-        if path.suffix.lower() in (".parquet", ".pq"):
+        if is_parquet(path):
             return list(pq.read_schema(path).names)
         with closing(texts(path)) as found:
             head = next(found).content.read(_HEAD)
     line = head.decode("utf-8-sig", errors="replace").splitlines()[:1]
-    tab = ".tsv" in path.suffixes
-    return next(csv.reader(io.StringIO(line[0]), delimiter=options.delimiter or ("\t" if tab else ","))) if line else []
+    delimiter = options.delimiter or delimiter_of(path) or ","
+    return next(csv.reader(io.StringIO(line[0]), delimiter=delimiter)) if line else []
 
 
 def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> dict[str, str]:

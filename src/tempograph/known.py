@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Final, Literal, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -40,8 +41,13 @@ class KnownAnswers:
 
     @staticmethod
     def of(graph: TemporalGraph, filter: Filter = "time", device: torch.device | str = "cpu") -> KnownAnswers:
-        """The answers that the facts of every split make true."""
+        """The answers that the facts of every split make true, for ranking: nothing is to be fitted by them."""
         return KnownAnswers(torch.from_numpy(graph.all_facts).to(device), graph.sizes, filter)
+
+    @staticmethod
+    def to_fit_on_valid(graph: TemporalGraph, device: torch.device | str = "cpu") -> KnownAnswers:
+        """The answers that train and valid make true: what is fitted on valid must not learn from test."""
+        return KnownAnswers(torch.from_numpy(np.concatenate([graph.train, graph.valid])).to(device), graph.sizes)
 
     def __call__(self, queries: Queries) -> tuple[Tensor, Tensor]:
         """Distinct pairs (row of the question, known answer), [pairs] each."""

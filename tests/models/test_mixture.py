@@ -15,6 +15,7 @@ from torch.testing import assert_close
 
 from graphs import graphs, make_graph
 from tempograph import TemporalGraph
+from tempograph.calibration import calibrate
 from tempograph.errors import ConfigError, QueryError
 from tempograph.evaluation import evaluate_model
 from tempograph.known import KnownAnswers
@@ -246,6 +247,29 @@ def test_the_gate_learns_which_part_is_right_when() -> None:
     assert [line.get("half") for line in lines] == [1, 2, None]
     assert lines[2]["steps"] == told["steps"] == round((lines[0]["steps"] + lines[1]["steps"]) / 2)
     assert_close(mixture.usual.sum(), torch.tensor(told["sharpness"]), rtol=1e-4, atol=1e-4)
+
+
+def test_test_facts_change_neither_the_gate_nor_the_temperature() -> None:
+    graph, parts = frequent_and_rare()
+    beside = graph.valid.copy()
+    beside[:, 2] = (beside[:, 2] + 1) % len(graph.entities)
+    found = []
+    for each in (graph, dataclasses.replace(graph, test=beside)):
+        mixture = mixed(each, parts, MixtureSettings(parts=("a", "b"), steps=40))
+        fit_mixture(mixture, each, 0, lambda line: None)
+        found.append((mixture.state_dict(), calibrate(mixture, each)["temperature"]))
+    assert_close(found[0], found[1], rtol=0, atol=0)
+
+
+def test_a_gate_with_nothing_to_learn_from_stays_as_it_began() -> None:
+    """No part has the only answer of valid among its best, and the gate looks at candidates."""
+    graph = make_graph([(0, 0, 1, 0), (1, 0, 2, 1)], valid=[(0, 0, 3, 1)], entities=5, relations=1, steps=2)
+    table = torch.zeros(5, 2, 2, 5)
+    table[0, 0, 1, 3] = table[3, 1, 1, 0] = -9.0
+    settings = MixtureSettings(parts=("a", "b"), candidates=1, candidate_hidden=4)
+    mixture = mixed(graph, [Relational(table, "a"), Relational(table, "b")], settings)
+    assert fit_mixture(mixture, graph, 0, lambda line: None)["gate"]["steps"] == 0
+    assert mixture.usual.tolist() == [0.5, 0.5]
 
 
 def test_a_gate_never_ranks_a_fact_it_was_fitted_on(monkeypatch: pytest.MonkeyPatch) -> None:

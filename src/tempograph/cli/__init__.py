@@ -6,6 +6,7 @@ import sys
 from typing import Annotated
 
 import typer
+from rich.text import Text
 
 from tempograph.cli import asking, compare, data, demo, export, fit, model, report, reproduce, serve
 from tempograph.cli.console import err, out
@@ -59,13 +60,9 @@ def main() -> None:
     try:
         app(prog_name="tempograph")
     except TempographError as error:
-        err.print(f"[bold red]error:[/] {_escape(str(error))}", soft_wrap=True)
+        err.print(Text.assemble(("error:", "bold red"), f" {error}"), soft_wrap=True)
         sys.exit(2)
     except SystemExit as leaving:
         if leaving.code == 130:
             err.print("interrupted; nothing is half-written")
         raise
-
-
-def _escape(text: str) -> str:
-    return text.replace("[", r"\[")

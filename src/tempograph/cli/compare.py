@@ -171,5 +171,5 @@ def _print(comparison: Comparison) -> None:
         rows = [row.cells() for row in comparison.rows]
         show(Sheet("What they cost", COLUMNS[:2] + COLUMNS[11:], [row[:2] + row[11:] for row in rows], 2))
     for line in comparison.notes():
-        err.print(f"note: {line}", soft_wrap=True, markup=False)
+        err.print(f"note: {line}", soft_wrap=True)
     out.print(f"The table is in {comparison.folder / 'compare.md'}, the runs are beside it.", soft_wrap=True)

@@ -6,6 +6,7 @@ import json
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -17,10 +18,13 @@ from tempograph.processes import Processes
 from tempograph.sheet import Sheet
 
 _leads = Processes.here().leads
-out = Console(highlight=False, quiet=not _leads)
+# Names from data are printed as they are: brackets in them are no markup, and colons no pictures.
+_plain = partial(Console, highlight=False, markup=False, emoji=False, quiet=not _leads)
+
+out = _plain()
 """Results, for people and for pipes."""
 
-err = Console(stderr=True, highlight=False, quiet=not _leads)
+err = _plain(stderr=True)
 """Progress, notes and errors."""
 
 
@@ -33,7 +37,7 @@ def print_json(value: Mapping[str, Any]) -> None:
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with an estimate on standard error; yields a function of (done, total). Silent when nobody watches."""
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task(description, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
@@ -55,7 +59,7 @@ def stoppable(way_on: Callable[[], str | None]) -> Iterator[None]:
 
 def note(line: str) -> None:
     """A line for people on standard error."""
-    err.print(line, soft_wrap=True, markup=False)
+    err.print(line, soft_wrap=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, caption: str = "") -> Table:

@@ -38,7 +38,7 @@ def fit(
     split: importing.Split = importing.SplitRule.random,
     valid: importing.Valid = 0.1,
     test: importing.Test = 0.1,
-    seed: importing.Seed = 0,
+    seed: Annotated[int, typer.Option(help="Of the random split and of training.")] = 0,
 ) -> None:
     """From files of events to a trained model: import, choose, train, and tell how far its answers can be trusted.
 

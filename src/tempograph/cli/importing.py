@@ -155,4 +155,4 @@ def tell_import(imported: Imported, format: Format | None) -> None:
     if format is None and imported.format != "table":
         err.print(f"note: the first lines are those of {imported.format.upper()} events; --format tells otherwise")
     for skip in imported.skipped:
-        err.print(f"note: skipped, {skip}", soft_wrap=True, markup=False)
+        err.print(f"note: skipped, {skip}", soft_wrap=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from tempograph.cli.console import err, metric_cells, metric_columns, out, print_json, progress_bar, stoppable, table
 
@@ -167,7 +168,8 @@ def print_run(run: Run, folder: Path, json_output: bool) -> None:
         print_json({"run": str(folder)} | run.results)
         return
     size = f"{run.results['parameters']:,} parameters"
-    out.print(f"[bold]{run.config.name}[/] on {run.config.dataset}, protocol {run.config.protocol}, {size}: {folder}")
+    about = f" on {run.config.dataset}, protocol {run.config.protocol}, {size}: {folder}"
+    out.print(Text.assemble((run.config.name, "bold"), about))
     if not run.results["finished"]:
         out.print(f"not finished; go on with: tempograph resume {folder}")
     elif "valid" in run.results:
@@ -196,7 +198,9 @@ def evaluate(
     try:
         wanted = [int(k) for k in hits.split(",")]
     except ValueError:
-        raise ConfigError(f"--hits takes whole numbers separated by commas, found '{hits}'") from None
+        wanted = []
+    if min(wanted, default=0) < 1:
+        raise ConfigError(f"--hits takes whole numbers from 1, separated by commas, found '{hits}'")
     with progress_bar(f"ranking {split.value}") as progress:
         evaluation = tempograph.training.evaluate(
             run,

@@ -84,8 +84,7 @@ class TemporalGraph:
         if isinstance(label, int | np.integer):
             return _checked("time step", int(label), len(self.times))
         if isinstance(label, date):
-            # A grid of months or years has shorter labels than a day.
-            label = label.isoformat()[: len(self.times[0])]
+            label = label_at(label, self.times[0])
         if label not in self._time_ids:
             span = f"{self.times[0]} to {self.times[-1]}"
             raise QueryError(f"'{label}' is not on the time grid of {self.name} ({len(self.times)} steps, {span})")
@@ -143,6 +142,14 @@ def out_of_range(facts: Facts, sizes: tuple[int, int, int, int]) -> tuple[int, s
         return None
     row, column = (int(index) for index in np.argwhere(faulty)[0])
     return row, COLUMNS[column], int(facts[row, column]), sizes[column]
+
+
+def label_at(day: date, like: str) -> str:
+    """The label of the step that a day or a moment lies in, on a grid with labels such as this one."""
+    if "W" in like:
+        year, week, _ = day.isocalendar()
+        return f"{year}-W{week:02d}"
+    return day.isoformat()[: len(like)]
 
 
 def rows_in(rows: Facts, facts: Facts) -> NDArray[np.bool_]:

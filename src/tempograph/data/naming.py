@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When
+from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, label_at
 from tempograph.data.times import Granularity, format_pattern, labels, read_dates, read_integers, steps_at
 from tempograph.errors import DataError, QueryError
 
@@ -72,7 +72,7 @@ def _look(look: Callable[[Any], int], value: Any, row: int, column: str) -> int:
 def with_later_steps(graph: TemporalGraph, times: Iterable[Any]) -> TemporalGraph:
     """The graph with as many further time steps as the latest of some labels needs; others are left as they are."""
     known = set(graph.times)
-    wanted = {time.isoformat()[: len(graph.times[0])] if isinstance(time, date) else time for time in times}
+    wanted = {label_at(time, graph.times[0]) if isinstance(time, date) else time for time in times}
     new = sorted(label for label in wanted if isinstance(label, str) and label not in known)
     if not new:
         return graph

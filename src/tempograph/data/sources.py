@@ -54,6 +54,21 @@ def texts(path: Path) -> Generator[Text]:
             yield Text(str(path), file, file)
 
 
+def is_parquet(path: Path) -> bool:
+    """Whether a file is called like a Parquet file."""
+    return path.suffix.lower() in (".parquet", ".pq")
+
+
+def suffix_of(path: Path) -> str:
+    """What the name of a file ends with, gzipped or not, in small letters."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix
+
+
+def delimiter_of(path: Path) -> str | None:
+    """What stands between the fields of a text file, if its name tells."""
+    return {".csv": ",", ".tsv": "\t"}.get(suffix_of(path))
+
+
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Whatever goes wrong on the way to the content of a file is a DataError that names it."""

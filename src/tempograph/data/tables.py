@@ -20,7 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tempograph.data.graph import COLUMNS
-from tempograph.data.sources import readable
+from tempograph.data.sources import delimiter_of, is_parquet, readable, suffix_of
 from tempograph.data.times import Clock, Mask, Steps
 from tempograph.errors import DataError, did_you_mean
 
@@ -55,24 +55,22 @@ class _RowError(Exception):
 
 def read_batches(path: Path, size: int, layout: Layout, clock: Clock) -> Iterator[Batch]:
     """The rows of a file, checked; whatever goes wrong on the way is a DataError that names the file."""
-    parquet = path.suffix.lower() in (".parquet", ".pq")
     with readable(path):
-        yield from _parquet_batches(path, size, layout, clock) if parquet else _text_batches(path, layout, clock)
+        rows = _parquet_batches(path, size, layout, clock) if is_parquet(path) else _text_batches(path, layout, clock)
+        yield from rows
 
 
 def read_columns(path: Path) -> pa.Table:
-    """Columns subject, relation, object and time of a CSV, TSV or Parquet file, as text unless it is Parquet."""
-    parquet, tab = path.suffix.lower() in (".parquet", ".pq"), path.suffix.lower() == ".tsv"
+    """Columns subject, relation, object and time of a CSV, TSV or Parquet file, as text but for dates in Parquet."""
     with readable(path):
-        if parquet:
+        if is_parquet(path):
             found = pa.parquet.read_table(path)
         else:
             options = pa.csv.ConvertOptions(column_types=dict.fromkeys(COLUMNS, pa.string()))
-            found = pa.csv.read_csv(
-                path, parse_options=pa.csv.ParseOptions(delimiter="\t" if tab else ","), convert_options=options
-            )
-    _find_columns(path, found.column_names, Layout(COLUMNS, True, None))
-    return found.select(COLUMNS)
+            parsing = pa.csv.ParseOptions(delimiter=delimiter_of(path) or ",")
+            found = pa.csv.read_csv(path, parse_options=parsing, convert_options=options)
+        _find_columns(path, found.column_names, Layout(COLUMNS, True, None))
+        return pa.table({name: _as_date_or_text(found[name]) for name in COLUMNS})
 
 
 def _check(columns: Sequence[pa.Array], clock: Clock) -> Steps:
@@ -130,6 +128,12 @@ def _parquet_batches(path: Path, size: int, layout: Layout, clock: Clock) -> Ite
             yield columns, steps, size * done // rows
 
 
+def _as_date_or_text(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(times.type):
+        return times.cast(pa.timestamp("s"), safe=False)
+    return times if pa.types.is_date(times.type) else _as_text(times)
+
+
 def _as_text(names: pa.Array) -> pa.Array:
     """A column of names as text, where a float that is not a number is no name."""
     if pa.types.is_floating(names.type):
@@ -161,11 +165,10 @@ def _text_batches(path: Path, layout: Layout, clock: Clock) -> Iterator[Batch]:
 
 
 def _text_file(path: Path, layout: Layout) -> _TextFile:
-    suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    delimiter = layout.delimiter or {".csv": ",", ".tsv": "\t"}.get(suffix)
+    delimiter = layout.delimiter or delimiter_of(path)
     if delimiter is None:
         raise DataError(
-            f"{path}: the suffix '{suffix}' is unknown; import .csv, .tsv, .csv.gz, .tsv.gz or .parquet, "
+            f"{path}: the suffix '{suffix_of(path)}' is unknown; import .csv, .tsv, .csv.gz, .tsv.gz or .parquet, "
             "or pass the delimiter of a text file"
         )
     with closing(_records(path, delimiter)) as records:

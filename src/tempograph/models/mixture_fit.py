@@ -66,7 +66,7 @@ def fit_mixture(
     settings = mixture.settings
     chosen = deal(len(graph.valid), seed)[: settings.facts].sort().values
     facts = torch.from_numpy(graph.valid)[chosen].to(mixture.device)
-    kept = keep(mixture, facts, KnownAnswers.of(graph, device=mixture.device), progress)
+    kept = keep(mixture, facts, KnownAnswers.to_fit_on_valid(graph, mixture.device), progress)
     half = halves(len(graph.valid), seed)[chosen].to(mixture.device)[kept.fact]
     taken = []
     for number, gate in enumerate(mixture.without):
@@ -82,7 +82,8 @@ def fit_mixture(
     mixture.gate.load_state_dict(gate.state_dict())
     with torch.no_grad():
         weights = gate(kept.seen)
-        mixture.usual.copy_(weights.mean(0))
+        if len(weights):
+            mixture.usual.copy_(weights.mean(0))
     mixture.seed.fill_(seed)
     # The third number seen is that of the entity and the relation together, over the whole time.
     frequency = kept.seen[:, 2].expm1().round().long()

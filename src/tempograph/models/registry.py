@@ -130,7 +130,7 @@ MODELS: Final = {
         ModelKind(
             name="ted",
             summary="copy what happened near in time: counts that decay exponentially",
-            score="sum of exp(-|t - t'| / sigma)",
+            score="sum of exp(-sigma |t - t'|)",
             timed="counts",
             reference="Wu et al., EMNLP 2020",
             settings=TEDSettings,
