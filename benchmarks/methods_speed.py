@@ -83,7 +83,7 @@ def measure(
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
     # One validation warms up the next.
-    hooks = Hooks(validate=lambda model: valid(model, graph), report=lambda line, _: None, keep_best=lambda _: None)
+    hooks = Hooks(validate=lambda model: valid(model, graph), report=lambda line, _: None, keep_weights=lambda _: None)
     training = fit(model, gradient.loss(model, train), train, seed=0, hooks=hooks)
     begin = time.perf_counter()
     found = valid(model, graph)

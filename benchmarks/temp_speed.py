@@ -171,7 +171,7 @@ def measure(
         training_peak.append(peak_memory_bytes(device))
         return {"mrr": evaluate_model(model, graph, "valid", "strict").summary()["metrics"]["mrr"]}
 
-    hooks = Hooks(validate=validate, report=lambda line, progress: None, keep_best=lambda model: None)
+    hooks = Hooks(validate=validate, report=lambda line, progress: None, keep_weights=lambda model: None)
     training = fit(model, loss, train, seed=0, hooks=hooks)
     # The validation inside the loop was the warm-up of this one.
     evaluation = evaluate_model(model, graph, "valid", "strict")

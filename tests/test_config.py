@@ -107,6 +107,12 @@ def test_unknown_models_and_presets_are_named(tmp_path: Path) -> None:
         make_config("ted", "icews14", preset="papre")
     with pytest.raises(ConfigError, match="gone.toml: no such preset file"):
         make_config("ted", "icews14", preset=str(tmp_path / "gone.toml"))
+    (tmp_path / "run.toml").write_text('[run]\nprotocol = "paper"\n')
+    with pytest.raises(ConfigError, match="run.toml: a preset has no table 'run'; pass --protocol and --seed"):
+        make_config("ted", "icews14", preset=str(tmp_path / "run.toml"))
+    (tmp_path / "odd.toml").write_bytes(b"[model]\nsigma = 1 # \xff\n")
+    with pytest.raises(ConfigError, match="odd.toml: cannot be read: it is not UTF-8"):
+        make_config("ted", "icews14", preset=str(tmp_path / "odd.toml"))
 
 
 def test_every_shipped_preset_is_sound() -> None:

@@ -25,6 +25,16 @@ def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
     assert [path.read_text() for path in (tmp_path / "deep").iterdir()] == ["new"]
 
 
+def test_what_appears_in_the_meantime_is_not_replaced(tmp_path: Path) -> None:
+    place = tmp_path / "run"
+    with pytest.raises(StorageError, match="exists already"), atomic_folder(place, "config.toml") as temporary:
+        (temporary / "config.toml").touch()
+        place.mkdir()
+        (place / "thesis.doc").touch()
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+    assert [path.name for path in place.iterdir()] == ["thesis.doc"]
+
+
 def test_files_get_the_usual_permissions(tmp_path: Path) -> None:
     write_text(tmp_path / "a", "")
     (tmp_path / "b").touch()

@@ -32,6 +32,7 @@ SETTINGS = {
     "pointer": ["train.epochs=3"],
     "temp-gru": ["model.dim=8", "model.window=3", "train.epochs=5"],
     "complex": ["model.dim=8", "train.epochs=5"],
+    "de-simple": ["model.dim=8", "train.epochs=5"],
 }
 
 
@@ -162,6 +163,14 @@ def test_missing_facts_are_the_best_of_all(predictor: Predictor, tmp_path: Path)
     bar = (best[20] + best[21]) / 2
     count = predictor.missing(first=5, last=7, at_least=bar, out=out, budget=3000)
     assert count == sum(value >= bar for value in every.values()) == pq.read_metadata(out).num_rows
+
+
+def test_nothing_to_ask_finds_nothing(predictor: Predictor, tmp_path: Path) -> None:
+    assert len(predictor.missing(relations=[], first=3, last=6)) == 0  # type: ignore[arg-type]
+    assert len(predictor.score([])) == 0
+    if predictor.temperature is not None:
+        assert predictor.missing(relations=[], at_least=0.5, out=tmp_path / "none.parquet") == 0
+        assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
 
 
 def test_missing_facts_of_one_entity_are_its_own(predictor: Predictor) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
 
 import tempograph
 from graphs import make_graph
@@ -206,6 +207,46 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
     (path / "checkpoint.safetensors").write_bytes(content[: len(content) // 2])
     with pytest.raises(RunError, match="the checkpoint is damaged"):
         tempograph.resume(path, device="cpu")
+
+
+def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    train(path, max_seconds=0)
+    file = path / "checkpoint.safetensors"
+    with safe_open(file, "pt") as opened:
+        about = opened.metadata()
+    save_file(load_file(file), file, about | {"device": "cuda"})
+    with pytest.raises(RunError, match="made on cuda, and chance goes on differently on cpu; use --device cuda"):
+        tempograph.resume(path, device="cpu")
+
+
+def test_a_run_stopped_before_it_is_validated_keeps_what_it_learned(tmp_path: Path) -> None:
+    """It is validated after two epochs, and stopped after one."""
+    path = tmp_path / "run"
+    run = train(path, max_seconds=0)
+    assert run.results["best_epoch"] == 0
+    kept, learned = (load_file(path / f"{name}.safetensors") for name in ("model", "checkpoint"))
+    assert all(torch.equal(value, learned[f"model.{name}"]) for name, value in kept.items())
+    assert all(torch.equal(kept[name], value) for name, value in run.model.state_dict().items())
+
+
+@pytest.mark.parametrize("precision", ["tf32", "32-true"])
+def test_matrix_products_are_as_exact_after_training_as_before(tmp_path: Path, precision: str) -> None:
+    seen, before = [], torch.get_float32_matmul_precision()
+    settings = [*SETTINGS, f"train.precision={precision}", "train.epochs=1", "train.validate_every=1"]
+    torch.set_float32_matmul_precision("medium")
+    try:
+        tempograph.train(
+            GRAPH,
+            "temp-gru",
+            overrides=settings,
+            device="cpu",
+            report=lambda line: seen.append(torch.get_float32_matmul_precision()),
+        )
+        assert seen == ["high" if precision == "tf32" else "highest"]
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 def test_tensorboard_gets_every_line(tmp_path: Path) -> None:

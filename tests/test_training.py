@@ -121,6 +121,16 @@ def test_ranks_of_several_evaluations_live_side_by_side(run: Run) -> None:
     assert run.results["test"]["filter"] == "time", "only the default filter's figures are kept as the run's"
 
 
+def test_what_two_readers_find_is_kept_of_both(run: Run, tmp_path: Path) -> None:
+    copied = run.save_pretrained(tmp_path / "copied")
+    assert copied.path is not None
+    one, other = Run.load(copied.path), Run.load(copied.path)
+    tempograph.evaluate(one, "train")
+    tempograph.evaluate(other, "test")
+    kept = json.loads((copied.path / "results.json").read_text())
+    assert {"train", "valid", "test"} <= set(kept) and "train" in other.results
+
+
 def test_a_taken_place_is_refused_before_the_work(run: Run) -> None:
     with pytest.raises(StorageError, match="exists already"):
         tempograph.train("a dataset that is never looked for", "ted", out=run.path)

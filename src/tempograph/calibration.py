@@ -42,10 +42,9 @@ def temperature_of(run: Run, progress: Progress | None = None) -> float | None:
     if not run.model.probabilistic:
         return None
     if "calibration" not in run.results and len(run.graph.valid):
-        run.results["calibration"] = calibrate(run.model, run.graph, progress)
         # A folder that others own can be read all the same; the next one to read it fits again.
         with suppress(StorageError):
-            run.keep_results()
+            run.add_results(calibration=calibrate(run.model, run.graph, progress))
     return float(run.results.get("calibration", {"temperature": 1.0})["temperature"])
 
 

@@ -117,7 +117,10 @@ def load_preset(model: str, dataset: str, preset: str) -> dict[str, dict[str, An
         path = Path(preset)
         if not path.is_file():
             raise ConfigError(f"{preset}: no such preset file")
-        return parse_toml(path.read_text(encoding="utf-8"), preset)
+        tables = parse_toml(_text(path), preset)
+        if "run" in tables:
+            raise ConfigError(f"{preset}: a preset has no table 'run'; pass --protocol and --seed, and remove it")
+        return tables
     known = shipped_presets(model)
     wanted = f"{dataset}.{preset}"
     if wanted not in known:
@@ -131,6 +134,13 @@ def shipped_presets(model: str) -> list[str]:
     """The presets that come with the package for a model, each as DATASET.PRESET."""
     folder = _PRESETS / model
     return sorted(file.name.removesuffix(".toml") for file in folder.iterdir()) if folder.is_dir() else []
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
 
 
 def parse_toml(text: str, source: str) -> dict[str, dict[str, Any]]:

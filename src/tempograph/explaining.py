@@ -73,15 +73,15 @@ def explain(
     for an answer stand first, or with both signs those with the largest effect; then the nearest.
     """
     supports = [model.evidence(query, candidate) for candidate in candidates]
+    if not model.looks_at_facts or not candidates:
+        shown = [positions(timeline, support.facts[:64]) for support in supports]
+        return [(s, Explained(p, torch.zeros(len(p)))) for s, p in zip(supports, shown, strict=True)]
     relation, entity, time = int(query.relation), int(query.entity), int(query.time)
     pools = []
     for candidate, support in zip(candidates, supports, strict=True):
         inverted = relation >= timeline.num_relations
         subject, object_ = (candidate, entity) if inverted else (entity, candidate)
         pools.append(worth_trying(timeline, (subject, relation % timeline.num_relations, object_, time), support))
-    if not model.looks_at_facts or not candidates:
-        shown = [positions(timeline, support.facts[:64]) for support in supports]
-        return [(s, Explained(p, torch.zeros(len(p)))) for s, p in zip(supports, shown, strict=True)]
     every = torch.unique(torch.cat(pools))
     scores = model.leaving_out(query, every, torch.tensor(candidates, device=timeline.device))
     if scores is None:
@@ -98,7 +98,7 @@ def explain(
         order = torch.argsort(near, stable=True)
         size = (effect.abs() if both_signs else effect)[order]
         order = order[torch.argsort(size, descending=True, stable=True)]
-        # Facts without an effect are worth showing where they share two parts with the answer or the model names them.
+        # Facts without an effect are worth showing where the model names them.
         order = order[(effect[order] != 0) | torch.isin(pool[order], positions(timeline, support.facts[:_OF_MODEL]))]
         found = Explained(pool[order], effect[order])
         if support.shares is None and bool((effect != 0).any()):

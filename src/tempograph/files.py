@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
@@ -43,6 +44,7 @@ def atomic_folder(path: Path, marker: str, overwrite: bool = False) -> Iterator[
         try:
             yield temporary
             temporary.chmod(0o777 & ~_umask())
+            refuse_existing(path, marker, overwrite)
             _take_place(temporary, path)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -71,6 +73,18 @@ def refuse_existing(path: Path, marker: str, overwrite: bool = False) -> None:
         raise StorageError(f"{path} exists already; choose another place or pass --overwrite")
     if not path.is_dir() or path.is_symlink() or (any(path.iterdir()) and not (path / marker).is_file()):
         raise StorageError(f"{path} holds no {marker}, so it is not ours to overwrite; choose another place")
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Wait until nobody else holds the folder, and hold it."""
+    with _explained(folder):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(handle)
 
 
 def make_folder(path: Path) -> None:

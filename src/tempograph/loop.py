@@ -6,7 +6,8 @@ import copy
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,7 @@ class Hooks:
 
     validate: Callable[[Model], Line]
     report: Callable[[Line, Progress], None]
-    keep_best: Callable[[Model], None]
+    keep_weights: Callable[[Model], None]
     checkpoint: Path | None = None
     max_seconds: float | None = None
 
@@ -59,6 +60,11 @@ def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks
 
     With a checkpoint file that exists already, training goes on from it as if it had never stopped.
     """
+    with _matmuls(settings):
+        return _fit(model, loss, settings, seed, hooks)
+
+
+def _fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: Hooks) -> Progress:
     processes = Processes.here()
     fabric = _fabric(model.device, settings, processes)
     state = _State(model, loss, settings, seed)
@@ -89,6 +95,9 @@ def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks
         line = {"epoch": progress.epoch, "loss": float(total) / len(batches), "seconds": time.perf_counter() - begin}
         if progress.epoch % settings.validate_every == 0 or progress.epoch == settings.epochs:
             state.validate(line, hooks, fabric)
+        if not progress.best_epoch:
+            # Asked before it was ever validated, a run answers from what it has learned so far.
+            hooks.keep_weights(model)
         progress.history.append(line)
         progress.seconds += time.perf_counter() - begin
         waited = (progress.epoch - progress.best_epoch) // settings.validate_every
@@ -135,7 +144,7 @@ class _State:
         if found["mrr"] > self.progress.best_mrr:
             self.progress.best_mrr, self.progress.best_epoch = found["mrr"], self.progress.epoch
             self.best = _copied(self.model.state_dict())
-            hooks.keep_best(self.model)
+            hooks.keep_weights(self.model)
         self.model.load_state_dict(current)
 
     def save(self, path: Path) -> None:
@@ -145,16 +154,23 @@ class _State:
         for number, moments in self.optimizer.state_dict()["state"].items():
             tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in moments.items()}
         tensors["chance."] = self.generator.get_state()
+        about = {"progress": json.dumps(self.progress.__dict__), "device": self.generator.device.type}
         packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         with atomic_file(path) as temporary:
-            safetensors.torch.save_file(packed, temporary, {"progress": json.dumps(self.progress.__dict__)})
+            safetensors.torch.save_file(packed, temporary, about)
 
     def load(self, path: Path) -> None:
         """Take up where a file left off."""
         try:
             with safe_open(path, "pt") as file:
-                self.progress = Progress(**json.loads(file.metadata()["progress"]))
+                about = file.metadata()
+                self.progress = Progress(**json.loads(about["progress"]))
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            made_on, here = about.get("device"), self.generator.device.type
+            if made_on not in (None, here):
+                raise RunError(
+                    f"{path}: made on {made_on}, and chance goes on differently on {here}; use --device {made_on}"
+                )
             parts: dict[str, dict[str, Tensor]] = {"best": {}, "average": {}, "optimizer": {}}
             for name, value in tensors.items():
                 part, _, rest = name.partition(".")
@@ -174,9 +190,18 @@ class _State:
             raise RunError(f"{path}: the checkpoint is damaged: {' '.join(str(error).split())}") from error
 
 
+@contextmanager
+def _matmuls(settings: TrainSettings) -> Iterator[None]:
+    """Matrix products as exact as the settings say, and after training as they were."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if settings.precision == "tf32" else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def _fabric(device: torch.device, settings: TrainSettings, processes: Processes) -> Fabric:
-    if settings.precision == "tf32":
-        torch.set_float32_matmul_precision("high")
     fabric = Fabric(
         accelerator=device.type,
         devices=processes.local_size,

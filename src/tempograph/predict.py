@@ -172,9 +172,8 @@ class Predictor:
         found = scan(self.model, pairs, period, self._known, self.temperature, top, at_least, budget, progress)
         if at_least is not None and out is not None:
             return write_all(found, graph, Path(out))
-        best = keep_best(found, top)
-        nothing = Candidates(torch.empty(0, 4, dtype=torch.int64), torch.empty(0), torch.empty(0))
-        table = (best or nothing).table(graph, self.temperature is not None)
+        best = keep_best(found, top) or Candidates.none()
+        table = best.table(graph, self.temperature is not None)
         if out is not None:
             write_table(table, Path(out))
         return table

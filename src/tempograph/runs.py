@@ -24,7 +24,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.environment import environment
 from tempograph.errors import RunError, TempographError
 from tempograph.evaluation import Evaluation
-from tempograph.files import atomic_file, atomic_folder, write_json, write_text
+from tempograph.files import atomic_file, atomic_folder, locked, write_json, write_text
 from tempograph.models.contract import Model
 from tempograph.models.mixture_settings import part_names
 from tempograph.models.registry import model_kind
@@ -138,20 +138,20 @@ class Run:
             write_json(self.path / "results.json", self.results)
             write_text(self.path / "README.md", self._card())
 
+    def add_results(self, **found: Any) -> None:
+        """Add to results.json and the card; what others have added since these were read stays."""
+        self.results.update(found)
+        if self.path is not None:
+            with locked(self.path):
+                self.results.update(read_record(self.path)[1] | found)
+                self.keep_results()
+
     def record(self, evaluation: Evaluation) -> None:
         """Keep an evaluation: its ranks in ranks.parquet, its figures in results.json and on the card."""
-        if evaluation.filter == "time":
-            self.results[evaluation.split] = evaluation.summary()
-        if self.path is None:
-            return
-        table, file = evaluation.table(), self.path / "ranks.parquet"
-        if file.exists():
-            kept = pq.read_table(file, read_dictionary=["side", "split", "filter"])
-            same = pc.and_(pc.equal(kept["split"], evaluation.split), pc.equal(kept["filter"], evaluation.filter))
-            table = pa.concat_tables([kept.filter(pc.invert(same)), table.cast(kept.schema)]).unify_dictionaries()
-        with atomic_file(file) as temporary:
-            pq.write_table(table, temporary)
-        self.keep_results()
+        if self.path is not None:
+            with locked(self.path):
+                _keep_ranks(evaluation, self.path / "ranks.parquet")
+        self.add_results(**({evaluation.split: evaluation.summary()} if evaluation.filter == "time" else {}))
 
     def _card(self) -> str:
         rows = "".join(
@@ -178,6 +178,16 @@ class Run:
             f"{len(self.graph.train):,} train facts.\n\n"
             "`tempograph evaluate`, `complete`, `score`, `missing` and `surprising` take this folder.\n"
         )
+
+
+def _keep_ranks(evaluation: Evaluation, file: Path) -> None:
+    table = evaluation.table()
+    if file.exists():
+        kept = pq.read_table(file, read_dictionary=["side", "split", "filter"])
+        same = pc.and_(pc.equal(kept["split"], evaluation.split), pc.equal(kept["filter"], evaluation.filter))
+        table = pa.concat_tables([kept.filter(pc.invert(same)), table.cast(kept.schema)]).unify_dictionaries()
+    with atomic_file(file) as temporary:
+        pq.write_table(table, temporary)
 
 
 def reliability_text(calibration: Mapping[str, Any]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -29,6 +28,11 @@ class Candidates(NamedTuple):
     facts: Tensor
     score: Tensor
     log_probability: Tensor
+
+    @staticmethod
+    def none() -> Candidates:
+        """Not a single one."""
+        return Candidates(torch.empty(0, 4, dtype=torch.int64), torch.empty(0), torch.empty(0))
 
     def best(self, most: int) -> Candidates:
         """Those with the highest probability, or score where all are alike, at most so many."""
@@ -61,7 +65,7 @@ def pairs_to_ask(graph: TemporalGraph, entity: int | None, relations: Sequence[i
     """Who else? Each (subject, relation) that train knows; for one entity, from both sides.   [pairs, 2]."""
     facts = torch.from_numpy(graph.train)
     if relations is not None:
-        facts = facts[torch.isin(facts[:, 1], torch.tensor(relations))]
+        facts = facts[torch.isin(facts[:, 1], torch.tensor(relations, dtype=torch.int64))]
     pairs = facts[:, :2]
     if entity is not None:
         turned = torch.stack([facts[:, 2], facts[:, 1] + len(graph.relations)], dim=1)
@@ -88,7 +92,7 @@ def scan(
     Questions are pairs [n, 2] of an entity and a relation, one time after another.
     """
     given, relation = pairs.to(model.device).unbind(1)
-    for number, time in enumerate(times):
+    for number, time in enumerate(times if len(pairs) else ()):
         queries = Queries(given, relation, torch.full_like(given, time))
         for index in in_turn(model, queries, known, budget):
             yield _best_of(model, queries.take(index), known, temperature, most, at_least)
@@ -159,13 +163,10 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 def write_all(found: Iterator[Candidates], graph: TemporalGraph, path: Path) -> int:
     """Every candidate to a Parquet file, batch by batch; how many there are."""
-    count = 0
-    with atomic_file(path) as temporary, ExitStack() as stack:
-        writer: pq.ParquetWriter | None = None
+    count, schema = 0, Candidates.none().table(graph, True).schema
+    with atomic_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
         for batch in found:
             table = _distinct(batch).table(graph, True)
-            if writer is None:
-                writer = stack.enter_context(pq.ParquetWriter(temporary, table.schema))
             if len(table):
                 writer.write_table(table)
             count += len(table)

@@ -153,7 +153,7 @@ def _train_on(run: Run, outside: Outside) -> Run:
     hooks = Hooks(
         validate=validator(run.graph, config.protocol, outside.progress),
         report=told,
-        keep_best=lambda _: run.keep_weights(),
+        keep_weights=lambda _: run.keep_weights(),
         checkpoint=run.checkpoint,
         max_seconds=outside.seconds_left,
     )

@@ -350,7 +350,7 @@ def train(graph: TemporalGraph, name: str, settings: FactTraining) -> Progress:
     hooks = Hooks(
         validate=lambda m: evaluate_model(m, graph, "train", "strict").summary()["metrics"],
         report=lambda line, progress: None,
-        keep_best=lambda m: None,
+        keep_weights=lambda m: None,
     )
     return fit(model, EmbeddingLoss(model, settings), settings, 0, hooks)
 

@@ -200,7 +200,7 @@ def train(model: TeMP, settings: SnapshotTraining, graph: TemporalGraph, split: 
     hooks = Hooks(
         validate=lambda m: evaluate_model(m, graph, split, "strict").summary()["metrics"],  # type: ignore[arg-type]
         report=lambda line, progress: None,
-        keep_best=lambda m: None,
+        keep_weights=lambda m: None,
     )
     return fit(model, TeMPLoss(model, settings), settings, 0, hooks).best_mrr
 
@@ -226,7 +226,7 @@ def test_every_kind_of_training_lowers_the_loss() -> None:
         torch.manual_seed(0)
         model = TeMP(Timeline(graph), TeMPSettings(**{**SMALL, "dim": 16, "dropout_by_frequency": "average" in way}))
         settings = SnapshotTraining(epochs=30, times_per_step=2, learning_rate=0.02, patience=30, **way)
-        hooks = Hooks(validate=lambda m: {"mrr": 0.0}, report=lambda line, p: None, keep_best=lambda m: None)
+        hooks = Hooks(validate=lambda m: {"mrr": 0.0}, report=lambda line, p: None, keep_weights=lambda m: None)
         history = fit(model, TeMPLoss(model, settings), settings, 0, hooks).history
         losses = [line["loss"] for line in history]
         assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5]), way

@@ -14,6 +14,10 @@ from starlette.testclient import TestClient
 import tempograph
 from serving import RUNS, client_of
 from tempograph import Predictor, TemporalGraph, train
+from tempograph.models.mixture import Mixture
+from tempograph.models.mixture_settings import MixtureSettings
+from tempograph.models.temp import TeMP
+from tempograph.models.temp_settings import TeMPSettings
 from tempograph.predict import Completion
 from tempograph.server.service import Limits, window_of
 
@@ -110,8 +114,14 @@ def test_info(client: TestClient, predictors: dict[str, Predictor]) -> None:
 
 
 def test_the_window_of_a_mixture_is_the_widest_of_its_parts(predictors: dict[str, Predictor]) -> None:
-    model = predictors["ensemble"].run.model
-    assert window_of(model) == max((window_of(part) for part in model.parts), key=lambda found: found or (0, 0))
+    """A part without a bound leaves none; a model that looks at its own step alone has no window."""
+    timeline = predictors["temp-gru"].run.timeline
+    near, wide = (TeMP(timeline, TeMPSettings(dim=4, window=window)) for window in (2, 5))
+    alone = TeMP(timeline, TeMPSettings(dim=4, window=5, temporal="none", gate=False, imputation=False))
+    pointer, settings = predictors["pointer"].run.model, MixtureSettings(parts=("a", "b"))
+    assert window_of(alone) == (0, 0) and window_of(pointer) is None
+    for parts, window in (((near, wide), (5, 5)), ((near, alone), (2, 2)), ((near, pointer), None)):
+        assert window_of(Mixture(timeline, settings, "ensemble", *parts)) == window
 
 
 def test_names_are_searched(client: TestClient) -> None:

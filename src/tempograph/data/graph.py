@@ -102,13 +102,13 @@ class TemporalGraph:
 
     def splits_of(self, rows: Facts) -> list[Split | None]:
         """The split that holds each fact [n, 4], the first if several do."""
-        found: list[Split | None] = [None] * len(rows)
+        found = np.full(len(rows), None, dtype=object)
         for split in reversed(SPLITS):
             facts = self.facts(split)
             near = facts[np.isin(facts[:, 3], rows[:, 3])]
-            for row in np.flatnonzero(rows_in(rows, near)):
-                found[row] = split
-        return found
+            found[rows_in(rows, near)] = split
+        held: list[Split | None] = found.tolist()
+        return held
 
     def answers_to(self, fact: tuple[int, int, int, int], place: int) -> dict[int, Split]:
         """The ids that, put in one place of a fact, make a fact of the data, with the split it is in."""

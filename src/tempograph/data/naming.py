@@ -11,7 +11,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, label_at
+from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, label_at, out_of_range
 from tempograph.data.times import Granularity, format_pattern, labels, read_dates, read_integers, steps_at
 from tempograph.errors import DataError, QueryError
 
@@ -30,6 +30,9 @@ _MOST_NEW_STEPS: Final = 10_000
 
 def fact_rows(graph: TemporalGraph, facts: Given) -> Facts:
     """Facts as rows of ids, [n, 4]; the first that names something unknown is named in the error."""
+    of_ids = isinstance(facts, np.ndarray) and facts.dtype == np.int64 and facts.shape[1:] == (4,)
+    if isinstance(facts, np.ndarray) and of_ids and out_of_range(facts, graph.sizes) is None:
+        return facts.copy()
     columns = columns_of(facts)
     looks: tuple[Callable[[Any], int], ...] = (graph.entity_id, graph.relation_id, graph.entity_id, graph.time_id)
     ids = np.empty((len(columns[0]), 4), dtype=np.int64)

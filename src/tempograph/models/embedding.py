@@ -95,6 +95,8 @@ class Embedding(Model):
             tables = self.entities.tables(times[first : first + at_once])
             order.append(inside)
             parts.append(self._compare(questions[inside], place[inside] - first, tables))
+        if not parts:
+            return questions.new_empty(0, self.timeline.num_entities)
         return torch.cat(parts).index_select(0, torch.argsort(torch.cat(order)))
 
     def score_some(self, questions: Tensor, time: Tensor, count: int, generator: torch.Generator) -> _Sampled:

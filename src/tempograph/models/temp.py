@@ -175,6 +175,11 @@ class TeMP(Model):
         """Steps of the past and of the future in the window."""
         return self.settings.window, self.settings.window if self.settings.bidirectional else 0
 
+    @property
+    def looks_around(self) -> tuple[int, int]:
+        """Steps of the past and of the future that scores come from; none where nothing runs through time."""
+        return self.reach if self.temporal is not None else (0, 0)
+
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
         times, place = torch.unique(queries.time, return_inverse=True)

@@ -67,7 +67,7 @@ class AskedTeMP(Model):
         """Only what is given and what is asked for is followed through time, [queries]."""
         if not len(answer):
             return self._base.new_empty(0)
-        t, (past, future) = self.timeline, self._reach
+        t, (past, future) = self.timeline, self.model.looks_around
         wanted = queries.time.repeat(2) * t.num_entities + torch.cat([queries.entity, answer])
         pairs, place = torch.unique(wanted, return_inverse=True)
         time, entity = pairs // t.num_entities, pairs % t.num_entities
@@ -132,7 +132,7 @@ class AskedTeMP(Model):
         t, count = self.timeline, len(gone)
         step = torch.where(gone < 0, -1, t.facts[gone, 3])
         # Every fact gets steps of its own, `width` of them, with the time asked about at the same place in each.
-        first, num_steps = int(query.time) - self._reach[0], count * self._width
+        first, num_steps = int(query.time) - self.model.looks_around[0], count * self._width
         shift = torch.arange(count, device=t.device) * self._width - first
         keys, x = [], []
         for now in range(max(0, first), min(t.num_steps, first + self._width)):
@@ -164,13 +164,9 @@ class AskedTeMP(Model):
         return self.model.score(questions.each(), tables[:, place[1:]])[:, 0]
 
     @property
-    def _reach(self) -> tuple[int, int]:
-        return self.model.reach if self.model.temporal is not None else (0, 0)
-
-    @property
     def _width(self) -> int:
         """Steps that may matter for a question."""
-        past, future = self._reach
+        past, future = self.model.looks_around
         return past + 1 + future
 
     @property
@@ -188,7 +184,7 @@ class AskedTeMP(Model):
         return Encoded(self._base, *self.memory(("time", time), lambda: self._encode(time, self._base)))
 
     def _encode(self, time: int, base: Tensor) -> _Rows:
-        t, (past, future) = self.timeline, self._reach
+        t, (past, future) = self.timeline, self.model.looks_around
         steps = range(max(0, time - past), min(t.num_steps, time + future + 1))
         nodes = self._nodes([(now, self._step(now)) for now in steps])
         times = torch.tensor([time], device=self.device)

@@ -325,10 +325,11 @@ def named_runs(arguments: Sequence[str]) -> dict[str, Path]:
 def window_of(model: Model) -> tuple[int, int] | None:
     """Steps of the past and of the future that a model reads around a question; None where there is no such bound."""
     if isinstance(model, TeMP):
-        return model.reach
+        return model.looks_around
     if isinstance(model, Mixture):
         windows = [window for part in model.parts if (window := window_of(part)) is not None]
-        return (max(past for past, _ in windows), max(future for _, future in windows)) if windows else None
+        if len(windows) == len(model.parts):
+            return max(past for past, _ in windows), max(future for _, future in windows)
     return None
 
 
