@@ -125,7 +125,7 @@ def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
     upstream = torch.randn(len(times), entities, dim, device=device)
     gru = DecayedGRU(dim, bidirectional=True).to(device)
     cells = gru_cells(gru)
-    bounds = timeline.active_start.tolist()
+    active = [(timeline.pair_time == step).nonzero()[:, 0] for step in range(timeline.num_steps)]
 
     def ours() -> list[Tensor]:
         entity.grad = context.grad = None
@@ -143,13 +143,13 @@ def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
         state = torch.zeros_like(entity)
         moment = torch.full((entities,), asked, device=device)
         for step in steps:
-            row = timeline.pair_by_time[bounds[step] : bounds[step + 1]]
+            row = active[step]
             who = timeline.pair_entity[row]
-            active = torch.zeros(entities, dtype=torch.bool, device=device).index_fill(0, who, True)
+            there = torch.zeros(entities, dtype=torch.bool, device=device).index_fill(0, who, True)
             decayed = state * gru.decay((step - moment).abs())[:, None]
             new = cell(entity.index_copy(0, who, context[row]), decayed)
-            state = torch.where(active[:, None], new, state)
-            moment = torch.where(active, step, moment)
+            state = torch.where(there[:, None], new, state)
+            moment = torch.where(there, step, moment)
         last: Tensor = cell(entity, state * gru.decay((asked - moment).abs())[:, None])
         return last
 

@@ -99,7 +99,7 @@ def test_a_wrong_file_is_named(text: str, message: str) -> None:
 def test_unknown_models_and_presets_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no model 'tedd'; did you mean 'ted'?"):
         model_kind("tedd")
-    with pytest.raises(ConfigError, match="there is no model 'xyzzy'; models: ted, transe, distmult"):
+    with pytest.raises(ConfigError, match="there is no model 'xyzzy'; there are ted, transe, distmult"):
         model_kind("xyzzy")
     with pytest.raises(
         ConfigError, match="ted has no preset 'papre' for dataset icews14; there are gdelt.paper, icews"

@@ -13,7 +13,7 @@ from graphs import graphs, make_graph
 from tempograph import TemporalGraph
 from tempograph.errors import ConfigError
 from tempograph.models.ted import TED
-from tempograph.timeline import PROTOCOLS, Protocol, Queries, Timeline, both_directions
+from tempograph.timeline import PROTOCOLS, Protocol, Queries, Timeline, answered, both_directions
 
 
 def all_pairs(graph: TemporalGraph) -> tuple[torch.Tensor, torch.Tensor]:
@@ -27,21 +27,11 @@ def seen_by(graph: TemporalGraph, protocol: Protocol) -> list[oracle.Fact]:
 
 @settings(max_examples=200)
 @given(graphs(), st.sampled_from(PROTOCOLS))
-def test_activity_and_neighbouring_steps_equal_a_loop(graph: TemporalGraph, protocol: Protocol) -> None:
+def test_who_is_active_equals_a_loop(graph: TemporalGraph, protocol: Protocol) -> None:
     timeline, facts = Timeline(graph, protocol), seen_by(graph, protocol)
-    entity, time = all_pairs(graph)
-    answers = zip(
-        entity.tolist(),
-        time.tolist(),
-        timeline.is_active(entity, time).tolist(),
-        timeline.previous(entity, time).tolist(),
-        timeline.next(entity, time).tolist(),
-        strict=True,
-    )
-    for e, t, is_active, before, after in answers:
-        assert is_active == oracle.active(facts, e, t)
-        assert before == max(oracle.active_steps(facts, e, 0, t - 1), default=-1)
-        assert after == min(oracle.active_steps(facts, e, t + 1, len(graph.times)), default=-1)
+    pairs = zip(timeline.pair_entity.tolist(), timeline.pair_time.tolist(), strict=True)
+    steps, entities = range(len(graph.times)), range(len(graph.entities))
+    assert list(pairs) == [(e, t) for e in entities for t in steps if oracle.active(facts, e, t)]
 
 
 @settings(max_examples=200)
@@ -58,21 +48,19 @@ def test_windows_are_contiguous_ranges(graph: TemporalGraph, protocol: Protocol,
 @settings(max_examples=200)
 @given(graphs(), st.sampled_from(PROTOCOLS), st.data())
 def test_snapshots_equal_a_loop(graph: TemporalGraph, protocol: Protocol, data: st.DataObject) -> None:
-    timeline, facts = Timeline(graph, protocol), seen_by(graph, protocol)
+    timeline = Timeline(graph, protocol)
     steps = data.draw(st.lists(st.integers(0, len(graph.times) - 1), max_size=5))
     times = torch.tensor(steps, dtype=torch.int64)
     row, position = timeline.edges(times)
-    active_row, active_entity = timeline.active(times)
     train = oracle.facts_of(graph.train)
     for index, step in enumerate(steps):
         edges = [tuple(fact) for fact in timeline.facts[position[row == index]].tolist()]
         assert sorted(edges) == sorted(fact for fact in train if fact[3] == step)
-        expected = [e for e in range(len(graph.entities)) if oracle.active(facts, e, step)]
-        assert active_entity[active_row == index].tolist() == expected
 
 
 def test_both_directions_by_hand() -> None:
     facts = torch.tensor([[0, 1, 2, 3], [4, 0, 4, 1]])
+    assert torch.equal(answered(both_directions(facts, 2), 2), facts.repeat(2, 1))
     assert both_directions(facts, 5).tolist() == [[0, 1, 2, 3], [4, 0, 4, 1], [2, 6, 0, 3], [4, 5, 4, 1]]
 
 
@@ -105,7 +93,7 @@ def test_paper_shows_who_is_active_in_valid_and_test() -> None:
         assert same(what_a_model_sees(without, "strict"), what_a_model_sees(changed, "strict"))
         assert not same(what_a_model_sees(without, "paper"), what_a_model_sees(changed, "paper"))
     leaked = Timeline(make_graph([(0, 0, 1, 0)], test=[(2, 0, 3, 1)]), "paper")
-    assert leaked.is_active(torch.tensor([2, 3, 0]), torch.tensor([1, 1, 1])).tolist() == [True, True, False]
+    assert leaked.pair_entity[leaked.pair_time == 1].tolist() == [2, 3]
     assert leaked.facts.tolist() == [[0, 0, 1, 0]], "facts themselves never leak, under no protocol"
 
 

@@ -54,9 +54,9 @@ def closest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
     return [spelled[name] for name in found][:most]
 
 
-def known_as(what: str, name: str, names: Iterable[str]) -> None:
+def known_as(what: str, name: str, names: Iterable[str], error: type[TempographError] = ConfigError) -> None:
     """Refuse a name that nothing goes by."""
     known = list(names)
     if name not in known:
         offer = did_you_mean(name, known) or f"; there are {', '.join(known)}"
-        raise ConfigError(f"there is no {what} '{name}'{offer}")
+        raise error(f"there is no {what} '{name}'{offer}")

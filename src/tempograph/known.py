@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.errors import ConfigError, did_you_mean
+from tempograph.errors import known_as
 from tempograph.ranges import equal_range
 from tempograph.timeline import Queries, both_directions
 
@@ -25,10 +25,7 @@ class KnownAnswers:
     """
 
     def __init__(self, facts: Tensor, sizes: tuple[int, int, int, int], filter: Filter = "time") -> None:
-        if filter not in FILTERS:
-            raise ConfigError(
-                f"there is no filter '{filter}'; choose time, static or raw{did_you_mean(filter, FILTERS)}"
-            )
+        known_as("filter", filter, FILTERS)
         self.filter: Filter = filter
         self.num_entities, self.num_relations, _, self.num_steps = sizes
         facts = both_directions(facts if filter != "raw" else facts[:0], self.num_relations)

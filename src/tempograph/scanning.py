@@ -19,7 +19,7 @@ from tempograph.evaluation import Progress, in_turn
 from tempograph.files import atomic_file
 from tempograph.known import KnownAnswers
 from tempograph.models.contract import Model
-from tempograph.timeline import Queries
+from tempograph.timeline import Queries, answered
 
 
 class Candidates(NamedTuple):
@@ -118,16 +118,7 @@ def _best_of(
         fresh &= scores >= _bar(scores.masked_fill(~fresh, -math.inf), most)
     row, candidate = fresh.nonzero().unbind(1)
     entity, relation, time = (column[row] for column in asked)
-    inverted = relation >= known.num_relations
-    facts = torch.stack(
-        [
-            torch.where(inverted, candidate, entity),
-            relation % known.num_relations,
-            torch.where(inverted, entity, candidate),
-            time,
-        ],
-        dim=1,
-    )
+    facts = answered(torch.stack([entity, relation, candidate, time], dim=1), known.num_relations)
     return Candidates(facts, scores[fresh], shares[fresh])
 
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from tempograph.data.graph import Facts, TemporalGraph
-from tempograph.errors import ConfigError, did_you_mean
-from tempograph.ranges import Ranges, equal_range, key_range
+from tempograph.errors import known_as
+from tempograph.ranges import Ranges, key_range
 
 Protocol = Literal["strict", "paper"]
 PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
@@ -40,6 +40,14 @@ def both_questions(facts: Tensor, num_relations: int) -> tuple[Queries, Tensor]:
     return Queries(given, relation, time), answer
 
 
+def answered(asked: Tensor, num_relations: int) -> Tensor:
+    """The facts that rows (given, relation, answer, time) stand for, of either direction.   [n, 4] -> [n, 4]."""
+    given, relation, answer, time = asked.unbind(1)
+    inverted = relation >= num_relations
+    subject, object_ = torch.where(inverted, answer, given), torch.where(inverted, given, answer)
+    return torch.stack([subject, relation % num_relations, object_, time], dim=1)
+
+
 class Timeline:
     """Everything a model may know of a dataset: the train facts, and which entity is active at which step.
 
@@ -51,10 +59,7 @@ class Timeline:
     """
 
     def __init__(self, graph: TemporalGraph, protocol: Protocol = "strict", device: torch.device | str = "cpu") -> None:
-        if protocol not in PROTOCOLS:
-            raise ConfigError(
-                f"there is no protocol '{protocol}'; choose strict or paper{did_you_mean(protocol, PROTOCOLS)}"
-            )
+        known_as("protocol", protocol, PROTOCOLS)
         self.protocol: Protocol = protocol
         self.device = torch.device(device)
         self.sizes = graph.sizes
@@ -78,10 +83,6 @@ class Timeline:
         self.pair_keys = torch.from_numpy(np.union1d(named, also)).to(self.device)
         self.pair_entity = self.pair_keys // self.num_steps
         self.pair_time = self.pair_keys % self.num_steps
-        self.pair_by_time = torch.argsort(self.pair_time, stable=True)
-        """The active pairs in the order (step, entity), as positions in the order (entity, step), [pairs]."""
-        self.active_start = torch.searchsorted(self.pair_time[self.pair_by_time], steps)
-        """Pairs of step t are pair_by_time[active_start[t]:active_start[t + 1]], [steps + 1]."""
 
         subject, _, object_, time = self.facts.unbind(1)
         self.subject_pair = torch.searchsorted(self.pair_keys, self._key(subject, time))
@@ -93,15 +94,6 @@ class Timeline:
         """The edges of some snapshots as (row in times, position in facts), each [edges]."""
         return Ranges(self.step_start[times], self.step_start[times + 1]).expand()
 
-    def active(self, times: Tensor) -> tuple[Tensor, Tensor]:
-        """The active entities of some snapshots as (row in times, entity), each [pairs]."""
-        row, position = Ranges(self.active_start[times], self.active_start[times + 1]).expand()
-        return row, self.pair_entity[self.pair_by_time[position]]
-
-    def is_active(self, entity: Tensor, time: Tensor) -> Tensor:
-        """Whether each (entity, time) is an active pair, [n]."""
-        return equal_range(self.pair_keys, self._key(entity, time)).lengths > 0
-
     def window(self, entity: Tensor, first: Tensor, last: Tensor) -> Ranges:
         """The active steps of each entity from first to last, both included, as ranges of pair_time, [n]."""
         return key_range(
@@ -110,22 +102,8 @@ class Timeline:
             self._key(entity, last.clamp(max=self.num_steps - 1)),
         )
 
-    def previous(self, entity: Tensor, time: Tensor) -> Tensor:
-        """The last active step before time, or -1, [n]."""
-        before = self.window(entity, torch.zeros_like(time), time - 1)
-        return self._time_or_none(before, before.stop - 1)
-
-    def next(self, entity: Tensor, time: Tensor) -> Tensor:
-        """The first active step after time, or -1, [n]."""
-        after = self.window(entity, time + 1, torch.full_like(time, self.num_steps - 1))
-        return self._time_or_none(after, after.start)
-
     def _key(self, entity: Tensor, time: Tensor) -> Tensor:
         return entity * self.num_steps + time
-
-    def _time_or_none(self, ranges: Ranges, position: Tensor) -> Tensor:
-        inside = self.pair_time[position.clamp(0, len(self.pair_time) - 1)]
-        return torch.where(ranges.lengths > 0, inside, torch.full_like(inside, -1))
 
 
 def _named_pairs(facts: Facts, num_steps: int) -> Facts:

@@ -69,7 +69,7 @@ def snapshot(model: TeMP, step: int) -> tuple[torch.Tensor, set[int]]:
     for index, layer in enumerate(model.structure):
         x = layer(x, edges, edge_weights(edges, model.edge_types, s.norm).double())
         x = named[s.last_activation if index == len(model.structure) - 1 else s.inner_activation](x)
-    here = set(t.active(torch.tensor([step]))[1].tolist())
+    here = set(t.pair_entity[t.pair_time == step].tolist())
     if s.inactive == "embedding":
         x = torch.stack([x[e] if e in here else model.entity[e] for e in range(t.num_entities)])
     return x, here

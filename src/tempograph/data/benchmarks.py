@@ -20,7 +20,7 @@ import numpy as np
 
 from tempograph.data.folder import DATASET_MARKER, write_folder
 from tempograph.data.graph import Facts, TemporalGraph
-from tempograph.errors import DataError, did_you_mean
+from tempograph.errors import DataError, known_as
 from tempograph.files import refuse_existing
 
 PUBLISHED: Final = (
@@ -122,9 +122,7 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
 def find_benchmark(name: str) -> Benchmark:
     """The benchmark of that name, in any case."""
     folded = name.casefold()
-    if folded not in BENCHMARKS:
-        hint = did_you_mean(folded, BENCHMARKS) or f"; there are {', '.join(BENCHMARKS)}"
-        raise DataError(f"there is no benchmark '{name}'{hint}")
+    known_as("benchmark", folded, BENCHMARKS, DataError)
     return BENCHMARKS[folded]
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.errors import ConfigError, did_you_mean
+from tempograph.errors import known_as
 from tempograph.evaluation import Progress
 from tempograph.models.contract import Model
 from tempograph.models.embedding import Embedding
@@ -315,6 +315,5 @@ MODELS: Final = {
 
 def model_kind(name: str) -> ModelKind:
     """The kind of model with this name."""
-    if name not in MODELS:
-        raise ConfigError(f"there is no model '{name}'{did_you_mean(name, MODELS) or '; models: ' + ', '.join(MODELS)}")
+    known_as("model", name, MODELS)
     return MODELS[name]

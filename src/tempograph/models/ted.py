@@ -13,7 +13,7 @@ from torch import Tensor
 from tempograph.errors import ConfigError
 from tempograph.models.contract import Model, Support
 from tempograph.ranges import Ranges, equal_range
-from tempograph.timeline import Queries, Timeline, both_directions
+from tempograph.timeline import Queries, Timeline, answered, both_directions
 
 PAPER_SIGMAS: Final = (1e-5, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e5)
 """The decay rates of the paper's sensitivity table; `sigma = "auto"` chooses among them on valid."""
@@ -96,7 +96,7 @@ class TED(Model):
                 distance = (found[:, 3] - query.time).abs()
                 order = torch.argsort(distance, stable=True)
                 shares = torch.softmax(-self.sigma * distance[order].double(), dim=0)
-                return Support(shared, self._undirected(found[order]), shares)
+                return Support(shared, answered(found[order], self.num_relations), shares)
         return Support("nothing", self.facts[:0], torch.empty(0, dtype=torch.float64))
 
     def over(self, timeline: Timeline, memory: int = 0) -> TED:
@@ -124,19 +124,6 @@ class TED(Model):
         """What a fact must share with a question to be in each of the three sets, [n] each."""
         side = relation // self.num_relations
         return entity * 2 * self.num_relations + relation, entity * 2 + side, relation
-
-    def _undirected(self, facts: Tensor) -> Tensor:
-        subject, relation, object_, time = facts.unbind(1)
-        inverted = relation >= self.num_relations
-        return torch.stack(
-            [
-                torch.where(inverted, object_, subject),
-                relation % self.num_relations,
-                torch.where(inverted, subject, object_),
-                time,
-            ],
-            dim=1,
-        )
 
 
 def choose_sigma(
