@@ -74,6 +74,15 @@ Subject = Annotated[str, typer.Option(help="Column of the subject.", rich_help_p
 Relation = Annotated[str, typer.Option(help="Column of the relation.", rich_help_panel=_TABLES)]
 Object = Annotated[str, typer.Option("--object", help="Column of the object.", rich_help_panel=_TABLES)]
 Time = Annotated[str, typer.Option(help="Column of the time.", rich_help_panel=_TABLES)]
+_GUESSED = "by default guessed from the names of all columns."
+GuessedSubject = Annotated[str | None, typer.Option(help=f"Column of the subject; {_GUESSED}", rich_help_panel=_TABLES)]
+GuessedRelation = Annotated[
+    str | None, typer.Option(help=f"Column of the relation; {_GUESSED}", rich_help_panel=_TABLES)
+]
+GuessedObject = Annotated[
+    str | None, typer.Option("--object", help=f"Column of the object; {_GUESSED}", rich_help_panel=_TABLES)
+]
+GuessedTime = Annotated[str | None, typer.Option(help=f"Column of the time; {_GUESSED}", rich_help_panel=_TABLES)]
 Header = Annotated[
     bool,
     typer.Option("--header/--no-header", help="Without a header, columns are numbers from 0.", rich_help_panel=_TABLES),
