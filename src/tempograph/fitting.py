@@ -132,6 +132,9 @@ def fit(
     if note and columns:
         note(columns_in_words(columns))
     imported = import_files(paths, options, Path(out).resolve().name, importing)
+    if note:
+        for line in imported.notes(guessed=options.format is None):
+            note(f"note: {line}")
     graph = imported.graph
     if not len(graph.valid) or not len(graph.test):
         raise DataError(

@@ -10,7 +10,7 @@ import typer
 
 from tempograph.cli import importing
 from tempograph.cli.console import note, out, print_json, progress_bar, show
-from tempograph.cli.model import Device, Json, MaxTime, training_progress
+from tempograph.cli.model import Device, Json, MaxTime, refuse_unfinished, training_progress
 from tempograph.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ def fit(
     header: importing.Header = True,
     delimiter: importing.Delimiter = None,
     time_format: importing.TimeFormat = None,
+    skip_bad: importing.SkipBad = False,
     entity: importing.EntityOption = None,
     relation_level: importing.Level = None,
     granularity: importing.Step = None,
@@ -56,7 +57,10 @@ def fit(
         (entity, relation_level),
         granularity,
         (split, valid, test, seed),
+        skip_bad,
     )
+    if not overwrite:
+        refuse_unfinished(folder)
     with (
         progress_bar("importing") as reading,
         training_progress(folder, str(folder), quiet=json_output) as (report, progress),
@@ -78,7 +82,6 @@ def fit(
     if json_output:
         print_json(found.summary())
         return
-    importing.tell_import(found.imported, format)
     _print(found, folder)
 
 

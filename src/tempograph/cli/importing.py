@@ -125,6 +125,12 @@ Test = Annotated[float, typer.Option(help="Share of facts to test on.", rich_hel
 Seed = Annotated[int, typer.Option(help="Of the random split.", rich_help_panel=_SPLIT)]
 
 
+SkipBad = Annotated[
+    bool,
+    typer.Option("--skip-bad", help="Skip faulty rows, and count them, instead of stopping.", rich_help_panel=_TABLES),
+]
+
+
 def import_options(
     format: Format | None,
     columns: tuple[str, str, str, str],
@@ -132,6 +138,7 @@ def import_options(
     events: tuple[Entity | None, RelationLevel | None],
     granularity: Granularity | None,
     split: tuple[SplitRule, float, float, int],
+    skip_bad: bool = False,
 ) -> ImportOptions:
     """What was asked, as the import takes it: columns, (header, delimiter, time format), and so on."""
     from tempograph.data.options import ImportOptions
@@ -156,12 +163,11 @@ def import_options(
         valid_share=valid,
         test_share=test,
         seed=seed,
+        skip_bad=skip_bad,
     )
 
 
 def tell_import(imported: Imported, format: Format | None) -> None:
-    """What was guessed and what was skipped, on standard error."""
-    if format is None and imported.format != "table":
-        err.print(f"note: the first lines are those of {imported.format.upper()} events; --format tells otherwise")
-    for skip in imported.skipped:
-        err.print(f"note: skipped, {skip}", soft_wrap=True)
+    """What was guessed, what was skipped and what looks odd, on standard error."""
+    for line in imported.notes(guessed=format is None):
+        err.print(f"note: {line}", soft_wrap=True)
