@@ -361,8 +361,8 @@ class Predictor:
         notes = [f"'{graph.entities[entity]}' is in no train fact; little speaks for its answers" for entity in unseen]
         possible = int((scores > -math.inf).sum())
         if possible < len(scores) and len(answers) == possible:
-            have = "1 candidate has" if possible == 1 else f"{possible:,} candidates have"
-            notes.append(f"only {have} any facts that speak in favour")
+            one, more = "1 candidate has anything that speaks for it", "candidates have anything that speaks for them"
+            notes.append(f"only {one if possible == 1 else f'{possible:,} {more}'}")
         if fact[3] >= len(original.times):
             last = original.times[-1]
             notes.append(f"'{graph.times[fact[3]]}' is after {last}, the last step of training, which stands in for it")
