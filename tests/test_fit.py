@@ -65,7 +65,7 @@ def test_what_is_told_is_not_guessed() -> None:
 
 
 def test_a_column_that_is_not_found_is_asked_for() -> None:
-    with pytest.raises(DataError, match="x.csv: no column is called like a object; there are 'who', 'did', 'when'"):
+    with pytest.raises(DataError, match="x.csv: no column is called like an object; there are 'who', 'did', 'when'"):
         guess_columns(Path("x.csv"), ["who", "did", "when"], ImportOptions(relation="did"))
 
 

@@ -200,10 +200,9 @@ def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> d
         fitting["relation"] = _fitting("relation", free())
     lacking = [part for part in COLUMNS if not fitting[part]]
     if lacking:
-        raise DataError(
-            f"{path}: no column is called like a {lacking[0]}; there are {', '.join(map(repr, names))}: "
-            f"name it with --{lacking[0]}"
-        )
+        part = f"{'an' if lacking[0] == 'object' else 'a'} {lacking[0]}"
+        known = ", ".join(map(repr, names))
+        raise DataError(f"{path}: no column is called like {part}; there are {known}: name it with --{lacking[0]}")
     unclear = [part for part in COLUMNS if len(fitting[part]) > 1]
     if unclear:
         raise DataError(f"{path}: {'; '.join(_question(part, fitting[part]) for part in unclear)}")
