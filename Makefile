@@ -24,7 +24,7 @@ format: .venv/ready
 tables: .venv/ready
 	$(BIN)/python scripts/update_tables.py
 
-# The pictures of docs/analysis.md, docs/reproduce.md and docs/serve.md; they need the data of ICEWS14 and the browser chromium.
+# The pictures of docs/analysis.md, docs/reproduce.md and docs/serve.md; they need the data of ICEWS14 and ICEWS05-15, and the browser chromium.
 pictures: .venv/ready
 	$(BIN)/tempograph compare demo --models ted,complex,srgcn,temp-gru,temp-sa --device cpu --out runs/pictures
 	$(BIN)/tempograph report runs/pictures/*-seed0 --out runs/pictures/report.md
@@ -36,6 +36,8 @@ pictures: .venv/ready
 	cp runs/pictures/report-pictures/run5-learned.svg docs/images/learned-sa.svg
 	$(BIN)/tempograph reproduce figures --dataset icews14 --no-train --out runs/pictures/icews14
 	for name in replication-hits10 reference-hits10 groups; do cp runs/pictures/icews14/$$name.svg docs/images/icews14-$${name%-hits10}.svg; done
+	$(BIN)/tempograph reproduce figures --dataset icews05-15 --no-train --out runs/pictures/icews05-15
+	cp runs/pictures/icews05-15/groups.svg docs/images/icews05-15-groups.svg
 	$(BIN)/python scripts/explorer_pictures.py temp-gru=runs/pictures/temp-gru-seed0 ted=runs/pictures/ted-seed0 --out runs/pictures/explorer
 	cp runs/pictures/explorer/answers-1440-light.png docs/images/explorer.png
 

@@ -108,5 +108,5 @@ def test_scores_that_are_no_probabilities_say_so() -> None:
     run = tempograph.train(GRAPH, "ted", overrides=["model.sigma=1"])
     assert temperature_of(run) is None and "calibration" not in run.results
     found = Predictor(run).objects(0, 0, 0)
-    assert "the scores of ted are no probabilities" in found.notes
+    assert "the scores of ted are not probabilities" in found.notes
     assert all(answer.probability is None for answer in found.answers)

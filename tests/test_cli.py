@@ -19,6 +19,7 @@ import pytest
 from coded import ICEWS_HEADER, gdelt_row, icews_row
 from conftest import Call, as_json
 from tempograph.data import world
+from tempograph.models.registry import MODELS
 from tempograph.version import __version__
 
 EVENTS = "subject,relation,object,time\n" + "".join(
@@ -86,7 +87,9 @@ def test_a_trained_model_answers_from_every_side(call: Call, events: Path) -> No
         (marked,) = (answer for answer in found["answers"] if answer["name"] == right)
         assert marked["known"] in ("train", "valid", "test")
     code, out, _ = call("complete", "run", *sides["relation"], "--time", "2024-01-15")
-    assert code == 0 and "probability" in out and "(Ann, ?, Bob, 2024-01-15)" in out
+    assert code == 0 and "probability" in out and "(Ann, ?, Bob, 2024-01-15)" in out and "add up" not in out
+    code, out, _ = call("complete", "run", *sides["object"], "--time", "2024-01-15")
+    assert code == 0 and "each probability leaves the other known answers out" in out
 
 
 def test_an_embedding_method_from_training_to_an_answer(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +132,9 @@ def test_a_stopped_training_goes_on(call: Call, events: Path) -> None:
     settings = ("model.dim=8", "model.window=2", "train.epochs=2", "train.times_per_step=8")
     stopped = call("train", "mine", "--model", "srgcn", "--out", "run", "--max-time", "0", *settings)
     assert stopped[0] == 0 and "not finished; go on with: tempograph resume run" in stopped[1]
+    for command in (("train", "mine"), ("fit", "events.csv")):
+        code, _, err = call(*command, "--out", "run")
+        assert code == 2 and "go on with it: tempograph resume run" in err and err.count("\n") == 1
     assert as_json(call("resume", "run", "--json"))["finished"]
     code, _, err = call("resume", "run")
     assert code == 2 and "run: this run is finished" in err
@@ -205,6 +211,28 @@ def test_data_list_says_where_and_how(call: Call) -> None:
     assert code == 0 and "made when asked for" in out and "tempograph data get icews14" in out and "3,419,607" in out
 
 
+def test_columns_of_any_name_can_be_scored(call: Call, events: Path) -> None:
+    assert call("train", "mine", "--out", "run")[0] == 0
+    Path("rumours.csv").write_text("who,did,whom,day\nAnn,meets,Bob,2024-01-15\n")
+    columns = ("--subject", "who", "--relation", "did", "--object", "whom", "--time", "day")
+    (fact,) = as_json(call("score", "run", "rumours.csv", *columns, "--json"))["facts"]
+    assert (fact["subject"], fact["relation"], fact["object"], fact["time"]) == ("Ann", "meets", "Bob", "2024-01-15")
+
+
+def test_what_is_suggested_can_be_pasted(call: Call) -> None:
+    Path("events.csv").write_text(EVENTS)
+    code, out, _ = call("data", "import", "events.csv", "--out", "my data")
+    assert code == 0 and "next: tempograph train 'my data' --model pointer" in out
+    code, out, _ = call("train", "my data", "--out", "my run")
+    assert code == 0 and "next: tempograph evaluate 'my run' --split test" in out
+
+
+def test_help_names_every_model(call: Call) -> None:
+    _, out, _ = call("train", "--help")
+    words = set(re.findall(r"[\w-]+", out))
+    assert words.issuperset(MODELS)
+
+
 MISTAKES = {
     "no such dataset": (["train", "icwes14"], "there is no dataset 'icwes14'.*did you mean 'icews14'"),
     "a benchmark not here": (["train", "icews14"], "icews14 is not on this machine; run 'tempograph data get icews14'"),
@@ -262,14 +290,14 @@ MISTAKES = {
     ),
     "probabilities of ted": (
         ["missing", "run", "--at-least", "0.5", "--out", "found.parquet"],
-        "the scores of ted are no probabilities; ask for the best ones by top",
+        "the scores of ted are not probabilities; ask for the best ones by top",
     ),
-    "at least, but where": (["missing", "run", "--at-least", "0.5"], "name a Parquet file for them with"),
+    "at least, but where": (["missing", "run", "--at-least", "0.5"], "name a Parquet file for them with --out"),
     "a period without steps": (
         ["missing", "run", "--first", "2024-01-10", "--last", "2024-01-05"],
         "the period from 2024-01-10 to 2024-01-05 holds no time step",
     ),
-    "calibrating ted": (["calibration", "run"], "the scores of ted are no probabilities, so there is no calibration"),
+    "calibrating ted": (["calibration", "run"], "the scores of ted are not probabilities, so there is no calibration"),
     "a picture of what kind": (
         ["data", "stats", "mine", "--plot", "a.gif"],
         "a.gif: a picture ends in .png, .svg, .pdf",
@@ -330,6 +358,28 @@ def test_bad_rows_are_named_and_nothing_is_written(call: Call) -> None:
         code, _, err = call("data", "import", "bad.csv", "--out", "bad")
         assert code == 2 and "bad.csv:3" in err and message in err
         assert not Path("bad").exists()
+
+
+def test_bad_rows_are_skipped_where_that_is_asked_for(call: Call) -> None:
+    rows = ["Ann,meets,Bob", "Ann,meets,,2024-01-01", "Ann,meets,Bob,soon", "Ann,meets,Cai,1024-01-01"]
+    Path("bad.csv").write_text(EVENTS + "\n".join(rows) + "\n")
+    code, _, err = call("data", "import", "bad.csv", "--out", "new")
+    assert code == 2 and err.endswith("bad.csv:86: expected 4 fields, found 3; --skip-bad skips such rows\n")
+    code, out, err = call("data", "import", "bad.csv", "--skip-bad", "--out", "new")
+    assert code == 0 and re.search(r"rows +88 *\n +skipped +3 *\n", out)
+    assert err.splitlines() == [
+        "note: skipped, wrong number of columns: 1 row, at bad.csv:86",
+        "note: skipped, no usable object: 1 row, at bad.csv:87",
+        "note: skipped, no readable time: 1 row, at bad.csv:88",
+        "note: only 29 of the 365,271 steps from 1024-01-01 to 2024-01-28 hold a fact; "
+        "is one of these two a typing error?",
+    ]
+    found = as_json(call("data", "import", "bad.csv", "--skip-bad", "--out", "new", "--overwrite", "--json"))
+    assert found["skipped"] == 3 and len(found["reasons"]) == 3
+    Path("bad.csv").write_text(EVENTS + "\n".join(rows[:3]) + "\n")
+    code, out, err = call("fit", "bad.csv", "--skip-bad", "--model", "ted", "--out", "run")
+    assert code == 0 and "84 facts of 87 rows (3 skipped)" in out
+    assert "note: skipped, no readable time: 1 row, at bad.csv:88" in err
 
 
 def test_coded_events_are_told_apart_and_what_is_skipped_is_said(call: Call) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from coded import ICEWS_HEADER, gdelt_row, icews_row
+from tempograph.version import __version__
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -31,6 +32,22 @@ def test_a_program_prints_what_the_page_says(tmp_path: Path, page: str, program:
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, f"{page}: {done.stderr}"
     assert done.stdout == expected
+
+
+def test_a_script_is_a_command_line_that_knows_its_decoder(tmp_path: Path) -> None:
+    (program,) = (program for page, program, _ in programs() if page == "extending.md" and "main()" in program)
+    (tmp_path / "mine.py").write_text(program)
+    settings = ["model.decoder=rotate", "model.dim=8", "train.epochs=1"]
+    for command in (
+        ["train", "demo", "--model", "temp-gru", *settings, "--out", "run", "--device", "cpu"],
+        ["complete", "run", "--subject", "Talenne", "--relation", "visits", "--time", "2030-03-01"],
+    ):
+        done = subprocess.run([sys.executable, "mine.py", *command], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+
+
+def test_the_citation_names_the_version() -> None:
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def test_every_program_has_its_output() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,11 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
         (["Actor1", "Actor2", "Predicate", "Timestamp"], ["Actor1", "Predicate", "Actor2", "Timestamp"]),
         (["SENDER_ID", "receiver_id", "created time", "edge"], ["SENDER_ID", "edge", "receiver_id", "created time"]),
+        (["source", "from", "to", "type", "date"], ["from", "type", "to", "date"]),
+        (["source", "actor", "action", "recipient", "date"], ["actor", "action", "recipient", "date"]),
+        (["actor1", "actor2", "source", "source scale", "event", "date"], ["actor1", "event", "actor2", "date"]),
+        (["subject", "actor", "relation", "object", "time", "date"], ["subject", "relation", "object", "time"]),
+        (["actor", "action", "target", "event date", "year"], ["actor", "action", "target", "event date"]),
     ],
 )
 def test_columns_are_found_by_what_they_are_called(names: list[str], expected: list[str]) -> None:
@@ -59,8 +65,34 @@ def test_what_is_told_is_not_guessed() -> None:
 
 
 def test_a_column_that_is_not_found_is_asked_for() -> None:
-    with pytest.raises(DataError, match="x.csv: no column is called like a object; there are 'who', 'did', 'when'"):
+    with pytest.raises(DataError, match="x.csv: no column is called like an object; there are 'who', 'did', 'when'"):
         guess_columns(Path("x.csv"), ["who", "did", "when"], ImportOptions(relation="did"))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (
+            ["date", "source", "actor", "action", "target"],
+            "x.csv: 'source' and 'actor' fit the subject equally well; say which it is with --subject",
+        ),
+        (["date", "actor", "action", "type", "target"], "'action' and 'type' fit the relation equally well"),
+        (["day", "month", "year", "who", "what", "whom"], "'day' and 'month' and 'year' fit the time equally well"),
+        (
+            ["date", "source name", "source country", "event", "type", "target name"],
+            "--subject; 'event' and 'type' fit the relation equally well; say which it is with --relation",
+        ),
+    ],
+)
+def test_columns_that_fit_equally_well_are_asked_about(names: list[str], message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        guess_columns(Path("x.csv"), names, ImportOptions())
+    assert message in str(caught.value)
+
+
+def test_what_is_told_settles_which_of_two_it_is() -> None:
+    names = ["date", "source", "actor", "action", "target"]
+    assert guess_columns(Path("x.csv"), names, ImportOptions(subject="actor"))["subject"] == "actor"
 
 
 def test_headers_of_every_kind_of_table(tmp_path: Path) -> None:
@@ -107,6 +139,38 @@ def test_a_model_is_chosen_by_how_often_pairs_meet_again() -> None:
     assert choose_model(meeting, torch.device("cuda")).model == "temp-pointer"
     assert choose_model(apart, torch.device("cpu")).model == "tntcomplex"
     assert "100% of held-out facts" in choose_model(meeting, torch.device("cpu")).why
+
+
+def test_columns_are_told_before_training(events: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    tempograph.fit(
+        [events],
+        out=tmp_path / "run",
+        model="complex",
+        overrides=QUICK,
+        device="cpu",
+        report=lambda line: told.append("epoch"),
+        note=told.append,
+    )
+    assert "subject from 'Source Name'" in told[0] and told.count("epoch") == len(told) - 1 >= 1
+
+
+def test_help_says_that_columns_are_guessed(call: Call) -> None:
+    _, out, _ = call("fit", "--help")
+    assert "[default: subject]" not in out and "by default guessed" in out
+
+
+def test_repeated_rows_are_told_and_names_are_quoted(call: Call, events: Path) -> None:
+    text = events.read_text().replace(",Talenne", ",O'Neill & Co")
+    first = text.splitlines()[1].split(",")[2]
+    Path("events.csv").write_text(text.replace(first, "O'Neill & Co") + text.splitlines()[-1] + "\n")
+    code, out, err = call("fit", "events.csv", "--out", "my run", "--model", "ted")
+    assert code == 0, err
+    assert "500 facts of 501 rows (1 repeated)" in out
+    (line,) = (line for line in out.splitlines() if line.startswith("Next: "))
+    told = shlex.split(line.removeprefix("Next: ").partition(", or ")[0])
+    assert told[:5] == ["tempograph", "complete", "my run", "--subject", "O'Neill & Co"]
+    assert call(*told[1:])[0] == 0
 
 
 def test_the_command(call: Call, events: Path) -> None:

@@ -182,6 +182,13 @@ def test_missing_facts_of_one_entity_are_its_own(predictor: Predictor) -> None:
     assert len({tuple(row[name] for name in ("subject", "relation", "object", "time")) for row in rows}) == len(rows)
 
 
+@pytest.mark.parametrize(("objects", "told"), [(1, "only 1 candidate has"), (2, "only 2 candidates have")])
+def test_it_is_said_when_few_candidates_have_evidence(objects: int, told: str) -> None:
+    facts = [(0, 0, 1 + number, number) for number in range(objects)]
+    run = tempograph.train(make_graph(facts, valid=[(0, 0, 1, 3)], entities=5), "ted", overrides=["model.sigma=1"])
+    assert any(note.startswith(f"{told} anything") for note in Predictor(run).objects(0, 0, 3).notes)
+
+
 def test_surprising_facts_are_the_least_plausible(predictor: Predictor) -> None:
     found = predictor.surprising(("test",), top=7)
     sides = [[slow_side(predictor, fact, side) for side in ("object", "subject")] for fact in GRAPH.test.tolist()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import torch
 
 from tempograph.analysis import by_relation, group_figures, ranked_of
+from tempograph.batch import Note
 from tempograph.data.codings import guess_format
 from tempograph.data.graph import COLUMNS, TemporalGraph
 from tempograph.data.importing import Imported, import_files
@@ -31,12 +32,30 @@ from tempograph.runs import RUN_MARKER, Run
 from tempograph.training import evaluate, train
 
 _WORDS: Final = {
-    "subject": ("subject", "source", "actor1", "actor", "from", "head", "sender", "src", "who", "initiator"),
+    "subject": ("subject", "actor", "actor1", "source", "from", "head", "sender", "src", "who", "initiator"),
     "relation": ("relation", "predicate", "action", "event", "type", "verb", "rel", "edge", "link", "activity", "what"),
     "object": ("object", "target", "actor2", "to", "tail", "receiver", "recipient", "dst", "whom", "counterpart"),
-    "time": ("time", "date", "timestamp", "day", "when", "datetime", "month", "year"),
+    "time": ("time", "date", "timestamp", "when", "datetime"),
 }
-"""What columns are called, the likeliest first."""
+"""What columns are called; one that is called as the part itself is it, whatever else there is."""
+_PARTS_OF_DATES: Final = ("day", "month", "year")
+"""What a column of times may be called where no other could hold them."""
+_PAIRS: Final = {
+    ("source", "target"),
+    ("actor", "target"),
+    ("actor", "recipient"),
+    ("actor", "counterpart"),
+    ("actor1", "actor2"),
+    ("from", "to"),
+    ("head", "tail"),
+    ("sender", "receiver"),
+    ("sender", "recipient"),
+    ("src", "dst"),
+    ("who", "whom"),
+    ("initiator", "target"),
+    ("initiator", "recipient"),
+}
+"""Words for subject and object that belong together."""
 _HEAD: Final = 1 << 16
 _MEETING: Final = 0.25
 """The share of held-out facts between two that meet in train from which on copying is worth most."""
@@ -97,11 +116,12 @@ def fit(
     importing: Importing | None = None,
     report: Report | None = None,
     progress: Progress | None = None,
+    note: Note | None = None,
 ) -> Fitted:
     """Import files of events, choose a model for them, train it, and try it on facts that were held out.
 
-    Columns of a table that the options do not name are guessed by what they are called. The run folder holds
-    everything, also the data.
+    Columns of a table that the options do not name are guessed by what they are called, and refused where two would
+    do. The run folder holds everything, also the data. `note` hears what was guessed before training begins.
     """
     refuse_existing(Path(out), RUN_MARKER, overwrite)
     place = resolve_device(device)
@@ -109,7 +129,12 @@ def fit(
         model_kind(model)
     paths = [Path(pattern) for pattern in patterns]
     options, columns = with_columns(paths, options or ImportOptions())
+    if note and columns:
+        note(columns_in_words(columns))
     imported = import_files(paths, options, Path(out).resolve().name, importing)
+    if note:
+        for line in imported.notes(guessed=options.format is None):
+            note(f"note: {line}")
     graph = imported.graph
     if not len(graph.valid) or not len(graph.test):
         raise DataError(
@@ -161,36 +186,64 @@ def header_of(path: Path, options: ImportOptions) -> list[str]:
 
 def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> dict[str, str]:
     """Which column holds each part of a fact: as told, or by what columns are called; refused where that is unclear."""
-    told = {part: getattr(options, part) for part in COLUMNS if part in options.described}
-    found = dict(told)
+    fitting: dict[str, list[str]] = {part: [getattr(options, part)] for part in COLUMNS if part in options.described}
+
+    def free() -> list[str]:
+        return [name for name in names if not any(name in columns for columns in fitting.values())]
+
     # What is called after an event may hold its date or its actors; these are told apart first.
-    for part in ("time", "subject", "object", "relation"):
-        if part not in found:
-            free = [name for name in names if name not in found.values()]
-            column = _likeliest(part, free)
-            if column is not None:
-                found[part] = column
-    lacking = [part for part in COLUMNS if part not in found]
+    if "time" not in fitting:
+        fitting["time"] = _fitting("time", free()) or _fitting("time", free(), _PARTS_OF_DATES)
+    ends = {part: fitting.get(part) or _fitting(part, free()) for part in ("subject", "object")}
+    fitting |= _belonging(ends)
+    if "relation" not in fitting:
+        fitting["relation"] = _fitting("relation", free())
+    lacking = [part for part in COLUMNS if not fitting[part]]
     if lacking:
-        raise DataError(
-            f"{path}: no column is called like a {lacking[0]}; there are {', '.join(map(repr, names))}: "
-            f"name it with --{lacking[0]}"
-        )
-    return {part: found[part] for part in COLUMNS}
+        part = f"{'an' if lacking[0] == 'object' else 'a'} {lacking[0]}"
+        known = ", ".join(map(repr, names))
+        raise DataError(f"{path}: no column is called like {part}; there are {known}: name it with --{lacking[0]}")
+    unclear = [part for part in COLUMNS if len(fitting[part]) > 1]
+    if unclear:
+        raise DataError(f"{path}: {'; '.join(_question(part, fitting[part]) for part in unclear)}")
+    return {part: fitting[part][0] for part in COLUMNS}
 
 
-def _likeliest(part: str, names: Sequence[str]) -> str | None:
-    """The column whose name is one of the words of a part, or holds one as a word of its own."""
-    plain = {name: "".join(sign if sign.isalnum() else " " for sign in name.lower()).split() for name in names}
-    for word in _WORDS[part]:
-        for name, words in plain.items():
-            if "".join(words) == word:
-                return name
-    for word in _WORDS[part]:
-        for name, words in plain.items():
-            if word in words:
-                return name
-    return None
+def columns_in_words(columns: Mapping[str, str]) -> str:
+    """Which column each part of a fact was taken from."""
+    named = ", ".join(f"{part} from '{column}'" for part, column in columns.items())
+    return f"columns: {named}; --subject, --relation, --object and --time tell otherwise"
+
+
+def _fitting(part: str, names: Sequence[str], words: Sequence[str] | None = None) -> list[str]:
+    """The columns called as the part is, or else by any word for it, or else those that hold one as a word."""
+    words = words or _WORDS[part]
+    exact = [name for name in names if "".join(_plain(name)) in words]
+    named = [name for name in exact if "".join(_plain(name)) == part]
+    return named or exact or [name for name in names if set(_plain(name)) & set(words)]
+
+
+def _belonging(ends: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """The columns of subject and object, fewer where some of them are called by words that belong together."""
+
+    def paired(subject: str, object_: str) -> bool:
+        left, right = ({"".join(_plain(name)), *_plain(name)} for name in (subject, object_))
+        return any(one in left and other in right for one, other in _PAIRS)
+
+    pairs = [(one, other) for one in ends["subject"] for other in ends["object"] if paired(one, other)]
+    if not pairs:
+        return dict(ends)
+    subjects, objects = zip(*pairs, strict=True)
+    return {"subject": list(dict.fromkeys(subjects)), "object": list(dict.fromkeys(objects))}
+
+
+def _plain(name: str) -> list[str]:
+    """The words of a column's name."""
+    return "".join(sign if sign.isalnum() else " " for sign in name.lower()).split()
+
+
+def _question(part: str, columns: Sequence[str]) -> str:
+    return f"{' and '.join(map(repr, columns))} fit the {part} equally well; say which it is with --{part}"
 
 
 def choose_model(graph: TemporalGraph, device: torch.device) -> Choice:

@@ -164,7 +164,7 @@ class Predictor:
         if at_least is not None and out is None:
             raise ConfigError("at_least may find any number of facts; name a Parquet file for them with out")
         if at_least is not None and self.temperature is None:
-            raise QueryError(f"the scores of {self.model.name} are no probabilities; ask for the best ones by top")
+            raise QueryError(f"the scores of {self.model.name} are not probabilities; ask for the best ones by top")
         graph = self.graph
         who = None if entity is None else graph.entity_id(entity)
         what = None if relations is None else [graph.relation_id(relation) for relation in relations]
@@ -187,7 +187,7 @@ class Predictor:
     ) -> pa.Table:
         """The known facts of some splits that the model finds least plausible, most surprising first.
 
-        `surprise` is the mean of -log p of both sides, or of log rank where scores are no probabilities. Train facts
+        `surprise` is the mean of -log p of both sides, or of log rank where scores are not probabilities. Train facts
         have been learned, and some models see them when they answer, so they surprise less than others.
         """
         if top < 1:
@@ -360,14 +360,15 @@ class Predictor:
         notes = [f"'{graph.entities[entity]}' is in no train fact; little speaks for its answers" for entity in unseen]
         possible = int((scores > -math.inf).sum())
         if possible < len(scores) and len(answers) == possible:
-            notes.append(f"only {possible} candidates have anything that speaks for them")
+            one, more = "1 candidate has anything that speaks for it", "candidates have anything that speaks for them"
+            notes.append(f"only {one if possible == 1 else f'{possible:,} {more}'}")
         if fact[3] >= len(original.times):
             last = original.times[-1]
             notes.append(f"'{graph.times[fact[3]]}' is after {last}, the last step of training, which stands in for it")
         if not self.model.looks_at_facts and any(answer.evidence for answer in answers):
             notes.append(f"{name} does not look at facts when it answers, so none has an effect; shown are the nearest")
         if not self.model.probabilistic:
-            notes.append(f"the scores of {name} are no probabilities")
+            notes.append(f"the scores of {name} are not probabilities")
         if not self.run.results.get("finished", True):
             notes.append("the training of this run is not finished; tempograph resume goes on with it")
         return tuple(notes)

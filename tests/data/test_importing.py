@@ -244,6 +244,88 @@ def test_the_line_of_the_first_fault(
         assert f"{path}:{lines[min(faulty)]}: {message}" in complaint(path)
 
 
+BAD = [
+    ("a,r,b,2014-01-01", "wrong number of columns"),
+    ("a,r,b,2014-01-01,x,y", "wrong number of columns"),
+    (" ,r,b,2014-01-01,x", "no usable subject"),
+    ("a,,b,never,x", "no usable relation"),
+    ('a,r,"b\nc",2014-01-01,x', "no usable object"),
+    ("a,r,b,never,x", "no readable time"),
+    ("a,r,b,17,x", "no readable time"),
+    ("a,r,caf\udce9,2014-01-01,x", "bytes that are not UTF-8"),
+]
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    st.lists(st.sampled_from([None, None, *BAD]), min_size=1, max_size=60),
+    st.sampled_from([200, 1 << 20]),
+    st.sampled_from([3, 10_000]),
+)
+def test_bad_rows_are_skipped_and_counted(kinds: list[tuple[str, str] | None], block: int, chunk: int) -> None:
+    """What is left is what an import of the good rows alone gives; each reason has its count and its first line."""
+    good = [f"a{number % 7},r,b,2014-01-{number % 28 + 1:02},x" for number in range(len(kinds) + 1)]
+    lines, kept, reasons, at = ["subject,relation,object,time,note"], [], {}, 2
+    for number, kind in enumerate([None, *kinds]):
+        row = good[number] if kind is None else kind[0]
+        if kind is None:
+            kept.append(tuple(row.split(",")[:4]))
+        else:
+            rows, first = reasons.get(kind[1], (0, at))
+            reasons[kind[1]] = rows + 1, first
+        lines.append(row)
+        at += 1 + row.count("\n")
+    with (
+        TemporaryDirectory() as folder,
+        patch.object(reading, "_BLOCK", block),
+        patch.object(reading, "_SLOW_ROWS", chunk),
+    ):
+        path = Path(folder) / "events.csv"
+        path.write_bytes("\n".join(lines).encode(errors="surrogateescape"))
+        imported = read(path, skip_bad=True)
+        assert_equal(imported.graph, read(write_csv(Path(folder) / "good.csv", kept)).graph)
+        assert imported.rows == len(kinds) + 1
+        found = {skip.reason: (skip.rows, skip.first) for skip in imported.skipped}
+        assert found == {reason: (rows, f"{path}:{first}") for reason, (rows, first) in reasons.items()}
+
+
+def test_bad_rows_of_parquet_are_skipped_and_counted(tmp_path: Path) -> None:
+    names: list[object] = [f"e{number % 9}" for number in range(5000)]
+    names[4321] = " "
+    times: list[object] = ["2014-01-01"] * 5000
+    times[7] = times[4321] = times[4999] = None
+    path = write_parquet(tmp_path / "a.parquet", subject=names, relation=["r"] * 5000, object=names, time=times)
+    imported = read(path, skip_bad=True)
+    assert [str(skip) for skip in imported.skipped] == [
+        f"no usable subject: 1 row, at {path}:4322",
+        f"no readable time: 2 rows, the first at {path}:8",
+    ]
+    assert imported.rows == 5000 and imported.duplicates == 4997 - 9
+
+
+def test_a_bad_first_row_does_not_say_what_times_are(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", [("a", "r", "b", "n/a"), ("a", "r", "b", "17"), ("a", "r", "b", "18")])
+    assert read(path, skip_bad=True).graph.times == ("17", "18")
+
+
+def test_nothing_but_bad_rows_is_refused(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", [("a", "r", "b", "never"), ("a", "", "b", "17")])
+    assert complaint(path, skip_bad=True) == (
+        f"{path}: none of 2 rows is an event; no usable relation: 1 row, at {path}:3; "
+        f"no readable time: 1 row, at {path}:2"
+    )
+
+
+def test_a_time_far_from_all_others_is_asked_about(tmp_path: Path) -> None:
+    rows = [("a", "r", "b", f"2023-01-{day:02}") for day in range(1, 29)]
+    path = write_csv(tmp_path / "a.csv", [*rows, ("a", "r", "b", "1023-01-01")])
+    (note,) = read(path).notes(guessed=True)
+    assert note == (
+        "only 29 of the 365,271 steps from 1023-01-01 to 2023-01-28 hold a fact; is one of these two a typing error?"
+    )
+    assert not read(write_csv(path, [*rows, ("a", "r", "b", "2022-01-01")])).notes(guessed=True)
+
+
 def test_all_formats_are_one(tmp_path: Path) -> None:
     rows = [
         (f"s{number % 7}", f"r{number % 3}", f"o{number % 5}", f"2014-01-{number % 28 + 1:02}") for number in range(90)
@@ -542,7 +624,7 @@ def test_the_line_of_a_fault_beyond_the_first_block(tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_bytes(GOOD + b"a,r,b,2014-01-01,x\n" * 120_000 + b"a,r,b,2014-01-01,x,y\n" + b"a,r,b,x,x\n")
     assert path.stat().st_size > 2 << 20
-    assert complaint(path) == f"{path}:120005: expected 5 fields, found 6"
+    assert complaint(path) == f"{path}:120005: expected 5 fields, found 6; --skip-bad skips such rows"
 
 
 def test_times_that_do_not_match_the_format(tmp_path: Path) -> None:
@@ -645,7 +727,8 @@ def test_rows_of_parquet_count_over_batches(tmp_path: Path) -> None:
     path = write_parquet(
         tmp_path / "a.parquet", subject=names, relation=names[:1] * 5000, object=names, time=[1] * 5000
     )
-    assert complaint(path) == f"{path}: row 4322: the subject is empty; fill it in or remove the row"
+    fault = "the subject is empty; fill it in or remove the row"
+    assert complaint(path) == f"{path}: row 4322: {fault}; --skip-bad skips such rows"
 
 
 def test_parquet_without_rows(tmp_path: Path) -> None:
@@ -658,6 +741,7 @@ def test_dates_in_one_file_and_integers_in_another(tmp_path: Path) -> None:
     second = write_csv(tmp_path / "b.csv", [("a", "r", "b", "2014-01-01")])
     third = write_parquet(tmp_path / "c.parquet", subject=["a"], relation=["r"], object=["b"], time=[date(2014, 1, 1)])
     expected = "the time '2014-01-01' is a date, but those before it are integers; write all of them one way"
+    expected += "; --skip-bad skips such rows"
     assert complaint([first, second]) == f"{second}:2: {expected}"
     assert complaint([first, third]) == f"{third}: row 1: {expected}"
 

@@ -207,7 +207,7 @@ def test_without_the_extra_the_command_says_what_to_install() -> None:
         text=True,
         env=os.environ | {"COLUMNS": "200"},
     )
-    assert done.returncode == 2 and "pip install 'tempograph[serve]'" in done.stderr
+    assert done.returncode == 2 and "pip install '.[serve]'" in done.stderr
 
 
 def test_a_terminal_gets_words_that_it_does_not_obey(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from tempograph.cli import importing
 from tempograph.cli.console import err, out, print_json, progress_bar, table
 from tempograph.cli.model import Device, Json, RunFolder, Split
 
@@ -83,6 +84,10 @@ def score(
     facts: Annotated[
         Path, typer.Argument(help="A CSV, TSV or Parquet file with columns subject, relation, object and time.")
     ],
+    subject: importing.Subject = "subject",
+    relation: importing.Relation = "relation",
+    object_: importing.Object = "object",
+    time: importing.Time = "time",
     out_file: Out = None,
     ranks: Annotated[
         bool, typer.Option(help="With probability and rank among all entities, or scores alone, which is faster.")
@@ -99,7 +104,7 @@ def score(
     from tempograph.predict import Predictor
     from tempograph.scanning import write_table
 
-    given = read_columns(facts)
+    given = read_columns(facts, (subject, relation, object_, time))
     predictor = Predictor(run, device)
     with progress_bar("scoring") as progress:
         found = predictor.score(given, progress, memory * 2**20 if memory else None, ranks)
@@ -131,8 +136,11 @@ def missing(
 
     Example: **tempograph missing runs/mine --entity China --first 2014-06-01 --last 2014-06-30**
     """
+    from tempograph.errors import ConfigError
     from tempograph.predict import Predictor
 
+    if at_least is not None and out_file is None:
+        raise ConfigError("--at-least may find any number of facts; name a Parquet file for them with --out")
     predictor = Predictor(run, device)
     with progress_bar("looking for missing facts") as progress:
         found = predictor.missing(entity, relation, first, last, top, at_least, out_file, progress)
@@ -193,7 +201,7 @@ def calibration(
     loaded = Run.load(run, resolve_device(device))
     with progress_bar("asking about valid") as progress:
         if temperature_of(loaded, progress) is None:
-            raise QueryError(f"the scores of {loaded.config.name} are no probabilities, so there is no calibration")
+            raise QueryError(f"the scores of {loaded.config.name} are not probabilities, so there is no calibration")
     if "calibration" not in loaded.results:
         raise QueryError(f"{run}: its valid split has no facts, so there is nothing to calibrate on")
     found = loaded.results["calibration"]
@@ -230,9 +238,15 @@ def print_completion(completion: Completion) -> None:
         [str(answer.rank), answer.name, answer.known or "", _because(completion, answer), _strength(answer)]
         for answer in completion.answers
     ]
-    effects = any(fact.effect for answer in completion.answers for fact in answer.evidence)
-    caption = "+ and -: how much the score falls or rises when the fact is taken out" if effects else ""
-    out.print(table(completion.question, columns, rows, left=4, caption=caption))
+    captions = []
+    if any(fact.effect for answer in completion.answers for fact in answer.evidence):
+        captions.append("+ and -: how much the score falls or rises when the fact is taken out")
+    if sure and completion.asked in ("subject", "object"):
+        captions.append(
+            "ranks are by score among all; each probability leaves the other known answers out, "
+            "so they need not add up to 100%"
+        )
+    out.print(table(completion.question, columns, rows, left=4, caption="\n".join(captions)))
     for note in completion.notes:
         err.print(f"note: {note}", soft_wrap=True)
 
@@ -310,7 +324,7 @@ def _print_rest(count: int, shown: int, out_file: Path | None) -> None:
 
 def _print_note(predictor: Predictor) -> None:
     if predictor.temperature is None:
-        err.print(f"note: the scores of {predictor.model.name} are no probabilities", soft_wrap=True)
+        err.print(f"note: the scores of {predictor.model.name} are not probabilities", soft_wrap=True)
 
 
 def _plain(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
@@ -72,6 +73,7 @@ def import_events(
     header: importing.Header = True,
     delimiter: importing.Delimiter = None,
     time_format: importing.TimeFormat = None,
+    skip_bad: importing.SkipBad = False,
     entity: importing.EntityOption = None,
     relation_level: importing.Level = None,
     granularity: importing.Step = None,
@@ -97,6 +99,7 @@ def import_events(
         (entity, relation_level),
         granularity,
         (split, valid, test, seed),
+        skip_bad,
     )
     with progress_bar("importing") as progress:
         imported = import_files(files, options, folder.resolve().name, progress)
@@ -119,7 +122,8 @@ def import_events(
         return
     importing.tell_import(imported, format)
     out.print(table(str(folder), ["", "count"], [[name, f"{count:,}"] for name, count in counts.items()]))
-    out.print(f"steps from {graph.times[0]} to {graph.times[-1]}; next: tempograph train {folder}")
+    way_on = f"next: tempograph train {quote(str(folder))} --model pointer"
+    out.print(f"steps from {graph.times[0]} to {graph.times[-1]}; {way_on}", soft_wrap=True)
 
 
 @app.command("stats")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -60,8 +61,9 @@ def demo(
     out.print()
     print_completion(completion)
     out.print(f"\n{time.perf_counter() - begin:.0f} s. The runs are in {folder}. Next:")
-    best = f'--relation "{completion.relation}" --object "{completion.answers[0].name}" --time {completion.time}'
-    out.print(f"  tempograph complete {folder / 'temp-gru'} {best}", soft_wrap=True)
+    relation, name = quote(completion.relation or ""), quote(completion.answers[0].name)
+    best = f"--relation {relation} --object {name} --time {completion.time}"
+    out.print(f"  tempograph complete {quote(str(folder / 'temp-gru'))} {best}", soft_wrap=True)
     out.print("  tempograph fit events.csv --out runs/mine", soft_wrap=True)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tempograph.cli import importing
-from tempograph.cli.console import err, out, print_json, progress_bar, show
-from tempograph.cli.model import Device, Json, MaxTime, training_progress
+from tempograph.cli.console import note, out, print_json, progress_bar, show
+from tempograph.cli.model import Device, Json, MaxTime, refuse_unfinished, training_progress
 from tempograph.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -25,13 +26,14 @@ def fit(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run folder if it exists.")] = False,
     json_output: Json = False,
     format: importing.FormatOption = None,
-    subject: importing.Subject = "subject",
-    relation: importing.Relation = "relation",
-    object_: importing.Object = "object",
-    time: importing.Time = "time",
+    subject: importing.GuessedSubject = None,
+    relation: importing.GuessedRelation = None,
+    object_: importing.GuessedObject = None,
+    time: importing.GuessedTime = None,
     header: importing.Header = True,
     delimiter: importing.Delimiter = None,
     time_format: importing.TimeFormat = None,
+    skip_bad: importing.SkipBad = False,
     entity: importing.EntityOption = None,
     relation_level: importing.Level = None,
     granularity: importing.Step = None,
@@ -40,9 +42,9 @@ def fit(
     test: importing.Test = 0.1,
     seed: Annotated[int, typer.Option(help="Of the random split and of training.")] = 0,
 ) -> None:
-    """From files of events to a trained model: import, choose, train, and tell how far its answers can be trusted.
+    """From files of events to a trained model: import, choose, train, and report how far its answers can be trusted.
 
-    Columns that are not named are found by what they are called. Next: tempograph complete, missing, surprising.
+    Columns that are not named are guessed by what they are called. Next: tempograph complete, missing, surprising.
 
     Example: **tempograph fit events.csv --out runs/mine**
     """
@@ -50,12 +52,15 @@ def fit(
 
     options = importing.import_options(
         format,
-        (subject, relation, object_, time),
+        (subject or "subject", relation or "relation", object_ or "object", time or "time"),
         (header, delimiter, time_format),
         (entity, relation_level),
         granularity,
         (split, valid, test, seed),
+        skip_bad,
     )
+    if not overwrite:
+        refuse_unfinished(folder)
     with (
         progress_bar("importing") as reading,
         training_progress(folder, str(folder), quiet=json_output) as (report, progress),
@@ -72,29 +77,27 @@ def fit(
             importing=reading,
             report=report,
             progress=progress,
+            note=None if json_output else note,
         )
     if json_output:
         print_json(found.summary())
         return
-    importing.tell_import(found.imported, format)
     _print(found, folder)
 
 
 def _print(found: Fitted, folder: Path) -> None:
     from tempograph.fitting import in_words, relation_rows
 
-    graph = found.run.graph
-    if found.columns:
-        named = ", ".join(f"{part} from '{column}'" for part, column in found.columns.items())
-        err.print(f"columns: {named}; --subject, --relation, --object and --time tell otherwise", soft_wrap=True)
+    graph, quoted = found.run.graph, quote(str(folder))
     out.print(
-        f"{len(graph.all_facts):,} facts of {found.imported.rows:,} rows: {len(graph.entities):,} entities, "
+        f"{len(graph.all_facts):,} facts of {found.imported.rows:,} rows{_left_out(found)}: "
+        f"{len(graph.entities):,} entities, "
         f"{len(graph.relations):,} relations, {len(graph.times):,} steps from {graph.times[0]} to {graph.times[-1]}.",
         soft_wrap=True,
     )
     out.print(f"Model: {found.choice.model}, because {found.choice.why}.", soft_wrap=True)
     if found.evaluation is None:
-        out.print(f"Its time was up before it was trained; go on with: tempograph resume {folder}", soft_wrap=True)
+        out.print(f"Its time was up before it was trained; go on with: tempograph resume {quoted}", soft_wrap=True)
         return
     out.print(in_words(found.evaluation, len(graph.entities)), soft_wrap=True)
     rows = [
@@ -125,8 +128,17 @@ def _print(found: Fitted, folder: Path) -> None:
         columns = ("probability", "questions", "first is right", "right one in ten")
         caption = "Probability of the first answer, on facts held out to choose on."
         show(Sheet("How far a probability can be trusted", columns, sure, 1, caption))
+    subject, relation, time = (quote(name) for name in (graph.entities[0], graph.relations[0], graph.times[-1]))
     out.print(
-        f"Next: tempograph complete {folder} --subject '{graph.entities[0]}' --relation '{graph.relations[0]}' "
-        f"--time {graph.times[-1]}, or tempograph missing {folder}",
+        f"Next: tempograph complete {quoted} --subject {subject} --relation {relation} --time {time}, "
+        f"or tempograph missing {quoted}",
         soft_wrap=True,
     )
+
+
+def _left_out(found: Fitted) -> str:
+    """How many rows are no facts of their own."""
+    skipped = sum(skip.rows for skip in found.imported.skipped)
+    counts = {"repeated": found.imported.duplicates, "skipped": skipped}
+    told = [f"{count:,} {what}" for what, count in counts.items() if count]
+    return f" ({', '.join(told)})" if told else ""

@@ -74,6 +74,15 @@ Subject = Annotated[str, typer.Option(help="Column of the subject.", rich_help_p
 Relation = Annotated[str, typer.Option(help="Column of the relation.", rich_help_panel=_TABLES)]
 Object = Annotated[str, typer.Option("--object", help="Column of the object.", rich_help_panel=_TABLES)]
 Time = Annotated[str, typer.Option(help="Column of the time.", rich_help_panel=_TABLES)]
+_GUESSED = "by default guessed from the names of all columns."
+GuessedSubject = Annotated[str | None, typer.Option(help=f"Column of the subject; {_GUESSED}", rich_help_panel=_TABLES)]
+GuessedRelation = Annotated[
+    str | None, typer.Option(help=f"Column of the relation; {_GUESSED}", rich_help_panel=_TABLES)
+]
+GuessedObject = Annotated[
+    str | None, typer.Option("--object", help=f"Column of the object; {_GUESSED}", rich_help_panel=_TABLES)
+]
+GuessedTime = Annotated[str | None, typer.Option(help=f"Column of the time; {_GUESSED}", rich_help_panel=_TABLES)]
 Header = Annotated[
     bool,
     typer.Option("--header/--no-header", help="Without a header, columns are numbers from 0.", rich_help_panel=_TABLES),
@@ -116,6 +125,12 @@ Test = Annotated[float, typer.Option(help="Share of facts to test on.", rich_hel
 Seed = Annotated[int, typer.Option(help="Of the random split.", rich_help_panel=_SPLIT)]
 
 
+SkipBad = Annotated[
+    bool,
+    typer.Option("--skip-bad", help="Skip faulty rows, and count them, instead of stopping.", rich_help_panel=_TABLES),
+]
+
+
 def import_options(
     format: Format | None,
     columns: tuple[str, str, str, str],
@@ -123,6 +138,7 @@ def import_options(
     events: tuple[Entity | None, RelationLevel | None],
     granularity: Granularity | None,
     split: tuple[SplitRule, float, float, int],
+    skip_bad: bool = False,
 ) -> ImportOptions:
     """What was asked, as the import takes it: columns, (header, delimiter, time format), and so on."""
     from tempograph.data.options import ImportOptions
@@ -147,12 +163,11 @@ def import_options(
         valid_share=valid,
         test_share=test,
         seed=seed,
+        skip_bad=skip_bad,
     )
 
 
 def tell_import(imported: Imported, format: Format | None) -> None:
-    """What was guessed and what was skipped, on standard error."""
-    if format is None and imported.format != "table":
-        err.print(f"note: the first lines are those of {imported.format.upper()} events; --format tells otherwise")
-    for skip in imported.skipped:
-        err.print(f"note: skipped, {skip}", soft_wrap=True)
+    """What was guessed, what was skipped and what looks odd, on standard error."""
+    for line in imported.notes(guessed=format is None):
+        err.print(f"note: {line}", soft_wrap=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -54,11 +56,17 @@ def _complete_model(incomplete: str) -> list[str]:
     return [name for name in MODELS if name.startswith(incomplete)]
 
 
+# Written out, because the registry would bring torch into every --help; a test compares.
+_MODELS = (
+    "ted, transe, distmult, complex, simple, ttranse, hyte, ta-distmult, de-transe, de-distmult, de-simple, atise-ee, "
+    "atise-er, tcomplex, tntcomplex, pointer, srgcn, temp-gru, temp-sa, ensemble or temp-pointer"
+)
+
 Dataset = Annotated[
     str,
     typer.Argument(help="A dataset folder, or a known name such as demo or icews14.", autocompletion=_complete_dataset),
 ]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by train.")]
+RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by train or fit.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events into the run folder too.")]
@@ -70,7 +78,7 @@ def train(
     overrides: Annotated[
         list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, such as model.sigma=0.1.")
     ] = None,
-    model: Annotated[str, typer.Option(help="The model to fit.", autocompletion=_complete_model)] = "ted",
+    model: Annotated[str, typer.Option(help=f"The model to fit: {_MODELS}.", autocompletion=_complete_model)] = "ted",
     preset: Annotated[str | None, typer.Option(help="A shipped preset such as paper, or a TOML file.")] = None,
     protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = Protocol.strict,
     out_folder: Annotated[
@@ -90,6 +98,8 @@ def train(
     import tempograph.training
 
     folder = out_folder or Path("runs") / f"{Path(dataset).name}-{model}"
+    if not overwrite:
+        refuse_unfinished(folder)
     with training_progress(folder, f"{model} on {dataset}", quiet=json_output) as (report, progress):
         run = tempograph.training.train(
             dataset,
@@ -107,6 +117,19 @@ def train(
             progress=progress,
         )
     print_run(run, folder, json_output)
+
+
+def refuse_unfinished(folder: Path) -> None:
+    """A training that was stopped is gone on with, not begun again by mistake."""
+    from tempograph.errors import StorageError
+
+    try:
+        finished = json.loads((folder / "results.json").read_text(encoding="utf-8"))["finished"]
+    except (OSError, ValueError, TypeError, KeyError):
+        return
+    if not finished:
+        way_on = f"go on with it: tempograph resume {quote(str(folder))}"
+        raise StorageError(f"{folder} holds a training that is not finished; {way_on}, or pass --overwrite")
 
 
 def resume(
@@ -142,7 +165,7 @@ def training_progress(
             err.print("  ".join(_shown(name, value) for name, value in line.items() if name not in _UNSHOWN))
 
     def way_on() -> str | None:
-        return f"go on with: tempograph resume {folder}" if (folder / "config.toml").is_file() else None
+        return f"go on with: tempograph resume {quote(str(folder))}" if (folder / "config.toml").is_file() else None
 
     with stoppable(way_on), progress_bar(description) as progress:
         yield report, progress
@@ -171,11 +194,12 @@ def print_run(run: Run, folder: Path, json_output: bool) -> None:
     about = f" on {run.config.dataset}, protocol {run.config.protocol}, {size}: {folder}"
     out.print(Text.assemble((run.config.name, "bold"), about))
     if not run.results["finished"]:
-        out.print(f"not finished; go on with: tempograph resume {folder}")
+        out.print(f"not finished; go on with: tempograph resume {quote(str(folder))}", soft_wrap=True)
     elif "valid" in run.results:
         best = f" at epoch {run.results['best_epoch']}" if run.results["best_epoch"] else ""
         mrr, noted = run.results["valid"]["metrics"]["mrr"], ", cross-fitted" * ("note" in run.results["valid"])
-        out.print(f"valid MRR {mrr:.3f}{best}{noted}; next: tempograph evaluate {folder} --split test")
+        way_on = f"next: tempograph evaluate {quote(str(folder))} --split test"
+        out.print(f"valid MRR {mrr:.3f}{best}{noted}; {way_on}", soft_wrap=True)
 
 
 def evaluate(

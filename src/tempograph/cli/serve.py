@@ -32,7 +32,7 @@ def serve(
     shutdown: Annotated[int, typer.Option(min=0, help="Seconds for what is in flight when the service ends.")] = 10,
     device: Device = "auto",
 ) -> None:
-    """Answer questions to trained runs over HTTP, until Ctrl-C.
+    """Serve trained runs over HTTP, until Ctrl-C.
 
     Example: **tempograph serve runs/demo/temp-gru runs/demo/ted --port 8000**
     """
@@ -44,7 +44,9 @@ def serve(
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "httptools", "pydantic", "starlette"):
             raise
-        raise ConfigError(f"the service needs {error.name}; pip install 'tempograph[serve]' brings it") from error
+        raise ConfigError(
+            f"the service needs {error.name}; pip install '.[serve]' in the repository brings it"
+        ) from error
 
     limits = Limits(
         body=max_body,

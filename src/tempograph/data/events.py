@@ -1,11 +1,9 @@
-"""Coded events, read in batches; rows that are no events are skipped and counted."""
+"""Coded events, read in batches; rows that are not events are skipped and counted."""
 
 from __future__ import annotations
 
 import gzip
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
@@ -13,18 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-from numpy.typing import NDArray
 
 from tempograph.data.codings import RelationLevel, Shape, Wanted
+from tempograph.data.skips import FAULTS, RAGGED, Places, Skips
 from tempograph.data.sources import readable, texts
 from tempograph.data.tables import Batch
 from tempograph.data.times import Clock, Mask, Steps
-
-Places = NDArray[np.int64]
-
-RAGGED: Final = "wrong number of columns"
-FAULTS: Final = ("bytes that are not UTF-8", "no subject", "no relation", "no object", "no valid date")
-"""What a row with the right number of columns is skipped for; the first fault counts."""
 
 DATE_FORMAT: Final = "%Y-%m-%d"
 """How dates are written once the ways of the formats are levelled."""
@@ -35,37 +27,6 @@ _LONGEST: Final = 1 << 24
 _TAB, _LINE_FEED = b"\t\n"
 # A CAMEO code such as 0311 begins with its base, 031, and its root, 03.
 _DIGITS: Final[Mapping[RelationLevel, int]] = {"base": 3, "root": 2}
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """Why rows were skipped, how many, and where the first of them stands, as file:line."""
-
-    reason: str
-    rows: int
-    first: str
-
-    def __str__(self) -> str:
-        return f"{self.reason}: {f'{self.rows:,} rows, the first' if self.rows > 1 else '1 row,'} at {self.first}"
-
-
-class Skips:
-    """Counts the rows that are skipped."""
-
-    def __init__(self) -> None:
-        self._rows: Counter[str] = Counter()
-        self._first: dict[str, str] = {}
-
-    def add(self, reason: str, text: str, lines: Places) -> None:
-        """Skip rows of a text: those on these lines, counted from 0."""
-        if len(lines):
-            self._rows[reason] += len(lines)
-            self._first.setdefault(reason, f"{text}:{lines[0] + 1}")
-
-    def found(self) -> tuple[Skipped, ...]:
-        """What was skipped, reason by reason."""
-        reasons = [reason for reason in (RAGGED, *FAULTS) if reason in self._first]
-        return tuple(Skipped(reason, self._rows[reason], self._first[reason]) for reason in reasons)
 
 
 def read_events(path: Path, shapes: Sequence[Shape], wanted: Wanted, clock: Clock, skips: Skips) -> Iterator[Batch]:

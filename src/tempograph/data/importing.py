@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from tempograph.data.codings import find_shapes, guess_format
-from tempograph.data.events import DATE_FORMAT, Skipped, Skips, read_events
+from tempograph.data.events import DATE_FORMAT, read_events
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
 from tempograph.data.options import Format, ImportOptions
+from tempograph.data.skips import Skipped, Skips
 from tempograph.data.sources import file_size, find_files
 from tempograph.data.tables import Batch, Layout, read_batches
 from tempograph.data.times import Clock, Steps
@@ -22,6 +24,8 @@ from tempograph.errors import DataError
 
 Progress = Callable[[int, int], None]
 Ids = NDArray[np.int64]
+
+_MANY_STEPS: Final = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +37,18 @@ class Imported:
     rows: int
     duplicates: int
     skipped: tuple[Skipped, ...] = ()
+
+    def notes(self, guessed: bool) -> list[str]:
+        """What a person should know: a format that was guessed, rows skipped, times that look like a typing error."""
+        told = [f"the first lines are those of {self.format.upper()} events; --format tells otherwise"]
+        told = (told if guessed and self.format != "table" else []) + [f"skipped, {skip}" for skip in self.skipped]
+        times, held = self.graph.times, len(np.unique(self.graph.all_facts[:, 3]))
+        if len(times) > _MANY_STEPS and 100 * held < len(times):
+            told.append(
+                f"only {held:,} of the {len(times):,} steps from {times[0]} to {times[-1]} hold a fact; "
+                "is one of these two a typing error?"
+            )
+        return told
 
 
 def import_files(
@@ -56,13 +72,12 @@ def import_table(
 
     Entities and relations are numbered in the order in which they first appear, row by row, the subject of a row
     before its object. `progress` is told how many bytes of how many are done, at each fiftieth of a Parquet file and
-    each megabyte of a text file.
+    each megabyte of a text file. A faulty row stops the import unless the options have it skipped and counted.
     """
-    clock = Clock(options.time_format, options.granularity)
+    clock, skips = Clock(options.time_format, options.granularity), Skips() if options.skip_bad else None
     layout = Layout(options.columns, options.header, options.delimiter)
-    gathered = _gather(paths, lambda path, size: read_batches(path, size, layout, clock), progress)
-    graph, duplicates = _make_graph(gathered, clock, options, name)
-    return Imported(graph, "table", len(gathered.rows), duplicates)
+    gathered = _gather(paths, lambda path, size: read_batches(path, size, layout, clock, skips), progress)
+    return _imported(gathered, "table", clock, skips, options, name)
 
 
 def import_events(
@@ -77,13 +92,7 @@ def import_events(
     clock, skips = Clock(DATE_FORMAT, options.granularity), Skips()
     shapes = {path: find_shapes(path, wanted) for path in paths}
     gathered = _gather(paths, lambda path, _: read_events(path, shapes[path], wanted, clock, skips), progress)
-    skipped = skips.found()
-    rows = len(gathered.rows) + sum(skip.rows for skip in skipped)
-    if not len(gathered.rows):
-        reasons = "".join(f"; {skip}" for skip in skipped)
-        raise DataError(f"{_some(paths)}: none of {rows:,} rows is an event{reasons}")
-    graph, duplicates = _make_graph(gathered, clock, options, name)
-    return Imported(graph, wanted.format, rows, duplicates, skipped)
+    return _imported(gathered, wanted.format, clock, skips, options, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,6 +124,19 @@ def _gather(
         if progress:
             progress(start + size, total)
     return _Gathered(paths, np.concatenate(parts), entities, relations)
+
+
+def _imported(
+    gathered: _Gathered, format: Format, clock: Clock, skips: Skips | None, options: ImportOptions, name: str
+) -> Imported:
+    """The dataset of the rows that were not skipped, which must be some."""
+    skipped = skips.found() if skips else ()
+    rows = len(gathered.rows) + sum(skip.rows for skip in skipped)
+    if not len(gathered.rows):
+        reasons = "".join(f"; {skip}" for skip in skipped)
+        raise DataError(f"{_some(gathered.paths)}: none of {rows:,} rows is an event{reasons}")
+    graph, duplicates = _make_graph(gathered, clock, options, name)
+    return Imported(graph, format, rows, duplicates, skipped)
 
 
 def _make_graph(gathered: _Gathered, clock: Clock, options: ImportOptions, name: str) -> tuple[TemporalGraph, int]:

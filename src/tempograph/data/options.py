@@ -28,6 +28,8 @@ class ImportOptions:
 
     Coded events need no such description: `entity` and `relation_level` choose among their columns, by default names
     of actors, and for relations the text of ICEWS and the full code of GDELT. Without a format the first lines decide.
+
+    A faulty row of a table stops the import, or with `skip_bad` is skipped and counted, as those of coded events are.
     """
 
     subject: str = "subject"
@@ -45,6 +47,7 @@ class ImportOptions:
     format: Format | None = None
     entity: Entity | None = None
     relation_level: RelationLevel | None = None
+    skip_bad: bool = False
 
     def __post_init__(self) -> None:
         _choose("format", self.format, (None, "table", *CODINGS))

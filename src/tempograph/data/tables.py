@@ -1,4 +1,4 @@
-"""Tables of dated events on disk, read in batches: fast, and where a row is faulty again, slowly, to name its line."""
+"""Tables of dated events on disk, read in batches: fast, and where a row is faulty slowly, to name or skip its line."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tempograph.data.graph import COLUMNS
+from tempograph.data.skips import RAGGED, UNDECODABLE, UNUSABLE, Places, Skips
 from tempograph.data.sources import delimiter_of, is_parquet, readable, suffix_of
 from tempograph.data.times import Clock, Mask, Steps
 from tempograph.errors import DataError, did_you_mean
@@ -30,6 +31,7 @@ _BLOCK: Final = 1 << 20
 _SLOW_ROWS: Final = 10_000
 # No file can hold this: undecodable bytes are read as the code points from DC80 to DCFF.
 _END: Final = "\udfff"
+_WAY_ON: Final = "--skip-bad skips such rows"
 
 
 @dataclass(frozen=True)
@@ -53,30 +55,34 @@ class _RowError(Exception):
         self.row = row
 
 
-def read_batches(path: Path, size: int, layout: Layout, clock: Clock) -> Iterator[Batch]:
-    """The rows of a file, checked; whatever goes wrong on the way is a DataError that names the file."""
+def read_batches(path: Path, size: int, layout: Layout, clock: Clock, skips: Skips | None = None) -> Iterator[Batch]:
+    """The rows of a file, checked; whatever goes wrong on the way is a DataError that names the file.
+
+    With `skips` faulty rows are counted there and left out.
+    """
     with readable(path):
-        rows = _parquet_batches(path, size, layout, clock) if is_parquet(path) else _text_batches(path, layout, clock)
-        yield from rows
+        if is_parquet(path):
+            yield from _parquet_batches(path, size, layout, clock, skips)
+        else:
+            yield from _text_batches(path, layout, clock, skips)
 
 
-def read_columns(path: Path) -> pa.Table:
-    """Columns subject, relation, object and time of a CSV, TSV or Parquet file, as text but for dates in Parquet."""
+def read_columns(path: Path, columns: tuple[str, str, str, str] = COLUMNS) -> pa.Table:
+    """Columns subject, relation, object and time, whatever a file calls them, as text but for dates in Parquet."""
     with readable(path):
         if is_parquet(path):
             found = pa.parquet.read_table(path)
         else:
-            options = pa.csv.ConvertOptions(column_types=dict.fromkeys(COLUMNS, pa.string()))
+            options = pa.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()))
             parsing = pa.csv.ParseOptions(delimiter=delimiter_of(path) or ",")
             found = pa.csv.read_csv(path, parse_options=parsing, convert_options=options)
-        _find_columns(path, found.column_names, Layout(COLUMNS, True, None))
-        return pa.table({name: _as_date_or_text(found[name]) for name in COLUMNS})
+        _find_columns(path, found.column_names, Layout(columns, True, None))
+        return pa.table({part: _as_date_or_text(found[name]) for part, name in zip(COLUMNS, columns, strict=True)})
 
 
 def _check(columns: Sequence[pa.Array], clock: Clock) -> Steps:
     """The steps of a batch of subjects, relations, objects and times; raises the error of the first faulty row."""
-    steps, readable = clock.steps(columns[3])
-    faulty = np.stack([*(_unusable(names) for names in columns[:3]), ~readable], axis=1)
+    steps, faulty = _faults(columns, clock)
     if not faulty.any():
         return steps
     row, column = (int(index) for index in np.argwhere(faulty)[0])
@@ -86,6 +92,23 @@ def _check(columns: Sequence[pa.Array], clock: Clock) -> Steps:
     if value and value.strip():
         raise _RowError(row, f"the {COLUMNS[column]} {value[:60]!r} contains a line break; a name must be one line")
     raise _RowError(row, f"the {COLUMNS[column]} is empty; fill it in or remove the row")
+
+
+def _faults(columns: Sequence[pa.Array], clock: Clock) -> tuple[Steps, Mask]:
+    """The steps of a batch, and which parts of its rows cannot be used, [rows, 4]."""
+    steps, readable = clock.steps(columns[3])
+    return steps, np.stack([*(_unusable(names) for names in columns[:3]), ~readable], axis=1)
+
+
+def _sound(
+    columns: Sequence[pa.Array], clock: Clock, skips: Skips, path: Path, lines: Places
+) -> tuple[list[pa.Array], Steps]:
+    """The rows of a batch that can be used, and their steps; the others, on lines from 0, are skipped."""
+    steps, faulty = _faults(columns, clock)
+    for place, reason in enumerate(UNUSABLE):
+        skips.add(reason, str(path), lines[faulty[:, place] & ~faulty[:, :place].any(axis=1)])
+    sound = ~faulty.any(axis=1)
+    return [column.filter(pa.array(sound)) for column in columns], steps[sound]
 
 
 def _unusable(names: pa.Array) -> Mask:
@@ -106,7 +129,7 @@ def _find_columns(path: Path, names: Sequence[str], layout: Layout) -> tuple[int
     return tuple(names.index(column) for column in layout.columns)
 
 
-def _parquet_batches(path: Path, size: int, layout: Layout, clock: Clock) -> Iterator[Batch]:
+def _parquet_batches(path: Path, size: int, layout: Layout, clock: Clock, skips: Skips | None) -> Iterator[Batch]:
     with pa.parquet.ParquetFile(path) as file:
         for place in _find_columns(path, file.schema_arrow.names, layout):
             field = file.schema_arrow.field(place)
@@ -119,9 +142,12 @@ def _parquet_batches(path: Path, size: int, layout: Layout, clock: Clock) -> Ite
             *names, times = (batch.column(column) for column in layout.columns)
             try:
                 columns = [*(_as_text(column) for column in names), times]
-                steps = _check(columns, clock)
+                if skips is None:
+                    steps = _check(columns, clock)
+                else:
+                    columns, steps = _sound(columns, clock, skips, path, done + np.arange(len(batch)))
             except _RowError as error:
-                raise DataError(f"{path}: row {done + error.row + 1}: {error}") from None
+                raise DataError(f"{path}: row {done + error.row + 1}: {error}; {_WAY_ON}") from None
             except pa.ArrowInvalid:
                 raise DataError(f"{path}: rows {done + 1} to {done + len(batch)} hold text that is not UTF-8") from None
             done += len(batch)
@@ -155,13 +181,19 @@ class _TextFile:
     used: tuple[int, ...]
 
 
-def _text_batches(path: Path, layout: Layout, clock: Clock) -> Iterator[Batch]:
+def _text_batches(path: Path, layout: Layout, clock: Clock, skips: Skips | None) -> Iterator[Batch]:
     file = _text_file(path, layout)
+    rows = done = 0
     try:
         for columns, done in _fast_columns(file):
-            yield columns, _check(columns, clock), done
+            steps = _check(columns, clock)
+            yield columns, steps, done
+            rows += len(steps)
     except (_RowError, pa.ArrowInvalid) as error:
-        raise _first_fault(file, clock, str(error)) from None
+        if skips is None:
+            raise _first_fault(file, clock, str(error)) from None
+        for slow, lines in _slow_columns(file, skips, rows):
+            yield *_sound(slow, clock, skips, path, np.array(lines) - 1), done
 
 
 def _text_file(path: Path, layout: Layout) -> _TextFile:
@@ -231,19 +263,25 @@ def _first_fault(file: _TextFile, clock: Clock, message: str) -> DataError:
         try:
             _check(columns, clock)
         except _RowError as error:
-            return DataError(f"{file.path}:{lines[error.row]}: {error}")
+            return DataError(f"{file.path}:{lines[error.row]}: {error}; {_WAY_ON}")
     return DataError(f"{file.path}: {message}")
 
 
-def _slow_columns(file: _TextFile) -> Iterator[tuple[list[pa.Array], list[int]]]:
-    """The four columns as text and the line each row begins on, some rows at a time."""
+def _slow_columns(
+    file: _TextFile, skips: Skips | None = None, above: int = 0
+) -> Iterator[tuple[list[pa.Array], list[int]]]:
+    """The four columns as text and the line each row begins on, some rows at a time, from the row `above` on."""
     pending: list[tuple[int, list[str]]] = []
     fault: DataError | None = None
     try:
         with closing(_records(file.path, file.delimiter)) as records:
-            for line, fields in islice(records, int(file.header), None):
+            for line, fields in islice(records, file.header + above, None):
+                if skips is not None and (reason := _misread(file, fields)):
+                    skips.add(reason, str(file.path), np.array([line - 1]))
+                    continue
                 if len(fields) != len(file.fields):
-                    raise DataError(f"{file.path}:{line}: expected {len(file.fields)} fields, found {len(fields)}")
+                    found = f"expected {len(file.fields)} fields, found {len(fields)}"
+                    raise DataError(f"{file.path}:{line}: {found}; {_WAY_ON}")
                 values = [fields[place] for place in file.used]
                 _refuse_undecodable(file.path, line, values)
                 pending.append((line, values))
@@ -257,6 +295,17 @@ def _slow_columns(file: _TextFile) -> Iterator[tuple[list[pa.Array], list[int]]]
         yield _transposed(pending)
     if fault:
         raise fault
+
+
+def _misread(file: _TextFile, fields: Sequence[str]) -> str | None:
+    """Why a record has no four texts to look at, if it has none."""
+    if len(fields) != len(file.fields):
+        return RAGGED
+    try:
+        "".join(fields[place] for place in file.used).encode()
+    except UnicodeEncodeError:
+        return UNDECODABLE
+    return None
 
 
 def _transposed(rows: list[tuple[int, list[str]]]) -> tuple[list[pa.Array], list[int]]:

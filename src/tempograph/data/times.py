@@ -88,8 +88,8 @@ class Clock:
         encoded = times.cast(pa.string()).dictionary_encode(null_encoding="encode")
         distinct = pc.utf8_trim_whitespace(encoded.dictionary)
         codes = encoded.indices.to_numpy()
-        if len(distinct):
-            self._settle(bool(read_integers(distinct[:1])[1][0]))
+        if len(distinct) and self._integers is None:
+            self._settle(_begins_with_an_integer(distinct))
         steps, readable = self._read(distinct)
         return steps[codes], readable[codes]
 
@@ -231,6 +231,13 @@ def read_integers(texts: pa.Array) -> tuple[Steps, Mask]:
     fits = pc.match_substring_regex(texts, r"^-?\d{1,18}$").fill_null(False)
     numbers = pc.if_else(fits, texts, "0").cast(pa.int64())
     return numbers.to_numpy(), _mask(fits)
+
+
+def _begins_with_an_integer(texts: pa.Array) -> bool:
+    """Whether the first of the texts that is an integer or an ISO date is an integer."""
+    integers, dates = read_integers(texts)[1], read_dates(texts, _ISO)[1]
+    either = integers | dates
+    return bool(integers[either.argmax()])
 
 
 def steps_at(moments: Moments, granularity: Granularity) -> Steps:
