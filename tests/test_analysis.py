@@ -20,6 +20,7 @@ from tempograph.analysis import (
     EFFECTS,
     Groups,
     Ranked,
+    are_of,
     binned,
     bounds,
     by_acquaintance,
@@ -30,6 +31,9 @@ from tempograph.analysis import (
     effect_curves,
     frequency_bins,
     group_figures,
+    in_order,
+    keep_ranks,
+    kept_ranks,
     nearest_same,
     pattern_frequencies,
     read_ranks,
@@ -219,6 +223,30 @@ def test_ranks_come_back_by_split(tmp_path: Path) -> None:
     (tmp_path / "ranks.parquet").write_text("none")
     with pytest.raises(RunError, match="ranks.parquet: not a table of ranks"):
         read_ranks(tmp_path)
+
+
+@given(graphs(), st.integers(0, 2**16))
+def test_ranks_in_order_equal_a_sort_of_tuples(graph: TemporalGraph, seed: int) -> None:
+    facts = graph.all_facts
+    ranked, shuffled = ranked_of(graph, seed), np.random.default_rng(seed).permutation(2 * len(facts))
+    mixed = Ranked(ranked.facts[shuffled], ranked.asks_subject[shuffled], ranked.rank[shuffled])
+    found = in_order(mixed)
+    asked = list(zip(found.asks_subject.tolist(), map(tuple, found.facts.tolist()), strict=True))
+    assert asked == sorted(zip(mixed.asks_subject.tolist(), map(tuple, mixed.facts.tolist()), strict=True))
+    assert sorted(found.rank) == sorted(ranked.rank) and are_of(found, facts)
+    assert not are_of(found, facts[1:]) and not are_of(found, np.concatenate([facts, facts[:1]]))
+    turned = Ranked(found.facts, ~found.asks_subject, found.rank)
+    assert not are_of(turned, facts)
+
+
+def test_rows_in_another_order_read_the_same(tmp_path: Path) -> None:
+    ranked = ranked_of(make_world(entities=9, relations=3, steps=6, facts=60).graph)
+    turned = Ranked(ranked.facts[::-1], ranked.asks_subject[::-1], ranked.rank[::-1])
+    for number, one in enumerate((ranked, turned)):
+        keep_ranks(one, tmp_path / f"{number}.parquet")
+    first, second = (kept_ranks(tmp_path / f"{number}.parquet") for number in range(2))
+    assert np.array_equal(first.facts, second.facts) and np.array_equal(first.asks_subject, second.asks_subject)
+    assert np.array_equal(first.rank, second.rank)
 
 
 def graph_folder(graph: TemporalGraph, folder: Path) -> Path:

@@ -212,3 +212,27 @@ def test_without_a_script_everything_is_there(browser: Any, page: Path) -> None:
     assert tab.locator("th button").count() == 0 and tab.locator("table").first.is_visible()
     assert tab.locator("svg").first.is_visible()
     context.close()
+
+
+def test_a_run_that_was_stopped_is_reported_without_its_time(runs: Path, tmp_path: Path) -> None:
+    stopped = Path(shutil.copytree(runs / "temp-gru", tmp_path / "stopped"))
+    results = json.loads((stopped / "results.json").read_text()) | {"train_seconds": None, "finished": False}
+    (stopped / "results.json").write_text(json.dumps(results))
+    write_report([stopped], tmp_path / "report.md")
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "parameters, trained on" in text and "The training is not finished" in text
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "null"])
+def test_a_run_without_figures_is_named(runs: Path, tmp_path: Path, text: str) -> None:
+    damaged = Path(shutil.copytree(runs / "ted", tmp_path / "damaged"))
+    (damaged / "results.json").write_text(text)
+    with pytest.raises(RunError, match=r"damaged.*: the run is damaged"):
+        write_report([damaged], tmp_path / "report.html")
+
+
+def test_ranks_of_other_facts_are_refused(runs: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(runs / "bare run", tmp_path / "other"))
+    shutil.copy(runs / "ted" / "ranks.parquet", other / "ranks.parquet")
+    with pytest.raises(RunError, match=r"ranks\.parquet: ranks of other facts than those of (valid|test)"):
+        write_report([other], tmp_path / "report.html")

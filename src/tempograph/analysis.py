@@ -84,6 +84,20 @@ class Ranked:
         return self.asks_subject == (side == "subject") if side != "both" else np.ones(len(self.rank), dtype=np.bool_)
 
 
+def in_order(ranked: Ranked) -> Ranked:
+    """The same with questions for objects first, each side by fact, so that ranks of two runs lie side by side."""
+    order = np.lexsort((*ranked.facts.T[::-1], ranked.asks_subject))
+    return Ranked(ranked.facts[order], ranked.asks_subject[order], ranked.rank[order])
+
+
+def are_of(ranked: Ranked, facts: Facts) -> bool:
+    """Whether ranks in order are those of both questions of each of these facts, and of nothing else."""
+    both = np.tile(facts[np.lexsort(facts.T[::-1])], (2, 1))
+    return np.array_equal(ranked.facts, both) and np.array_equal(
+        ranked.asks_subject, np.arange(len(both)) >= len(facts)
+    )
+
+
 def ranked_of(evaluation: Evaluation) -> Ranked:
     """The ranks of an evaluation, objects first."""
     count = len(evaluation.facts)
@@ -92,7 +106,7 @@ def ranked_of(evaluation: Evaluation) -> Ranked:
 
 
 def read_ranks(folder: Path, filter: Filter = "time") -> dict[Split, Ranked]:
-    """The ranks that a run folder keeps, by split; none where the run was never evaluated."""
+    """The ranks that a run folder keeps, by split and in order; none where the run was never evaluated."""
     file = folder / "ranks.parquet"
     if not file.exists():
         return {}
@@ -104,7 +118,9 @@ def read_ranks(folder: Path, filter: Filter = "time") -> dict[Split, Ranked]:
         splits = {name: pc.equal(table["split"], name).to_numpy() for name in SPLITS}
     except (OSError, KeyError, pa.ArrowException) as error:
         raise RunError(f"{file}: not a table of ranks: {' '.join(str(error).split())}") from error
-    return {name: Ranked(facts[here], subject[here], rank[here]) for name, here in splits.items() if here.any()}
+    return {
+        name: in_order(Ranked(facts[here], subject[here], rank[here])) for name, here in splits.items() if here.any()
+    }
 
 
 def keep_ranks(ranked: Ranked, path: Path) -> None:
@@ -117,11 +133,11 @@ def keep_ranks(ranked: Ranked, path: Path) -> None:
 
 
 def kept_ranks(path: Path) -> Ranked:
-    """Read what `keep_ranks` wrote."""
+    """Read what `keep_ranks` wrote, in order."""
     try:
         table = pq.read_table(path)
         facts = np.stack([table[name].to_numpy().astype(np.int64) for name in "srot"], axis=1)
-        return Ranked(facts, table["asks_subject"].to_numpy(), table["rank"].to_numpy().astype(np.float64))
+        return in_order(Ranked(facts, table["asks_subject"].to_numpy(), table["rank"].to_numpy().astype(np.float64)))
     except (OSError, KeyError, pa.ArrowException) as error:
         raise RunError(f"{path}: not a table of ranks: {' '.join(str(error).split())}") from error
 

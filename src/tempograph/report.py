@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from tempograph import analysis_plots, plots
-from tempograph.analysis import Ranked, read_ranks
+from tempograph.analysis import Ranked, are_of, read_ranks
 from tempograph.config import Config
 from tempograph.data.graph import Split, TemporalGraph
 from tempograph.data.statistics import statistics
-from tempograph.errors import ConfigError
+from tempograph.errors import ConfigError, RunError
 from tempograph.findings import Findings
 from tempograph.learned import attention_by_distance, decay_curves, gate_curves
 from tempograph.models.registry import model_kind
@@ -28,6 +28,8 @@ from tempograph.timeline import Timeline
 _WRITERS: Final = {".html": write_html, ".md": write_markdown}
 _SPLITS: Final[tuple[Split, ...]] = ("test", "valid", "train")
 _FIGURES: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10", "MR")
+_TOLD: Final = {"parameters", "hardware", "finished", "best_epoch"}
+"""What results.json of every run says."""
 _RANKED: Final = {
     "metrics": "both sides",
     "subject": "subjects (?, r, o, t)",
@@ -63,7 +65,14 @@ class Entry:
     @cached_property
     def ranks(self) -> dict[Split, Ranked]:
         """Its ranks by split."""
-        return read_ranks(self.folder)
+        found = read_ranks(self.folder)
+        for split, ranked in found.items():
+            if not are_of(ranked, self.graph.facts(split)):
+                raise RunError(
+                    f"{self.folder / 'ranks.parquet'}: ranks of other facts than those of {split}; "
+                    f"`tempograph evaluate {_quoted(self.folder)} --split {split}` makes them anew"
+                )
+        return found
 
     @property
     def about(self) -> str:
@@ -91,6 +100,8 @@ def _entries(folders: Sequence[Path]) -> list[Entry]:
     records = [(folder, *read_record(folder)) for folder in dict.fromkeys(folders)]
     entries: list[Entry] = []
     for label, (folder, config, results) in zip(_labels(records), records, strict=True):
+        if not (isinstance(results, dict) and results.keys() >= _TOLD):
+            raise RunError(f"{folder / 'results.json'}: the run is damaged: it lacks one of {', '.join(sorted(_TOLD))}")
         graph = read_data(folder, config.dataset)
         # Runs on the same data are set side by side.
         known = (entry.graph for entry in entries if entry.graph.name == graph.name and entry.graph.same_as(graph))
@@ -187,10 +198,12 @@ def _dataset(graph: TemporalGraph, entries: Sequence[Entry], window: int, prefix
 
 def _run(entry: Entry, prefix: str) -> list[Block]:
     config, results = entry.config, entry.results
+    seconds = results.get("train_seconds")
+    took = "" if seconds is None else f" in {seconds:,.0f} s"
     words = (
         f"{config.name} on {config.dataset}: {model_kind(config.name).summary}. Protocol {config.protocol}, seed "
         f"{config.seed}, {f'preset {config.preset}' if config.preset else 'no preset'}; {results['parameters']:,} "
-        f"parameters, trained in {results['train_seconds']:,.0f} s on {results['hardware']}."
+        f"parameters, trained{took} on {results['hardware']}."
     )
     blocks: list[Block] = [Heading(f"Run: {entry.label}"), Words(words)]
     if not results["finished"]:
