@@ -37,7 +37,7 @@ BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def tables() -> dict[str, str]:
     """Every table by its name."""
-    results = load_results(ROOT / "results")
+    results = load_results(ROOT / "results", ("valid", "test"))
     made = {
         "models": model_sheet(),
         "leak": leak_sheet(results),
@@ -47,7 +47,7 @@ def tables() -> dict[str, str]:
         "layers-speed": layers_sheet(_measured("layers-speed")),
         "pointer-speed": pointer_speed_sheet(_measured("pointer-speed")),
     }
-    tried = load_results(ROOT / "results" / "tried")
+    tried = load_results(ROOT / "results" / "tried", ("valid",))
     for dataset, model in sorted({(run["dataset"], run["model"]) for run in tried}):
         made[f"tried-{dataset}-{model}"] = tried_sheet(tried, dataset, model)
     for dataset in ("icews14", "icews05-15"):

@@ -240,7 +240,7 @@ def test_ranks_in_order_equal_a_sort_of_tuples(graph: TemporalGraph, seed: int) 
 
 
 def test_rows_in_another_order_read_the_same(tmp_path: Path) -> None:
-    ranked = ranked_of(make_world(entities=9, relations=3, steps=6, facts=60).graph)
+    ranked = ranked_of(make_world(entities=12, relations=4, steps=10, facts=200).graph)
     turned = Ranked(ranked.facts[::-1], ranked.asks_subject[::-1], ranked.rank[::-1])
     for number, one in enumerate((ranked, turned)):
         keep_ranks(one, tmp_path / f"{number}.parquet")

@@ -26,6 +26,7 @@ from tempograph.published import PAPER_TED_VALID, PAPER_TEST
 from tempograph.reproducing import ARTEFACTS, Need, needs_of, reproduce
 from tempograph.results import load_results
 from tempograph.sheet import Sheet
+from tempograph.standing import Standing
 
 COMMITTED = Path(__file__).parents[1] / "results"
 
@@ -106,6 +107,30 @@ def test_what_is_missing_is_trained_once_and_kept(world: Path, tmp_path: Path, s
     again = reproduce(["ted"], world, results=results, out=tmp_path / "out", device="cpu")
     assert len(started) == 7, "the run is there already; its result alone is copied again"
     assert [sheet.rows for sheet in again.sheets.values()] == [sheet.rows for sheet in made.sheets.values()]
+
+
+def test_what_is_finished_before_a_stop_is_kept(
+    world: Path, tmp_path: Path, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs = [Need("ted", "strict", 0, overrides=(f"model.sigma={sigma}",), drawn=True) for sigma in (1, 2, 3)]
+    monkeypatch.setattr(reproducing, "needs_of", lambda *_: needs)
+    folders, ended, said = {"results": tmp_path / "results", "out": tmp_path / "out"}, list[str](), list[str]()
+
+    def stop(_: object, changed: Standing) -> None:
+        if changed.state == "finished":
+            ended.append(changed.name)
+        if len(ended) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(["ted"], world, **folders, device="cpu", watch=stop)
+    kept = sorted(path.stem for path in (tmp_path / "results" / "icews14").glob("*.json"))
+    assert kept == sorted(ended) == ["ted-sigma-2-strict-seed0", "ted-sigma-3-strict-seed0"]
+    assert len(list((tmp_path / "results" / "icews14" / "ranks").iterdir())) == 2
+    next((tmp_path / "results" / "icews14").glob("*sigma-2*.json")).unlink()
+    reproduce(["ted"], world, **folders, device="cpu", note=said.append)
+    assert said[0].startswith("1 of 3 runs are missing and will be trained: ted sigma-1"), "a finished folder is there"
+    assert len(load_results(tmp_path / "results")) == 3 and len(started) == 3
 
 
 @pytest.mark.parametrize("artefacts", [["table", "figures"], ["figures", "table"]])

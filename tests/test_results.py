@@ -98,3 +98,37 @@ def test_a_run_is_kept_under_its_name(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(DataError, match=r"ted-sigma1-strict-seed0.json: not a result"):
         load_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("null", "expected an object .*, found NoneType"),
+        ("[1]", "expected an object .*, found list"),
+        ("{}", "'dataset' is missing"),
+        ({"seed": "0"}, "'seed' is missing or of another kind"),
+        ({"config": {"model": 1}}, "'config' holds something other"),
+        ({"changed": []}, "'preset' or 'changed'"),
+        ({"train_seconds": "long"}, "'train_seconds' is no number"),
+        ({"test": None}, "it has no figures of test"),
+        ({"valid": {"metrics": {"mrr": 0.5}}}, "it has no figures of valid"),
+    ],
+)
+def test_a_file_of_another_shape_is_named(tmp_path: Path, change: str | dict[str, Any], message: str) -> None:
+    whole = result("ted", "strict", 8, 0, 0.5, 0.5)
+    path = tmp_path / "icews14" / "x.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(whole))
+    assert load_results(tmp_path, ("valid", "test")) == [whole]
+    path.write_text(change if isinstance(change, str) else json.dumps(whole | change))
+    with pytest.raises(DataError, match=rf"x\.json: not a result: {message}"):
+        load_results(tmp_path, ("valid", "test"))
+
+
+def test_only_the_splits_asked_for_must_be_there(tmp_path: Path) -> None:
+    path = tmp_path / "icews14" / "x.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({k: v for k, v in result("ted", "strict", 8, 0, 0.5, 0.5).items() if k != "test"}))
+    assert len(load_results(tmp_path)) == len(load_results(tmp_path, ("valid",))) == 1
+    with pytest.raises(DataError, match="it has no figures of test"):
+        load_results(tmp_path, ("test",))

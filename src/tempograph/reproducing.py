@@ -7,14 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-import numpy as np
-
-from tempograph.analysis import keep_ranks, kept_ranks, read_ranks
-from tempograph.batch import Note, alone, bring_to_end
+from tempograph.analysis import are_of, keep_ranks, kept_ranks, read_ranks
+from tempograph.batch import Note, alone, bring_to_end, finished_there
 from tempograph.beginning import configure
 from tempograph.config import Config, parse_override, shipped_presets
 from tempograph.data.catalog import load_dataset
-from tempograph.data.graph import TemporalGraph
+from tempograph.data.graph import Split, TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.environment import resolve_device
 from tempograph.errors import ConfigError, did_you_mean
@@ -47,6 +45,8 @@ DRAWN: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("pointer", ()),
 )
 """Models whose ranks are drawn against frequencies: the paper's, and the pointer."""
+MEASURED: Final[tuple[Split, ...]] = ("valid", "test")
+"""Splits that every table is made from."""
 WINDOW: Final = 8
 """Steps on each side in which the pictures count."""
 
@@ -70,7 +70,7 @@ class Need:
         return (
             (result["dataset"], result["model"]) == (dataset, self.model)
             and (result["protocol"], result["seed"]) == (self.protocol, self.seed)
-            and (self.preset is None or result["preset"] == self.preset)
+            and (self.preset is None or result.get("preset") == self.preset)
             and set(result.get("changed", {})) <= set(wanted)
             and all(here.get(name) == value for name, value in wanted.items())
         )
@@ -144,23 +144,10 @@ def reproduce(
         needs = _once([need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)])
         missing = _missing(needs, kept, name)
         if missing and train and graph is not None:
-            if note is not None:
-                note(f"{len(missing)} of {len(needs)} runs are missing and will be trained: {_listed(missing)}")
-            planned = {
-                _job(need, dataset, folder / "runs", device, max_seconds): (need, _config(need, graph, device))
-                for need in missing
-            }
-            make_folder(folder / "runs")
-            # The rows further down take the longest: begun last, they would be waited for with nothing beside them.
-            runs = {job: config for job, (_, config) in reversed(planned.items())}
-            for job, outcome in bring_to_end(runs, graph, jobs, note, watch).items():
-                if outcome.state == "finished":
-                    keep_result(outcome.results, kept, planned[job][0].variant)
-                    if planned[job][0].drawn:
-                        make_folder(kept / name / "ranks")
-                        keep_ranks(read_ranks(job.folder)["test"], _ranks_file(planned[job][0], kept, name))
+            planned = {_job(need, dataset, folder / "runs", device, max_seconds): need for need in missing}
+            _bring(planned, len(needs), graph, kept, jobs, note, watch)
             missing = _missing(needs, kept, name)
-        found = load_results(kept)
+        found = load_results(kept, MEASURED)
         shown = [result for result in found if result["protocol"] in ("strict", *protocols)]
         made = [entry for artefact in wanted for entry in _sheets(artefact, shown, name, graph).items()]
         sheets = {file: sheet for file, sheet in made if sheet.rows}
@@ -198,6 +185,41 @@ def needs_of(artefact: Artefact, dataset: str, protocols: Sequence[Protocol], se
     return needs
 
 
+def _bring(
+    planned: dict[Job, Need],
+    of: int,
+    graph: TemporalGraph,
+    results: Path,
+    at_once: int,
+    note: Note | None,
+    watch: Watch | None,
+) -> None:
+    """Take over the runs that are finished, train the others, and keep the result of each as soon as it is there."""
+
+    def keep(job: Job, found: Result) -> None:
+        need = planned[job]
+        if not all(split in found for split in MEASURED):
+            return
+        keep_result(found, results, need.variant)
+        if need.drawn:
+            make_folder(results / graph.name / "ranks")
+            keep_ranks(read_ranks(job.folder)["test"], _ranks_file(need, results, graph.name))
+
+    # The rows further down take the longest: begun last, they would be waited for with nothing beside them.
+    runs = {job: _config(need, graph, job.device) for job, need in reversed(planned.items())}
+    there = {job: finished_there(job, config, graph) for job, config in runs.items()}
+    for job, found in there.items():
+        if found is not None:
+            keep(job, found)
+    waiting = {job: config for job, config in runs.items() if there[job] is None}
+    if waiting:
+        if note is not None:
+            listed = _listed([need for job, need in planned.items() if job in waiting])
+            note(f"{len(waiting)} of {of} runs are missing and will be trained: {listed}")
+        make_folder(next(iter(waiting)).folder.parent)
+        bring_to_end(waiting, graph, at_once, note, watch, keep)
+
+
 def _artefact(name: str) -> Artefact:
     for artefact in ARTEFACTS:
         if artefact == name:
@@ -212,7 +234,7 @@ def _once(needs: Iterable[Need]) -> list[Need]:
 
 
 def _missing(needs: Iterable[Need], results: Path, dataset: str) -> list[Need]:
-    found = load_results(results)
+    found = load_results(results, MEASURED)
     return [
         need
         for need in needs
@@ -287,7 +309,7 @@ def _pictures(graph: TemporalGraph, results: Path, folder: Path, note: Note | No
     ranks = {}
     for file in sorted((results / graph.name / "ranks").glob("*.parquet")):
         ranked = kept_ranks(file)
-        if np.array_equal(np.unique(ranked.facts, axis=0), np.unique(graph.test, axis=0)):
+        if are_of(ranked, graph.test):
             ranks[file.stem.removesuffix("-seed0")] = ranked
         elif note is not None:
             note(f"{file}: ranks of other facts than the test facts of these data; left out")

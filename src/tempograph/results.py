@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from tempograph.data.graph import SPLITS, Split
 from tempograph.errors import DataError
 from tempograph.files import make_folder, write_json
 from tempograph.published import Figures
@@ -27,15 +28,40 @@ def keep_result(result: Result, folder: Path, variant: str = "") -> Path:
     return path
 
 
-def load_results(folder: Path) -> list[Result]:
-    """Every result below a folder, in order of file name."""
+def load_results(folder: Path, splits: Iterable[Split] = ()) -> list[Result]:
+    """Every result below a folder, in order of file name; each must have figures of these splits."""
     results = []
     for path in sorted(folder.glob("*/*.json")):
         try:
-            results.append(json.loads(path.read_text(encoding="utf-8")))
-        except ValueError as error:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             raise DataError(f"{path}: not a result: {error}") from None
+        if lacking := next(_lacking(found, splits), None):
+            raise DataError(f"{path}: not a result: {lacking}")
+        results.append(found)
     return results
+
+
+def _lacking(found: Any, splits: Iterable[Split]) -> Iterator[str]:
+    """What keeps something from being a result."""
+    if not isinstance(found, dict):
+        yield f"expected an object with dataset, model and figures, found {type(found).__name__}"
+        return
+    for name, kind in (("dataset", str), ("model", str), ("protocol", str), ("seed", int), ("config", dict)):
+        if not isinstance(found.get(name), kind):
+            yield f"'{name}' is missing or of another kind"
+    if not all(isinstance(section, dict) for section in found.get("config", {}).values()):
+        yield "'config' holds something other than sections"
+    if not isinstance(found.get("preset"), str | None) or not isinstance(found.get("changed", {}), dict):
+        yield "'preset' or 'changed' is of another kind"
+    for name in ("parameters", "epoch_seconds", "train_seconds"):
+        if not isinstance(found.get(name), int | float | None):
+            yield f"'{name}' is no number"
+    for split in dict.fromkeys((*splits, *(name for name in SPLITS if name in found))):
+        part = found.get(split)
+        metrics = part.get("metrics") if isinstance(part, dict) else None
+        if not isinstance(metrics, dict) or not all(isinstance(metrics.get(k), int | float) for k in ("mrr", *HITS)):
+            yield f"it has no figures of {split}"
 
 
 def figures(metrics: dict[str, float]) -> Figures:

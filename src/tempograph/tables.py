@@ -50,7 +50,7 @@ def preset_sheet(results: Sequence[Result], dataset: str, models: Sequence[str])
     """Every preset measured on a dataset as it is shipped, with its protocol."""
     groups: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
-        whole = result["preset"] is not None and not result.get("changed")
+        whole = result.get("preset") is not None and not result.get("changed")
         if result["dataset"] == dataset and result["model"] in models and whole:
             groups.setdefault((result["model"], result["preset"], result["protocol"]), []).append(result)
     rows = []
@@ -67,7 +67,9 @@ def ted_sheet(results: Sequence[Result], dataset: str, split: str) -> Sheet:
     printed: dict[float, Published] = {}
     printed |= PAPER_TED_VALID[dataset] if split == "valid" else {1e-1: PAPER_TEST[dataset]["ted"]}
     # A preset may have the sigma of another run, and so its figures.
-    found = {r["config"]["model"]["sigma"]: r[split] for r in results if (r["model"], r["dataset"]) == ("ted", dataset)}
+    of_ted = [run for run in results if (run["model"], run["dataset"]) == ("ted", dataset)]
+    found = {run["config"].get("model", {}).get("sigma"): run[split] for run in of_ted}
+    found.pop(None, None)
     rows = [
         [f"{sigma:g}", *figure_cells(figures(one["metrics"])), *figure_cells(printed.get(sigma, (None,) * 4))]
         for sigma, one in sorted(found.items())
@@ -124,9 +126,9 @@ def ablation_sheet(results: Sequence[Result], dataset: str) -> Sheet:
 def _is_ablation(run: Result, dataset: str, model: str, parts: dict[str, bool]) -> bool:
     asked = {f"model.{name}" for name in parts}
     return (
-        (run["dataset"], run["model"], run["preset"], run["protocol"]) == (dataset, model, "paper", "paper")
+        (run["dataset"], run["model"], run.get("preset"), run["protocol"]) == (dataset, model, "paper", "paper")
         and set(run.get("changed", {})) <= asked
-        and all(run["config"]["model"][name] == value for name, value in parts.items())
+        and all(run["config"].get("model", {}).get(name) == value for name, value in parts.items())
     )
 
 
@@ -183,7 +185,7 @@ def cost_sheet(results: Sequence[Result], dataset: str) -> Sheet:
             for name, shape in (("parameters", ",.0f"), ("epoch_seconds", ".2f"), ("train_seconds", ",.0f")):
                 value = mean_of(runs, name)
                 cells.append("-" if value is None else format(value, shape))
-            rows.append([model, protocol, runs[0]["hardware"], *cells])
+            rows.append([model, protocol, str(runs[0].get("hardware") or "-"), *cells])
     columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
     caption = "As measured in the runs; several ran at once on a GPU, so these are no speeds."
     return Sheet(f"What models cost on {dataset}", columns, rows, 3, caption)
