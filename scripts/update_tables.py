@@ -14,7 +14,7 @@ from typing import Any
 
 from api_reference import api_reference
 
-from tempograph.results import load_results
+from tempograph.results import load_alone, load_results
 from tempograph.tables import (
     ablation_sheet,
     comparative_sheet,
@@ -38,6 +38,7 @@ BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 def tables() -> dict[str, str]:
     """Every table by its name."""
     results = load_results(ROOT / "results", ("valid", "test"))
+    alone = load_alone(ROOT / "results")
     made = {
         "models": model_sheet(),
         "leak": leak_sheet(results),
@@ -54,7 +55,7 @@ def tables() -> dict[str, str]:
         made[f"comparative-{dataset}"] = comparative_sheet(results, dataset)
         made[f"ablation-{dataset}"] = ablation_sheet(results, dataset)
         made[f"errors-{dataset}"] = error_reduction_sheet(results, dataset)
-        made[f"cost-{dataset}"] = cost_sheet(results, dataset)
+        made[f"cost-{dataset}"] = cost_sheet(results, dataset, alone=alone)
         for split in ("valid", "test"):
             made[f"ted-{dataset}-{split}"] = ted_sheet(results, dataset, split)
     captions = {name: f"{sheet.caption}\n\n" if name.startswith("tried") else "" for name, sheet in made.items()}

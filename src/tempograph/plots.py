@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tempograph.answers import Completion, Evidence
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import Statistics
 from tempograph.errors import ConfigError
 from tempograph.files import atomic_file
@@ -62,7 +63,7 @@ def _drawing() -> Iterator[None]:
         yield
 
 
-def statistics_figure(statistics: Statistics) -> Figure:
+def statistics_figure(statistics: Statistics, graph: TemporalGraph | None = None) -> Figure:
     """Active entities over time, and how many facts the recent past holds for them."""
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     over_time, spread = figure.subplots(1, 2, width_ratios=[2, 1])
