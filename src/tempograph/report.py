@@ -86,14 +86,15 @@ def write_report(folders: Sequence[str | Path], out: str | Path, window: int = 8
     The suffix of `out` decides: .html is one page that needs nothing else, .md has its pictures in a folder beside it.
     """
     path = Path(out)
-    if path.suffix not in _WRITERS:
+    write = _WRITERS.get(path.suffix.lower())
+    if write is None:
         raise ConfigError(f"{path}: a report ends in {' or '.join(_WRITERS)}")
     if not folders or window < 1:
         raise ConfigError(f"a report needs a run and a window of at least 1; found {len(folders)} and {window}")
     entries = _entries([Path(folder) for folder in folders])
     datasets = ", ".join(dict.fromkeys(entry.graph.name for entry in entries))
     title = f"{entries[0].config.name if len(entries) == 1 else f'{len(entries)} runs'} on {datasets}"
-    _WRITERS[path.suffix](path, title, _document(entries, window))
+    write(path, title, _document(entries, window))
 
 
 def _entries(folders: Sequence[Path]) -> list[Entry]:
@@ -182,10 +183,10 @@ def _dataset(graph: TemporalGraph, entries: Sequence[Entry], window: int, prefix
         f"{found.test:,} to test."
     )
     alt = (
-        f"{graph.name}: how many entities have a train fact at each step, how many of these had one recently, and how "
-        "many recent facts name them."
+        f"{graph.name}: how many entities have a train fact at each step, how many of these had one recently, how many "
+        "recent facts name them, and how many facts name an entity at all."
     )
-    picture = Picture(f"{prefix}activity", plots.statistics_figure(found), alt)
+    picture = Picture(f"{prefix}activity", plots.statistics_figure(found, graph), alt)
     blocks: list[Block] = [Heading(f"The data: {graph.name}"), Words(words), picture]
     for split in _SPLITS:
         there = [entry for entry in entries if split in entry.ranks]
@@ -217,8 +218,8 @@ def _run(entry: Entry, prefix: str) -> list[Block]:
     blocks += [Words(f"On {split}, {results[split]['note']}.") for split in splits if "note" in results[split]]
     blocks += _training(entry, prefix) + _learned(entry, prefix)
     told = [[name, str(value)] for name, value in read_environment(entry.folder).items()]
-    blocks.append(Fold("Settings (config.toml)", [Listing(config.to_toml())]))
-    blocks.append(Fold("Environment", [Sheet("Where it was trained", ("what", "value"), told, 2)]))
+    blocks.append(Fold("Settings (config.toml)", [Listing(config.to_toml())], printed=True))
+    blocks.append(Fold("Environment", [Sheet("Where it was trained", ("what", "value"), told, 2)], printed=True))
     return blocks
 
 
@@ -242,13 +243,14 @@ def _learned(entry: Entry, prefix: str) -> list[Block]:
     learned = analysis_plots.Learned(
         gate_curves(model, graph.facts(split)), decay_curves(model), attention_by_distance(model)
     )
-    words = "Decay: how much of what an entity was is left after some steps."
+    words = ""
     if learned.gate:
         words += (
-            " Gate: how much of an entity is its snapshot rather than its past and future, by how often the question's "
+            "Gate: how much of an entity is its snapshot rather than its past and future, by how often the question's "
             "entity and relation occur together in the window, for the entity that is given and for the candidates; "
-            f"over the questions of {split}."
+            f"over the questions of {split}. "
         )
+    words += "Decay: how much of what an entity was is left after some steps."
     if learned.attention is not None:
         words += " Attention: how much an active step counts, by its distance; 0 is the time asked about."
     figure = analysis_plots.learned_figure(learned, entry.about)
