@@ -256,6 +256,7 @@ def test_sizes_stand_beside_the_published(world: Path) -> None:
     graph = read_folder(world)
     here, printed = statistics_sheet("icews14", graph).records()
     assert here["entities"] == len(graph.entities) and here["total"] == len(graph.all_facts)
+    assert "digits" in statistics_sheet("icews05-15", None).caption and not statistics_sheet("icews14", None).caption
     assert printed["counted"] == "published" and printed["entities"] == 7128 and printed["total"] == 90730
 
 
