@@ -14,7 +14,7 @@ from typing import Any
 
 from api_reference import api_reference
 
-from tempograph.results import load_results
+from tempograph.results import load_alone, load_results
 from tempograph.tables import (
     ablation_sheet,
     comparative_sheet,
@@ -37,7 +37,8 @@ BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 def tables() -> dict[str, str]:
     """Every table by its name."""
-    results = load_results(ROOT / "results")
+    results = load_results(ROOT / "results", ("valid", "test"))
+    alone = load_alone(ROOT / "results")
     made = {
         "models": model_sheet(),
         "leak": leak_sheet(results),
@@ -47,14 +48,14 @@ def tables() -> dict[str, str]:
         "layers-speed": layers_sheet(_measured("layers-speed")),
         "pointer-speed": pointer_speed_sheet(_measured("pointer-speed")),
     }
-    tried = load_results(ROOT / "results" / "tried")
+    tried = load_results(ROOT / "results" / "tried", ("valid",))
     for dataset, model in sorted({(run["dataset"], run["model"]) for run in tried}):
         made[f"tried-{dataset}-{model}"] = tried_sheet(tried, dataset, model)
     for dataset in ("icews14", "icews05-15"):
         made[f"comparative-{dataset}"] = comparative_sheet(results, dataset)
         made[f"ablation-{dataset}"] = ablation_sheet(results, dataset)
         made[f"errors-{dataset}"] = error_reduction_sheet(results, dataset)
-        made[f"cost-{dataset}"] = cost_sheet(results, dataset)
+        made[f"cost-{dataset}"] = cost_sheet(results, dataset, alone=alone)
         for split in ("valid", "test"):
             made[f"ted-{dataset}-{split}"] = ted_sheet(results, dataset, split)
     captions = {name: f"{sheet.caption}\n\n" if name.startswith("tried") else "" for name, sheet in made.items()}

@@ -20,6 +20,7 @@ from tempograph.analysis import (
     EFFECTS,
     Groups,
     Ranked,
+    are_of,
     binned,
     bounds,
     by_acquaintance,
@@ -28,11 +29,17 @@ from tempograph.analysis import (
     by_relation,
     by_side,
     effect_curves,
+    facts_per_entity,
     frequency_bins,
     group_figures,
+    in_order,
+    keep_ranks,
+    kept_ranks,
     nearest_same,
     pattern_frequencies,
     read_ranks,
+    rolling_mean,
+    shares_with_at_least,
     smoothed,
     wilson,
 )
@@ -194,13 +201,42 @@ def test_figures_of_groups_add_up(graph: TemporalGraph, seed: int) -> None:
         for place, rank in zip(groups.of, ranked.rank, strict=True):
             members[groups.labels[place]].append(rank)
         figures = group_figures(ranked, groups)
-        assert list(figures.labels) == [label for label in groups.labels if label in members]
+        asked = [place for place, label in enumerate(groups.labels) if label in members]
+        shown = range(asked[0], asked[-1] + 1) if groups.along else asked
+        assert list(figures.labels) == [groups.labels[place] for place in shown]
         for label, count, mrr, hits_1, hits_10 in zip(*figures[:5], strict=True):
             ranks = members[label]
+            if not ranks:
+                assert count == 0 and math.isnan(mrr) and math.isnan(hits_10)
+                continue
             assert count == len(ranks) and mrr == pytest.approx(sum(1 / rank for rank in ranks) / count)
             assert hits_1 == pytest.approx(sum(rank <= 1 for rank in ranks) / count)
             assert hits_10 == pytest.approx(sum(rank <= 10 for rank in ranks) / count)
-        assert_allclose(figures.questions @ figures.mrr / len(ranked.rank), ranked.gains("mrr").mean())
+        assert_allclose(figures.questions @ np.nan_to_num(figures.mrr) / len(ranked.rank), ranked.gains("mrr").mean())
+
+
+def test_a_group_between_others_keeps_its_place() -> None:
+    ranked = Ranked(np.zeros((2, 4), dtype=np.int64), np.array([False, True]), np.array([1.0, 20.0]))
+    figures = group_figures(ranked, Groups(("0", "1", "2-3", "4-7", "8-15"), np.array([3, 1]), along=True))
+    assert figures.labels == ("1", "2-3", "4-7") and figures.questions.tolist() == [1, 0, 1]
+    assert figures.hits_10[[0, 2]].tolist() == [0, 1] and np.isnan(figures.low[1])
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=30), st.integers(0, 40))
+def test_a_rolling_mean_equals_a_loop(values: list[int], width: int) -> None:
+    half = width // 2
+    near = [values[max(0, place - half) : place + half + 1] for place in range(len(values))]
+    assert_allclose(rolling_mean(np.array(values), width), [sum(some) / len(some) for some in near], atol=1e-12)
+
+
+@given(graphs())
+def test_facts_per_entity_equal_a_loop(graph: TemporalGraph) -> None:
+    train = oracle.facts_of(graph.train)
+    counts = [sum(entity in (fact[0], fact[2]) for fact in train) for entity in range(len(graph.entities))]
+    assert facts_per_entity(graph).tolist() == counts
+    least, share = shares_with_at_least(np.array(counts))
+    assert least.tolist() == sorted({count for count in counts if count})
+    assert_allclose(share, [sum(count >= some for count in counts) / len(counts) for some in least])
 
 
 def test_ranks_come_back_by_split(tmp_path: Path) -> None:
@@ -219,6 +255,30 @@ def test_ranks_come_back_by_split(tmp_path: Path) -> None:
     (tmp_path / "ranks.parquet").write_text("none")
     with pytest.raises(RunError, match="ranks.parquet: not a table of ranks"):
         read_ranks(tmp_path)
+
+
+@given(graphs(), st.integers(0, 2**16))
+def test_ranks_in_order_equal_a_sort_of_tuples(graph: TemporalGraph, seed: int) -> None:
+    facts = graph.all_facts
+    ranked, shuffled = ranked_of(graph, seed), np.random.default_rng(seed).permutation(2 * len(facts))
+    mixed = Ranked(ranked.facts[shuffled], ranked.asks_subject[shuffled], ranked.rank[shuffled])
+    found = in_order(mixed)
+    asked = list(zip(found.asks_subject.tolist(), map(tuple, found.facts.tolist()), strict=True))
+    assert asked == sorted(zip(mixed.asks_subject.tolist(), map(tuple, mixed.facts.tolist()), strict=True))
+    assert sorted(found.rank) == sorted(ranked.rank) and are_of(found, facts)
+    assert not are_of(found, facts[1:]) and not are_of(found, np.concatenate([facts, facts[:1]]))
+    turned = Ranked(found.facts, ~found.asks_subject, found.rank)
+    assert not are_of(turned, facts)
+
+
+def test_rows_in_another_order_read_the_same(tmp_path: Path) -> None:
+    ranked = ranked_of(make_world(entities=12, relations=4, steps=10, facts=200).graph)
+    turned = Ranked(ranked.facts[::-1], ranked.asks_subject[::-1], ranked.rank[::-1])
+    for number, one in enumerate((ranked, turned)):
+        keep_ranks(one, tmp_path / f"{number}.parquet")
+    first, second = (kept_ranks(tmp_path / f"{number}.parquet") for number in range(2))
+    assert np.array_equal(first.facts, second.facts) and np.array_equal(first.asks_subject, second.asks_subject)
+    assert np.array_equal(first.rank, second.rank)
 
 
 def graph_folder(graph: TemporalGraph, folder: Path) -> Path:

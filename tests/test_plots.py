@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 
 from tempograph import analysis_plots, plots
 from tempograph.analysis import Curve, GroupFigures
+from tempograph.data.graph import TemporalGraph
+from tempograph.data.statistics import statistics
 from tempograph.learned import AttentionByDistance
 
 ODD = r"""<script> & $\frac{ 漢 $5 id="7.1234" #000000"""
@@ -24,6 +26,11 @@ def curve(*at: float) -> Curve:
 def groups(*labels: str) -> GroupFigures:
     ones = np.ones(len(labels))
     return GroupFigures(labels, np.arange(len(labels)) + 1, 0.5 * ones, 0.4 * ones, 0.6 * ones, 0.5 * ones, 0.7 * ones)
+
+
+def named(name: str, steps: int = 3) -> TemporalGraph:
+    none, facts = np.empty((0, 4), dtype=np.int64), np.array([(0, 0, 1, 0), (0, 0, 1, steps - 1)])
+    return TemporalGraph(name, ("a", "b"), ("r",), tuple(f"step {step}" for step in range(steps)), facts, none, none)
 
 
 FIGURES = {
@@ -50,6 +57,7 @@ FIGURES = {
         ),
         name,
     ),
+    "statistics": lambda name: plots.statistics_figure(statistics(named(name)), named(name)),
     "decay alone": lambda name: analysis_plots.learned_figure(analysis_plots.Learned({}, {name: [1.0]}, None), name),
 }
 
@@ -68,3 +76,33 @@ def test_odd_names_are_drawn_as_they_are(make: object, tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):
         plots.save(make(ODD), tmp_path / name)  # type: ignore[operator]
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes(), "equal pictures, equal files"
+
+
+@pytest.mark.parametrize("steps", [1, 2, 200, 1000])
+def test_many_steps_are_drawn_as_means_before_faint_values(steps: int) -> None:
+    graph = named("many", steps)
+    for given in (graph, None):
+        figure = plots.statistics_figure(statistics(graph), given)
+        figure.canvas.draw()
+        over_time = next(axes for axes in figure.axes if axes.get_ylabel() == "entities")
+        assert len(over_time.lines) == (4 if steps > 200 else 2)
+        ticks = [label.get_text() for label in over_time.get_xticklabels()]
+        assert ticks[0] == "step 0" and ticks[-1] == f"step {steps - 1}"
+        assert len(ticks) == (min(steps, 7) if given is not None else min(steps, 2))
+
+
+def test_a_legend_shows_line_and_dot_together() -> None:
+    figure = analysis_plots.effect_figure(
+        "E", [analysis_plots.Panel("both", "sro", {"run": (curve(0, 2), curve(1, 2))})], 8, ""
+    )
+    (handle,) = figure.legends[0].legend_handles
+    assert handle is not None and handle.get_marker() == "o" and handle.get_linestyle() == "-"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("history", [[{"epoch": 7, "loss": 2.0, "valid/mrr": 0.5}], None])
+def test_epochs_are_whole_also_with_one_validation(history: list[dict[str, float]] | None) -> None:
+    told = history or [{"epoch": 1, "loss": 3.0}, {"epoch": 2, "loss": 2.0, "valid/mrr": 0.5}]
+    figure = analysis_plots.training_figure(told, 2, "")
+    figure.canvas.draw()
+    for axes in figure.axes:
+        assert all(tick == int(tick) for tick in axes.get_xticks())

@@ -18,6 +18,7 @@ from tempograph import TemporalGraph, report
 from tempograph.data.folder import write_folder
 from tempograph.data.world import make_world
 from tempograph.errors import ConfigError, RunError
+from tempograph.findings import _rounded
 from tempograph.report import write_report
 
 pytest_plugins = ("browser_fixtures",)
@@ -146,6 +147,8 @@ def test_markdown_has_its_pictures_beside_it(runs: Path, tmp_path: Path) -> None
     assert all((tmp_path / picture).read_text().count("<svg") == 1 for picture in pictures)
     assert "<script>" not in text.replace("\\<script\\>", "") and "| temp-gru | test |" in text
     assert sorted(path.name for path in tmp_path.iterdir()) == ["my report-pictures", "my report.md"]
+    assert text.index("Gate: how much") < text.index("Decay: how much"), "in the order of the panels"
+    assert "equally many questions" not in text
 
 
 def test_a_report_that_cannot_be_made_says_why(runs: Path, tmp_path: Path) -> None:
@@ -166,8 +169,8 @@ def test_a_report_that_cannot_be_made_says_why(runs: Path, tmp_path: Path) -> No
 def test_the_command(call: Call, runs: Path) -> None:
     code, out, err = call("report", str(runs / "ted"), "--out", "page.html", "--window", "2")
     assert (code, out, err) == (0, "written: page.html\n", "") and "within 2 steps" in Path("page.html").read_text()
-    write_report([runs / "ted"], "again.html", window=2)
-    assert Path("again.html").read_bytes() == Path("page.html").read_bytes(), "the same runs make the same page"
+    write_report([runs / "ted"], "again.HTML", window=2)
+    assert Path("again.HTML").read_bytes() == Path("page.html").read_bytes(), "the same runs make the same page"
     code, out, err = call("report", "gone", "--out", "page.md")
     assert code == 2 and err.startswith("error: gone: no run here") and not Path("page.md").exists()
 
@@ -199,10 +202,28 @@ def test_in_a_browser(browser: Any, page: Path, width: int, scheme: str) -> None
         shown = [float(cell) for cell in column.all_inner_texts()]
         assert shown == sorted(before, reverse=click == 0)
         assert tab.locator("table").first.locator("th").nth(3).get_attribute("aria-sort") == direction
+    ranks = tab.locator("table").first.locator("tbody tr td:last-child")
+    tab.locator("table").first.locator("th button").last.click()
+    shown = [float(cell.replace(",", "")) for cell in ranks.all_inner_texts()]
+    assert shown == sorted(shown), "of mean ranks the lowest is best"
     tab.locator("summary", has_text="All relations").first.click()
     assert tab.locator("details[open] table").first.is_visible()
     assert said == []
     context.close()
+
+
+def test_in_print(browser: Any, page: Path) -> None:
+    tab = browser.new_page()
+    tab.goto(page.as_uri())
+    tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    tab.emulate_media(media="print")
+    opened = tab.evaluate("[...document.querySelectorAll('details[open] > summary')].map(part => part.textContent)")
+    assert len(opened) == 8 and set(opened) == {"Settings (config.toml)", "Environment"}
+    assert tab.evaluate("getComputedStyle(document.querySelector('thead')).display") == "table-header-group"
+    assert tab.evaluate("getComputedStyle(document.querySelector('h3')).breakAfter") == "avoid"
+    tab.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert tab.locator("details[open]").count() == 0
+    tab.close()
 
 
 def test_without_a_script_everything_is_there(browser: Any, page: Path) -> None:
@@ -212,3 +233,32 @@ def test_without_a_script_everything_is_there(browser: Any, page: Path) -> None:
     assert tab.locator("th button").count() == 0 and tab.locator("table").first.is_visible()
     assert tab.locator("svg").first.is_visible()
     context.close()
+
+
+def test_a_run_that_was_stopped_is_reported_without_its_time(runs: Path, tmp_path: Path) -> None:
+    stopped = Path(shutil.copytree(runs / "temp-gru", tmp_path / "stopped"))
+    results = json.loads((stopped / "results.json").read_text()) | {"train_seconds": None, "finished": False}
+    (stopped / "results.json").write_text(json.dumps(results))
+    write_report([stopped], tmp_path / "report.md")
+    text = (tmp_path / "report.md").read_text(encoding="utf-8")
+    assert "parameters, trained on" in text and "The training is not finished" in text
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", "null"])
+def test_a_run_without_figures_is_named(runs: Path, tmp_path: Path, text: str) -> None:
+    damaged = Path(shutil.copytree(runs / "ted", tmp_path / "damaged"))
+    (damaged / "results.json").write_text(text)
+    with pytest.raises(RunError, match=r"damaged.*: the run is damaged"):
+        write_report([damaged], tmp_path / "report.html")
+
+
+def test_ranks_of_other_facts_are_refused(runs: Path, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(runs / "bare run", tmp_path / "other"))
+    shutil.copy(runs / "ted" / "ranks.parquet", other / "ranks.parquet")
+    with pytest.raises(RunError, match=r"ranks\.parquet: ranks of other facts than those of (valid|test)"):
+        write_report([other], tmp_path / "report.html")
+
+
+def test_large_frequencies_are_written_out() -> None:
+    shown = {0.0: "0", 1.234: "1.23", 99.96: "100", 126.4: "126", 12_649: "12,600", 1_264_900: "1,260,000"}
+    assert {value: _rounded(value) for value in shown} == shown

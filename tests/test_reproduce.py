@@ -22,10 +22,12 @@ from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.world import make_world
 from tempograph.environment import runs_at_once
 from tempograph.errors import ConfigError
-from tempograph.published import PAPER_TED_VALID, PAPER_TEST
-from tempograph.reproducing import ARTEFACTS, Need, needs_of, reproduce
-from tempograph.results import load_results
+from tempograph.published import PAPER_TED_VALID, PAPER_TEST, SEES_WHO_IS_ACTIVE
+from tempograph.reproducing import ARTEFACTS, OURS, Need, needs_of, reproduce
+from tempograph.results import load_alone, load_results
 from tempograph.sheet import Sheet
+from tempograph.standing import Standing
+from tempograph.tables import cost_sheet, statistics_sheet
 
 COMMITTED = Path(__file__).parents[1] / "results"
 
@@ -82,7 +84,7 @@ def test_all_from_committed_results(world: Path, tmp_path: Path, started: list[s
     rows = list(csv.DictReader((tmp_path / "comparative.csv").read_text(encoding="utf-8").splitlines()))
     (ted,) = [row for row in rows if row["model"] == "ted"]
     (committed,) = [r for r in load_results(COMMITTED) if Need("ted", "strict", 0, "paper").met_by(r, "icews14")]
-    assert ted["MRR"] == f"{committed['test']['metrics']['mrr']:.3f}" and ted["published: MRR"] == "0.441"
+    assert ted["MRR"] == f"{committed['test']['metrics']['mrr']:.3f}" and ted["published MRR"] == "0.441"
     for name, sheet in made.sheets.items():
         assert (tmp_path / f"{name}.md").read_text(encoding="utf-8") == sheet.page()
         assert (tmp_path / f"{name}.tex").read_text(encoding="utf-8") == sheet.latex()
@@ -96,7 +98,7 @@ def test_what_is_missing_is_trained_once_and_kept(world: Path, tmp_path: Path, s
     said: list[str] = []
     made = reproduce(["ted"], world, results=results, out=tmp_path / "out", device="cpu", note=said.append)
     sigmas = sorted(PAPER_TED_VALID["icews14"])
-    assert len(started) == 7 and not made.missing and "7 of 7 runs are missing" in said[0]
+    assert len(started) == 7 and not made.missing and "7 of 7 runs are missing" in said[1]
     kept = load_results(results)
     assert sorted(one["config"]["model"]["sigma"] for one in kept) == sigmas
     assert (results / "icews14" / "ted-sigma-0.1-strict-seed0.json").is_file()
@@ -106,6 +108,30 @@ def test_what_is_missing_is_trained_once_and_kept(world: Path, tmp_path: Path, s
     again = reproduce(["ted"], world, results=results, out=tmp_path / "out", device="cpu")
     assert len(started) == 7, "the run is there already; its result alone is copied again"
     assert [sheet.rows for sheet in again.sheets.values()] == [sheet.rows for sheet in made.sheets.values()]
+
+
+def test_what_is_finished_before_a_stop_is_kept(
+    world: Path, tmp_path: Path, started: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs = [Need("ted", "strict", 0, overrides=(f"model.sigma={sigma}",), drawn=True) for sigma in (1, 2, 3)]
+    monkeypatch.setattr(reproducing, "needs_of", lambda *_: needs)
+    folders, ended, said = {"results": tmp_path / "results", "out": tmp_path / "out"}, list[str](), list[str]()
+
+    def stop(_: object, changed: Standing) -> None:
+        if changed.state == "finished":
+            ended.append(changed.name)
+        if len(ended) == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(["ted"], world, **folders, device="cpu", watch=stop)
+    kept = sorted(path.stem for path in (tmp_path / "results" / "icews14").glob("*.json"))
+    assert kept == sorted(ended) == ["ted-sigma-2-strict-seed0", "ted-sigma-3-strict-seed0"]
+    assert len(list((tmp_path / "results" / "icews14" / "ranks").iterdir())) == 2
+    next((tmp_path / "results" / "icews14").glob("*sigma-2*.json")).unlink()
+    reproduce(["ted"], world, **folders, device="cpu", note=said.append)
+    assert said[0].startswith("1 of 3 runs are missing and will be trained: ted sigma-1"), "a finished folder is there"
+    assert len(load_results(tmp_path / "results")) == 3 and len(started) == 3
 
 
 @pytest.mark.parametrize("artefacts", [["table", "figures"], ["figures", "table"]])
@@ -122,7 +148,7 @@ def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
     made = reproduce(artefacts, world, **folders, train=False)
     assert [need.name for need in made.missing] == ["ted-strict-seed0", "ted-sigma-1-strict-seed0"]
     reproduce(artefacts, world, **folders, device="cpu", note=said.append)
-    assert "2 of 2 runs are missing" in said[0]
+    assert "no such folder" in said[0] and "2 of 2 runs are missing" in said[1]
     assert started == ["ted-sigma-1-strict-seed0", "ted-strict-seed0"], "the last of the table first"
     assert [path.name for path in (tmp_path / "results" / "icews14" / "ranks").iterdir()] == [
         "ted-strict-seed0.parquet"
@@ -150,12 +176,12 @@ def test_the_command(call: Call, world: Path) -> None:
         "reproduce", "table", "--dataset", str(world), "--results", str(COMMITTED), "--no-train", "--out", "made"
     )
     assert code == 0 and "Models on icews14" in out and "0.441" in out and "4 tables" in out
-    assert Path("made/comparative.tex").read_text().startswith(r"\begin{table}")
+    assert r"\begin{table}" in Path("made/comparative.tex").read_text()
     made = as_json(
         call("reproduce", "ted", "--dataset", str(world), "--results", str(COMMITTED), "--no-train", "--json")
     )
     assert len(made["tables"]["ted-valid"]) == 7 and made["folder"] == "reproduced/icews14"
-    assert "Hits@1 (2)" in made["tables"]["ted-valid"][0]
+    assert made["tables"]["ted-valid"][0]["published Hits@1"] == 36.2
     code, _, err = call("reproduce", "tabel", "--dataset", str(world))
     assert code == 2 and "tabel" in err
     code, _, err = call("reproduce", "table", "--dataset", "icews41", "--no-train")
@@ -167,8 +193,71 @@ def test_the_command(call: Call, world: Path) -> None:
 def test_tables_of_a_benchmark_do_without_its_data(call: Call) -> None:
     code, out, _ = call("reproduce", "table", "--dataset", "gdelt", "--results", str(COMMITTED), "--no-train")
     assert code == 0 and "0.275" in out and "nothing of it is measured" in out
-    code, _, err = call("reproduce", "statistics", "--dataset", "gdelt", "--no-train")
+    code, _, err = call("reproduce", "figures", "--dataset", "gdelt", "--no-train")
     assert code == 2 and "gdelt is not on this machine" in err
+    code, out, err = call("reproduce", "all", "--dataset", "gdelt", "--results", str(COMMITTED), "--no-train")
+    assert code == 0 and "0.275" in out and "3,419,607" in out and "gdelt is not on this machine" in err
+    assert "ted: nothing to show for gdelt" in err
+
+
+@pytest.mark.parametrize(("chosen", "other"), [("strict", "paper"), ("paper", "strict")])
+def test_one_protocol_alone(world: Path, tmp_path: Path, chosen: Any, other: str) -> None:
+    said: list[str] = []
+    protocols, what = (chosen,), ["table", "ablation"]
+    made = reproduce(
+        what, world, results=COMMITTED, out=tmp_path, protocols=protocols, train=False, note=said.append
+    ).sheets
+    for name in ("comparative", "errors", "cost"):
+        shown = {(row[0], row[1]) for row in made[name].rows}
+        assert {protocol for model, protocol in shown if model in SEES_WHO_IS_ACTIVE} == {chosen}, name
+        assert ("pointer", "strict") in shown, "models that do not depend on it are in both"
+    assert "leak" not in made and ("ablation" in made) == (chosen == "paper")
+    assert said == ([] if chosen == "paper" else ["ablation: left out, as it is of protocol paper"])
+
+
+def test_published_sigmas_are_shown_without_results(call: Call) -> None:
+    code, out, err = call("reproduce", "ted", "--no-train")
+    assert code == 0 and "0.455" in out and out.count("100000") == 2
+    assert "results: there is no such folder" in err and "7 runs missing" in err
+
+
+def test_data_that_the_paper_does_not_have(call: Call) -> None:
+    for what in ("table", "ted", "ablation"):
+        code, out, err = call("reproduce", what, "--dataset", "demo", "--no-train", "--results", str(COMMITTED))
+        assert code == 0 and out.startswith("Nothing in") and err.count("\n") == 1
+        assert err.startswith(f"{what}: nothing to show for demo, of which the paper has no such table")
+    Path("notes.txt").touch()
+    code, _, err = call("reproduce", "table", "--no-train", "--results", "notes.txt")
+    assert code == 2 and "notes.txt: is a file; --results takes a folder" in err
+
+
+def test_costs_stand_in_the_order_of_the_table_and_epochs_alone() -> None:
+    results, alone = load_results(COMMITTED), load_alone(COMMITTED)
+    assert alone is not None
+    sheet = cost_sheet(results, "icews14", alone=alone)
+    assert list(dict.fromkeys(row[0] for row in sheet.rows)) == [*PAPER_TEST["icews14"], *OURS]
+    cells = {(row[0], row[1]): row for row in sheet.rows}
+    assert cells["temp-gru", "strict"][4] == f"{alone.seconds['icews14', 'temp-gru']:.2f}"
+    assert "measured alone, but for" in sheet.caption and "temp-gru (paper)" in sheet.caption
+    assert "temp-gru (strict)" not in sheet.caption
+    assert cells["temp-gru", "paper"] in cost_sheet(results, "icews14").rows, "other settings keep their own"
+
+
+def test_legends_name_models_as_people_do(tmp_path: Path) -> None:
+    names = ("temp-gru-tuned-gate-false-strict-seed0", "mine-strict-seed3", "de-simple-tuned-strict-seed0")
+    for name in names:
+        (tmp_path / f"{name}.parquet").touch()
+    labels = list(reproducing._labels(tmp_path, ("paper", "strict")).values())
+    assert labels == ["DE-SimplE", "TeMP-GRU without gate", "mine-strict-seed3"]
+    assert "TeMP-GRU without gate" not in reproducing._labels(tmp_path, ("paper",)).values()
+
+
+def test_sizes_stand_beside_the_published(world: Path) -> None:
+    graph = read_folder(world)
+    here, printed = statistics_sheet("icews14", graph).records()
+    assert here["entities"] == len(graph.entities) and here["total"] == len(graph.all_facts)
+    assert "digits" in statistics_sheet("icews05-15", None).caption and not statistics_sheet("icews14", None).caption
+    assert printed["counted"] == "published" and printed["entities"] == 7128 and printed["total"] == 90730
 
 
 def test_an_artefact_that_is_none_says_so(world: Path, tmp_path: Path) -> None:

@@ -43,9 +43,27 @@ def test_a_changed_preset_stands_for_a_model_only_where_nothing_else_does() -> N
         assert row[2:4] == ["1", mrr]
 
 
-def test_a_sigma_measured_twice_has_one_row() -> None:
-    runs = [result("ted", "strict", 0, 0, 0.4, 0.3) | {"config": {"model": {"sigma": x}}} for x in (1.0, 0.1, 0.1)]
-    assert [row[:2] for row in ted_sheet(runs, "icews14", "test").rows] == [["0.1", "0.300"], ["1", "0.300"]]
+def test_a_copy_is_no_further_seed() -> None:
+    run, other = (result("temp-gru", "strict", 8, seed, 0.5, 0.4 + 0.1 * seed) for seed in (0, 1))
+    for runs, cells in (([run, run], ["1", "0.400"]), ([run, other, run, other], ["2", "0.450 ± 0.050"])):
+        (row,) = [row for row in comparative_sheet(runs, "icews14").rows if row[:2] == ["temp-gru", "strict"]]
+        assert row[2:4] == cells
+
+
+def test_programs_tell_columns_apart_and_get_numbers() -> None:
+    runs = [result("temp-gru", "strict", 8, seed, 0.5, 0.4 + 0.1 * seed) for seed in (0, 1)]
+    records = comparative_sheet(runs, "icews14").records()
+    (ours,) = [one for one in records if (one["model"], one["protocol"]) == ("temp-gru", "strict")]
+    (theirs,) = [one for one in records if (one["model"], one["protocol"]) == ("temp-gru", "paper")]
+    assert ours["MRR"] == 0.45 and ours["MRR spread"] == 0.05 and ours["Hits@1"] == 22.5 and ours["seeds"] == 2
+    assert ours["published Hits@1"] is None and theirs["published Hits@1"] == 47.8 and theirs["MRR"] is None
+
+
+def test_a_sigma_measured_twice_has_one_row_and_a_published_one_has_one() -> None:
+    runs = [result("ted", "strict", 0, 0, 0.4, 0.3) | {"config": {"model": {"sigma": x}}} for x in (1.0, 0.1, 0.1, 7)]
+    rows = ted_sheet(runs, "icews14", "test").rows
+    assert [row[:2] for row in rows if row[1] != "-"] == [["0.1", "0.300"], ["1", "0.300"], ["7", "0.300"]]
+    assert [row[0] for row in rows] == ["1e-05", "0.01", "0.1", "1", "7", "10", "100", "100000"]
 
 
 def test_published_figures_stand_only_beside_their_own_protocol() -> None:
@@ -98,3 +116,37 @@ def test_a_run_is_kept_under_its_name(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(DataError, match=r"ted-sigma1-strict-seed0.json: not a result"):
         load_results(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("null", "expected an object .*, found NoneType"),
+        ("[1]", "expected an object .*, found list"),
+        ("{}", "'dataset' is missing"),
+        ({"seed": "0"}, "'seed' is missing or of another kind"),
+        ({"config": {"model": 1}}, "'config' holds something other"),
+        ({"changed": []}, "'preset' or 'changed'"),
+        ({"train_seconds": "long"}, "'train_seconds' is no number"),
+        ({"test": None}, "it has no figures of test"),
+        ({"valid": {"metrics": {"mrr": 0.5}}}, "it has no figures of valid"),
+    ],
+)
+def test_a_file_of_another_shape_is_named(tmp_path: Path, change: str | dict[str, Any], message: str) -> None:
+    whole = result("ted", "strict", 8, 0, 0.5, 0.5)
+    path = tmp_path / "icews14" / "x.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps(whole))
+    assert load_results(tmp_path, ("valid", "test")) == [whole]
+    path.write_text(change if isinstance(change, str) else json.dumps(whole | change))
+    with pytest.raises(DataError, match=rf"x\.json: not a result: {message}"):
+        load_results(tmp_path, ("valid", "test"))
+
+
+def test_only_the_splits_asked_for_must_be_there(tmp_path: Path) -> None:
+    path = tmp_path / "icews14" / "x.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({k: v for k, v in result("ted", "strict", 8, 0, 0.5, 0.5).items() if k != "test"}))
+    assert len(load_results(tmp_path)) == len(load_results(tmp_path, ("valid",))) == 1
+    with pytest.raises(DataError, match="it has no figures of test"):
+        load_results(tmp_path, ("test",))

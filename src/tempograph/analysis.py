@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -84,6 +84,20 @@ class Ranked:
         return self.asks_subject == (side == "subject") if side != "both" else np.ones(len(self.rank), dtype=np.bool_)
 
 
+def in_order(ranked: Ranked) -> Ranked:
+    """The same with questions for objects first, each side by fact, so that ranks of two runs lie side by side."""
+    order = np.lexsort((*ranked.facts.T[::-1], ranked.asks_subject))
+    return Ranked(ranked.facts[order], ranked.asks_subject[order], ranked.rank[order])
+
+
+def are_of(ranked: Ranked, facts: Facts) -> bool:
+    """Whether ranks in order are those of both questions of each of these facts, and of nothing else."""
+    both = np.tile(facts[np.lexsort(facts.T[::-1])], (2, 1))
+    return np.array_equal(ranked.facts, both) and np.array_equal(
+        ranked.asks_subject, np.arange(len(both)) >= len(facts)
+    )
+
+
 def ranked_of(evaluation: Evaluation) -> Ranked:
     """The ranks of an evaluation, objects first."""
     count = len(evaluation.facts)
@@ -92,7 +106,7 @@ def ranked_of(evaluation: Evaluation) -> Ranked:
 
 
 def read_ranks(folder: Path, filter: Filter = "time") -> dict[Split, Ranked]:
-    """The ranks that a run folder keeps, by split; none where the run was never evaluated."""
+    """The ranks that a run folder keeps, by split and in order; none where the run was never evaluated."""
     file = folder / "ranks.parquet"
     if not file.exists():
         return {}
@@ -104,7 +118,9 @@ def read_ranks(folder: Path, filter: Filter = "time") -> dict[Split, Ranked]:
         splits = {name: pc.equal(table["split"], name).to_numpy() for name in SPLITS}
     except (OSError, KeyError, pa.ArrowException) as error:
         raise RunError(f"{file}: not a table of ranks: {' '.join(str(error).split())}") from error
-    return {name: Ranked(facts[here], subject[here], rank[here]) for name, here in splits.items() if here.any()}
+    return {
+        name: in_order(Ranked(facts[here], subject[here], rank[here])) for name, here in splits.items() if here.any()
+    }
 
 
 def keep_ranks(ranked: Ranked, path: Path) -> None:
@@ -117,11 +133,11 @@ def keep_ranks(ranked: Ranked, path: Path) -> None:
 
 
 def kept_ranks(path: Path) -> Ranked:
-    """Read what `keep_ranks` wrote."""
+    """Read what `keep_ranks` wrote, in order."""
     try:
         table = pq.read_table(path)
         facts = np.stack([table[name].to_numpy().astype(np.int64) for name in "srot"], axis=1)
-        return Ranked(facts, table["asks_subject"].to_numpy(), table["rank"].to_numpy().astype(np.float64))
+        return in_order(Ranked(facts, table["asks_subject"].to_numpy(), table["rank"].to_numpy().astype(np.float64)))
     except (OSError, KeyError, pa.ArrowException) as error:
         raise RunError(f"{path}: not a table of ranks: {' '.join(str(error).split())}") from error
 
@@ -210,14 +226,15 @@ def wilson(share: Floats, count: Floats) -> tuple[Floats, Floats]:
 
 
 class Groups(NamedTuple):
-    """Labels, and for each question the place of its label, [n]."""
+    """Labels, and for each question the place of its label, [n]; `along` says that the labels follow an axis."""
 
     labels: tuple[str, ...]
     of: Integers
+    along: bool = False
 
 
 class GroupFigures(NamedTuple):
-    """The figures of the groups that have a question, [groups] each; `low` and `high` bound Hits@10."""
+    """The figures of groups, [groups] each, NaN where one has no question; `low` and `high` bound Hits@10."""
 
     labels: tuple[str, ...]
     questions: Integers
@@ -229,13 +246,20 @@ class GroupFigures(NamedTuple):
 
 
 def group_figures(ranked: Ranked, groups: Groups) -> GroupFigures:
-    """MRR, Hits@1 and Hits@10 of each group of questions, in the order of the labels."""
-    there, place, count = np.unique(groups.of, return_inverse=True, return_counts=True)
+    """MRR, Hits@1 and Hits@10 of each group of questions, in the order of the labels.
+
+    A group without a question is left out, unless it lies between others along an axis: there it keeps its place.
+    """
+    there = np.unique(groups.of)
+    there = np.arange(there[0], there[-1] + 1) if groups.along and len(there) else there
+    place = np.searchsorted(there, groups.of)
+    count = np.bincount(place, minlength=len(there))
+    some = np.where(count > 0, count, np.nan)
     mrr, hits_1, hits_10 = (
-        np.bincount(place, ranked.gains(measure)) / count for measure in ("mrr", "hits@1", "hits@10")
+        np.bincount(place, ranked.gains(measure), len(there)) / some for measure in ("mrr", "hits@1", "hits@10")
     )
     labels = tuple(groups.labels[group] for group in there)
-    return GroupFigures(labels, count, mrr, hits_1, hits_10, *wilson(hits_10, count.astype(np.float64)))
+    return GroupFigures(labels, count, mrr, hits_1, hits_10, *wilson(hits_10, some))
 
 
 def by_side(ranked: Ranked) -> Groups:
@@ -250,10 +274,27 @@ def by_relation(ranked: Ranked, graph: TemporalGraph) -> Groups:
 
 def by_degree(ranked: Ranked, graph: TemporalGraph, whose: Literal["answer", "given"]) -> Groups:
     """How many train facts name the answer, or the entity that is given: 0, 1, 2-3, 4-7 and so on."""
+    return _doubling(facts_per_entity(graph)[ranked.answer if whose == "answer" else ranked.given])
+
+
+def facts_per_entity(graph: TemporalGraph) -> Integers:
+    """How many train facts name each entity, as subject, object or both, [entities]."""
     subject, object_ = graph.train[:, 0], graph.train[:, 2]
-    mentions = np.concatenate([subject, object_[object_ != subject]])
-    degree = np.bincount(mentions, minlength=len(graph.entities))
-    return _doubling(degree[ranked.answer if whose == "answer" else ranked.given])
+    return np.bincount(np.concatenate([subject, object_[object_ != subject]]), minlength=len(graph.entities))
+
+
+def shares_with_at_least(counts: Integers) -> tuple[Integers, Floats]:
+    """The distinct counts above 0, and the share of all that have at least so many.   [n] -> [distinct] each."""
+    distinct, times = np.unique(counts[counts > 0], return_counts=True)
+    return distinct, times[::-1].cumsum()[::-1] / max(1, len(counts))
+
+
+def rolling_mean(values: NDArray[Any], width: int) -> Floats:
+    """The mean of the values at most width // 2 places away from each, [n]."""
+    total, places = np.concatenate([[0], np.cumsum(values, dtype=np.float64)]), np.arange(len(values))
+    low, high = (places - width // 2).clip(min=0), (places + width // 2 + 1).clip(max=len(values))
+    mean: Floats = (total[high] - total[low]) / (high - low)
+    return mean
 
 
 def by_acquaintance(ranked: Ranked, graph: TemporalGraph) -> Groups:
@@ -270,8 +311,8 @@ def by_acquaintance(ranked: Ranked, graph: TemporalGraph) -> Groups:
 def by_distance(ranked: Ranked, graph: TemporalGraph) -> Groups:
     """Steps to the nearest train fact of the same subject, relation and object: 0, 1, 2-3, 4-7 and so on, or none."""
     distance = nearest_same(ranked.facts, graph.train, len(graph.times))
-    labels, of = _doubling(distance)
-    return Groups((*labels, "none"), np.where(distance < 0, len(labels), of))
+    labels, of, along = _doubling(distance)
+    return Groups((*labels, "none"), np.where(distance < 0, len(labels), of), along)
 
 
 def nearest_same(facts: Facts, train: Facts, steps: int) -> Integers:
@@ -292,7 +333,7 @@ def _doubling(values: Integers) -> Groups:
     """0, 1, 2-3, 4-7, ...: groups whose width doubles; negative values are nowhere and get 0."""
     of = np.frexp(values.clip(min=0).astype(np.float64))[1].astype(np.int64)
     widths = [(2 ** (group - 1), 2**group - 1) for group in range(1, int(of.max(initial=0)) + 1)]
-    return Groups(("0", *(f"{low}-{high}" if low < high else f"{low}" for low, high in widths)), of)
+    return Groups(("0", *(f"{low}-{high}" if low < high else f"{low}" for low, high in widths)), of, True)
 
 
 def _keys(rows: Integers, others: Integers) -> tuple[Integers, Integers]:

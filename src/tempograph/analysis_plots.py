@@ -42,7 +42,9 @@ def effect_figure(title: str, panels: Sequence[Panel], window: int, about: str, 
             zero = bins.at == 0
             axes.vlines(bins.at[zero], bins.low[zero], bins.high[zero], color=style.colour, linewidth=1.2)
             look: dict[str, Any] = {"color": style.colour, "markersize": 4, "markeredgewidth": 0}
-            axes.plot(bins.at, bins.mean, style.marker, label=plain(name), **look)
+            axes.plot(bins.at, bins.mean, style.marker, **look)
+            # Of nothing but for the legend, which shows line and dot together.
+            axes.plot([], [], style.marker, linestyle=style.line, linewidth=1.6, label=plain(name), **look)
         _frequency_axis(axes, [curve for curves in panel.runs.values() for curve in curves])
         axes.set_xlabel(f"train facts with the same {_words(panel.pattern)}", fontsize=9)
         axes.set_title(f"{_ASKED[panel.side]}, by f({', '.join(panel.pattern)})", fontsize=10)
@@ -100,7 +102,8 @@ def training_figure(history: Sequence[Mapping[str, Any]], best_epoch: int | None
     """Loss and MRR on valid, epoch by epoch; the epoch whose weights were kept is marked."""
     figure = Figure(figsize=(9, 3), layout="constrained")
     shown = {"loss": ("training loss", BLUE, "Loss"), "valid/mrr": ("MRR on valid", GREEN, "MRR on valid")}
-    for axes, (name, (label, colour, title)) in zip(figure.subplots(1, 2), shown.items(), strict=True):
+    both = figure.subplots(1, 2, sharex=True)
+    for axes, (name, (label, colour, title)) in zip(both, shown.items(), strict=True):
         told = [line for line in history if name in line]
         epochs, values = [line["epoch"] for line in told], [line[name] for line in told]
         axes.plot(epochs, values, "o-", color=colour, markersize=3, linewidth=1.6)
@@ -109,7 +112,7 @@ def training_figure(history: Sequence[Mapping[str, Any]], best_epoch: int | None
             title += f"; weights of epoch {best_epoch} kept"
         axes.set(xlabel="epoch", ylabel=label)
         axes.set_title(title, fontsize=10)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
         tidy(axes, grid=True)
     stand_beside(figure, about)
     return figure

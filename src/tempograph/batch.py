@@ -25,14 +25,23 @@ Note = Callable[[str], None]
 """Told a line for people."""
 
 
+Keep = Callable[[Job, dict[str, Any]], None]
+"""Told the results of a run as soon as it is finished."""
+
+
 def bring_to_end(
-    runs: Mapping[Job, Config], graph: TemporalGraph, at_once: int, note: Note | None = None, watch: Watch | None = None
+    runs: Mapping[Job, Config],
+    graph: TemporalGraph,
+    at_once: int,
+    note: Note | None = None,
+    watch: Watch | None = None,
+    keep: Keep | None = None,
 ) -> dict[Job, Outcome]:
     """Train what is not trained, test each run once, and say what has become of all.
 
     A run that is made of others among them waits for these and takes them over.
 
-    `note` hears how many are there already, `watch` how the others stand.
+    `note` hears how many are there already, `watch` how the others stand, and `keep` of each that comes to its end.
     """
     standings = {job: _standing(job, config, graph) for job, config in runs.items()}
     done = sum(standing.state == "finished" for standing in standings.values())
@@ -43,11 +52,17 @@ def bring_to_end(
         job: [other for other, config in runs.items() if any(config.flat() == part.flat() for part in parts[job])]
         for job in runs
     }
-    _work(standings, made_of, at_once, watch)
+    _work(standings, made_of, at_once, watch, keep)
     return {
         job: Outcome(standing.name, job.seed, standing.state, _results(job), standing.reason)
         for job, standing in standings.items()
     }
+
+
+def finished_there(job: Job, config: Config, graph: TemporalGraph) -> dict[str, Any] | None:
+    """The results of a run whose folder holds it trained and tested; None where it does not."""
+    results = run_there(job.folder, config, graph)
+    return results if results is not None and results["finished"] and "test" in results else None
 
 
 @contextmanager
@@ -66,14 +81,18 @@ def alone(folder: Path) -> Iterator[None]:
 
 def _standing(job: Job, config: Config, graph: TemporalGraph) -> Standing:
     """Where a run stands before the work."""
-    results = run_there(job.folder, config, graph)
-    if results is not None and results["finished"] and "test" in results:
+    results = finished_there(job, config, graph)
+    if results is not None:
         return Standing(job.folder.name, job.model, "finished", seconds=results["train_seconds"])
     return Standing(job.folder.name, job.model)
 
 
 def _work(
-    standings: Mapping[Job, Standing], made_of: Mapping[Job, Collection[Job]], at_once: int, watch: Watch | None
+    standings: Mapping[Job, Standing],
+    made_of: Mapping[Job, Collection[Job]],
+    at_once: int,
+    watch: Watch | None,
+    keep: Keep | None,
 ) -> None:
     def hear(job: Job, event: Event, line: dict[str, Any]) -> None:
         standing, now = standings[job], time.monotonic()
@@ -85,6 +104,8 @@ def _work(
             standing.seconds, standing.reason = now - standing.began, line.get("reason")
             done = event == "ended" and _results(job)["finished"]
             standing.state = "failed" if event == "failed" else "finished" if done else "unfinished"
+            if done and keep is not None:
+                keep(job, _results(job))
         if watch is not None:
             watch(list(standings.values()), standing)
 

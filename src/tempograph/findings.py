@@ -93,11 +93,13 @@ class Findings:
             for label, (bins, _) in curves.items():
                 for at, questions, *figures in zip(*bins, strict=True):
                     cells = [f"{scale * value:.{digits}f}" for value in figures]
-                    rows.append([side, f"f({', '.join(pattern)})", label, f"{at:.3g}", f"{questions:,.0f}", *cells])
+                    rows.append([side, f"f({', '.join(pattern)})", label, _rounded(at), f"{questions:,.0f}", *cells])
         title = f"{effect.capitalize()} effect"
         alt = (
-            f"{title}: {shown} against the frequency of {len(panels)} patterns. Dots are bins of about equally many "
-            "questions, lines are smoothed, bands hold 95%; the tables below hold the bins."
+            f"{title}: {shown} against the frequency of {len(panels)} patterns. Dots are means of questions with "
+            "like frequencies: 0 by itself, the others in up to twelve ranges, cut where these would hold equally "
+            "many; all questions of one frequency stay together. Lines are smoothed, bands hold 95%; the tables below "
+            "hold the bins."
         )
         columns = ("asked", "frequency", "run", "value", "questions", shown, "from", "to")
         caption = f"{self.about}. Value: the bin's mean, on a logarithmic scale. {_BOUNDS.format(shown)}"
@@ -147,5 +149,12 @@ def _rows(runs: Mapping[str, GroupFigures]) -> list[list[str]]:
         (place, [label, run, f"{questions:,}", f"{mrr:.3f}", *(f"{100 * value:.1f}" for value in shares)])
         for run, figures in runs.items()
         for place, (label, questions, mrr, *shares) in enumerate(zip(*figures, strict=True))
+        if questions
     ]
     return [row for _, row in sorted(rows, key=lambda placed: placed[0])]
+
+
+def _rounded(value: float) -> str:
+    """Three digits that count, and no power of ten."""
+    rounded = float(f"{value:.3g}")
+    return f"{rounded:,.0f}" if rounded >= 100 else f"{rounded:.3g}"

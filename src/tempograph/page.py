@@ -51,11 +51,15 @@ class Picture:
 
 @dataclass(frozen=True)
 class Fold:
-    """What only some readers want: closed until it is asked for, open in print."""
+    """What only some readers want: closed until it is asked for, and in print unless it is `printed`."""
 
     title: str
     blocks: Sequence[Block]
+    printed: bool = False
 
+
+_LOW: Final = ("MR",)
+"""Columns of which the lowest is best, and sorted to the top first."""
 
 Block = Heading | Words | Listing | Sheet | Picture | Fold
 
@@ -94,9 +98,10 @@ def _html(block: Block, names: dict[Heading, str], numbers: Iterator[int]) -> st
             return f"<p>{escape(text)}</p>"
         case Listing(text):
             return f'<pre tabindex="0">{escape(text)}</pre>'
-        case Fold(title, blocks):
+        case Fold(title, blocks, printed):
             inside = "\n".join(_html(part, names, numbers) for part in blocks)
-            return f"<details><summary>{escape(title)}</summary>\n{inside}\n</details>"
+            kind = ' class="printed"' if printed else ""
+            return f"<details{kind}><summary>{escape(title)}</summary>\n{inside}\n</details>"
         case Picture():
             return _html_picture(block, next(numbers))
         case Sheet():
@@ -105,7 +110,8 @@ def _html(block: Block, names: dict[Heading, str], numbers: Iterator[int]) -> st
 
 def _html_table(sheet: Sheet, number: int) -> str:
     def line(row: Sequence[str], tag: str, scope: str = "") -> str:
-        sides = ["" if place < sheet.left else ' class="number"' for place in range(len(row))]
+        kinds = ["number low" if name in _LOW else "number" for name in sheet.columns]
+        sides = ["" if place < sheet.left else f' class="{kinds[place]}"' for place in range(len(row))]
         cells = (f"<{tag}{scope}{side}>{escape(cell)}</{tag}>" for side, cell in zip(sides, row, strict=True))
         return f"<tr>{''.join(cells)}</tr>"
 
@@ -240,7 +246,11 @@ summary { cursor: pointer; font-weight: 600 }
   .wide, pre { overflow: visible }
   figure svg { min-width: 0 }
   figure, tr { break-inside: avoid }
-  h2, h3, .caption { break-after: avoid }
+  h2, h3, .caption, summary { break-after: avoid }
+  thead { display: table-header-group }
+  th, td { white-space: normal; overflow-wrap: anywhere; padding: .2rem .4rem }
+  td.number, th.number { overflow-wrap: normal }
+  pre { white-space: pre-wrap }
   th button::after { content: "" }
 }
 """
@@ -259,12 +269,17 @@ for (const head of document.querySelectorAll("th")) {
   head.append(button);
   button.addEventListener("click", () => {
     const sign = head.ariaSort === "descending" ? 1 : head.ariaSort === "ascending" ? -1
-      : head.classList.contains("number") ? -1 : 1;
+      : head.matches(".number:not(.low)") ? -1 : 1;
     for (const other of head.parentNode.cells) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", sign === 1 ? "ascending" : "descending");
     const body = head.closest("table").tBodies[0], place = head.cellIndex;
     body.append(...[...body.rows].sort((a, b) => sign * compare(value(a.cells[place]), value(b.cells[place]))));
   });
 }
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(part => { part.open = true; }));
+let opened = [];
+addEventListener("beforeprint", () => {
+  opened = [...document.querySelectorAll("details.printed:not([open])")];
+  for (const part of opened) part.open = true;
+});
+addEventListener("afterprint", () => { for (const part of opened) part.open = false; });
 """

@@ -1,11 +1,11 @@
-"""Pictures: each function takes measured things and returns a figure; nothing is computed here."""
+"""Pictures: each function takes measured things and returns a figure."""
 
 from __future__ import annotations
 
 import io
 import re
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -13,8 +13,11 @@ from typing import Any, Final
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
+from tempograph.analysis import facts_per_entity, rolling_mean, shares_with_at_least
 from tempograph.answers import Completion, Evidence
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import Statistics
 from tempograph.errors import ConfigError
 from tempograph.files import atomic_file
@@ -28,11 +31,12 @@ _FORMATS: Final = (".png", ".svg", ".pdf")
 
 def save(figure: Figure, path: Path) -> None:
     """Write a figure; the suffix decides the format."""
-    if path.suffix not in _FORMATS:
+    suffix = path.suffix.lower()
+    if suffix not in _FORMATS:
         raise ConfigError(f"{path}: a picture ends in {', '.join(_FORMATS)}")
-    undated = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[path.suffix]
+    undated = {".png": {}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}[suffix]
     with atomic_file(path) as temporary, _drawing():
-        figure.savefig(temporary, format=path.suffix[1:], dpi=150, metadata=undated)
+        figure.savefig(temporary, format=suffix[1:], dpi=150, metadata=undated)
 
 
 def svg(figure: Figure, name: str) -> str:
@@ -62,26 +66,67 @@ def _drawing() -> Iterator[None]:
         yield
 
 
-def statistics_figure(statistics: Statistics) -> Figure:
-    """Active entities over time, and how many facts the recent past holds for them."""
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    over_time, spread = figure.subplots(1, 2, width_ratios=[2, 1])
-    steps = range(statistics.steps)
-    over_time.plot(steps, statistics.active, color=BLUE, linewidth=1, label="active")
-    label = f"of these, active in the last {statistics.window} steps"
-    over_time.plot(steps, statistics.active_recently, color=ORANGE, linewidth=1, label=label)
-    over_time.set(
-        xlabel=f"time step ({statistics.first_step} to {statistics.last_step})", ylabel="entities", ylim=(0, None)
-    )
-    over_time.set_title(f"{plain(statistics.name)}: entities active at each step, of {statistics.entities:,}")
-    over_time.legend(frameon=False, loc="lower right")
-    spread.hist(statistics.facts_per_active, bins=40, color=GREEN)
-    spread.set(xlabel=f"facts in the last {statistics.window} steps", ylabel="time steps")
-    spread.set_title("mean over active entities")
-    for axes in (over_time, spread):
+def statistics_figure(statistics: Statistics, graph: TemporalGraph | None = None) -> Figure:
+    """Active entities over time, and how many facts the recent past holds for them.
+
+    With the graph, times have their labels and a third panel shows how facts are spread over entities.
+    """
+    if graph is None:
+        figure = Figure(figsize=(10, 3.6), layout="constrained")
+        panels = figure.subplot_mosaic([["time", "time", "recent"]])
+    else:
+        figure = Figure(figsize=(10, 6.6), layout="constrained")
+        panels = figure.subplot_mosaic([["time", "time"], ["recent", "entities"]])
+        _draw_entities(panels["entities"], graph)
+    ends = tuple(dict.fromkeys((statistics.first_step, statistics.last_step)))
+    _draw_activity(panels["time"], statistics, ends if graph is None else graph.times)
+    panels["recent"].hist(statistics.facts_per_active, bins=40, color=GREEN)
+    panels["recent"].set(xlabel=f"facts in the last {statistics.window} steps", ylabel="time steps")
+    panels["recent"].set_title("recent facts: mean over active entities", fontsize=10)
+    for axes in panels.values():
         tidy(axes)
-    stand_beside(figure, f"protocol: {statistics.protocol}")
+    stand_beside(figure, f"protocol {statistics.protocol}")
     return figure
+
+
+def _draw_activity(axes: Axes, statistics: Statistics, labels: Sequence[str]) -> None:
+    """Two curves; where there are too many steps to tell them apart, means stand before each step's own value."""
+    width = statistics.steps // 60 // 2 * 2 + 1 if statistics.steps > 200 else 1
+    shown = {
+        "active": (statistics.active, BLUE),
+        f"of these, active in the last {statistics.window} steps": (statistics.active_recently, ORANGE),
+    }
+    for label, (values, colour) in shown.items():
+        if width > 1:
+            axes.plot(values, color=colour, linewidth=0.5, alpha=0.25)
+        axes.plot(rolling_mean(values, width), color=colour, linewidth=1.6 if width > 1 else 1, label=label)
+    means = f"; lines: mean of {width} steps, faint: each step" if width > 1 else ""
+    axes.set_title(
+        f"{plain(statistics.name)}: entities active at a step, of {statistics.entities:,}{means}", fontsize=10
+    )
+    axes.set(xlabel="time step", ylabel="entities", ylim=(0, None), xlim=(0, max(1, statistics.steps - 1)))
+    most = min(len(labels), 7) - 1
+    places = sorted({round(place * (len(labels) - 1) / max(1, most)) for place in range(most + 1)})
+    ticks = [place * (statistics.steps - 1) // max(1, len(labels) - 1) for place in places]
+    axes.set_xticks(ticks, [plain(labels[place]) for place in places])
+    axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=9)
+
+
+def _draw_entities(axes: Axes, graph: TemporalGraph) -> None:
+    """The share of entities that at least so many facts name, on logarithmic axes."""
+    counts = facts_per_entity(graph)
+    least, share = shares_with_at_least(counts)
+    axes.plot(least, share, ".-" if len(least) < 50 else "-", color=PURPLE, linewidth=1.6)
+    axes.set(
+        xscale="log", yscale="log", xlabel="train facts that name an entity", ylabel="entities with as many or more"
+    )
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(NullFormatter())
+    without = int((counts == 0).sum())
+    axes.set_title(f"facts per entity{f'; {without:,} entities have none' if without else ''}", fontsize=10)
+    axes.grid(color=GRID, linewidth=0.6)
 
 
 def completion_figure(completion: Completion, times: tuple[str, ...], most: int = 6) -> Figure:

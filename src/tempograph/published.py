@@ -107,6 +107,32 @@ PAPER_ABLATION: Final[dict[str, dict[tuple[bool, bool], dict[str, float]]]] = {
 }
 """The MRR on valid with and without imputation and gate, in this order; attention always imputes."""
 
+PAPER_SIZES: Final[dict[str, tuple[int, ...]]] = {
+    "icews14": (7_128, 230, 365, 72_826, 8_941, 8_963),
+    "icews05-15": (10_488, 251, 4_017, 386_962, 46_275, 46_092),
+    "gdelt": (500, 20, 366, 2_735_685, 341_961, 341_961),
+}
+"""The table of datasets: entities, relations and time steps, then facts of train, valid and test."""
+
+NAMES: Final = {
+    "transe": "TransE",
+    "distmult": "DistMult",
+    "complex": "ComplEx",
+    "simple": "SimplE",
+    "ttranse": "TTransE",
+    "hyte": "HyTE",
+    "ta-distmult": "TA-DistMult",
+    "de-transe": "DE-TransE",
+    "de-distmult": "DE-DistMult",
+    "de-simple": "DE-SimplE",
+    "tntcomplex": "TNTComplEx",
+    "ted": "TED",
+    "srgcn": "SRGCN",
+    "temp-gru": "TeMP-GRU",
+    "temp-sa": "TeMP-SA",
+}
+"""How the paper writes the names of models, for legends."""
+
 SEES_WHO_IS_ACTIVE: Final = ("srgcn", "temp-gru", "temp-sa")
 """Models whose figures depend on the protocol."""
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from tempograph import analysis_plots, plots
-from tempograph.analysis import Ranked, read_ranks
+from tempograph.analysis import Ranked, are_of, read_ranks
 from tempograph.config import Config
 from tempograph.data.graph import Split, TemporalGraph
 from tempograph.data.statistics import statistics
-from tempograph.errors import ConfigError
+from tempograph.errors import ConfigError, RunError
 from tempograph.findings import Findings
 from tempograph.learned import attention_by_distance, decay_curves, gate_curves
 from tempograph.models.registry import model_kind
@@ -28,6 +28,8 @@ from tempograph.timeline import Timeline
 _WRITERS: Final = {".html": write_html, ".md": write_markdown}
 _SPLITS: Final[tuple[Split, ...]] = ("test", "valid", "train")
 _FIGURES: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10", "MR")
+_TOLD: Final = {"parameters", "hardware", "finished", "best_epoch"}
+"""What results.json of every run says."""
 _RANKED: Final = {
     "metrics": "both sides",
     "subject": "subjects (?, r, o, t)",
@@ -63,7 +65,14 @@ class Entry:
     @cached_property
     def ranks(self) -> dict[Split, Ranked]:
         """Its ranks by split."""
-        return read_ranks(self.folder)
+        found = read_ranks(self.folder)
+        for split, ranked in found.items():
+            if not are_of(ranked, self.graph.facts(split)):
+                raise RunError(
+                    f"{self.folder / 'ranks.parquet'}: ranks of other facts than those of {split}; "
+                    f"`tempograph evaluate {_quoted(self.folder)} --split {split}` makes them anew"
+                )
+        return found
 
     @property
     def about(self) -> str:
@@ -77,20 +86,23 @@ def write_report(folders: Sequence[str | Path], out: str | Path, window: int = 8
     The suffix of `out` decides: .html is one page that needs nothing else, .md has its pictures in a folder beside it.
     """
     path = Path(out)
-    if path.suffix not in _WRITERS:
+    write = _WRITERS.get(path.suffix.lower())
+    if write is None:
         raise ConfigError(f"{path}: a report ends in {' or '.join(_WRITERS)}")
     if not folders or window < 1:
         raise ConfigError(f"a report needs a run and a window of at least 1; found {len(folders)} and {window}")
     entries = _entries([Path(folder) for folder in folders])
     datasets = ", ".join(dict.fromkeys(entry.graph.name for entry in entries))
     title = f"{entries[0].config.name if len(entries) == 1 else f'{len(entries)} runs'} on {datasets}"
-    _WRITERS[path.suffix](path, title, _document(entries, window))
+    write(path, title, _document(entries, window))
 
 
 def _entries(folders: Sequence[Path]) -> list[Entry]:
     records = [(folder, *read_record(folder)) for folder in dict.fromkeys(folders)]
     entries: list[Entry] = []
     for label, (folder, config, results) in zip(_labels(records), records, strict=True):
+        if not (isinstance(results, dict) and results.keys() >= _TOLD):
+            raise RunError(f"{folder / 'results.json'}: the run is damaged: it lacks one of {', '.join(sorted(_TOLD))}")
         graph = read_data(folder, config.dataset)
         # Runs on the same data are set side by side.
         known = (entry.graph for entry in entries if entry.graph.name == graph.name and entry.graph.same_as(graph))
@@ -171,10 +183,10 @@ def _dataset(graph: TemporalGraph, entries: Sequence[Entry], window: int, prefix
         f"{found.test:,} to test."
     )
     alt = (
-        f"{graph.name}: how many entities have a train fact at each step, how many of these had one recently, and how "
-        "many recent facts name them."
+        f"{graph.name}: how many entities have a train fact at each step, how many of these had one recently, how many "
+        "recent facts name them, and how many facts name an entity at all."
     )
-    picture = Picture(f"{prefix}activity", plots.statistics_figure(found), alt)
+    picture = Picture(f"{prefix}activity", plots.statistics_figure(found, graph), alt)
     blocks: list[Block] = [Heading(f"The data: {graph.name}"), Words(words), picture]
     for split in _SPLITS:
         there = [entry for entry in entries if split in entry.ranks]
@@ -187,10 +199,12 @@ def _dataset(graph: TemporalGraph, entries: Sequence[Entry], window: int, prefix
 
 def _run(entry: Entry, prefix: str) -> list[Block]:
     config, results = entry.config, entry.results
+    seconds = results.get("train_seconds")
+    took = "" if seconds is None else f" in {seconds:,.0f} s"
     words = (
         f"{config.name} on {config.dataset}: {model_kind(config.name).summary}. Protocol {config.protocol}, seed "
         f"{config.seed}, {f'preset {config.preset}' if config.preset else 'no preset'}; {results['parameters']:,} "
-        f"parameters, trained in {results['train_seconds']:,.0f} s on {results['hardware']}."
+        f"parameters, trained{took} on {results['hardware']}."
     )
     blocks: list[Block] = [Heading(f"Run: {entry.label}"), Words(words)]
     if not results["finished"]:
@@ -204,8 +218,8 @@ def _run(entry: Entry, prefix: str) -> list[Block]:
     blocks += [Words(f"On {split}, {results[split]['note']}.") for split in splits if "note" in results[split]]
     blocks += _training(entry, prefix) + _learned(entry, prefix)
     told = [[name, str(value)] for name, value in read_environment(entry.folder).items()]
-    blocks.append(Fold("Settings (config.toml)", [Listing(config.to_toml())]))
-    blocks.append(Fold("Environment", [Sheet("Where it was trained", ("what", "value"), told, 2)]))
+    blocks.append(Fold("Settings (config.toml)", [Listing(config.to_toml())], printed=True))
+    blocks.append(Fold("Environment", [Sheet("Where it was trained", ("what", "value"), told, 2)], printed=True))
     return blocks
 
 
@@ -229,13 +243,14 @@ def _learned(entry: Entry, prefix: str) -> list[Block]:
     learned = analysis_plots.Learned(
         gate_curves(model, graph.facts(split)), decay_curves(model), attention_by_distance(model)
     )
-    words = "Decay: how much of what an entity was is left after some steps."
+    words = ""
     if learned.gate:
         words += (
-            " Gate: how much of an entity is its snapshot rather than its past and future, by how often the question's "
+            "Gate: how much of an entity is its snapshot rather than its past and future, by how often the question's "
             "entity and relation occur together in the window, for the entity that is given and for the candidates; "
-            f"over the questions of {split}."
+            f"over the questions of {split}. "
         )
+    words += "Decay: how much of what an entity was is left after some steps."
     if learned.attention is not None:
         words += " Attention: how much an active step counts, by its distance; 0 is the time asked about."
     figure = analysis_plots.learned_figure(learned, entry.about)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-import numpy as np
-
-from tempograph.analysis import keep_ranks, kept_ranks, read_ranks
-from tempograph.batch import Note, alone, bring_to_end
+from tempograph.analysis import are_of, keep_ranks, kept_ranks, read_ranks
+from tempograph.batch import Note, alone, bring_to_end, finished_there
 from tempograph.beginning import configure
 from tempograph.config import Config, parse_override, shipped_presets
 from tempograph.data.catalog import load_dataset
-from tempograph.data.graph import TemporalGraph
+from tempograph.data.graph import Split, TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.environment import resolve_device
-from tempograph.errors import ConfigError, did_you_mean
+from tempograph.errors import ConfigError, DataError, did_you_mean
 from tempograph.files import make_folder, write_text
 from tempograph.jobs import Job
-from tempograph.published import PAPER_ABLATION, PAPER_TED_VALID, PAPER_TEST, SEES_WHO_IS_ACTIVE
-from tempograph.results import Result, keep_result, load_results
+from tempograph.published import NAMES, PAPER_ABLATION, PAPER_TED_VALID, PAPER_TEST, SEES_WHO_IS_ACTIVE
+from tempograph.results import Alone, Result, keep_result, load_alone, load_results
 from tempograph.sheet import Sheet
 from tempograph.standing import Watch
 from tempograph.tables import (
@@ -47,6 +45,8 @@ DRAWN: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("pointer", ()),
 )
 """Models whose ranks are drawn against frequencies: the paper's, and the pointer."""
+MEASURED: Final[tuple[Split, ...]] = ("valid", "test")
+"""Splits that every table is made from."""
 WINDOW: Final = 8
 """Steps on each side in which the pictures count."""
 
@@ -70,7 +70,7 @@ class Need:
         return (
             (result["dataset"], result["model"]) == (dataset, self.model)
             and (result["protocol"], result["seed"]) == (self.protocol, self.seed)
-            and (self.preset is None or result["preset"] == self.preset)
+            and (self.preset is None or result.get("preset") == self.preset)
             and set(result.get("changed", {})) <= set(wanted)
             and all(here.get(name) == value for name, value in wanted.items())
         )
@@ -102,10 +102,7 @@ class Reproduction:
         return {
             "dataset": self.dataset,
             "folder": str(self.folder),
-            "tables": {
-                name: [dict(zip(_distinct(sheet.columns), row, strict=True)) for row in sheet.rows]
-                for name, sheet in self.sheets.items()
-            },
+            "tables": {name: sheet.records() for name, sheet in self.sheets.items()},
             "missing": [
                 {"model": need.model, "protocol": need.protocol, "seed": need.seed, "variant": need.variant}
                 for need in self.missing
@@ -136,38 +133,28 @@ def reproduce(
     trained or counted.
     """
     wanted = [_artefact(name) for name in artefacts]
-    by_name = str(dataset) in PAPER_TEST and not (train or set(wanted) & {"statistics", "figures"})
-    graph = None if by_name else load_dataset(dataset)
+    tell: Note = note or (lambda _: None)
+    graph = _data(dataset, wanted, train, tell)
     name, folder, kept = str(dataset) if graph is None else graph.name, Path(out), Path(results)
+    _check_results(kept, tell)
     make_folder(folder)
     with alone(folder):
         needs = _once([need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)])
         missing = _missing(needs, kept, name)
         if missing and train and graph is not None:
-            if note is not None:
-                note(f"{len(missing)} of {len(needs)} runs are missing and will be trained: {_listed(missing)}")
-            planned = {
-                _job(need, dataset, folder / "runs", device, max_seconds): (need, _config(need, graph, device))
-                for need in missing
-            }
-            make_folder(folder / "runs")
-            # The rows further down take the longest: begun last, they would be waited for with nothing beside them.
-            runs = {job: config for job, (_, config) in reversed(planned.items())}
-            for job, outcome in bring_to_end(runs, graph, jobs, note, watch).items():
-                if outcome.state == "finished":
-                    keep_result(outcome.results, kept, planned[job][0].variant)
-                    if planned[job][0].drawn:
-                        make_folder(kept / name / "ranks")
-                        keep_ranks(read_ranks(job.folder)["test"], _ranks_file(planned[job][0], kept, name))
+            planned = {_job(need, dataset, folder / "runs", device, max_seconds): need for need in missing}
+            _bring(planned, len(needs), graph, kept, jobs, tell, watch)
             missing = _missing(needs, kept, name)
-        found = load_results(kept)
-        shown = [result for result in found if result["protocol"] in ("strict", *protocols)]
-        made = [entry for artefact in wanted for entry in _sheets(artefact, shown, name, graph).items()]
-        sheets = {file: sheet for file, sheet in made if sheet.rows}
+        found, speeds = load_results(kept, MEASURED), load_alone(kept)
+        made = {artefact: _sheets(artefact, found, name, graph, protocols, speeds) for artefact in wanted}
+        sheets = {file: sheet for of in made.values() for file, sheet in of.items() if sheet.rows}
+        for line in _why_nothing([what for what in made if not made[what].keys() & sheets.keys()], name, protocols):
+            tell(line)
         for file, sheet in sheets.items():
             for suffix, text in ((".md", sheet.page()), (".tex", sheet.latex()), (".csv", sheet.csv())):
                 write_text(folder / f"{file}{suffix}", text)
-        pictures = _pictures(graph, kept, folder, note) if "figures" in wanted and graph is not None else ()
+        drawn = graph if "figures" in wanted else None
+        pictures = () if drawn is None else _pictures(drawn, kept, folder, protocols, tell)
     return Reproduction(name, folder, sheets, tuple(missing), pictures)
 
 
@@ -188,7 +175,8 @@ def needs_of(artefact: Artefact, dataset: str, protocols: Sequence[Protocol], se
                     needs += [Need(model, "paper", seed, "paper", changes) for seed in seeds]
     elif artefact == "figures":
         for model, drawn_with in DRAWN:
-            if f"{dataset}.tuned" in shipped_presets(model):
+            shown = model not in SEES_WHO_IS_ACTIVE or "strict" in protocols
+            if shown and f"{dataset}.tuned" in shipped_presets(model):
                 needs.append(Need(model, "strict", 0, "tuned", drawn_with, drawn=True))
     elif artefact == "ted":
         needs = [
@@ -196,6 +184,40 @@ def needs_of(artefact: Artefact, dataset: str, protocols: Sequence[Protocol], se
             for sigma in PAPER_TED_VALID.get(dataset, ())
         ]
     return needs
+
+
+def _bring(
+    planned: dict[Job, Need],
+    of: int,
+    graph: TemporalGraph,
+    results: Path,
+    at_once: int,
+    note: Note,
+    watch: Watch | None,
+) -> None:
+    """Take over the runs that are finished, train the others, and keep the result of each as soon as it is there."""
+
+    def keep(job: Job, found: Result) -> None:
+        need = planned[job]
+        if not all(split in found for split in MEASURED):
+            return
+        keep_result(found, results, need.variant)
+        if need.drawn:
+            make_folder(results / graph.name / "ranks")
+            keep_ranks(read_ranks(job.folder)["test"], _ranks_file(need, results, graph.name))
+
+    # The rows further down take the longest: begun last, they would be waited for with nothing beside them.
+    runs = {job: _config(need, graph, job.device) for job, need in reversed(planned.items())}
+    there = {job: finished_there(job, config, graph) for job, config in runs.items()}
+    for job, found in there.items():
+        if found is not None:
+            keep(job, found)
+    waiting = {job: config for job, config in runs.items() if there[job] is None}
+    if waiting:
+        listed = _listed([need for job, need in planned.items() if job in waiting])
+        note(f"{len(waiting)} of {of} runs are missing and will be trained: {listed}")
+        make_folder(next(iter(waiting)).folder.parent)
+        bring_to_end(waiting, graph, at_once, note, watch, keep)
 
 
 def _artefact(name: str) -> Artefact:
@@ -206,13 +228,49 @@ def _artefact(name: str) -> Artefact:
     raise ConfigError(f"'{name}' cannot be reproduced{offer}")
 
 
+def _data(dataset: str | Path, wanted: Sequence[Artefact], train: bool, note: Note) -> TemporalGraph | None:
+    """The data; None for a benchmark whose tables can be made without."""
+    without = str(dataset) in PAPER_TEST and not train
+    if without and not set(wanted) & {"statistics", "figures"}:
+        return None
+    try:
+        return load_dataset(dataset)
+    except DataError as error:
+        if not without or set(wanted) == {"figures"}:
+            raise
+        note(f"{error}; until then nothing is counted or drawn")
+        return None
+
+
+def _check_results(folder: Path, note: Note) -> None:
+    """Refuse a file in place of the folder of results, and say so where there is no such folder."""
+    if folder.exists() and not folder.is_dir():
+        raise ConfigError(f"{folder}: is a file; --results takes a folder of measured results")
+    if not folder.exists():
+        note(f"{folder}: there is no such folder, so no measured results are known")
+
+
+def _why_nothing(empty: Iterable[Artefact], dataset: str, protocols: Sequence[Protocol]) -> Iterator[str]:
+    """For artefacts without a table, what they lack."""
+    lacking = [artefact for artefact in empty if artefact != "figures"]
+    if "ablation" in lacking and "paper" not in protocols:
+        lacking.remove("ablation")
+        yield "ablation: left out, as it is of protocol paper"
+    if lacking:
+        there = ", ".join(PAPER_TED_VALID if lacking == ["ted"] else PAPER_TEST)
+        yield (
+            f"{', '.join(lacking)}: nothing to show for {dataset}, of which the paper has no such table and nothing is "
+            f"measured; the paper has {there}, and `tempograph compare` trains models on any data"
+        )
+
+
 def _once(needs: Iterable[Need]) -> list[Need]:
     # A run that stands in a table and is drawn as well is one run, and its ranks are kept.
     return list({need.name: need for need in sorted(needs, key=lambda need: need.drawn)}.values())
 
 
 def _missing(needs: Iterable[Need], results: Path, dataset: str) -> list[Need]:
-    found = load_results(results)
+    found = load_results(results, MEASURED)
     return [
         need
         for need in needs
@@ -259,40 +317,51 @@ def _listed(needs: Sequence[Need], most: int = 6) -> str:
 
 
 def _sheets(
-    artefact: Artefact, results: Sequence[Result], dataset: str, graph: TemporalGraph | None
+    artefact: Artefact,
+    results: Sequence[Result],
+    dataset: str,
+    graph: TemporalGraph | None,
+    protocols: Sequence[Protocol],
+    speeds: Alone | None,
 ) -> dict[str, Sheet]:
     if artefact == "table":
-        return {
-            "comparative": comparative_sheet(results, dataset),
-            "errors": error_reduction_sheet(results, dataset),
-            "cost": cost_sheet(results, dataset),
-            "leak": leak_sheet([result for result in results if result["dataset"] == dataset]),
+        sheets = {
+            "comparative": comparative_sheet(results, dataset, protocols),
+            "errors": error_reduction_sheet(results, dataset, protocols),
+            "cost": cost_sheet(results, dataset, protocols, speeds),
         }
-    if artefact == "ablation":
+        if len(set(protocols)) > 1:
+            sheets["leak"] = leak_sheet([result for result in results if result["dataset"] == dataset])
+        return sheets
+    if artefact == "ablation" and "paper" in protocols:
         return {"ablation": ablation_sheet(results, dataset)}
     if artefact == "ted" and dataset in PAPER_TED_VALID:
         return {f"ted-{split}": ted_sheet(results, dataset, split) for split in ("valid", "test")}
-    if artefact == "statistics" and graph is not None:
-        return {"statistics": statistics_sheet([graph])}
+    if artefact == "statistics":
+        return {"statistics": statistics_sheet(dataset, graph)}
     return {}
 
 
-def _pictures(graph: TemporalGraph, results: Path, folder: Path, note: Note | None) -> tuple[Path, ...]:
+def _pictures(
+    graph: TemporalGraph, results: Path, folder: Path, protocols: Sequence[Protocol], note: Note
+) -> tuple[Path, ...]:
     # Imported here: nobody else has to wait for the drawing library.
     from tempograph.findings import Findings
     from tempograph.page import pictures
     from tempograph.plots import save, statistics_figure
 
-    drawn = {"statistics": statistics_figure(statistics(graph))}
+    drawn = {"statistics": statistics_figure(statistics(graph), graph)}
     ranks = {}
-    for file in sorted((results / graph.name / "ranks").glob("*.parquet")):
+    for file, label in _labels(results / graph.name / "ranks", protocols).items():
         ranked = kept_ranks(file)
-        if np.array_equal(np.unique(ranked.facts, axis=0), np.unique(graph.test, axis=0)):
-            ranks[file.stem.removesuffix("-seed0")] = ranked
-        elif note is not None:
+        if are_of(ranked, graph.test):
+            ranks[label] = ranked
+        else:
             note(f"{file}: ranks of other facts than the test facts of these data; left out")
     if ranks:
-        found = Findings(graph, "test", ranks, "the protocol stands in each name", WINDOW)
+        others = any("-seed" in label for label in ranks)
+        alike = f"protocol strict, preset tuned, seed 0{' where no name says more' if others else ''}"
+        found = Findings(graph, "test", ranks, alike, WINDOW)
         drawn |= {picture.name: picture.figure for picture in pictures(found.blocks(""))}
     made = []
     for name, figure in drawn.items():
@@ -301,9 +370,23 @@ def _pictures(graph: TemporalGraph, results: Path, folder: Path, note: Note | No
     return tuple(made)
 
 
-def _distinct(columns: Sequence[str]) -> list[str]:
-    """Names of columns with those that come again numbered."""
-    return [
-        name if columns[:place].count(name) == 0 else f"{name} ({columns[:place].count(name) + 1})"
-        for place, name in enumerate(map(str, columns))
+def _labels(folder: Path, protocols: Sequence[Protocol]) -> dict[Path, str]:
+    """Kept ranks with the names of a legend: those that the paper draws, then others by their files' names."""
+    known = {need.name: need for need in (Need(model, "strict", 0, "tuned", changes) for model, changes in DRAWN)}
+    files = {file.stem: file for file in sorted(folder.glob("*.parquet"))}
+    labels = {}
+    for stem in (*(name for name in known if name in files), *(stem for stem in files if stem not in known)):
+        protocol = next((name for name in ("strict", "paper") if f"-{name}-seed" in stem), "strict")
+        depends = any(stem.startswith(model) for model in SEES_WHO_IS_ACTIVE)
+        if protocol in protocols or not depends:
+            labels[files[stem]] = _called(known[stem]) if stem in known else stem
+    return labels
+
+
+def _called(need: Need) -> str:
+    """What people call it: TeMP-GRU without gate."""
+    changes = [
+        f" without {name}" if value is False else f" with {name} = {value}"
+        for _, name, value in map(parse_override, need.overrides)
     ]
+    return NAMES.get(need.model, need.model) + "".join(changes)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from tempograph.data.graph import SPLITS, Split
 from tempograph.errors import DataError
 from tempograph.files import make_folder, write_json
 from tempograph.published import Figures
@@ -27,15 +28,69 @@ def keep_result(result: Result, folder: Path, variant: str = "") -> Path:
     return path
 
 
-def load_results(folder: Path) -> list[Result]:
-    """Every result below a folder, in order of file name."""
+def load_results(folder: Path, splits: Iterable[Split] = ()) -> list[Result]:
+    """Every result below a folder, in order of file name; each must have figures of these splits."""
     results = []
     for path in sorted(folder.glob("*/*.json")):
         try:
-            results.append(json.loads(path.read_text(encoding="utf-8")))
-        except ValueError as error:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             raise DataError(f"{path}: not a result: {error}") from None
+        if lacking := next(_lacking(found, splits), None):
+            raise DataError(f"{path}: not a result: {lacking}")
+        results.append(found)
     return results
+
+
+def _lacking(found: Any, splits: Iterable[Split]) -> Iterator[str]:
+    """What keeps something from being a result."""
+    if not isinstance(found, dict):
+        yield f"expected an object with dataset, model and figures, found {type(found).__name__}"
+        return
+    for name, kind in (("dataset", str), ("model", str), ("protocol", str), ("seed", int), ("config", dict)):
+        if not isinstance(found.get(name), kind):
+            yield f"'{name}' is missing or of another kind"
+    if not all(isinstance(section, dict) for section in found.get("config", {}).values()):
+        yield "'config' holds something other than sections"
+    if not isinstance(found.get("preset"), str | None) or not isinstance(found.get("changed", {}), dict):
+        yield "'preset' or 'changed' is of another kind"
+    for name in ("parameters", "epoch_seconds", "train_seconds"):
+        if not isinstance(found.get(name), int | float | None):
+            yield f"'{name}' is no number"
+    for split in dict.fromkeys((*splits, *(name for name in SPLITS if name in found))):
+        part = found.get(split)
+        metrics = part.get("metrics") if isinstance(part, dict) else None
+        if not isinstance(metrics, dict) or not all(isinstance(metrics.get(k), int | float) for k in ("mrr", *HITS)):
+            yield f"it has no figures of {split}"
+
+
+def without_copies(results: Iterable[Result]) -> list[Result]:
+    """One result for each run: another of the same settings and seed is a copy, and no further seed."""
+    runs: dict[tuple[Any, ...], Result] = {}
+    for result in results:
+        runs.setdefault((*_of_what(result), _settings(result), result["seed"]), result)
+    return list(runs.values())
+
+
+class Alone(NamedTuple):
+    """Seconds of an epoch with nothing beside it, by dataset and model, and the preset and hardware of all."""
+
+    preset: str
+    hardware: str
+    seconds: dict[tuple[str, str], float]
+
+
+def load_alone(folder: Path) -> Alone | None:
+    """What benchmarks/methods_speed.py found, where it is kept with the results."""
+    path = folder / "methods-speed.json"
+    if not path.is_file():
+        return None
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        seconds = {(one["dataset"], one["model"]): float(one["epoch_seconds"]) for one in found["results"]}
+        return Alone(found["preset"], found["environment"]["hardware"], seconds)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path}: not measured speeds: {error!r}") from None
 
 
 def figures(metrics: dict[str, float]) -> Figures:
@@ -81,17 +136,20 @@ def best_settings(results: Sequence[Result]) -> dict[tuple[str, str, str], list[
     """
     groups: dict[tuple[str, str, str], dict[str, list[Result]]] = {}
     as_shipped = {_of_what(result) for result in results if not result.get("changed")}
-    for result in results:
-        key, changed = _of_what(result), result.get("changed", {})
-        if changed and key in as_shipped:
-            continue
-        settings = [result["preset"], changed] if result.get("preset") else result["config"]
-        groups.setdefault(key, {}).setdefault(json.dumps(settings, sort_keys=True), []).append(result)
+    for result in without_copies(results):
+        key = _of_what(result)
+        if not (result.get("changed") and key in as_shipped):
+            groups.setdefault(key, {}).setdefault(_settings(result), []).append(result)
 
     def on_valid(runs: list[Result]) -> float:
         return statistics.mean(float(run["valid"]["metrics"]["mrr"]) for run in runs)
 
     return {key: max(variants.values(), key=on_valid) for key, variants in groups.items()}
+
+
+def _settings(result: Result) -> str:
+    settings = [result["preset"], result.get("changed", {})] if result.get("preset") else result["config"]
+    return json.dumps(settings, sort_keys=True)
 
 
 def _of_what(result: Result) -> tuple[str, str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Any, Final
 
@@ -11,25 +11,33 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.published import (
     PAPER_ABLATION,
+    PAPER_SIZES,
     PAPER_TED_VALID,
     PAPER_TEST,
     SEES_WHO_IS_ACTIVE,
     Published,
     published,
 )
-from tempograph.results import Result, best_settings, figure_cells, figures, mean_of, seeds_cells
+from tempograph.results import Alone, Result, best_settings, figure_cells, figures, mean_of, seeds_cells, without_copies
 from tempograph.sheet import Sheet
+from tempograph.timeline import Protocol
 
 _FIGURES: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10")
 _BESIDE: Final = ("published: MRR", "Hits@1", "Hits@3", "Hits@10")
+_NAMED: Final = (*_FIGURES, *(f"published {name}" for name in _FIGURES))
+"""Our figures and the published ones, as programs tell them apart."""
+_BOTH: Final[tuple[Protocol, ...]] = ("paper", "strict")
 _NOTHING: Final = ["-"] * 4
 _SEEDS: Final = "± half the distance between the best and the worst seed"
 
 
-def comparative_sheet(results: Sequence[Result], dataset: str) -> Sheet:
-    """The paper's comparative table, then the models it does not have; settings are those best on valid."""
+def comparative_sheet(results: Sequence[Result], dataset: str, protocols: Sequence[Protocol] = _BOTH) -> Sheet:
+    """The paper's comparative table, then the models it does not have; settings are those best on valid.
+
+    Models whose figures depend on the protocol are shown under these alone, the others always.
+    """
     best, rows = best_settings(results), []
-    for model, protocol in _models():
+    for model, protocol in _models(protocols):
         runs, theirs = best.get((dataset, model, protocol), []), _beside(dataset, model, protocol)
         if runs or theirs != _NOTHING:
             ours = seeds_cells([run["test"]["metrics"] for run in runs]) if runs else _NOTHING
@@ -43,14 +51,16 @@ def comparative_sheet(results: Sequence[Result], dataset: str) -> Sheet:
         ("Hits@1, 3, 10", [4, 5, 6]),
         ("published", range(7, 11)),
     )
-    return Sheet(f"Models on {dataset}", ("model", "protocol", "seeds", *_FIGURES, *_BESIDE), rows, 2, caption, packed)
+    head = ("model", "protocol", "seeds")
+    columns, names = (*head, *_FIGURES, *_BESIDE), (*head, *_NAMED)
+    return Sheet(f"Models on {dataset}", columns, rows, 2, caption, packed, names, [3])
 
 
 def preset_sheet(results: Sequence[Result], dataset: str, models: Sequence[str]) -> Sheet:
     """Every preset measured on a dataset as it is shipped, with its protocol."""
     groups: dict[tuple[str, str, str], list[Result]] = {}
-    for result in results:
-        whole = result["preset"] is not None and not result.get("changed")
+    for result in without_copies(results):
+        whole = result.get("preset") is not None and not result.get("changed")
         if result["dataset"] == dataset and result["model"] in models and whole:
             groups.setdefault((result["model"], result["preset"], result["protocol"]), []).append(result)
     rows = []
@@ -58,24 +68,27 @@ def preset_sheet(results: Sequence[Result], dataset: str, models: Sequence[str])
         cells = seeds_cells([run["test"]["metrics"] for run in runs])
         rows.append([model, preset, protocol, str(len(runs)), *cells, *_beside(dataset, model, protocol)])
     caption = f"Test; {_SEEDS}."
-    columns = ("model", "preset", "protocol", "seeds", *_FIGURES, *_BESIDE)
-    return Sheet(f"Presets on {dataset}", columns, rows, 3, caption)
+    head = ("model", "preset", "protocol", "seeds")
+    columns, names = (*head, *_FIGURES, *_BESIDE), (*head, *_NAMED)
+    return Sheet(f"Presets on {dataset}", columns, rows, 3, caption, names=names, spreads=[4])
 
 
 def ted_sheet(results: Sequence[Result], dataset: str, split: str) -> Sheet:
-    """TED for every sigma measured on a dataset, beside the published figures."""
+    """TED for every sigma measured on a dataset or published, with a dash where one of the two lacks."""
     printed: dict[float, Published] = {}
     printed |= PAPER_TED_VALID[dataset] if split == "valid" else {1e-1: PAPER_TEST[dataset]["ted"]}
     # A preset may have the sigma of another run, and so its figures.
-    found = {r["config"]["model"]["sigma"]: r[split] for r in results if (r["model"], r["dataset"]) == ("ted", dataset)}
-    rows = [
-        [f"{sigma:g}", *figure_cells(figures(one["metrics"])), *figure_cells(printed.get(sigma, (None,) * 4))]
-        for sigma, one in sorted(found.items())
-    ]
+    of_ted = [run for run in results if (run["model"], run["dataset"]) == ("ted", dataset)]
+    found = {run["config"].get("model", {}).get("sigma"): run[split] for run in of_ted}
+    found.pop(None, None)
+    rows = []
+    for sigma in sorted({*found, *PAPER_TED_VALID[dataset]}):
+        ours = figure_cells(figures(found[sigma]["metrics"])) if sigma in found else _NOTHING
+        rows.append([f"{sigma:g}", *ours, *figure_cells(printed.get(sigma, (None,) * 4))])
     columns = ("sigma", f"{dataset} {split}: MRR", *_FIGURES[1:], *_BESIDE)
     caption = "Hits in per cent; TED depends on no protocol."
     packed = (("sigma", [0]), ("MRR", [1]), ("Hits@1, 3, 10", [2, 3, 4]), ("published", range(5, 9)))
-    return Sheet(f"TED on {dataset}, {split}", columns, rows, 0, caption, packed)
+    return Sheet(f"TED on {dataset}, {split}", columns, rows, 0, caption, packed, ("sigma", *_NAMED))
 
 
 def tried_sheet(results: Sequence[Result], dataset: str, model: str) -> Sheet:
@@ -112,21 +125,22 @@ def ablation_sheet(results: Sequence[Result], dataset: str) -> Sheet:
     for model, variants in PAPER_ABLATION.items():
         for (imputation, gate), theirs in variants.items():
             parts = {"imputation": imputation, "gate": gate}
-            runs = [run for run in results if _is_ablation(run, dataset, model, parts)]
+            runs = [run for run in without_copies(results) if _is_ablation(run, dataset, model, parts)]
             ours = seeds_cells([run["valid"]["metrics"] for run in runs])[0] if runs else "-"
             paper = figure_cells([theirs.get(dataset)])[0]
-            rows.append([model, _yes(imputation), _yes(gate), str(len(runs) or "-"), ours, paper])
+            if (ours, paper) != ("-", "-"):
+                rows.append([model, _yes(imputation), _yes(gate), str(len(runs) or "-"), ours, paper])
     columns = ("model", "imputation", "gate", "seeds", "valid MRR", "published")
     caption = f"The paper's presets, protocol paper, valid; {_SEEDS}. Attention always imputes."
-    return Sheet(f"Imputation and gate on {dataset}", columns, rows, 3, caption)
+    return Sheet(f"Imputation and gate on {dataset}", columns, rows, 3, caption, spreads=[4])
 
 
 def _is_ablation(run: Result, dataset: str, model: str, parts: dict[str, bool]) -> bool:
     asked = {f"model.{name}" for name in parts}
     return (
-        (run["dataset"], run["model"], run["preset"], run["protocol"]) == (dataset, model, "paper", "paper")
+        (run["dataset"], run["model"], run.get("preset"), run["protocol"]) == (dataset, model, "paper", "paper")
         and set(run.get("changed", {})) <= asked
-        and all(run["config"]["model"][name] == value for name, value in parts.items())
+        and all(run["config"].get("model", {}).get(name) == value for name, value in parts.items())
     )
 
 
@@ -144,20 +158,24 @@ def leak_sheet(results: Sequence[Result]) -> Sheet:
             cells.append(f"{scale * (pair[1] - pair[0]):+.{digits}f}" if whole else "-")  # type: ignore[operator]
         rows.append([dataset, model, *cells])
     columns = ("dataset", "model", "MRR strict", "paper", "leak", "Hits@10 strict", "paper", "leak")
-    caption = "Test; the settings best on valid under each protocol."
+    names = ("dataset", "model", *(f"{of} {what}" for of in ("MRR", "Hits@10") for what in ("strict", "paper", "leak")))
+    caption = (
+        "Test, Hits in per cent; the settings best on valid under each protocol. The leak is the difference before "
+        "rounding."
+    )
     packed = (
         ("dataset, model", [0, 1]),
         ("MRR strict, paper, leak", [2, 3, 4]),
         ("Hits@10 strict, paper, leak", [5, 6, 7]),
     )
-    return Sheet("What the leak is worth", columns, rows, 2, caption, packed)
+    return Sheet("What the leak is worth", columns, rows, 2, caption, packed, names)
 
 
-def error_reduction_sheet(results: Sequence[Result], dataset: str) -> Sheet:
-    """How much of TED's error in Hits@10 each model takes away."""
+def error_reduction_sheet(results: Sequence[Result], dataset: str, protocols: Sequence[Protocol] = _BOTH) -> Sheet:
+    """How much of TED's error in Hits@10 each model takes away; protocols as in the comparative table."""
     best, rows = best_settings(results), []
     ted = mean_of(best.get((dataset, "ted", "strict"), []), "test", "metrics", "hits@10")
-    for model, protocol in _models():
+    for model, protocol in _models(protocols):
         ours = mean_of(best.get((dataset, model, protocol), []), "test", "metrics", "hits@10")
         theirs, their_ted = published(dataset, model, protocol)[3], published(dataset, "ted", protocol)[3]
         printed = None if theirs is None or their_ted is None else _reduction(theirs / 100, their_ted / 100)
@@ -174,35 +192,51 @@ def _reduction(hits: float, of_ted: float) -> float:
     return 1 - (1 - hits) / (1 - of_ted)
 
 
-def cost_sheet(results: Sequence[Result], dataset: str) -> Sheet:
-    """Parameters and time of the best settings of every model."""
-    rows = []
-    for (where, model, protocol), runs in sorted(best_settings(results).items()):
-        if where == dataset:
-            cells = []
-            for name, shape in (("parameters", ",.0f"), ("epoch_seconds", ".2f"), ("train_seconds", ",.0f")):
-                value = mean_of(runs, name)
-                cells.append("-" if value is None else format(value, shape))
-            rows.append([model, protocol, runs[0]["hardware"], *cells])
+def cost_sheet(
+    results: Sequence[Result], dataset: str, protocols: Sequence[Protocol] = _BOTH, alone: Alone | None = None
+) -> Sheet:
+    """Parameters and time of the best settings of every model, in the order of the comparative table.
+
+    An epoch measured alone stands for that of the runs, where preset and hardware are theirs.
+    """
+    best, rows, beside = best_settings(results), [], list[str]()
+    for model, protocol in _models(protocols):
+        runs = best.get((dataset, model, protocol), [])
+        if not runs:
+            continue
+        hardware, epoch = runs[0].get("hardware"), mean_of(runs, "epoch_seconds")
+        if alone is not None and (runs[0].get("preset"), hardware) == alone[:2] and (dataset, model) in alone.seconds:
+            epoch = alone.seconds[dataset, model]
+        elif epoch is not None:
+            beside.append(f"{model} ({protocol})" if model in SEES_WHO_IS_ACTIVE else model)
+        told = ((mean_of(runs, "parameters"), ",.0f"), (epoch, ".2f"), (mean_of(runs, "train_seconds"), ",.0f"))
+        cells = ["-" if value is None else format(value, shape) for value, shape in told]
+        rows.append([model, protocol, str(hardware or "-"), *cells])
     columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
-    caption = "As measured in the runs; several ran at once on a GPU, so these are no speeds."
+    caption = "Training as measured in the runs; several ran at once on a GPU, so that is no speed."
+    if beside and len(beside) < len(rows):
+        caption += f" An epoch was measured alone, but for {', '.join(beside)}."
+    else:
+        caption += " Neither is an epoch." if beside else " An epoch was measured alone."
     return Sheet(f"What models cost on {dataset}", columns, rows, 3, caption)
 
 
-def statistics_sheet(graphs: Iterable[TemporalGraph]) -> Sheet:
-    """The sizes of datasets."""
-    rows = [
-        [
-            graph.name,
-            *(
-                f"{len(part):,}"
-                for part in (graph.entities, graph.relations, graph.times, graph.train, graph.valid, graph.test)
-            ),
-        ]
-        for graph in graphs
-    ]
-    columns = ("dataset", "entities", "relations", "time steps", "train", "valid", "test")
-    return Sheet("Datasets", columns, rows)
+def statistics_sheet(dataset: str, graph: TemporalGraph | None) -> Sheet:
+    """The sizes of a dataset as counted here, where its data are, and as the paper prints them."""
+    rows = []
+    if graph is not None:
+        parts = (graph.entities, graph.relations, graph.times, graph.train, graph.valid, graph.test)
+        rows.append([dataset, "here", *_sizes(list(map(len, parts)))])
+    if dataset in PAPER_SIZES:
+        rows.append([dataset, "published", *_sizes(PAPER_SIZES[dataset])])
+    columns = ("dataset", "counted", "entities", "relations", "time steps", "train", "valid", "test", "total")
+    swapped = "Two digits of the published train count are swapped, and its total with them: the data have 368,962."
+    packed = [("steps" if name == "time steps" else name, [place]) for place, name in enumerate(columns[:-1])][1:]
+    return Sheet(f"Sizes of {dataset}", columns, rows, 2, swapped if dataset == "icews05-15" else "", packed)
+
+
+def _sizes(counts: Sequence[int]) -> list[str]:
+    return [f"{count:,}" for count in (*counts, sum(counts[3:]))]
 
 
 def speed_sheet(measured: dict[str, Any]) -> Sheet:
@@ -275,11 +309,11 @@ def model_sheet() -> Sheet:
     return Sheet("Models", ("model", "what it does", "score", "depends on time", "reference"), rows, 5)
 
 
-def _models() -> Iterator[tuple[str, str]]:
+def _models(protocols: Sequence[Protocol] = _BOTH) -> Iterator[tuple[str, str]]:
     """Every model with its protocols: in the paper's order, then those that the paper does not have."""
     printed = PAPER_TEST["icews14"]
     for model in (*printed, *(model for model in MODELS if model not in printed)):
-        for protocol in ("paper", "strict") if model in SEES_WHO_IS_ACTIVE else ("strict",):
+        for protocol in protocols if model in SEES_WHO_IS_ACTIVE else ("strict",):
             yield model, protocol
 
 
