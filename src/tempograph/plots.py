@@ -66,20 +66,12 @@ def _drawing() -> Iterator[None]:
         yield
 
 
-def statistics_figure(statistics: Statistics, graph: TemporalGraph | None = None) -> Figure:
-    """Active entities over time, and how many facts the recent past holds for them.
-
-    With the graph, times have their labels and a third panel shows how facts are spread over entities.
-    """
-    if graph is None:
-        figure = Figure(figsize=(10, 3.6), layout="constrained")
-        panels = figure.subplot_mosaic([["time", "time", "recent"]])
-    else:
-        figure = Figure(figsize=(10, 6.6), layout="constrained")
-        panels = figure.subplot_mosaic([["time", "time"], ["recent", "entities"]])
-        _draw_entities(panels["entities"], graph)
-    ends = tuple(dict.fromkeys((statistics.first_step, statistics.last_step)))
-    _draw_activity(panels["time"], statistics, ends if graph is None else graph.times)
+def statistics_figure(statistics: Statistics, graph: TemporalGraph) -> Figure:
+    """Active entities over time, how many facts the recent past holds for them, and how facts are spread over all."""
+    figure = Figure(figsize=(10, 6.6), layout="constrained")
+    panels = figure.subplot_mosaic([["time", "time"], ["recent", "entities"]])
+    _draw_entities(panels["entities"], graph)
+    _draw_activity(panels["time"], statistics, graph.times)
     panels["recent"].hist(statistics.facts_per_active, bins=40, color=GREEN)
     panels["recent"].set(xlabel=f"facts in the last {statistics.window} steps", ylabel="time steps")
     panels["recent"].set_title("recent facts: mean over active entities", fontsize=10)
@@ -107,8 +99,7 @@ def _draw_activity(axes: Axes, statistics: Statistics, labels: Sequence[str]) ->
     axes.set(xlabel="time step", ylabel="entities", ylim=(0, None), xlim=(0, max(1, statistics.steps - 1)))
     most = min(len(labels), 7) - 1
     places = sorted({round(place * (len(labels) - 1) / max(1, most)) for place in range(most + 1)})
-    ticks = [place * (statistics.steps - 1) // max(1, len(labels) - 1) for place in places]
-    axes.set_xticks(ticks, [plain(labels[place]) for place in places])
+    axes.set_xticks(places, [plain(labels[place]) for place in places])
     axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=2, fontsize=9)
 
 

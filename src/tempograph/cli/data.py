@@ -141,11 +141,12 @@ def stats(
 
     if plot is not None and len(datasets) > 1:
         raise ConfigError(f"--plot draws one dataset, found {len(datasets)}")
-    found = [statistics(load_dataset(dataset), protocol.value, window) for dataset in datasets]
+    graphs = [load_dataset(dataset) for dataset in datasets]
+    found = [statistics(graph, protocol.value, window) for graph in graphs]
     if plot is not None:
         from tempograph import plots
 
-        plots.save(plots.statistics_figure(found[0]), plot)
+        plots.save(plots.statistics_figure(found[0], graphs[0]), plot)
     if json_output:
         print_json({"datasets": [entry.summary() for entry in found]})
         return
