@@ -68,7 +68,7 @@ class Run:
 
     @staticmethod
     def load_with(folder: Path, graph: TemporalGraph, timeline: Timeline) -> Run:
-        """Read a run folder whose data are at hand."""
+        """Read a run folder whose data are there already."""
         with _whole(folder):
             config, results = read_record(folder)
             kind = model_kind(config.name)
@@ -200,7 +200,8 @@ def reliability_text(calibration: Mapping[str, Any]) -> str:
         f"Probabilities are softmax(scores / {calibration['temperature']:.3f}). On {calibration['facts']:,} facts of "
         f"{calibration['split']}, from both sides, the best answer is this sure and this often right; the mean "
         f"distance, the expected calibration error, is {calibration['calibration_error']:.3f}, and "
-        f"{calibration['calibration_error_before']:.3f} before the temperature was fitted.\n\n"
+        f"{calibration['calibration_error_before']:.3f} before the temperature was fitted; the log loss, to which it "
+        f"is fitted, is {calibration['log_loss']:.3f}, and {calibration['log_loss_before']:.3f} before.\n\n"
         f"| sure | questions | mean | right |\n|---|---:|---:|---:|\n{rows}"
     )
 

@@ -44,7 +44,7 @@ def comparative_sheet(results: Sequence[Result], dataset: str, protocols: Sequen
             rows.append([model, protocol, str(len(runs) or "-"), *ours, *theirs])
     caption = f"Test, filter by time, Hits in per cent; {_SEEDS}. A dash: not measured, or not published."
     if dataset == "gdelt":
-        caption += " GDELT's facts may not be passed on and are not at hand, so nothing of it is measured."
+        caption += " GDELT's facts may not be passed on, so nothing of it is measured here."
     packed = (
         ("model, protocol", [0, 1]),
         ("MRR", [3]),
