@@ -199,14 +199,14 @@ def cost_sheet(
 
     An epoch measured alone stands for that of the runs, where preset and hardware are theirs.
     """
-    best, rows, beside = best_settings(results), [], list[str]()
+    best, rows, beside, by_itself = best_settings(results), [], list[str](), 0
     for model, protocol in _models(protocols):
         runs = best.get((dataset, model, protocol), [])
         if not runs:
             continue
         hardware, epoch = runs[0].get("hardware"), mean_of(runs, "epoch_seconds")
         if alone is not None and (runs[0].get("preset"), hardware) == alone[:2] and (dataset, model) in alone.seconds:
-            epoch = alone.seconds[dataset, model]
+            epoch, by_itself = alone.seconds[dataset, model], by_itself + 1
         elif epoch is not None:
             beside.append(f"{model} ({protocol})" if model in SEES_WHO_IS_ACTIVE else model)
         told = ((mean_of(runs, "parameters"), ",.0f"), (epoch, ".2f"), (mean_of(runs, "train_seconds"), ",.0f"))
@@ -214,10 +214,10 @@ def cost_sheet(
         rows.append([model, protocol, str(hardware or "-"), *cells])
     columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
     caption = "Training as measured in the runs; several ran at once on a GPU, so that is no speed."
-    if beside and len(beside) < len(rows):
-        caption += f" An epoch was measured alone, but for {', '.join(beside)}."
+    if not by_itself:
+        caption += " Neither is an epoch."
     else:
-        caption += " Neither is an epoch." if beside else " An epoch was measured alone."
+        caption += " An epoch was measured alone" + (f", but for {', '.join(beside)}." if beside else ".")
     return Sheet(f"What models cost on {dataset}", columns, rows, 3, caption)
 
 
