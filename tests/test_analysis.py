@@ -120,6 +120,8 @@ def test_wilson_by_hand_and_against_its_definition() -> None:
 
 def test_bounds_of_gains_between_0_and_1_are_as_wide_as_their_spread() -> None:
     gains = np.random.default_rng(1).beta(4, 6, 5000)
+    curve = binned(np.ones(5000, dtype=np.int64), gains, np.zeros(5000, dtype=np.int64))
+    assert (curve.high - curve.low)[0] == pytest.approx(2 * 1.96 * gains.std() / math.sqrt(5000), rel=0.01)
     low, high = bounds(*(np.array([value]) for value in (gains.mean(), len(gains), (gains**2).mean())))
     assert (high - low)[0] == pytest.approx(2 * 1.96 * gains.std() / math.sqrt(len(gains)), rel=0.01)
     assert_allclose(bounds(*(np.array([value]) for value in (1.0, 3, 1.0))), wilson(np.array([1.0]), np.array([3])))

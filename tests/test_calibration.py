@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,11 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tempograph
-from tempograph import Predictor, Run
+from tempograph import Predictor, Run, calibration
 from tempograph.asking import log_shares
 from tempograph.calibration import BINS, calibrate, calibration_error, fit_temperature, reliability, temperature_of
 from tempograph.data.world import make_world
+from tempograph.models.contract import Judges, Model, Support
 from tempograph.plots import reliability_figure
+from tempograph.timeline import Queries
 
 GRAPH = make_world(entities=20, relations=4, steps=20, facts=400).graph
 
@@ -35,6 +38,70 @@ def test_the_temperature_that_made_the_answers_is_found(seed: int, true: float) 
         return -float(torch.log_softmax(scores / temperature, 1).gather(1, answer[:, None]).mean())
 
     assert all(loss(found) <= loss(found * factor) + 1e-6 for factor in (0.9, 0.99, 1.01, 1.1))
+
+
+class Spoken(Model):
+    """Scores from a table of (entity, relation, time); another table's where it has judges for valid."""
+
+    name = "spoken"
+    bytes_per_candidate = 8
+    probabilistic = True
+    device = torch.device("cpu")
+
+    def __init__(self, tables: torch.Tensor, judged: bool) -> None:
+        super().__init__()
+        self.tables, self.judged = tables, judged
+
+    def said(self, number: int, queries: Queries) -> torch.Tensor:
+        return self.tables[number][queries.entity, queries.relation, queries.time]
+
+    def scores(self, queries: Queries) -> torch.Tensor:
+        return self.said(0, queries)
+
+    def judges(self, split: str, facts: int) -> Judges | None:
+        ways = (partial(self.said, 0), partial(self.said, 1))
+        return Judges(ways, torch.arange(facts) // 3 % 2, "judged") if self.judged else None
+
+    def evidence(self, query: Queries, answer: int) -> Support:
+        raise AssertionError("calibration asks for no evidence")
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_calibration_equals_a_loop(judged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts spread over valid, both questions of a fact in one half, each half at the temperature of the other."""
+    monkeypatch.setattr(calibration, "_MOST_FACTS", 29)
+    entities, relations, _, steps = GRAPH.sizes
+    generator = torch.Generator().manual_seed(3)
+    model = Spoken(2 * torch.randn(2, entities, 2 * relations, steps, entities, generator=generator), judged)
+    found = calibrate(model, GRAPH)
+    told = {tuple(fact) for split in (GRAPH.train, GRAPH.valid) for fact in split.tolist()}
+    halves: list[list[tuple[torch.Tensor, int]]] = [[], []]
+    for place in range(29):
+        position = round(place * (len(GRAPH.valid) - 1) / 28)
+        s, r, o, t = GRAPH.valid[position].tolist()
+        table = model.tables[position // 3 % 2 if judged else 0]
+        for one, relation, own in ((s, r, o), (o, r + relations, s)):
+            row = table[one, relation, t].clone()
+            for other in range(entities):
+                fact = (one, r, other, t) if relation == r else (other, r, one, t)
+                if other != own and fact in told:
+                    row[other] = -math.inf
+            halves[place % 2].append((row, own))
+    asked = [(torch.stack([row for row, _ in half]), torch.tensor([own for _, own in half])) for half in halves]
+    every = tuple(torch.cat(columns) for columns in zip(*asked, strict=True))
+    assert found["facts"] == 29 and found["temperature"] == pytest.approx(fit_temperature(*every))
+    sure, right, among, losses = [], [], [], []
+    for half, other in (asked, asked[::-1]):
+        for row, own in zip(*half, strict=True):
+            shares = torch.softmax(row.double() / fit_temperature(*other), 0)
+            sure.append(float(shares.max()))
+            right.append(bool(shares.argmax() == own))
+            among.append(sum(bool(share > shares[own]) for share in shares) < 10)
+            losses.append(-math.log(float(shares[own])))
+    assert found["log_loss"] == pytest.approx(np.mean(losses), rel=1e-4)
+    expected = reliability(*(torch.tensor(column) for column in (sure, right, among)))
+    for shown, wanted in zip(found["reliability"], expected, strict=True):
+        assert shown == pytest.approx(wanted, rel=1e-4)
 
 
 def test_other_right_answers_do_not_count() -> None:

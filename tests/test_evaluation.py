@@ -42,6 +42,19 @@ class Hash(Model):
         raise AssertionError("ranking asks for no evidence")
 
 
+@settings(max_examples=50)
+@given(graphs(), st.sampled_from(FILTERS))
+def test_an_evaluation_keeps_the_ranks_of_its_filter(graph: TemporalGraph, filter: Filter) -> None:
+    model = Hash(len(graph.entities))
+    evaluation = evaluate_model(model, graph, "train", "strict", filter)
+    ranks = rank_facts(model, torch.from_numpy(graph.train), KnownAnswers.of(graph, filter))
+    table, summary = evaluation.table(), evaluation.summary()
+    for name, values in zip(("rank", "optimistic", "pessimistic"), ranks, strict=True):
+        assert table[name].to_pylist() == values.tolist()
+        mean = float((1 / values.double()).mean())
+        assert summary["metrics" if name == "rank" else name]["mrr"] == pytest.approx(mean)
+
+
 @settings(max_examples=200)
 @given(graphs(), st.sampled_from(FILTERS))
 def test_known_answers_equal_a_loop(graph: TemporalGraph, filter: Filter) -> None:

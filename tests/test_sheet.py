@@ -45,6 +45,7 @@ def test_markdown_keeps_bars_inside_their_cells() -> None:
 
 def test_latex_escapes_what_it_would_read_as_its_own() -> None:
     text = Sheet("50% & more", ("a_b", "c"), [("x ± 1", "{~^\\}")], caption="see #1").latex()
+    assert r"\textless{} 5 \textgreater{}" in Sheet("t", ("a",), [("< 5 >",)]).latex()
     assert r"a\_b & c \\" in text and r"x $\pm$ 1 & \{\textasciitilde{}\textasciicircum{}\textbackslash{}\} \\" in text
     assert text.startswith("% in the preamble: \\usepackage{booktabs}\n") and r"\label{tab:50-more}" in text
     assert Sheet("t", ("a", "b"), [("icews05-15", "-4.4"), ("-", "1e-05")]).latex().count("$-$") == 1

@@ -121,6 +121,22 @@ def test_encoding_many_times_at_once_equals_one_entity_at_a_time(
         torch.testing.assert_close(encoded.take(torch.full_like(everyone, place), everyone), expected)
 
 
+@pytest.mark.parametrize(("alpha", "half"), [(1.0, 0), (0.0, 1)])
+@torch.no_grad()
+def test_a_gate_that_is_open_takes_what_an_entity_is_today_and_a_closed_one_what_it_was(
+    alpha: float, half: int
+) -> None:
+    model = build(make_graph([(0, 0, 1, 0), (2, 1, 3, 1)]), decoder="distmult")
+    assert model.gate is not None
+    model.gate.second.zero_()
+    model.gate.second_bias.fill_(800 if alpha else -800)
+    queries = Queries(*torch.tensor([[0, 2, 1], [0, 1, 2], [1, 0, 2]]))
+    given = torch.randn(3, 2 * model.settings.dim, dtype=torch.float64)
+    asked = model.questions(queries, given)
+    assert asked.alpha is not None and asked.alpha.tolist() == [alpha] * 3
+    torch.testing.assert_close(asked.vector, model.decoder.join(given.chunk(2, 1)[half], model.relations(queries)))
+
+
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 @torch.no_grad()
 def test_scores_of_all_candidates_equal_one_score_at_a_time(variant: dict[str, Any]) -> None:
