@@ -204,7 +204,7 @@ def test_an_entity_never_seen_in_train_can_be_asked_about() -> None:
     found = Predictor(run).objects("e3", "r0", "day 2")
     assert [answer.name for answer in found.answers] == ["e1"] and found.answers[0].known == "test"
     assert found.answers[0].why == "same relation"
-    assert "'e3' is in no train fact" in found.notes[0] and "only 1 candidates" in found.notes[1]
+    assert "'e3' is in no train fact" in found.notes[0] and "only 1 candidate has" in found.notes[1]
     assert tempograph.evaluate(run, "test").summary()["object"]["mrr"] == 1
 
 

@@ -122,7 +122,8 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
 def find_benchmark(name: str) -> Benchmark:
     """The benchmark of that name, in any case."""
     folded = name.casefold()
-    known_as("benchmark", folded, BENCHMARKS, DataError)
+    if folded not in BENCHMARKS:
+        known_as("benchmark", name, BENCHMARKS, DataError)
     return BENCHMARKS[folded]
 
 
