@@ -295,6 +295,43 @@ def test_it_learns_to_copy_and_never_from_the_fact_itself() -> None:
     assert float(unseen[torch.arange(len(answer)), answer].mean()) < -2.5
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.3])
+def test_the_loss_equals_a_loop_over_questions(dropout: float) -> None:
+    """Each question without its own fact, against all that is not right at its time; those that chance drops are mute."""
+    model = some_pointer(some_graph(6), 6)
+    loss = PointerLoss(model, PointerTraining(fact_dropout=dropout))
+    facts, batch = model.timeline.facts, torch.tensor([1, 4, 9])
+    kept = torch.rand(len(facts), generator=torch.Generator().manual_seed(5)) >= dropout if dropout else None
+    right = {tuple(row) for row in both_directions(facts, RELATIONS).tolist()}
+    losses = []
+    for number in batch.tolist():
+        s, r, o, t = facts[number].tolist()
+        for entity, relation, answer in ((s, r, o), (o, r + RELATIONS, s)):
+            query = Queries(*torch.tensor([[entity], [relation], [t]]))
+            scores = model.score(query.relation, model.ballots(query, torch.tensor([number])), kept)[0]
+            rivals = [e for e in range(ENTITIES) if e == answer or (entity, relation, e, t) not in right]
+            losses.append(torch.logsumexp(scores[rivals], 0) - scores[answer])
+    found = loss(batch, torch.Generator().manual_seed(5))
+    assert_close(found.double(), torch.stack(losses).mean().double(), rtol=1e-5, atol=1e-6)
+
+
+def test_dropped_facts_do_not_vote() -> None:
+    """With every fact dropped, what a vote weighs makes no difference; with none dropped it does."""
+    model = some_pointer(some_graph(7), 7)
+    queries, _ = ask(model.timeline.facts)
+    ballots = model.ballots(queries, None)
+    mute = torch.zeros(len(model.timeline.facts), dtype=torch.bool)
+    before = [model.score(queries.relation, ballots, kept).detach().clone() for kept in (None, mute)]
+    with torch.no_grad():
+        for source in model.ways:
+            if isinstance(source, Copying):
+                for name, weight in source.named_parameters():
+                    if "gain" not in name and name != "prior":
+                        weight.add_(torch.randn_like(weight))
+    after = [model.score(queries.relation, ballots, kept).detach() for kept in (None, mute)]
+    assert not torch.allclose(after[0], before[0]) and torch.allclose(after[1], before[1])
+
+
 @pytest.mark.parametrize("room", [1, 3, 7])
 def test_a_step_within_a_budget_has_the_same_loss_and_slopes(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model = some_pointer(some_graph(4), 4)
