@@ -297,7 +297,7 @@ def test_it_learns_to_copy_and_never_from_the_fact_itself() -> None:
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_the_loss_equals_a_loop_over_questions(dropout: float) -> None:
-    """Each question without its own fact, against all that is not right at its time; those that chance drops are mute."""
+    """Each question without its own fact, against all that is not right at its time; dropped facts are mute."""
     model = some_pointer(some_graph(6), 6)
     loss = PointerLoss(model, PointerTraining(fact_dropout=dropout))
     facts, batch = model.timeline.facts, torch.tensor([1, 4, 9])
