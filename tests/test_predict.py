@@ -32,7 +32,6 @@ SETTINGS = {
     "pointer": ["train.epochs=3"],
     "temp-gru": ["model.dim=8", "model.window=3", "train.epochs=5"],
     "complex": ["model.dim=8", "train.epochs=5"],
-    "de-simple": ["model.dim=8", "train.epochs=5"],
 }
 
 
@@ -171,6 +170,11 @@ def test_nothing_to_ask_finds_nothing(predictor: Predictor, tmp_path: Path) -> N
     if predictor.temperature is not None:
         assert predictor.missing(relations=[], at_least=0.5, out=tmp_path / "none.parquet") == 0
         assert pq.read_table(tmp_path / "none.parquet").num_rows == 0
+
+
+def test_nothing_to_ask_of_a_model_with_tables_for_each_time() -> None:
+    run = tempograph.train(GRAPH, "de-simple", device="cpu", overrides=["model.dim=8", "train.epochs=1"])
+    assert len(Predictor(run).score([])) == 0
 
 
 def test_missing_facts_of_one_entity_are_its_own(predictor: Predictor) -> None:
