@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import tempograph
+from tempograph.cli.model import refuse_unfinished
+from tempograph.errors import StorageError
 from tempograph.processes import Processes
 from tempograph.runs import Run
 
@@ -52,3 +54,12 @@ def test_two_processes_are_one_with_twice_the_batch(tmp_path: Path) -> None:
     assert Run.load(two).results["valid"]["metrics"]["mrr"] == pytest.approx(
         one.results["valid"]["metrics"]["mrr"], abs=0.01
     )
+
+
+def test_one_process_alone_looks_whether_a_training_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others would find the one that the first has just begun."""
+    (tmp_path / "results.json").write_text('{"finished": false}')
+    with pytest.raises(StorageError, match="tempograph resume"):
+        refuse_unfinished(tmp_path)
+    monkeypatch.setenv("RANK", "1")
+    refuse_unfinished(tmp_path)

@@ -15,6 +15,7 @@ import typer
 from rich.text import Text
 
 from tempograph.cli.console import err, metric_cells, metric_columns, out, print_json, progress_bar, stoppable, table
+from tempograph.processes import Processes
 
 if TYPE_CHECKING:
     from tempograph.evaluation import Evaluation
@@ -120,9 +121,11 @@ def train(
 
 
 def refuse_unfinished(folder: Path) -> None:
-    """A training that was stopped is gone on with, not begun again by mistake."""
+    """A training that was stopped is gone on with, not begun again by mistake; of many processes one looks."""
     from tempograph.errors import StorageError
 
+    if not Processes.here().leads:
+        return
     try:
         finished = json.loads((folder / "results.json").read_text(encoding="utf-8"))["finished"]
     except (OSError, ValueError, TypeError, KeyError):
