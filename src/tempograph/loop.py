@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import logging
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -210,6 +211,8 @@ def _fabric(device: torch.device, settings: TrainSettings, processes: Processes)
         strategy="ddp_find_unused_parameters_true" if processes.size > 1 else "auto",
         precision="32-true" if settings.precision == "tf32" else settings.precision,
     )
+    # It would advise another precision than the settings say.
+    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
     fabric.launch()
     return fabric
 

@@ -160,7 +160,7 @@ def softmax_loss(scores: Tensor, row: Tensor, answer: Tensor, known: tuple[Tenso
     question, entity = known
     masked = scores.detach()
     own = masked[row, answer]
-    masked[row[question], entity] = -torch.inf
+    masked.index_put_((row[question], entity), masked.new_full((), -torch.inf))
     masked[row, answer] = own
     loss: Tensor = _SoftmaxLoss.apply(scores, row, answer)  # type: ignore[no-untyped-call]
     return loss
