@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -21,7 +22,7 @@ from tempograph.cli.console import out, table
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.world import make_world
 from tempograph.environment import runs_at_once
-from tempograph.errors import ConfigError
+from tempograph.errors import ConfigError, DataError
 from tempograph.published import PAPER_TED_VALID, PAPER_TEST, SEES_WHO_IS_ACTIVE
 from tempograph.reproducing import ARTEFACTS, OURS, Need, needs_of, reproduce
 from tempograph.results import load_alone, load_results
@@ -93,6 +94,15 @@ def test_all_from_committed_results(world: Path, tmp_path: Path, started: list[s
     assert all(picture.stat().st_size > 1000 for picture in made.pictures)
 
 
+def test_committed_results_are_of_finished_runs_and_have_their_own_ranks() -> None:
+    assert [one for one in load_results(COMMITTED) if not one["finished"]] == []
+    ranks = sorted(COMMITTED.glob("*/ranks/*.parquet"))
+    assert len(ranks) == 10
+    for path in ranks:
+        metrics = json.loads((path.parents[1] / f"{path.stem}.json").read_text(encoding="utf-8"))["test"]["metrics"]
+        assert np.mean(1 / kept_ranks(path).rank) == pytest.approx(metrics["mrr"], abs=1e-5), path
+
+
 def test_what_is_missing_is_trained_once_and_kept(world: Path, tmp_path: Path, started: list[str]) -> None:
     results = tmp_path / "results"
     said: list[str] = []
@@ -150,9 +160,9 @@ def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
     reproduce(artefacts, world, **folders, device="cpu", note=said.append)
     assert "no such folder" in said[0] and "2 of 2 runs are missing" in said[1]
     assert started == ["ted-sigma-1-strict-seed0", "ted-strict-seed0"], "the last of the table first"
-    assert [path.name for path in (tmp_path / "results" / "icews14" / "ranks").iterdir()] == [
-        "ted-strict-seed0.parquet"
-    ]
+    (ranks,) = (tmp_path / "results" / "icews14" / "ranks").iterdir()
+    assert ranks.name == "ted-strict-seed0.parquet"
+    assert np.array_equal(np.unique(kept_ranks(ranks).facts, axis=0), np.unique(read_folder(world).test, axis=0))
 
 
 def test_ranks_that_are_kept_are_drawn(world: Path, tmp_path: Path, started: list[str]) -> None:
@@ -265,6 +275,15 @@ def test_an_artefact_that_is_none_says_so(world: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'figure' cannot be reproduced; did you mean 'figures'"):
         reproduce(["figure"], world, results=tmp_path, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+def test_without_facts_to_measure_by_nothing_is_trained(split: str, tmp_path: Path, started: list[str]) -> None:
+    graph = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
+    write_folder(dataclasses.replace(graph, **{split: graph.test[:0]}), tmp_path / "icews14")
+    with pytest.raises(DataError, match=f"icews14: the {split} split has no facts"):
+        reproduce(["ted"], tmp_path / "icews14", results=tmp_path / "results", out=tmp_path / "out", device="cpu")
+    assert not started
 
 
 def test_results_that_are_damaged_are_named(world: Path, call: Call, tmp_path: Path) -> None:

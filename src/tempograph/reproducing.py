@@ -142,6 +142,7 @@ def reproduce(
         needs = _once([need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)])
         missing = _missing(needs, kept, name)
         if missing and train and graph is not None:
+            _check_splits(graph)
             planned = {_job(need, dataset, folder / "runs", device, max_seconds): need for need in missing}
             _bring(planned, len(needs), graph, kept, jobs, tell, watch)
             missing = _missing(needs, kept, name)
@@ -199,8 +200,6 @@ def _bring(
 
     def keep(job: Job, found: Result) -> None:
         need = planned[job]
-        if not all(split in found for split in MEASURED):
-            return
         keep_result(found, results, need.variant)
         if need.drawn:
             make_folder(results / graph.name / "ranks")
@@ -240,6 +239,12 @@ def _data(dataset: str | Path, wanted: Sequence[Artefact], train: bool, note: No
             raise
         note(f"{error}; until then nothing is counted or drawn")
         return None
+
+
+def _check_splits(graph: TemporalGraph) -> None:
+    for split in MEASURED:
+        if not len(graph.facts(split)):
+            raise DataError(f"{graph.name}: the {split} split has no facts, so there is nothing to measure models by")
 
 
 def _check_results(folder: Path, note: Note) -> None:

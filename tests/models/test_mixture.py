@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 
@@ -179,10 +180,14 @@ def test_parts_have_names_of_their_own() -> None:
 
 
 @settings(max_examples=40)
-@given(graphs(), st.integers(0, 99), st.integers(1, 4))
-def test_what_is_kept_of_valid(graph: TemporalGraph, seed: int, most: int) -> None:
-    """The answer and the best of each part, each once, no other right answer, with what the parts think of them."""
-    mixture = mixed(graph, tables(graph, seed), MixtureSettings(parts=("a", "b"), candidates=most))
+@given(graphs(), st.integers(0, 99), st.integers(1, 4), st.booleans())
+def test_what_is_kept_of_valid(graph: TemporalGraph, seed: int, most: int, looking: bool) -> None:
+    """The answer and the best of each part, each once, no other right answer, with what the parts think of them.
+
+    Where the gate looks at candidates, only questions whose answer is among the best of a part.
+    """
+    settings_ = MixtureSettings(parts=("a", "b"), candidates=most, candidate_hidden=int(looking))
+    mixture = mixed(graph, tables(graph, seed), settings_)
     facts = torch.from_numpy(graph.all_facts)
     kept = keep(mixture, facts, KnownAnswers.of(graph))
     right = {tuple(fact) for fact in graph.all_facts.tolist()}
@@ -201,6 +206,8 @@ def test_what_is_kept_of_valid(graph: TemporalGraph, seed: int, most: int) -> No
         best = [sorted(others, key=lambda e: -float(opinion[e]))[:most] for opinion in opinions]
         chosen = {answer, *(e for part in best for e in part)} - {answer}
         rows = sorted(tuple(opinions[:, e].tolist()) for e in chosen)
+        if looking and not any(answer in part for part in best):
+            continue
         expected.append((number % len(facts), tuple(opinions[:, answer].tolist()), rows))
     found = []
     for _, values, _, absent, fact in zip(*kept, strict=True):
@@ -245,7 +252,6 @@ def test_the_gate_learns_which_part_is_right_when() -> None:
     assert rare["frequency"] == "0" and rare["b"] > 3 * rare["a"] and frequent["a"] > 3 * frequent["b"]
     assert sum(row["questions"] for row in told["weights"]) == 2 * len(graph.valid)
     assert [line.get("half") for line in lines] == [1, 2, None]
-    assert lines[2]["steps"] == told["steps"] == round((lines[0]["steps"] + lines[1]["steps"]) / 2)
     assert_close(mixture.usual.sum(), torch.tensor(told["sharpness"]), rtol=1e-4, atol=1e-4)
 
 
@@ -308,6 +314,36 @@ def test_a_gate_never_ranks_a_fact_it_was_fitted_on(monkeypatch: pytest.MonkeyPa
     ranked.clear()
     evaluate_model(mixture, graph, "test", "strict")
     assert {id(gate) for gate, _ in ranked} == {id(mixture.gate)}
+
+
+def test_the_gate_for_test_takes_as_many_steps_as_the_two_for_valid_on_average(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph, parts = frequent_and_rare()
+    steps, lines = iter([10.0, 25.0]), list[dict[str, float]]()
+    monkeypatch.setattr(mixture_fit, "_fit_until_best", lambda gate, *_: (gate, {"steps": next(steps)}))
+    told = fit_mixture(mixed(graph, parts), graph, 0, lines.append)["gate"]
+    assert [line["steps"] for line in lines] == [10, 25, 18] and told["steps"] == 18
+
+
+def test_fitting_ends_some_time_after_the_best_gate_and_takes_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, parts = frequent_and_rare()
+    mixture = mixed(graph, parts)
+    kept = keep(mixture, torch.from_numpy(graph.valid), KnownAnswers.to_fit_on_valid(graph))
+    seen: list[dict[str, Tensor]] = []
+
+    def scripted(gate: MixtureGate, other: mixture_fit.Kept) -> float:
+        seen.append(copy.deepcopy(gate.state_dict()))
+        return min(rises, len(seen) - 1) / 10
+
+    monkeypatch.setattr(mixture_fit, "mrr", scripted)
+    for rises in (0, 2):
+        seen.clear()
+        best, line = mixture_fit._fit_until_best(mixture.new_gate(0), kept, kept, mixture.settings, 0)
+        assert line["steps"] == 20 * rises and line["mrr"] == rises / 10
+        assert len(seen) == 1 + rises + 15, "fifteen looks without a better one are enough"
+        assert_close(dict(best.state_dict()), seen[rises], rtol=0, atol=0)
+        assert not torch.equal(seen[rises]["first"], seen[rises + 1]["first"])
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -414,7 +450,11 @@ def test_leaving_facts_out_equals_a_graph_without_them(graph: TemporalGraph, see
     everyone = torch.arange(len(graph.entities))
     left_out = torch.arange(min(4, len(timeline.facts) - 1))
     found = mixture.leaving_out(query, left_out, everyone)
-    assert found is not None
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tempograph.models.mixture._WITHOUT_BUDGET", 1)
+        one_by_one = mixture.leaving_out(query, left_out, everyone)
+    assert found is not None and one_by_one is not None
+    assert_close(one_by_one, found, rtol=1e-4, atol=1e-4)
     assert_close(found[:1], mixture.scores(query), rtol=1e-4, atol=1e-4)
     for row, gone in enumerate(left_out.tolist()):
         rest = torch.cat([timeline.facts[:gone], timeline.facts[gone + 1 :]]).numpy()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
@@ -21,7 +21,7 @@ from tempograph.evaluation import evaluate_model
 from tempograph.layers.structure import Edges, edge_weights, with_inverse
 from tempograph.layers.temporal import Context, Windows
 from tempograph.loop import Hooks, fit
-from tempograph.models.temp import Encoded, Questions, TeMP
+from tempograph.models.temp import Encoded, Questions, Sample, TeMP
 from tempograph.models.temp_loss import TeMPLoss, capped
 from tempograph.models.temp_settings import TeMPSettings
 from tempograph.objective import SnapshotTraining
@@ -246,6 +246,67 @@ def test_every_kind_of_training_lowers_the_loss() -> None:
         history = fit(model, TeMPLoss(model, settings), settings, 0, hooks).history
         losses = [line["loss"] for line in history]
         assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5]), way
+
+
+@given(graphs(), st.data())
+@settings(max_examples=30)
+def test_a_training_step_does_not_see_what_is_dropped(graph: TemporalGraph, data: st.DataObject) -> None:
+    """At its own time facts are dropped for themselves, around it as context."""
+    model = build(graph)
+    facts, chance = model.timeline.facts, np.random.default_rng(data.draw(st.integers(0, 99)))
+    keep, context_keep = (torch.from_numpy(chance.random(len(facts)) < 0.5) for _ in range(2))
+    time = torch.tensor([data.draw(st.integers(0, len(graph.times) - 1))])
+    seen = facts[torch.where(facts[:, 3] == time, keep, context_keep)].numpy()
+    assume(len(seen))
+    found = model.encode(time, Sample(keep, context_keep, torch.Generator())).tables(1)
+    assert_close(found, build(replace(graph, train=seen)).encode(time).tables(1))
+
+
+def test_facts_are_dropped_at_their_rates() -> None:
+    graph = make_graph([(s, 0, o, t) for s in range(20) for o in range(20) for t in range(10)], entities=20, steps=10)
+    model = build(graph, edge_dropout=0.6, context_dropout=0.1)
+    sample = model.draw(torch.Generator().manual_seed(0))
+    assert float(sample.keep.double().mean()) == pytest.approx(0.4, abs=0.02)
+    assert float(sample.context_keep.double().mean()) == pytest.approx(0.9, abs=0.02)
+
+
+def test_the_facts_of_busy_pairs_are_dropped_more_often() -> None:
+    """0 and 1 have three facts in a window of 2 and one beyond it; 2 has as many, with others."""
+    met = [
+        (0, 0, 1, 0),
+        (0, 1, 1, 1),
+        (0, 0, 1, 2),
+        (0, 0, 1, 6),
+        (2, 0, 3, 1),
+        (2, 0, 4, 1),
+        (2, 0, 5, 2),
+        (2, 1, 5, 3),
+    ]
+    model = build(make_graph(met, entities=6, relations=2, steps=7), dropout_by_frequency=True)
+    twice = 0.2 + 0.6 * np.log(2) / np.log(3)
+    rates = dict(zip(map(tuple, model.timeline.facts.tolist()), model.drop_rates.tolist(), strict=True))
+    assert [rates[fact] for fact in met] == pytest.approx([0.8, 0.8, 0.8, 0.2, 0.2, 0.2, twice, twice])
+    drawn = [model.draw(torch.Generator().manual_seed(seed)).keep.double() for seed in range(2000)]
+    assert_close(torch.stack(drawn).mean(0), 1 - model.drop_rates.double(), rtol=0, atol=0.05)
+
+
+def test_where_dropped_facts_are_the_targets_no_others_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = make_graph([(s, 0, o, t) for s in range(4) for o in range(4) for t in range(3)], entities=4, steps=3)
+    loss = TeMPLoss(build(graph, edge_dropout=0.5), SnapshotTraining(targets="dropped"))
+    facts = loss.timeline.facts
+    keep = torch.rand(len(facts), generator=torch.Generator().manual_seed(0)) < 0.5
+    asked: list[Tensor] = []
+
+    def listening(queries: Queries, answer: Tensor) -> tuple[Tensor, Tensor]:
+        asked.append(torch.stack([queries.entity, queries.relation, answer, queries.time], 1))
+        return answer[:0], answer[:0]
+
+    monkeypatch.setattr(loss.model, "draw", lambda generator: Sample(keep, keep, generator))
+    monkeypatch.setattr(loss, "true_answers", listening)
+    loss(torch.tensor([0, 2]), torch.Generator())
+    expected = facts[~keep & (facts[:, 3] != 1)]
+    assert sorted(asked[0][: len(expected)].tolist()) == sorted(expected.tolist())
+    assert len(asked[0]) == 2 * len(expected)
 
 
 def test_a_cap_keeps_so_many_of_each_snapshot() -> None:
