@@ -24,9 +24,11 @@ format: .venv/ready
 tables: .venv/ready
 	$(BIN)/python scripts/update_tables.py
 
-# The pictures of docs/analysis.md, docs/reproduce.md and docs/serve.md; they need the data of ICEWS14 and ICEWS05-15, and the browser chromium.
+# The pictures of README.md, docs/analysis.md, docs/reproduce.md and docs/serve.md; they need the data of ICEWS14 and ICEWS05-15, and the browser chromium.
 pictures: .venv/ready
 	$(BIN)/tempograph compare demo --models ted,complex,srgcn,temp-gru,temp-sa --device cpu --out runs/pictures
+	$(BIN)/tempograph train demo --model pointer --device cpu --overwrite --out runs/pictures/pointer
+	$(BIN)/tempograph complete runs/pictures/pointer --subject Talenne --relation visits --time 2030-03-01 --top 6 --plot docs/images/answer.png
 	$(BIN)/tempograph report runs/pictures/*-seed0 --out runs/pictures/report.md
 	cp runs/pictures/report-pictures/data1-test-replication-hits10.svg docs/images/replication.svg
 	cp runs/pictures/report-pictures/data1-test-reference-hits10.svg docs/images/reference.svg

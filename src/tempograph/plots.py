@@ -121,7 +121,7 @@ def _draw_entities(axes: Axes, graph: TemporalGraph) -> None:
 
 
 def completion_figure(completion: Completion, times: tuple[str, ...], most: int = 6) -> Figure:
-    """Each of the best answers as a row over time: dots are the facts it rests on, as large as their share."""
+    """Each of the best answers as a row over time: dots are the facts it rests on, as large as their effect."""
     answers = completion.answers[:most]
     figure = Figure(figsize=(9, 1.6 + 0.42 * max(1, len(answers))), layout="constrained")
     axes = figure.subplots()
@@ -130,9 +130,9 @@ def completion_figure(completion: Completion, times: tuple[str, ...], most: int 
     for row, answer in enumerate(answers):
         moments = [step[fact.time] for fact in answer.evidence]
         sizes = [12 + 300 * max(0, weight / largest) for weight in map(_weight, answer.evidence)]
-        axes.scatter(moments, [row] * len(moments), s=sizes, color=BLUE, alpha=0.6, linewidths=0)
+        axes.scatter(moments, [row] * len(moments), s=sizes, color=BLUE, alpha=0.6, linewidths=0, clip_on=False)
     if completion.time is not None:
-        axes.axvline(step[completion.time], color=ORANGE, linewidth=2)
+        axes.axvline(step[completion.time], color=ORANGE, linewidth=2, zorder=0)
     axes.set_yticks(
         range(len(answers)),
         [f"{a.rank}. {plain(a.name)}" + (f" (known: {a.known})" if a.known else "") for a in answers],
