@@ -27,6 +27,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tempograph.cli.console import err, out, table
+from tempograph.files import write_json
 
 CHUNK = 250_000
 COLUMNS = 61
@@ -59,8 +60,7 @@ def main() -> None:
     title = f"Import of {found['bytes'] / 1e6:,.0f} MB, {arguments.packing}"
     out.print(table(title, ["", "count"], cells, caption=hardware(cpu)))
     if arguments.json is not None:
-        text = json.dumps({"environment": environment(cpu), **found}, indent=2)
-        arguments.json.write_text(text + "\n", encoding="utf-8")
+        write_json(arguments.json, {"environment": environment(cpu), **found})
 
 
 def measure(path: Path) -> dict[str, Any]:

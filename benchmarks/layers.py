@@ -11,7 +11,6 @@ PYTHONPATH=src python benchmarks/layers.py --device auto --dim 128
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -24,16 +23,18 @@ import torch_geometric
 from torch import Tensor, nn
 from torch_geometric.nn import FastRGCNConv, RGCNConv
 
-from tempograph.cli.console import out, table
+from tempograph.cli.console import out, show
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.world import make_world
-from tempograph.environment import environment, hardware, resolve_device
+from tempograph.environment import environment, resolve_device
 from tempograph.errors import DataError
+from tempograph.files import write_json
 from tempograph.layers.structure import RGCN, Edges, edge_weights
 from tempograph.layers.temporal import Context, DecayedGRU, Windows
 from tempograph.models.temp import Encoded
 from tempograph.ranges import Ranges
+from tempograph.speed_tables import layers_speed_sheet
 from tempograph.timeline import Timeline
 
 WINDOW = 8
@@ -61,19 +62,15 @@ def main() -> None:
         *structure_rows(timeline, arguments.dim, blocks=arguments.dim),
         *recurrence_rows(timeline, arguments.dim),
     ]
-    rows = [[r["what"], r["who"], f"{r['seconds']:.4f}", f"{r['times_ours']:.1f}"] for r in results]
-    title = (
-        f"{graph.name}: {len(timeline.pair_keys):,} nodes, {len(timeline.facts):,} edges, "
-        f"{timeline.num_relations} relations, dim {arguments.dim}"
+    found = {"environment": environment(device), "dataset": graph.name, "dim": arguments.dim, "results": results}
+    about = (
+        f"forward and backward over {graph.name}: {len(timeline.pair_keys):,} nodes, {len(timeline.facts):,} edges, "
+        f"{timeline.num_relations} relations, dim {arguments.dim}; torch {torch.__version__}; "
+        "results and gradients agree to 1e-3 of each number or 1e-5 of the largest"
     )
-    caption = (
-        f"Forward and backward on {hardware(device)}, torch {torch.__version__}. "
-        "Results and gradients agree to 1e-3 of each number or 1e-5 of the largest."
-    )
-    out.print(table(title, ["what", "who", "seconds", "times ours"], rows, left=2, caption=caption))
+    show(layers_speed_sheet(found, about))
     if arguments.json is not None:
-        found = {"environment": environment(device), "dataset": graph.name, "dim": arguments.dim, "results": results}
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        write_json(arguments.json, found)
 
 
 def icews14() -> TemporalGraph:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import statistics
 import time
 from pathlib import Path
@@ -19,14 +18,16 @@ import torch
 from temp_speed import found_of
 
 from tempograph.beginning import configure
-from tempograph.cli.console import err, out, table
+from tempograph.cli.console import err, show
 from tempograph.config import shipped_presets
 from tempograph.data.graph import TemporalGraph
-from tempograph.environment import environment, hardware, peak_memory_bytes, resolve_device
+from tempograph.environment import environment, peak_memory_bytes, resolve_device
 from tempograph.evaluation import evaluate_model
+from tempograph.files import write_json
 from tempograph.loop import Hooks, fit
 from tempograph.models.contract import Model
 from tempograph.models.registry import MODELS, model_kind
+from tempograph.speed_tables import methods_speed_sheet
 from tempograph.timeline import Timeline
 
 
@@ -43,28 +44,16 @@ def main() -> None:
     parser.add_argument("overrides", nargs="*", help="settings, such as model.dim=2000")
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
-    results = []
+    results: list[dict[str, Any]] = []
+    found = {"environment": environment(device), "preset": arguments.preset, "results": results}
     for graph in found_of(arguments.datasets):
         for name in arguments.models.split(","):
             results.append(measure(name, graph, arguments.preset, arguments.epochs, arguments.overrides, device))
             err.print(f"{name}, {graph.name}: {results[-1]['epoch_seconds']:.3g} s an epoch")
             if arguments.json is not None:
-                found = {"environment": environment(device), "preset": arguments.preset, "results": results}
-                arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    rows = [
-        [
-            found["model"],
-            found["dataset"],
-            f"{found['parameters']:,}",
-            f"{found['epoch_seconds']:.3f}",
-            f"{found['evaluation_seconds']:.3f}",
-            f"{found['peak_bytes'] / 2**30:.2f}",
-        ]
-        for found in results
-    ]
-    columns = ["model", "dataset", "parameters", "s/epoch", "s/valid", "GiB"]
-    caption = f"{hardware(device)}. GiB: most memory, of the {'GPU' if device.type == 'cuda' else 'process so far'}."
-    out.print(table(f"Preset {arguments.preset}", columns, rows, left=2, caption=caption))
+                write_json(arguments.json, found)
+    whose = "GPU" if device.type == "cuda" else "process so far"
+    show(methods_speed_sheet(found, f"preset {arguments.preset}; GiB: most memory, of the {whose}"))
 
 
 def measure(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,13 +22,15 @@ from temp_speed import found_of
 from torch import Tensor
 
 from tempograph.beginning import configure
-from tempograph.cli.console import out, table
+from tempograph.cli.console import show
 from tempograph.config import Config
 from tempograph.data.graph import TemporalGraph
-from tempograph.environment import environment, hardware, peak_memory_bytes, resolve_device
+from tempograph.environment import environment, peak_memory_bytes, resolve_device
+from tempograph.files import write_json
 from tempograph.layers import copying, voting
 from tempograph.models.pointer import Pointer
 from tempograph.models.pointer_loss import PointerLoss, PointerTraining
+from tempograph.speed_tables import pointer_speed_sheet
 from tempograph.timeline import Timeline
 
 
@@ -47,25 +48,12 @@ def main() -> None:
         measure(graph, preset(graph, device, arguments.settings), arguments.steps, device)
         for graph in found_of(arguments.datasets)
     ]
-    rows = [
-        [
-            found["dataset"],
-            f"{found['facts_per_step']:,}",
-            f"{found['epoch_seconds']:.2f}",
-            f"{found['twin_epoch_seconds']:.2f}",
-            f"{found['twin_epoch_seconds'] / found['epoch_seconds']:.1f}",
-            f"{found['peak_bytes'] / 2**30:.2f}",
-            f"{found['twin_peak_bytes'] / 2**30:.2f}",
-        ]
-        for found in results
-    ]
-    columns = ["dataset", "facts/step", "s/epoch", "twin s/epoch", "times", "GiB", "twin GiB"]
-    caption = f"{hardware(device)}; an epoch by the mean of {arguments.steps} steps, settings of the preset tuned"
-    caption += f", with {', '.join(arguments.settings)}." if arguments.settings else "."
-    out.print(table("Pointer, beside gather and scatter", columns, rows, caption=caption))
+    found = {"environment": environment(device), "results": results}
+    changed = f", with {', '.join(arguments.settings)}" if arguments.settings else ""
+    about = f"an epoch by the mean of {arguments.steps} steps, settings of the preset tuned{changed}"
+    show(pointer_speed_sheet(found, about))
     if arguments.json is not None:
-        found = {"environment": environment(device), "results": results}
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        write_json(arguments.json, found)
 
 
 def measure(graph: TemporalGraph, config: Config, steps: int, device: torch.device) -> dict[str, Any]:

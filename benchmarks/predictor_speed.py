@@ -10,7 +10,6 @@ PYTHONPATH=src OMP_NUM_THREADS=2 python benchmarks/predictor_speed.py --json spe
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from tempograph.cli.console import out, table
 from tempograph.config import make_config
 from tempograph.data.catalog import load_dataset
 from tempograph.environment import environment, resolve_device
+from tempograph.files import write_json
 from tempograph.predict import Predictor
 from tempograph.runs import Run
 from tempograph.timeline import Timeline
@@ -49,7 +49,7 @@ def main() -> None:
     out.print(table(where, ["what", "median"], rows))
     if arguments.json is not None:
         found = {"environment": environment(resolve_device(arguments.device)), "results": results}
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n")
+        write_json(arguments.json, found)
 
 
 def measure(arguments: Any) -> dict[str, tuple[float, str]]:

@@ -35,6 +35,7 @@ from tempograph.config import make_config
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import TemporalGraph
 from tempograph.environment import environment, hardware
+from tempograph.files import write_json
 from tempograph.models.registry import model_kind
 from tempograph.runs import Run
 from tempograph.timeline import Timeline
@@ -77,7 +78,7 @@ def main() -> None:
             "load": os.getloadavg(),
             "results": results,
         }
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        write_json(arguments.json, found)
 
 
 def questions(graph: TemporalGraph, evidence: int) -> list[bytes]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -21,20 +20,22 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from tempograph.cli.console import err, out, table
+from tempograph.cli.console import err, show
 from tempograph.config import make_config
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.world import make_world
-from tempograph.environment import environment, hardware, peak_memory_bytes, resolve_device
+from tempograph.environment import environment, peak_memory_bytes, resolve_device
 from tempograph.errors import DataError
 from tempograph.evaluation import evaluate_model
+from tempograph.files import write_json
 from tempograph.layers.temporal import DecayedGRU
 from tempograph.loop import Hooks, fit
 from tempograph.models.contract import Model
 from tempograph.models.temp import TeMP
 from tempograph.models.temp_loss import TeMPLoss
 from tempograph.objective import SnapshotTraining
+from tempograph.speed_tables import temp_speed_sheet
 from tempograph.timeline import Timeline
 
 Precision = Literal["32-true", "tf32"]
@@ -131,10 +132,14 @@ def main() -> None:
             )
             results.append(measure(name, graph, train, rates, device))
             err.print(f"{name}, {graph.name}: {results[-1]['epoch_seconds']:.3g} s an epoch")
-    show(results, rates, device, precision)
+    found = {"environment": environment(device), "rates": dataclasses.asdict(rates), "results": results}
+    about = (
+        f"{precision}: products {rates.flops / 1e12:.2f} TFLOP/s, copies {rates.bytes / 1e9:.0f} GB/s; "
+        f"GiB: most memory of training, of the {'GPU' if device.type == 'cuda' else 'process, earlier rows included'}"
+    )
+    show(temp_speed_sheet(found, about))
     if arguments.json is not None:
-        found = {"environment": environment(device), "rates": dataclasses.asdict(rates), "results": results}
-        arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+        write_json(arguments.json, found)
 
 
 def found_of(datasets: str) -> Iterator[TemporalGraph]:
@@ -251,31 +256,6 @@ def fastest(work: Callable[[], Tensor], device: torch.device) -> float:
             torch.cuda.synchronize(device)
         measured.append(time.perf_counter() - begin)
     return min(measured[1:])
-
-
-def show(results: list[dict[str, Any]], rates: Rates, device: torch.device, precision: str) -> None:
-    """The table of all results."""
-    rows = [
-        [
-            found["model"],
-            found["dataset"],
-            f"{found['epoch_seconds']:.3f}",
-            f"{found['evaluation_seconds']:.3f}",
-            f"{found['training_peak_bytes'] / 2**30:.2f}",
-            f"{found['floor_seconds']:.4f}",
-            f"{100 * found['share_of_floor']:.1f}%",
-            f"{found['paper_epoch_seconds']:,}" if found["paper_epoch_seconds"] else "",
-        ]
-        for found in results
-    ]
-    columns = ["model", "dataset", "s/epoch", "s/valid", "GiB", "floor s", "share", "paper"]
-    caption = (
-        f"{hardware(device)}, {precision}: products {rates.flops / 1e12:.2f} TFLOP/s, "
-        f"copies {rates.bytes / 1e9:.0f} GB/s. "
-        f"GiB: most memory of training, of the {'GPU' if device.type == 'cuda' else 'process, earlier rows included'}. "
-        "Share: of the floor that an epoch reaches. Paper: seconds of an epoch on the paper's GPU."
-    )
-    out.print(table("TeMP, dim 128", columns, rows, left=2, caption=caption))
 
 
 if __name__ == "__main__":

@@ -15,18 +15,15 @@ from typing import Any
 from api_reference import api_reference
 
 from tempograph.results import load_alone, load_results
+from tempograph.speed_tables import layers_speed_sheet, methods_speed_sheet, pointer_speed_sheet, temp_speed_sheet
 from tempograph.tables import (
     ablation_sheet,
     comparative_sheet,
     cost_sheet,
     error_reduction_sheet,
-    layers_sheet,
     leak_sheet,
-    methods_speed_sheet,
     model_sheet,
-    pointer_speed_sheet,
     preset_sheet,
-    speed_sheet,
     ted_sheet,
     tried_sheet,
 )
@@ -43,9 +40,9 @@ def tables() -> dict[str, str]:
         "models": model_sheet(),
         "leak": leak_sheet(results),
         "temp-presets": preset_sheet(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
-        "temp-speed": speed_sheet(_measured("temp-speed")),
+        "temp-speed": temp_speed_sheet(_measured("temp-speed")),
         "methods-speed": methods_speed_sheet(_measured("methods-speed")),
-        "layers-speed": layers_sheet(_measured("layers-speed")),
+        "layers-speed": layers_speed_sheet(_measured("layers-speed")),
         "pointer-speed": pointer_speed_sheet(_measured("pointer-speed")),
     }
     tried = load_results(ROOT / "results" / "tried", ("valid",))
@@ -58,8 +55,11 @@ def tables() -> dict[str, str]:
         made[f"cost-{dataset}"] = cost_sheet(results, dataset, alone=alone)
         for split in ("valid", "test"):
             made[f"ted-{dataset}-{split}"] = ted_sheet(results, dataset, split)
-    captions = {name: f"{sheet.caption}\n\n" if name.startswith("tried") else "" for name, sheet in made.items()}
-    return {name: captions[name] + sheet.markdown() for name, sheet in made.items()} | {"api": api_reference()}
+    # What the other tables are of stands in the text around them.
+    captioned = [name for name in made if name.startswith("tried") or name.endswith("-speed")]
+    texts = {name: sheet.markdown() for name, sheet in made.items()}
+    texts |= {name: f"{made[name].caption}\n\n{texts[name]}" for name in captioned}
+    return texts | {"api": api_reference()}
 
 
 def _measured(name: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.models.registry import MODELS, model_kind
@@ -237,70 +237,6 @@ def statistics_sheet(dataset: str, graph: TemporalGraph | None) -> Sheet:
 
 def _sizes(counts: Sequence[int]) -> list[str]:
     return [f"{count:,}" for count in (*counts, sum(counts[3:]))]
-
-
-def speed_sheet(measured: dict[str, Any]) -> Sheet:
-    """What benchmarks/temp_speed.py found: seconds of an epoch and of an evaluation, memory, share of the floor."""
-    rows = [
-        [
-            found["model"],
-            found["dataset"],
-            f"{found['epoch_seconds']:.2f}",
-            f"{found['evaluation_seconds']:.2f}",
-            f"{found['training_peak_bytes'] / 2**30:.1f}",
-            f"{found['share_of_floor']:.1%}",
-            f"{found['paper_epoch_seconds']:,}" if found["paper_epoch_seconds"] else "-",
-        ]
-        for found in measured["results"]
-    ]
-    hardware = measured["environment"]["hardware"]
-    columns = (hardware, "dataset", "s / epoch", "s / evaluation", "GiB", "share of the floor", "paper: s / epoch")
-    return Sheet("Speed of TeMP", columns, rows, 2)
-
-
-def methods_speed_sheet(measured: dict[str, Any]) -> Sheet:
-    """What benchmarks/methods_speed.py found: parameters, seconds of an epoch and of ranking valid, memory."""
-    rows = [
-        [
-            found["model"],
-            found["dataset"],
-            f"{found['parameters']:,}",
-            f"{found['epoch_seconds']:.2f}",
-            f"{found['evaluation_seconds']:.2f}",
-            f"{found['peak_bytes'] / 2**30:.2f}",
-        ]
-        for found in measured["results"]
-    ]
-    columns = (measured["environment"]["hardware"], "dataset", "parameters", "s / epoch", "s / valid", "GiB")
-    return Sheet("Speed of methods", columns, rows, 2)
-
-
-def layers_sheet(measured: dict[str, Any]) -> Sheet:
-    """What benchmarks/layers.py found: our layers beside the usual ways to write them."""
-    rows = [
-        [found["what"], found["who"], f"{found['seconds'] * 1000:.1f}", f"{found['times_ours']:.1f}"]
-        for found in measured["results"]
-    ]
-    return Sheet("Layers", (measured["environment"]["hardware"], "who", "milliseconds", "times ours"), rows, 2)
-
-
-def pointer_speed_sheet(measured: dict[str, Any]) -> Sheet:
-    """What benchmarks/pointer_speed.py found: an epoch with the kernels and with plain operations."""
-    rows = [
-        [
-            found["dataset"],
-            f"{found.get('facts_per_step', 1000):,}",
-            f"{found['epoch_seconds']:.2f}",
-            f"{found['twin_epoch_seconds']:.2f}",
-            f"{found['twin_epoch_seconds'] / found['epoch_seconds']:.1f}",
-            f"{found['peak_bytes'] / 2**30:.2f}",
-            f"{found['twin_peak_bytes'] / 2**30:.2f}",
-        ]
-        for found in measured["results"]
-    ]
-    hardware = measured["environment"]["hardware"]
-    columns = (hardware, "facts / step", "s / epoch", "plain: s / epoch", "times", "GiB", "plain: GiB")
-    return Sheet("Speed of the pointer", columns, rows)
 
 
 def model_sheet() -> Sheet:
