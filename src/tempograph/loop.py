@@ -11,11 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import safetensors.torch
 import torch
-from lightning.fabric import Fabric
 from safetensors import safe_open
 from torch import Tensor
 
@@ -24,6 +23,9 @@ from tempograph.files import atomic_file
 from tempograph.models.contract import Model
 from tempograph.objective import Objective, TrainSettings
 from tempograph.processes import Processes
+
+if TYPE_CHECKING:
+    from lightning.fabric import Fabric
 
 Line = dict[str, float]
 
@@ -203,6 +205,9 @@ def _matmuls(settings: TrainSettings) -> Iterator[None]:
 
 
 def _fabric(device: torch.device, settings: TrainSettings, processes: Processes) -> Fabric:
+    # Imported here, for ranking and fitting without a gradient need not wait for it.
+    from lightning.fabric import Fabric
+
     fabric = Fabric(
         accelerator=device.type,
         devices=processes.local_size,
