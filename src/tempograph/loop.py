@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import copy
 import json
 import logging
@@ -219,7 +220,15 @@ def _fabric(device: torch.device, settings: TrainSettings, processes: Processes)
     # It would advise another precision than the settings say.
     logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
     fabric.launch()
+    if processes.size > 1:
+        # Lightning does so for GPUs alone, and a process that ends with its connections open now and then aborts.
+        atexit.register(_disconnect)
     return fabric
+
+
+def _disconnect() -> None:
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 def _optimizer(loss: Objective, settings: TrainSettings) -> torch.optim.Optimizer:
