@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
@@ -61,17 +62,17 @@ def slow_gain(
     """What every entity gains, by a loop over the facts as if the one left out had never been there."""
     entity, relation, time = query
     wanted = {
-        "entity": lambda x, r, t: x == entity,
-        "relation": lambda x, r, t: r == relation,
-        "both": lambda x, r, t: (x, r) == (entity, relation),
-        "time": lambda x, r, t: t == time,
-        "any": lambda x, r, t: True,
+        "entity": lambda x, r, o, t: x == entity,
+        "relation": lambda x, r, o, t: r == relation,
+        "both": lambda x, r, o, t: (x, r) == (entity, relation),
+        "time": lambda x, r, o, t: t == time,
+        "any": lambda x, r, o, t: True,
     }[source.view.key]
     listed = []
     for number, (s, r, o, t) in enumerate(facts):
         if number != left_out:
             listed += [(t, *tie((s, r, o, t))), (t, *tie((o, r + RELATIONS, s, t)))]
-    mine = sorted(row for row in listed if wanted(*np.array(row[2])[[0, 1, 3]]))
+    mine = sorted(row for row in listed if wanted(*row[2]))
     begin = 0
     while begin + source.most < len(mine) and time - mine[begin][0] > mine[begin + source.most][0] - time:
         begin += 1
@@ -112,6 +113,7 @@ def slow_prior(source: Copying, relation: int, entity: int) -> float:
     return float(source.prior[pairs.index(pair)]) if pair in pairs else 0.0
 
 
+@cache
 def tie(fact: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     """What orders facts of one time."""
     return int(scattered(torch.tensor([fact]))), fact
