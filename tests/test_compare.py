@@ -10,7 +10,6 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +35,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "icews14"
     write_folder(make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph, path)
     return path
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterable[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OMP_NUM_THREADS", "1")
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -190,7 +190,6 @@ def test_a_run_killed_in_its_second_part_goes_on(whole: Run, settings: list[str]
         "import time, tempograph.loop as loop; save = loop._State.save\n"
         "def slowly(*state): save(*state); time.sleep(0.3)\n"
         "loop._State.save = slowly\n"
-        "import torch; torch.set_num_threads(1)\n"
         "from tempograph.cli import main; main()"
     )
     command = [sys.executable, "-c", program, "train", "demo", "--model", "ensemble", "--device", "cpu", "--out", "run"]

@@ -148,7 +148,6 @@ def start(tmp_path: Path) -> subprocess.Popen[str]:
         "import time, tempograph.loop as loop; save = loop._State.save\n"
         "def slowly(*state): save(*state); time.sleep(0.3)\n"
         "loop._State.save = slowly\n"
-        "import torch; torch.set_num_threads(1)\n"
         "from tempograph.cli import main; main()"
     )
     command = [sys.executable, "-c", program, "train", "demo", "--model", "temp-gru", "--device", "cpu", "--out", "run"]
