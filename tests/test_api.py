@@ -34,4 +34,6 @@ def test_the_core_imports_without_extras() -> None:
         "data.world data.importing data.catalog data.statistics"
     )
     imports = "; ".join(f"import tempograph.{name}" for name in core.split())
+    # Training by gradient imports it when it begins.
+    imports += "; import lightning.fabric"
     python(f"import sys; sys.modules.update(dict.fromkeys({hidden!r})); {imports}")
