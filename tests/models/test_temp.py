@@ -229,7 +229,7 @@ def test_twenty_facts_are_learned_by_heart(variant: dict[str, Any]) -> None:
     torch.manual_seed(0)
     chosen = {**SMALL, "dim": 32, "edge_dropout": 0.0, "context_dropout": 0.0, "initial_scale": 0.5, **variant}
     model = TeMP(Timeline(graph), TeMPSettings(**chosen))
-    settings = SnapshotTraining(epochs=120, times_per_step=3, learning_rate=0.02, patience=120, validate_every=10)
+    settings = SnapshotTraining(epochs=50, times_per_step=3, learning_rate=0.02, patience=50, validate_every=10)
     # DistMult cannot tell a fact from its inverse, so it may rank an answer behind the entity of the question.
     assert train(model, settings, graph) >= (0.9 if variant.get("decoder") == "distmult" else 1.0)
 
