@@ -52,7 +52,7 @@ def test_version(call: Call) -> None:
 
 
 def test_demo_shows_a_table_and_an_answer_with_evidence(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = world.make_world(entities=30, relations=6, steps=24, facts=600)
+    small = world.make_world(entities=12, relations=4, steps=10, facts=200)
     monkeypatch.setattr(world, "make_world", lambda: small)
     for _ in range(2):
         code, out, _ = call("demo")
