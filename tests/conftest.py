@@ -23,8 +23,9 @@ from tempograph.jobs import Hear, Job, work
 settings.register_profile("tempograph", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("tempograph")
 torch.set_num_threads(1)
-# Consoles read their width when they are made; programs that tests start share the cores with other tests.
-os.environ |= {"COLUMNS": "200", "TERM": "dumb", "OMP_NUM_THREADS": "1"}
+# Consoles read their width when they are made. Workers and the programs that tests start share the cores: each takes
+# one thread, and where a test wants two, they wait for one another without keeping a core busy.
+os.environ |= {"COLUMNS": "200", "TERM": "dumb", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
 
 
 def benchmark(name: str) -> TemporalGraph:
