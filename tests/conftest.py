@@ -57,7 +57,8 @@ def call(
         try:
             main()
         except SystemExit as leaving:
-            code = leaving.code if isinstance(leaving.code, int) else 0
+            # Whoever leaves with words leaves with 1.
+            code = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
         printed = capsys.readouterr()
         return code, printed.out, printed.err
 
