@@ -209,6 +209,9 @@ def _fabric(device: torch.device, settings: TrainSettings, processes: Processes)
     # Imported here, for ranking and fitting without a gradient need not wait for it.
     from lightning.fabric import Fabric
 
+    # It would repeat the precision that the settings say, or advise another.
+    for name in ("lightning.fabric", "lightning.pytorch"):
+        logging.getLogger(name).setLevel(logging.WARNING)
     fabric = Fabric(
         accelerator=device.type,
         devices=processes.local_size,
@@ -217,8 +220,6 @@ def _fabric(device: torch.device, settings: TrainSettings, processes: Processes)
         strategy="ddp_find_unused_parameters_true" if processes.size > 1 else "auto",
         precision="32-true" if settings.precision == "tf32" else settings.precision,
     )
-    # It would advise another precision than the settings say.
-    logging.getLogger("lightning.fabric").setLevel(logging.WARNING)
     fabric.launch()
     if processes.size > 1:
         # Lightning does so for GPUs alone, and a process that ends with its connections open now and then aborts.

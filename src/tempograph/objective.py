@@ -38,7 +38,7 @@ class TrainSettings:
     validate_every: int = 1
     average: float = 0.0
     """Share of the old value in the running average of the weights that is validated and kept; 0 keeps the weights."""
-    precision: Literal["32-true", "tf32", "bf16-mixed", "16-mixed"] = "32-true"
+    precision: Literal["32-true", "tf32", "bf16-mixed"] = "32-true"
 
     def __post_init__(self) -> None:
         self.at_least_1("epochs", "patience", "validate_every")

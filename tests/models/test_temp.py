@@ -234,6 +234,17 @@ def test_twenty_facts_are_learned_by_heart(variant: dict[str, Any]) -> None:
     assert train(model, settings, graph) >= (0.9 if variant.get("decoder") == "distmult" else 1.0)
 
 
+@pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
+def test_every_variant_trains_in_half_precision_and_says_nothing(
+    variant: dict[str, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    graph = make_graph([(0, 0, 1, 0), (1, 1, 2, 1), (2, 0, 3, 1), (0, 1, 3, 2)], entities=4, relations=2, steps=3)
+    model = TeMP(Timeline(graph), TeMPSettings(**{**SMALL, **variant}))
+    settings = SnapshotTraining(epochs=1, precision="bf16-mixed")
+    assert train(model, settings, graph) > 0
+    assert capfd.readouterr() == ("", "")
+
+
 def test_every_kind_of_training_lowers_the_loss() -> None:
     rng = np.random.default_rng(3)
     graph = make_graph(np.unique(rng.integers(0, [9, 2, 9, 6], (80, 4)), axis=0), entities=9, relations=2, steps=6)

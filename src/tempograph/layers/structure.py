@@ -96,7 +96,7 @@ def blockwise(x: Tensor, relation: Tensor, weight: Tensor, tile: int = 32) -> Te
     of_tile = torch.repeat_interleave(torch.arange(relations, device=x.device), tiles)
     grouped = padded.view(total, tile, blocks, size).transpose(1, 2)
     product = (grouped @ weight.index_select(0, of_tile)).transpose(1, 2).reshape(total * tile, blocks * size)
-    return torch.empty_like(x).index_copy(0, order, product[slot])
+    return torch.empty_like(product[: len(x)]).index_copy(0, order, product[slot])
 
 
 class CompGCN(nn.Module):

@@ -41,7 +41,7 @@ class Encoded(NamedTuple):
     def tables(self, num_times: int) -> Tensor:
         """Every entity at every time, [times, entities, width]."""
         flat = self.base.repeat(num_times, 1)
-        return flat.index_copy_(0, self.keys, self.rows).view(num_times, *self.base.shape)
+        return flat.index_copy_(0, self.keys, self.rows.to(flat.dtype)).view(num_times, *self.base.shape)
 
     def take(self, time: Tensor, entity: Tensor) -> Tensor:
         """Some entities at some times (places in the list of times), [n, width]."""
@@ -142,7 +142,7 @@ class TeMP(Model):
         if self.imputation is not None:
             x = self.imputation(x, windows, context)
         there = (active.lengths[keys] > 0).nonzero()[:, 0]
-        x = x.index_copy(0, there, here.x[active.start[keys[there]]])
+        x = x.index_copy(0, there, here.x[active.start[keys[there]]].to(x.dtype))
         z = self.temporal(x, windows, context)
         base = self.base(alone) if base is None else base
         return Encoded(base, keys, z if self.gate is None else torch.cat([x, z], dim=1))
