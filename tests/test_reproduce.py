@@ -144,6 +144,23 @@ def test_what_is_finished_before_a_stop_is_kept(
     assert len(load_results(tmp_path / "results")) == 3 and len(started) == 3
 
 
+def test_a_run_that_fails_is_named_and_the_command_fails(
+    call: Call, world: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs = [
+        Need("ted", "strict", 0),
+        Need("complex", "strict", 0, overrides=("model.dim=10000000000", "train.epochs=1")),
+    ]
+    monkeypatch.setattr(reproducing, "needs_of", lambda *_: needs)
+    command = ["reproduce", "table", "--dataset", str(world), "--results", "results", "--out", "made", "--device=cpu"]
+    code, out, err = call(*command)
+    name = "complex-dim-10000000000-epochs-1-strict-seed0"
+    assert code == 1 and "3 tables" in out and f"note: {name}: failed: RuntimeError: " in err
+    assert [path.name for path in Path("results").glob("*/*.json")] == ["ted-strict-seed0.json"]
+    code, out, _ = call(*command, "--json")
+    assert code == 1 and [run["run"] for run in json.loads(out)["failed"]] == [name]
+
+
 @pytest.mark.parametrize("artefacts", [["table", "figures"], ["figures", "table"]])
 def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
     artefacts: list[str], world: Path, tmp_path: Path, started: list[str], monkeypatch: pytest.MonkeyPatch

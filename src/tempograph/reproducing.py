@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, get_args
 from tempograph.analysis import are_of, keep_ranks, kept_ranks, read_ranks
 from tempograph.batch import Note, alone, bring_to_end, finished_there
 from tempograph.beginning import configure
+from tempograph.comparison import Outcome
 from tempograph.config import Config, parse_override, shipped_presets
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import Split, TemporalGraph
@@ -95,6 +96,7 @@ class Reproduction:
     folder: Path
     sheets: dict[str, Sheet]
     missing: tuple[Need, ...]
+    failed: tuple[Outcome, ...]
     pictures: tuple[Path, ...]
 
     def summary(self) -> dict[str, Any]:
@@ -107,6 +109,7 @@ class Reproduction:
                 {"model": need.model, "protocol": need.protocol, "seed": need.seed, "variant": need.variant}
                 for need in self.missing
             ],
+            "failed": [{"run": run.run, "reason": run.reason} for run in self.failed],
             "pictures": [str(picture) for picture in self.pictures],
         }
 
@@ -140,11 +143,11 @@ def reproduce(
     make_folder(folder)
     with alone(folder):
         needs = _once([need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)])
-        missing = _missing(needs, kept, name)
+        missing, failed = _missing(needs, kept, name), list[Outcome]()
         if missing and train and graph is not None:
             _check_splits(graph)
             planned = {_job(need, dataset, folder / "runs", device, max_seconds): need for need in missing}
-            _bring(planned, len(needs), graph, kept, jobs, tell, watch)
+            failed = _bring(planned, len(needs), graph, kept, jobs, tell, watch)
             missing = _missing(needs, kept, name)
         found, speeds = load_results(kept, MEASURED), load_alone(kept)
         made = {artefact: _sheets(artefact, found, name, graph, protocols, speeds) for artefact in wanted}
@@ -156,7 +159,7 @@ def reproduce(
                 write_text(folder / f"{file}{suffix}", text)
         drawn = graph if "figures" in wanted else None
         pictures = () if drawn is None else _pictures(drawn, kept, folder, protocols, tell)
-    return Reproduction(name, folder, sheets, tuple(missing), pictures)
+    return Reproduction(name, folder, sheets, tuple(missing), tuple(failed), pictures)
 
 
 def needs_of(artefact: Artefact, dataset: str, protocols: Sequence[Protocol], seeds: Sequence[int]) -> list[Need]:
@@ -195,8 +198,11 @@ def _bring(
     at_once: int,
     note: Note,
     watch: Watch | None,
-) -> None:
-    """Take over the runs that are finished, train the others, and keep the result of each as soon as it is there."""
+) -> list[Outcome]:
+    """Take over the runs that are finished, train the others, and keep the result of each as soon as it is there.
+
+    What ended with an error is given back.
+    """
 
     def keep(job: Job, found: Result) -> None:
         need = planned[job]
@@ -212,11 +218,13 @@ def _bring(
         if found is not None:
             keep(job, found)
     waiting = {job: config for job, config in runs.items() if there[job] is None}
-    if waiting:
-        listed = _listed([need for job, need in planned.items() if job in waiting])
-        note(f"{len(waiting)} of {of} runs are missing and will be trained: {listed}")
-        make_folder(next(iter(waiting)).folder.parent)
-        bring_to_end(waiting, graph, at_once, note, watch, keep)
+    if not waiting:
+        return []
+    listed = _listed([need for job, need in planned.items() if job in waiting])
+    note(f"{len(waiting)} of {of} runs are missing and will be trained: {listed}")
+    make_folder(next(iter(waiting)).folder.parent)
+    outcomes = bring_to_end(waiting, graph, at_once, note, watch, keep)
+    return [outcome for outcome in outcomes.values() if outcome.state == "failed"]
 
 
 def _artefact(name: str) -> Artefact:

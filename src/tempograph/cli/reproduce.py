@@ -14,6 +14,7 @@ from tempograph.cli.console import err, note, out, print_json, show, stoppable
 from tempograph.cli.model import Device, Json
 
 if TYPE_CHECKING:
+    from tempograph.reproducing import Reproduction
     from tempograph.timeline import Protocol
 
 
@@ -100,11 +101,20 @@ def reproduce(
         )
     if json_output:
         print_json(found.summary())
-        return
+    else:
+        _print(found)
+    if found.failed:
+        raise typer.Exit(1)
+
+
+def _print(found: Reproduction) -> None:
+    """The tables, what they lack, and where everything is."""
     for sheet in found.sheets.values():
         show(sheet)
     if found.missing:
         err.print(f"note: {_counted(found.missing, 'run')} missing; dashes stand for the figures", soft_wrap=True)
+    for run in found.failed:
+        err.print(f"note: {run.run}: failed: {run.reason}", soft_wrap=True)
     made = [f"{_counted(found.sheets, 'table')} (.md, .tex, .csv)"] if found.sheets else []
     made += [_counted(found.pictures, "picture")] if found.pictures else []
     out.print(f"{' and '.join(made) or 'Nothing'} in {found.folder}", soft_wrap=True)
