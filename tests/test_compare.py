@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import queue
 import re
 import shutil
 import signal
@@ -11,6 +13,7 @@ import subprocess
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -285,3 +288,10 @@ def test_the_time_left_is_that_of_the_same_model_or_of_any() -> None:
     assert seconds_left([done, working, *waiting], 2, 115.0) == 40, "no sooner than the longest"
     assert seconds_left([done, working, *waiting], 1, 115.0, most=20.0) == 5 + 10 + 20
     assert seconds_left([done], 1, 0.0) == 0
+
+
+def test_what_a_process_says_besides_messages_is_passed_over() -> None:
+    said: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    process = SimpleNamespace(stdout=io.StringIO('Welcome to this machine\n{"epoch": 1}\n12\n'))
+    tempograph.jobs._listen("the job", process, said)  # type: ignore[arg-type]
+    assert [said.get_nowait() for _ in range(2)] == [("the job", {"epoch": 1}), ("the job", None)] and said.empty()

@@ -100,7 +100,8 @@ def test_headers_of_every_kind_of_table(tmp_path: Path) -> None:
     pq.write_table(pa.table(rows), tmp_path / "e.parquet")
     (tmp_path / "e.tsv").write_text("\t".join(rows) + "\n")
     (tmp_path / "e.csv.gz").write_bytes(gzip.compress((",".join(rows) + "\r\n").encode("utf-8-sig")))
-    for name in ("e.parquet", "e.tsv", "e.csv.gz"):
+    (tmp_path / "late.csv").write_text("\n\n" + ",".join(rows) + "\n")
+    for name in ("e.parquet", "e.tsv", "e.csv.gz", "late.csv"):
         options, columns = with_columns([tmp_path / name], ImportOptions())
         assert list(columns.values()) == list(rows) and options.columns == tuple(rows)
 

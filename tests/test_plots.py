@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 
 from tempograph import analysis_plots, plots
 from tempograph.analysis import Curve, GroupFigures
+from tempograph.answers import Answer, Completion, Evidence
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.learned import AttentionByDistance
@@ -76,6 +77,16 @@ def test_odd_names_are_drawn_as_they_are(make: object, tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):
         plots.save(make(ODD), tmp_path / name)  # type: ignore[operator]
     assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes(), "equal pictures, equal files"
+
+
+def test_only_facts_that_speak_for_an_answer_are_drawn_large() -> None:
+    facts = [Evidence("a", "r", "b", "step 1", None, effect) for effect in (-5.0, -0.5, 0.0)]
+    for more, largest in (([], 12), ([Evidence("a", "r", "b", "step 2", None, 0.1)], 312)):
+        answer = Answer(1, "b", 1.0, None, None, "why", (*facts, *more), 4)
+        asked = Completion("a", "r", None, "step 1", "object", (answer,), ())
+        figure = plots.completion_figure(asked, named("n").times)
+        sizes = [float(size) for dots in figure.axes[0].collections for size in dots.get_sizes()]  # type: ignore[attr-defined]
+        assert sizes[:3] == [12, 12, 12] and max(sizes) == largest
 
 
 @pytest.mark.parametrize("steps", [1, 2, 200, 1000])

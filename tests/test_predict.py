@@ -266,6 +266,19 @@ def test_added_then_removed_facts_leave_no_trace(predictor: Predictor) -> None:
     assert everything(predictor) == before and predictor.graph is GRAPH
 
 
+@pytest.mark.parametrize("model", ["pointer", "ted"])
+def test_facts_that_train_repeats_still_count_as_often(model: str) -> None:
+    twice = replace(GRAPH, train=np.concatenate([GRAPH.train, GRAPH.train[:40]]))
+    predictor = Predictor(tempograph.train(twice, model, device="cpu", overrides=SETTINGS[model]))
+    before = everything(predictor)
+    other = np.array([[0, 0, 3, 5]])
+    assert not rows_in(other, twice.train).any()
+    predictor.add(np.concatenate([other, other]))
+    assert len(predictor.graph.train) == len(twice.train) + 1
+    predictor.remove(other)
+    assert predictor.graph is predictor.run.graph and everything(predictor) == before
+
+
 @pytest.mark.parametrize("model", ["pointer", "ted", "temp-gru"])
 def test_a_new_fact_moves_the_answer_where_it_should(model: str) -> None:
     """The pair has dealt with each other for days: one more such day makes the answer more plausible."""
@@ -309,6 +322,7 @@ BAD = {
     "an id out of range": ([(0, 0, 99, 0)], "fact 0: there is no entity 99; ids run from 0 to 11"),
     "three parts": ([(0, 0, 1)], "fact 0 must be a subject, a relation, an object and a time"),
     "no name": ([(0, 0, None, 0)], "fact 0: the object must be a name or an id, found None"),
+    "a list for a name": ([([0], 0, 0, 0)], r"fact 0: the subject must be a name or an id, found \[0\]"),
 }
 
 

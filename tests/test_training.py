@@ -161,8 +161,15 @@ def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_device_is_refused() -> None:
-    with pytest.raises(ConfigError, match="no device 'abacus' here; use auto, cpu, or cuda"):
-        tempograph.train(GRAPH, "ted", device="abacus")
+    for device in ("abacus", "meta"):
+        with pytest.raises(ConfigError, match=f"no device '{device}' here; use auto, cpu, or cuda"):
+            tempograph.train(GRAPH, "ted", device=device)
+
+
+def test_a_training_that_diverges_says_so_in_one_line() -> None:
+    wild = ["model.dim=4", "train.learning_rate=1e20", "train.clip=0", "train.epochs=9"]
+    with pytest.raises(RunError, match=r"epoch \d: the loss is not a number any more; .* below 1e\+20"):
+        tempograph.train(GRAPH, "complex", overrides=wild, device="cpu")
 
 
 def test_a_prediction_lists_the_best_answers_with_their_facts(run: Run) -> None:

@@ -67,12 +67,18 @@ def later(folder: Path) -> None:
     safetensors.torch.save_file(weights, folder / "model.safetensors", {"format": "999"})
 
 
+def of_another_make(folder: Path) -> None:
+    weights = safetensors.torch.load_file(folder / "model.safetensors")
+    safetensors.torch.save_file(weights, folder / "model.safetensors")
+
+
 def too_long_a_header(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes((2**60).to_bytes(8, "little") + b"{}")
 
 
 HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "later format": (later, "made by a later version (format 999, here 1); update tempograph"),
+    "weights of something else": (of_another_make, "model.safetensors holds no weights of tempograph"),
     "endless header": (too_long_a_header, "the run is damaged"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "the run is damaged"),
     "half the weights": (

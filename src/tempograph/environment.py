@@ -25,12 +25,12 @@ def resolve_device(device: str) -> torch.device:
     if device == "auto":
         return torch.device("cuda", Processes.here().local_rank) if torch.cuda.is_available() else torch.device("cpu")
     try:
-        found = torch.device(device)
+        found: torch.device | None = torch.device(device)
         torch.empty(0, device=found)
     except (RuntimeError, AssertionError):
-        raise ConfigError(
-            f"there is no device '{device}' here; use auto, cpu, or cuda on a machine with a GPU"
-        ) from None
+        found = None
+    if found is None or found.type not in ("cpu", "cuda"):
+        raise ConfigError(f"there is no device '{device}' here; use auto, cpu, or cuda on a machine with a GPU")
     return found
 
 

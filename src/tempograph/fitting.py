@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -179,9 +178,9 @@ def header_of(path: Path, options: ImportOptions) -> list[str]:
             return list(pq.read_schema(path).names)
         with closing(texts(path)) as found:
             head = next(found).content.read(_HEAD)
-    line = head.decode("utf-8-sig", errors="replace").splitlines()[:1]
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()
     delimiter = options.delimiter or delimiter_of(path) or ","
-    return next(csv.reader(io.StringIO(line[0]), delimiter=delimiter)) if line else []
+    return next((record for record in csv.reader(lines, delimiter=delimiter) if record), [])
 
 
 def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> dict[str, str]:

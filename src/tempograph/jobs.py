@@ -114,7 +114,9 @@ def _listen(job: Job, process: subprocess.Popen[str], said: queue.SimpleQueue[An
     assert process.stdout is not None
     with process.stdout as lines:
         for line in lines:
-            said.put((job, json.loads(line)))
+            # Whatever Python itself says as it starts is none of our messages.
+            if line.startswith("{"):
+                said.put((job, json.loads(line)))
     said.put((job, None))
 
 

@@ -50,7 +50,7 @@ def _board(run: Path | None, report: Report) -> Report:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise ConfigError("TensorBoard is not installed; pip install 'tempograph[tensorboard]'") from None
+        raise ConfigError("this needs tensorboard; pip install '.[tensorboard]' in the repository brings it") from None
     writer = SummaryWriter(str(run / "tensorboard"))
 
     def tell(line: dict[str, Any]) -> None:

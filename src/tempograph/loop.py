@@ -6,6 +6,7 @@ import atexit
 import copy
 import json
 import logging
+import math
 import statistics
 import time
 from collections.abc import Callable, Iterator
@@ -97,6 +98,11 @@ def _fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hook
             state.follow()
         progress.epoch += 1
         line = {"epoch": progress.epoch, "loss": float(total) / len(batches), "seconds": time.perf_counter() - begin}
+        if math.isnan(line["loss"]):
+            raise RunError(
+                f"epoch {progress.epoch}: the loss is not a number any more; train with a train.learning_rate below "
+                f"{settings.learning_rate:g}, or with a smaller train.clip"
+            )
         if progress.epoch % settings.validate_every == 0 or progress.epoch == settings.epochs:
             state.validate(line, hooks, fabric)
         if not progress.best_epoch:

@@ -126,10 +126,10 @@ def completion_figure(completion: Completion, times: tuple[str, ...], most: int 
     figure = Figure(figsize=(9, 1.6 + 0.42 * max(1, len(answers))), layout="constrained")
     axes = figure.subplots()
     step = {label: number for number, label in enumerate(times)}
-    largest = max((_weight(fact) for answer in answers for fact in answer.evidence), default=0) or 1
+    largest = max((_weight(fact) for answer in answers for fact in answer.evidence), default=0)
     for row, answer in enumerate(answers):
         moments = [step[fact.time] for fact in answer.evidence]
-        sizes = [12 + 300 * max(0, weight / largest) for weight in map(_weight, answer.evidence)]
+        sizes = [12 + 300 * (weight / largest if weight > 0 else 0) for weight in map(_weight, answer.evidence)]
         axes.scatter(moments, [row] * len(moments), s=sizes, color=BLUE, alpha=0.6, linewidths=0, clip_on=False)
     if completion.time is not None:
         axes.axvline(step[completion.time], color=ORANGE, linewidth=2, zorder=0)

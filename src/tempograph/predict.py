@@ -213,7 +213,7 @@ class Predictor:
         there = rows_in(rows, grown.train)
         if there.any():
             raise QueryError(f"{_told(grown, rows[there][0])} is there already; remove takes it out")
-        self._change(np.unique(np.concatenate([grown.train, rows]), axis=0), grown.times)
+        self._change(np.concatenate([grown.train, np.unique(rows, axis=0)]), grown.times)
 
     def remove(self, facts: Given) -> None:
         """Take facts away from those that the model looks at: train facts, or what was added."""
@@ -232,7 +232,7 @@ class Predictor:
         """Look at other facts; the original ones bring back the original model, bit for bit."""
         original = self.run.graph
         steps = max(len(original.times), 1 + int(train[:, 3].max(initial=0)))
-        if len(train) == len(original.train) and rows_in(train, original.train).all():
+        if rows_in(train, original.train).all() and rows_in(original.train, train).all():
             self._look_at(original)
         else:
             self._look_at(replace(original, train=train, times=times[:steps]))

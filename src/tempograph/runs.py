@@ -240,6 +240,8 @@ def _check_weights(folder: Path, config: Config) -> None:
     with safe_open(folder / "model.safetensors", "pt") as file:
         made_by = (file.metadata() or {}).get("format")
         sides = [side for name in file.keys() for side in file.get_slice(name).get_shape()]  # noqa: SIM118
+    if made_by is None:
+        raise RunError(f"{folder}: model.safetensors holds no weights of tempograph; train the run anew")
     if made_by not in _READABLE:
         raise RunError(f"{folder}: made by a later version (format {made_by}, here {FORMAT}); update tempograph")
     largest = max([len(sides), *sides, 1])

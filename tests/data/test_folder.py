@@ -130,6 +130,11 @@ def test_missing_and_doubled_files_are_named(folder: Path) -> None:
 def test_windows_line_ends_are_read(folder: Path) -> None:
     (folder / "train.tsv").write_bytes(b"0\t0\t1\t0\r\n1\t1\t2\t3\r\n")
     assert read_folder(folder).train.tolist() == [[0, 0, 1, 0], [1, 1, 2, 3]]
+    before = read_folder(folder)
+    for kind in ("entities", "relations", "times"):
+        names = "\r\n".join(getattr(before, kind)) + "\r\n"
+        (folder / f"{kind}.txt").write_bytes(names.encode("utf-8-sig"))
+    assert read_folder(folder).same_as(before)
 
 
 def test_an_existing_folder_is_replaced_only_when_asked_and_ours(folder: Path, tmp_path: Path) -> None:

@@ -158,3 +158,22 @@ def test_preparation_waits_while_somebody_asks() -> None:
 
     asyncio.run(ask_all())
     assert order[0] == "asked" and order.count("prepared") == 3
+
+
+def test_what_cannot_be_prepared_keeps_nobody_from_an_answer() -> None:
+    tried = []
+
+    def prepare() -> bool:
+        tried.append(1)
+        raise torch.cuda.OutOfMemoryError("no room")
+
+    async def ask_all() -> list[list[int]]:
+        gatherer = Gatherer(Scorer(), torch.device("cpu"), 4, 0.0, 10, prepare)
+        gatherer.start()
+        while not tried:
+            await asyncio.sleep(0.001)
+        answer = await asyncio.wait_for(gatherer.ask([(2, 0, 0)], Tensor.tolist), 10)
+        await gatherer.stop()
+        return answer
+
+    assert asyncio.run(ask_all()) == [[2, 0, 0]] and len(tried) == 1

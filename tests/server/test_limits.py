@@ -38,9 +38,16 @@ def test_a_token_guards_all_that_is_of_a_run(predictors: dict[str, Predictor]) -
 
 
 def test_without_a_token_only_this_machine_is_answered(client: TestClient) -> None:
-    for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", ""):
+    for host in (
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "127.evil.example",
+        "1127.0.0.1",
+        "",
+    ):
         assert client.get("/api/info", headers={"host": host}).status_code == 421
-    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]:8000"):
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "127.0.0.2:8000", "[::1]:8000"):
         assert client.get("/api/info", headers={"host": host}).status_code == 200
 
 

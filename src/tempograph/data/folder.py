@@ -68,7 +68,9 @@ def _read_names(path: Path) -> tuple[str, ...]:
         line = data.count(b"\n", 0, error.start) + 1
         raise DataError(f"{path}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8") from None
     # Split on line feeds alone: a few published names hold other characters that Python counts as line ends.
-    names = tuple(text.removesuffix("\n").split("\n")) if text else ()
+    names = tuple(text.removeprefix("\ufeff").removesuffix("\n").split("\n")) if text else ()
+    if all(name.endswith("\r") for name in names):
+        names = tuple(name.removesuffix("\r") for name in names)
     if not names:
         raise DataError(f"{path}: the file is empty; it must name at least one id")
     if len(set(names)) < len(names):

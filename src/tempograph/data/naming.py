@@ -39,8 +39,10 @@ def fact_rows(graph: TemporalGraph, facts: Given) -> Facts:
     for place, (column, look) in enumerate(zip(columns, looks, strict=True)):
         seen: dict[Any, int] = {}
         for row, value in enumerate(column):
+            if not isinstance(value, str | int | np.integer | date):
+                raise QueryError(f"fact {row}: the {COLUMNS[place]} must be a name or an id, found {value!r}")
             if value not in seen:
-                seen[value] = _look(look, value, row, COLUMNS[place])
+                seen[value] = _look(look, value, row)
             ids[row, place] = seen[value]
     return ids
 
@@ -63,9 +65,7 @@ def columns_of(facts: Given) -> list[list[Any]]:
     return columns
 
 
-def _look(look: Callable[[Any], int], value: Any, row: int, column: str) -> int:
-    if not isinstance(value, str | int | np.integer | date):
-        raise QueryError(f"fact {row}: the {column} must be a name or an id, found {value!r}")
+def _look(look: Callable[[Any], int], value: Any, row: int) -> int:
     try:
         return look(value)
     except QueryError as error:

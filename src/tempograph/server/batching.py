@@ -85,7 +85,11 @@ class Gatherer:
         unprepared = True
         while True:
             while unprepared and self._waiting.empty():
-                unprepared = await loop.run_in_executor(self._thread, self._prepare)
+                try:
+                    unprepared = await loop.run_in_executor(self._thread, self._prepare)
+                except Exception:
+                    # Questions that need what cannot be prepared say what is wrong; the others are answered.
+                    unprepared = False
             batch = await self._gathered()
             if not batch:
                 continue

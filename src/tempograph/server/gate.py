@@ -29,7 +29,7 @@ _HEADERS: Final = {
 }
 _OPEN: Final = re.compile(r"/|/health|/static/.*", re.DOTALL)
 """Paths that need no token: they hold nothing of any run."""
-_OWN_NAMES: Final = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?", re.IGNORECASE)
+_OWN_NAMES: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 
 
 class Gate:

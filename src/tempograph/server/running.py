@@ -7,12 +7,13 @@ import json
 import logging
 import math
 import os
+import resource
 import secrets
 import signal
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -123,10 +124,9 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 
 def _allow_many_files() -> None:
     """A connection is an open file, and the usual limit is for programs that have few."""
-    if sys.platform != "win32":
-        import resource
-
-        _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Where there is no limit to name, some systems refuse; the usual one then stays.
+    with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
