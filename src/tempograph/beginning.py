@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import torch
 
-from tempograph.config import Config, make_config
+from tempograph.config import Config, by_name, make_config
 from tempograph.data.graph import TemporalGraph
 from tempograph.environment import commit, hardware
 from tempograph.errors import ConfigError, RunError, did_you_mean
@@ -48,13 +48,8 @@ def changed(config: Config) -> dict[str, Any]:
     """The settings that differ from those of the preset, by name; none without a preset."""
     if config.preset is None:
         return {}
-    shipped, here = make_config(config.name, config.dataset, preset=config.preset).settings(), config.settings()
-    return {
-        f"{section}.{name}": value
-        for section, values in here.items()
-        for name, value in values.items()
-        if value != shipped[section][name]
-    }
+    shipped = by_name(make_config(config.name, config.dataset, preset=config.preset).settings())
+    return {name: value for name, value in by_name(config.settings()).items() if value != shipped[name]}
 
 
 def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside, shelf: Path | None = None) -> Run:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tempograph.published import Published
-from tempograph.results import HITS, figure_cells, half_range, seeds_cells
+from tempograph.results import HITS, SPREAD, figure_cells, half_range, seeds_cells
 from tempograph.sheet import Sheet
 from tempograph.standing import State
 from tempograph.timeline import Protocol
@@ -113,7 +113,7 @@ class Comparison:
     def caption(self) -> str:
         """What must stand beside the figures."""
         parts = [f"protocol {self.protocol}, filter time, Hits in per cent"]
-        parts += ["± half the distance between the best and the worst seed"] if "±" in str(self._cells()) else []
+        parts += [SPREAD] if "±" in str(self._cells()) else []
         parts += [f"with {' '.join(self.overrides)}"] if self.overrides else []
         parts += [f"times are of up to {self.jobs} runs at once"] if self.jobs > 1 else []
         return "; ".join(parts)

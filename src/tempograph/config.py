@@ -51,9 +51,7 @@ class Config:
     def flat(self) -> dict[str, Any]:
         """All that decides a run, by name."""
         head = {"dataset": self.dataset, "protocol": self.protocol, "model": self.name, "seed": self.seed}
-        return head | {
-            f"{section}.{name}": value for section, values in self.settings().items() for name, value in values.items()
-        }
+        return head | by_name(self.settings())
 
     @staticmethod
     def from_toml(text: str, source: str) -> Config:
@@ -164,6 +162,11 @@ def make(cls: type[T], values: Mapping[str, Any], owner: str) -> T:
         if not _fits(value, hints[key]):
             raise ConfigError(f"{owner}: {key} must be {_spell(hints[key])}, found {value!r}")
     return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+
+
+def by_name(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Settings in sections as `section.setting`."""
+    return {f"{section}.{name}": value for section, of in settings.items() for name, value in of.items()}
 
 
 def parse_override(override: str) -> tuple[str, str, Any]:

@@ -69,6 +69,16 @@ def rank_facts(
     return ranks
 
 
+RANKED: Final = {
+    "metrics": "both sides",
+    "subject": "subjects (?, r, o, t)",
+    "object": "objects (s, r, ?, t)",
+    "optimistic": "both, ties won",
+    "pessimistic": "both, ties lost",
+}
+"""What people call each set of metrics in a summary."""
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluation:
     """The ranks of one split, with everything that must stand beside a figure."""

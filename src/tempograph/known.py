@@ -38,7 +38,7 @@ class KnownAnswers:
 
     @staticmethod
     def of(graph: TemporalGraph, filter: Filter = "time", device: torch.device | str = "cpu") -> KnownAnswers:
-        """The answers that the facts of every split make true, for ranking: nothing is to be fitted by them."""
+        """The answers that the facts of every split make true, to take out before ranks are reported."""
         return KnownAnswers(torch.from_numpy(graph.all_facts).to(device), graph.sizes, filter)
 
     @staticmethod

@@ -15,6 +15,7 @@ from tempograph.config import Config
 from tempograph.data.graph import Split, TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.errors import ConfigError, RunError
+from tempograph.evaluation import RANKED
 from tempograph.findings import Findings
 from tempograph.learned import attention_by_distance, decay_curves, gate_curves
 from tempograph.models.registry import model_kind
@@ -30,13 +31,6 @@ _SPLITS: Final[tuple[Split, ...]] = ("test", "valid", "train")
 _FIGURES: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10", "MR")
 _TOLD: Final = {"parameters", "hardware", "finished", "best_epoch"}
 """What results.json of every run says."""
-_RANKED: Final = {
-    "metrics": "both sides",
-    "subject": "subjects (?, r, o, t)",
-    "object": "objects (s, r, ?, t)",
-    "optimistic": "both, ties won",
-    "pessimistic": "both, ties lost",
-}
 _MEANING: Final = (
     "For each fact (s, r, o, t) that was hidden, two questions are asked: (s, r, ?, t) and (?, r, o, t). A model ranks "
     "every entity as the answer. Rank 1 means that the right answer came first. Other answers that are known to be "
@@ -211,7 +205,7 @@ def _run(entry: Entry, prefix: str) -> list[Block]:
         command = f"tempograph resume {_quoted(entry.folder)}"
         blocks += [Words("The training is not finished. To go on with it:"), Listing(command)]
     splits = [split for split in _SPLITS if split in results]
-    rows = [[split, said, *_cells(results[split][key])] for split in splits for key, said in _RANKED.items()]
+    rows = [[split, said, *_cells(results[split][key])] for split in splits for key, said in RANKED.items()]
     if rows:
         caption = f"Dataset {config.dataset}, protocol {config.protocol}, filter time; Hits in per cent."
         blocks.append(Sheet(f"Figures of {entry.label}", ("split", "ranked", *_FIGURES), rows, 2, caption))

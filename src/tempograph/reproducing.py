@@ -11,7 +11,7 @@ from tempograph.analysis import are_of, keep_ranks, kept_ranks, read_ranks
 from tempograph.batch import Note, alone, bring_to_end, finished_there
 from tempograph.beginning import configure
 from tempograph.comparison import Outcome
-from tempograph.config import Config, parse_override, shipped_presets
+from tempograph.config import Config, by_name, parse_override, shipped_presets
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import Split, TemporalGraph
 from tempograph.data.statistics import statistics
@@ -67,7 +67,7 @@ class Need:
     def met_by(self, result: Result, dataset: str) -> bool:
         """Whether a result is of such a run: the same preset, changed in nothing but the overrides."""
         wanted = {f"{section}.{name}": value for section, name, value in map(parse_override, self.overrides)}
-        here = {f"{section}.{name}": value for section, of in result["config"].items() for name, value in of.items()}
+        here = by_name(result["config"])
         return (
             (result["dataset"], result["model"]) == (dataset, self.model)
             and (result["protocol"], result["seed"]) == (self.protocol, self.seed)

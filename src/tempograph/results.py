@@ -14,6 +14,7 @@ from tempograph.files import make_folder, write_json
 from tempograph.published import Figures
 
 HITS: Final = ("hits@1", "hits@3", "hits@10")
+SPREAD: Final = "± half the distance between the best and the worst seed"
 
 Result = dict[str, Any]
 """What a results.json holds."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Final
 
+from tempograph.config import by_name
 from tempograph.data.graph import TemporalGraph
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.published import (
@@ -18,7 +19,17 @@ from tempograph.published import (
     Published,
     published,
 )
-from tempograph.results import Alone, Result, best_settings, figure_cells, figures, mean_of, seeds_cells, without_copies
+from tempograph.results import (
+    SPREAD,
+    Alone,
+    Result,
+    best_settings,
+    figure_cells,
+    figures,
+    mean_of,
+    seeds_cells,
+    without_copies,
+)
 from tempograph.sheet import Sheet
 from tempograph.timeline import Protocol
 
@@ -28,7 +39,6 @@ _NAMED: Final = (*_FIGURES, *(f"published {name}" for name in _FIGURES))
 """Our figures and the published ones, as programs tell them apart."""
 _BOTH: Final[tuple[Protocol, ...]] = ("paper", "strict")
 _NOTHING: Final = ["-"] * 4
-_SEEDS: Final = "± half the distance between the best and the worst seed"
 
 
 def comparative_sheet(results: Sequence[Result], dataset: str, protocols: Sequence[Protocol] = _BOTH) -> Sheet:
@@ -42,7 +52,7 @@ def comparative_sheet(results: Sequence[Result], dataset: str, protocols: Sequen
         if runs or theirs != _NOTHING:
             ours = seeds_cells([run["test"]["metrics"] for run in runs]) if runs else _NOTHING
             rows.append([model, protocol, str(len(runs) or "-"), *ours, *theirs])
-    caption = f"Test, filter by time, Hits in per cent; {_SEEDS}. A dash: not measured, or not published."
+    caption = f"Test, filter by time, Hits in per cent; {SPREAD}. A dash: not measured, or not published."
     if dataset == "gdelt":
         caption += " GDELT's facts may not be passed on, so nothing of it is measured here."
     packed = (
@@ -67,7 +77,7 @@ def preset_sheet(results: Sequence[Result], dataset: str, models: Sequence[str])
     for (model, preset, protocol), runs in sorted(groups.items()):
         cells = seeds_cells([run["test"]["metrics"] for run in runs])
         rows.append([model, preset, protocol, str(len(runs)), *cells, *_beside(dataset, model, protocol)])
-    caption = f"Test; {_SEEDS}."
+    caption = f"Test; {SPREAD}."
     head = ("model", "preset", "protocol", "seeds")
     columns, names = (*head, *_FIGURES, *_BESIDE), (*head, *_NAMED)
     return Sheet(f"Presets on {dataset}", columns, rows, 3, caption, names=names, spreads=[4])
@@ -99,10 +109,7 @@ def tried_sheet(results: Sequence[Result], dataset: str, model: str) -> Sheet:
     )
     # What is a setting now and was none then was as it is by default.
     added = {f"model.{setting.name}": setting.default for setting in fields(model_kind(model).settings)}
-    settings = [
-        added | {f"{section}.{name}": value for section, of in run["config"].items() for name, value in of.items()}
-        for run in runs
-    ]
+    settings = [added | by_name(run["config"]) for run in runs]
     names = dict.fromkeys(name for one in settings for name in one)
     varied = [name for name in names if len({str(one.get(name)) for one in settings}) > 1]
     usual = {name: Counter(str(one[name]) for one in settings if name in one).most_common(1)[0][0] for name in varied}
@@ -131,7 +138,7 @@ def ablation_sheet(results: Sequence[Result], dataset: str) -> Sheet:
             if (ours, paper) != ("-", "-"):
                 rows.append([model, _yes(imputation), _yes(gate), str(len(runs) or "-"), ours, paper])
     columns = ("model", "imputation", "gate", "seeds", "valid MRR", "published")
-    caption = f"The paper's presets, protocol paper, valid; {_SEEDS}. Attention always imputes."
+    caption = f"The paper's presets, protocol paper, valid; {SPREAD}. Attention always imputes."
     return Sheet(f"Imputation and gate on {dataset}", columns, rows, 3, caption, spreads=[4])
 
 

@@ -245,15 +245,10 @@ def evaluate(
 
 def print_evaluation(evaluation: Evaluation, hits: list[int]) -> None:
     """The metrics of both sides and each, and how far ties could move them."""
+    from tempograph.evaluation import RANKED
+
     summary = evaluation.summary(hits)
-    labels = {
-        "metrics": "both sides",
-        "subject": "subjects (?, r, o, t)",
-        "object": "objects (s, r, ?, t)",
-        "optimistic": "both, ties won",
-        "pessimistic": "both, ties lost",
-    }
-    rows = [[label, *metric_cells(summary[key])] for key, label in labels.items()]
+    rows = [[label, *metric_cells(summary[key])] for key, label in RANKED.items()]
     title = f"{evaluation.model} on {evaluation.dataset}, {evaluation.split}: {len(evaluation.facts):,} facts"
     caption = (
         f"protocol {evaluation.protocol}, filter {evaluation.filter}, Hits in per cent, {evaluation.seconds:.1f} s"
