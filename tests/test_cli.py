@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import re
 import signal
@@ -225,6 +226,21 @@ def test_what_is_suggested_can_be_pasted(call: Call) -> None:
     assert code == 0 and "next: tempograph train 'my data' --model pointer" in out
     code, out, _ = call("train", "my data", "--out", "my run")
     assert code == 0 and "next: tempograph evaluate 'my run' --split test" in out
+
+
+def test_figures_to_reach_are_checked(call: Call) -> None:
+    call("train", "demo", "--model", "ted", "--out", "run", "model.sigma=1")
+    code, _, err = call("evaluate", "run", "--check")
+    assert code == 2 and "run: its preset names no figure to reach on test with filter time" in err
+    settings = Path("run/config.toml")
+    for mrr, expected in ((0.5, 0), (0.9, 1)):
+        kept = settings.read_text().partition("[target]")[0]
+        settings.write_text(f'{kept}[target]\n"test/mrr" = {mrr}\n"test/hits@10" = 0.1\n"valid/mrr" = 1.0\n')
+        code, out, _ = call("evaluate", "run", "--check")
+        assert code == expected and f"mrr {mrr:.3f} {('reached', 'missed')[code]}: 0.55" in out
+        assert "hits@10 0.100 reached" in out and "1.000" not in out
+        code, out, _ = call("evaluate", "run", "--check", "--json")
+        assert code == expected and json.loads(out)["missed"] == ({"mrr": mrr} if code else {})
 
 
 def test_help_names_every_model(call: Call) -> None:

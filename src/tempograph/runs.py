@@ -20,11 +20,12 @@ from safetensors import safe_open
 
 from tempograph.config import Config
 from tempograph.data.folder import read_folder, write_folder
-from tempograph.data.graph import TemporalGraph
+from tempograph.data.graph import Split, TemporalGraph
 from tempograph.environment import environment
 from tempograph.errors import RunError, TempographError
 from tempograph.evaluation import Evaluation
 from tempograph.files import atomic_file, atomic_folder, locked, write_json, write_text
+from tempograph.known import Filter
 from tempograph.models.contract import Model
 from tempograph.models.mixture_settings import part_names
 from tempograph.models.registry import model_kind
@@ -213,6 +214,15 @@ def read_record(folder: Path) -> tuple[Config, dict[str, Any]]:
     with _whole(folder):
         config = Config.from_toml((folder / RUN_MARKER).read_text(encoding="utf-8"), str(folder / RUN_MARKER))
         return config, json.loads((folder / "results.json").read_text(encoding="utf-8"))
+
+
+def to_reach(folder: Path, split: Split, filter: Filter) -> dict[str, float]:
+    """The figures that the preset of a run names for a split."""
+    config, _ = read_record(folder)
+    found = {name.partition("/")[2]: value for name, value in config.target.items() if name.startswith(f"{split}/")}
+    if not found or filter != "time":
+        raise RunError(f"{folder}: its preset names no figure to reach on {split} with filter {filter}")
+    return found
 
 
 def read_history(folder: Path) -> list[dict[str, Any]]:

@@ -215,12 +215,17 @@ def evaluate(
     memory: Annotated[
         int | None, typer.Option(min=1, help="Budget for scores in MiB; by default 512, on a GPU 4096.")
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Exit with 1 unless the figures that the run's preset names are reached."),
+    ] = False,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
     """Rank every fact of a split from both sides; ranks and figures are kept in the run folder."""
     import tempograph.training
     from tempograph.errors import ConfigError
+    from tempograph.runs import to_reach
 
     try:
         wanted = [int(k) for k in hits.split(",")]
@@ -228,6 +233,7 @@ def evaluate(
         wanted = []
     if min(wanted, default=0) < 1:
         raise ConfigError(f"--hits takes whole numbers from 1, separated by commas, found '{hits}'")
+    targets = to_reach(run, split.value, filter.value) if check else {}
     with progress_bar(f"ranking {split.value}") as progress:
         evaluation = tempograph.training.evaluate(
             run,
@@ -237,10 +243,18 @@ def evaluate(
             budget=memory * 2**20 if memory else None,
             progress=progress,
         )
+    metrics = evaluation.summary()["metrics"]
+    # Figures are published to three digits.
+    missed = {name: value for name, value in targets.items() if round(metrics[name], 3) < value}
     if json_output:
-        print_json(evaluation.summary(wanted))
+        print_json(evaluation.summary(wanted) | ({"missed": missed} if check else {}))
     else:
         print_evaluation(evaluation, wanted)
+        for name, value in targets.items():
+            verdict = "missed" if name in missed else "reached"
+            out.print(f"{name} {value:.3f} {verdict}: {metrics[name]:.3f}", highlight=False)
+    if missed:
+        raise typer.Exit(1)
 
 
 def print_evaluation(evaluation: Evaluation, hits: list[int]) -> None:
