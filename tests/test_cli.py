@@ -424,7 +424,7 @@ def test_coded_events_are_told_apart_and_what_is_skipped_is_said(call: Call) -> 
         "note: skipped, wrong number of columns: 2 rows, the first at gdelt/b.CSV:12",
         "note: skipped, no subject: 1 row, at gdelt/b.CSV:13",
     ]
-    guess = "note: the first lines are those of GDELT events; --format tells otherwise"
+    guess = "note: the first lines are those of GDELT events; if that is wrong, pass --format"
     assert err.splitlines() == [guess, *notes]
     assert call(*command, "--format", "gdelt", "--entity", "code")[2].splitlines() == notes
     assert Path("packed/entities.txt").read_text().splitlines()[:2] == ["E1", "BOB"]

@@ -62,11 +62,11 @@ def test_known_answers_equal_a_loop(graph: TemporalGraph, filter: Filter) -> Non
     questions = [(s, r, t) for s, r, _, t in directed]
     queries, own = Queries(*torch.tensor(questions).unbind(1)), torch.tensor([o for _, _, o, _ in directed])
     known = KnownAnswers.of(graph, filter)
-    (row, answer), uncounted = known(queries), known.uncounted(queries, own)
+    (row, answer), padded = known(queries), known.padded(queries, own)
     for index, question in enumerate(questions):
         wanted = oracle.known_answers(graph, question, filter)
         assert sorted(answer[row == index].tolist()) == sorted(wanted)
-        found = uncounted[1][uncounted[0] == index].tolist()
+        found = padded[1][padded[0] == index].tolist()
         assert len(found) == known.most and set(found) - {int(own[index])} == set(wanted) - {int(own[index])}
     assert known.most == max(len(oracle.known_answers(graph, question, filter)) for question in questions)
 

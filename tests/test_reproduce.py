@@ -266,7 +266,9 @@ def test_costs_stand_in_the_order_of_the_table_and_epochs_alone() -> None:
     cells = {(row[0], row[1]): row for row in sheet.rows}
     assert cells["temp-gru", "strict"][4] == f"{alone.seconds['icews14', 'temp-gru']:.2f}"
     assert "measured alone, but for" in sheet.caption and "temp-gru (paper)" in sheet.caption
-    assert cost_sheet(results, "icews14").caption.endswith("so that is no speed. Neither is an epoch.")
+    assert cost_sheet(results, "icews14").caption.endswith(
+        "so they do not measure speed. Neither do those of an epoch."
+    )
     assert "temp-gru (strict)" not in sheet.caption
     assert cells["temp-gru", "paper"] in cost_sheet(results, "icews14").rows, "other settings keep their own"
 

@@ -64,9 +64,9 @@ def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outs
         configs = _part_configs(asked, graph, timeline.device)
         parts = {
             name: _take_over(part, asked, graph, timeline)
-            if config is None
-            else _begin_part(config, graph, timeline, outside.about(name), shelf)
-            for name, part, config in zip(names, asked.model.parts, configs, strict=True)
+            if own is None
+            else _begin_part(own, graph, timeline, outside.about(name), shelf)
+            for name, part, own in zip(names, asked.model.parts, configs, strict=True)
         }
     started = time.perf_counter()
     if kind.choose is not None:

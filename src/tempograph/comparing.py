@@ -45,8 +45,9 @@ def compare(
     """
     graph, place, folder, given = load_dataset(dataset), resolve_device(device), Path(out), tuple(overrides)
     names, numbers = list(dict.fromkeys(MODELS if models is None else models)), list(dict.fromkeys(seeds))
-    if not names or not numbers or jobs < 1:
-        raise ConfigError(f"compare needs a model, a seed and a job; found {len(names)}, {len(numbers)} and {jobs}")
+    for what, count in (("model", len(names)), ("seed", len(numbers)), ("job", jobs)):
+        if count < 1:
+            raise ConfigError(f"compare needs at least one {what}, found {count}")
     if not len(graph.test):
         raise DataError(f"{graph.name}: the test split has no facts, so there is nothing to compare models by")
     plans = make_plans(graph, names, place, protocol, preset, given)

@@ -54,7 +54,7 @@ def closest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
     return [spelled[name] for name in found][:most]
 
 
-def known_as(what: str, name: str, names: Iterable[str], error: type[TempographError] = ConfigError) -> None:
+def refuse_unknown(what: str, name: str, names: Iterable[str], error: type[TempographError] = ConfigError) -> None:
     """Refuse a name that nothing goes by."""
     known = list(names)
     if name not in known:

@@ -86,7 +86,7 @@ def explain(
     scores = model.leaving_out(query, every, torch.tensor(candidates, device=timeline.device))
     if scores is None:
         return [(s, Explained(positions(timeline, s.facts[:64]), None)) for s in supports]
-    # Out of the question is less than anything that a model without probabilities gives, which is 0 at least.
+    # An answer that no fact speaks for scores -inf; as 0, the lowest that such models give, its effects are finite.
     scores = torch.nan_to_num(scores.double(), neginf=0.0)
     effects = scores[:1] - scores[1:]
     # What differs in the last digits is rounding.

@@ -211,7 +211,7 @@ def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> d
 def columns_in_words(columns: Mapping[str, str]) -> str:
     """Which column each part of a fact was taken from."""
     named = ", ".join(f"{part} from '{column}'" for part, column in columns.items())
-    return f"columns: {named}; --subject, --relation, --object and --time tell otherwise"
+    return f"columns: {named}; if that is wrong, name them with --subject, --relation, --object and --time"
 
 
 def _fitting(part: str, names: Sequence[str], words: Sequence[str] | None = None) -> list[str]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.errors import known_as
+from tempograph.errors import refuse_unknown
 from tempograph.ranges import equal_range
 from tempograph.timeline import Queries, both_directions
 
@@ -25,7 +25,7 @@ class KnownAnswers:
     """
 
     def __init__(self, facts: Tensor, sizes: tuple[int, int, int, int], filter: Filter = "time") -> None:
-        known_as("filter", filter, FILTERS)
+        refuse_unknown("filter", filter, FILTERS)
         self.filter: Filter = filter
         self.num_entities, self.num_relations, _, self.num_steps = sizes
         facts = both_directions(facts if filter != "raw" else facts[:0], self.num_relations)
@@ -51,10 +51,10 @@ class KnownAnswers:
         row, position = equal_range(self._question, self._key(queries)).expand()
         return row, self._answer[position]
 
-    def uncounted(self, queries: Queries, answer: Tensor) -> tuple[Tensor, Tensor]:
-        """The same pairs, `most` for each question: where it has fewer they are filled up with its own answer, [n].
+    def padded(self, queries: Queries, answer: Tensor) -> tuple[Tensor, Tensor]:
+        """The same pairs, `most` for each question; one that has fewer is filled up with its own answer [n].
 
-        A GPU need not be waited for, as it must be to know how many pairs there are.
+        How many pairs that makes is known without waiting for a GPU.
         """
         places = equal_range(self._question, self._key(queries))
         position = places.start[:, None] + torch.arange(self.most, device=answer.device)

@@ -220,9 +220,9 @@ def cost_sheet(
         cells = ["-" if value is None else format(value, shape) for value, shape in told]
         rows.append([model, protocol, str(hardware or "-"), *cells])
     columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
-    caption = "Training as measured in the runs; several ran at once on a GPU, so that is no speed."
+    caption = "Training times are of runs that shared a GPU with others, so they do not measure speed."
     if not by_itself:
-        caption += " Neither is an epoch."
+        caption += " Neither do those of an epoch."
     else:
         caption += " An epoch was measured alone" + (f", but for {', '.join(beside)}." if beside else ".")
     return Sheet(f"What models cost on {dataset}", columns, rows, 3, caption)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tempograph.data.graph import Facts, TemporalGraph
-from tempograph.errors import known_as
+from tempograph.errors import refuse_unknown
 from tempograph.ranges import Ranges, key_range
 
 Protocol = Literal["strict", "paper"]
@@ -59,7 +59,7 @@ class Timeline:
     """
 
     def __init__(self, graph: TemporalGraph, protocol: Protocol = "strict", device: torch.device | str = "cpu") -> None:
-        known_as("protocol", protocol, PROTOCOLS)
+        refuse_unknown("protocol", protocol, PROTOCOLS)
         self.protocol: Protocol = protocol
         self.device = torch.device(device)
         self.sizes = graph.sizes

@@ -97,7 +97,7 @@ def _print(found: Fitted, folder: Path) -> None:
     )
     out.print(f"Model: {found.choice.model}, because {found.choice.why}.", soft_wrap=True)
     if found.evaluation is None:
-        out.print(f"Its time was up before it was trained; go on with: tempograph resume {quoted}", soft_wrap=True)
+        out.print(f"Training was stopped by --max-time; go on with: tempograph resume {quoted}", soft_wrap=True)
         return
     out.print(in_words(found.evaluation, len(graph.entities)), soft_wrap=True)
     rows = [

@@ -20,7 +20,7 @@ import numpy as np
 
 from tempograph.data.folder import DATASET_MARKER, write_folder
 from tempograph.data.graph import Facts, TemporalGraph
-from tempograph.errors import DataError, known_as
+from tempograph.errors import DataError, refuse_unknown
 from tempograph.files import refuse_existing
 
 PUBLISHED: Final = (
@@ -123,7 +123,7 @@ def find_benchmark(name: str) -> Benchmark:
     """The benchmark of that name, in any case."""
     folded = name.casefold()
     if folded not in BENCHMARKS:
-        known_as("benchmark", name, BENCHMARKS, DataError)
+        refuse_unknown("benchmark", name, BENCHMARKS, DataError)
     return BENCHMARKS[folded]
 
 

@@ -40,7 +40,7 @@ class Imported:
 
     def notes(self, guessed: bool) -> list[str]:
         """What a person should know: a format that was guessed, rows skipped, times that look like a typing error."""
-        told = [f"the first lines are those of {self.format.upper()} events; --format tells otherwise"]
+        told = [f"the first lines are those of {self.format.upper()} events; if that is wrong, pass --format"]
         told = (told if guessed and self.format != "table" else []) + [f"skipped, {skip}" for skip in self.skipped]
         times, held = self.graph.times, len(np.unique(self.graph.all_facts[:, 3]))
         if len(times) > _MANY_STEPS and 100 * held < len(times):

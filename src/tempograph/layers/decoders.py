@@ -73,11 +73,11 @@ class DistMult(Decoder):
     """<s, r, o>."""
 
     def join(self, entity: Tensor, relation: Tensor) -> Tensor:
-        """S * r."""
+        """s * r."""
         return entity * relation
 
     def inverse(self, relation: Tensor) -> Tensor:
-        """R is its own inverse."""
+        """r is its own inverse."""
         return relation
 
 
@@ -85,7 +85,7 @@ class ComplEx(Decoder):
     """Re <s, r, conj(o)>, the first half of a vector real, the second imaginary."""
 
     def join(self, entity: Tensor, relation: Tensor) -> Tensor:
-        """S r as complex numbers."""
+        """s r as complex numbers."""
         (a, b), (c, d) = entity.chunk(2, -1), relation.chunk(2, -1)
         return torch.cat([a * c - b * d, a * d + b * c], dim=-1)
 
@@ -120,7 +120,7 @@ class TransE(Decoder):
     needs_norms = True
 
     def join(self, entity: Tensor, relation: Tensor) -> Tensor:
-        """S + r."""
+        """s + r."""
         return entity + relation
 
     def inverse(self, relation: Tensor) -> Tensor:

@@ -54,7 +54,7 @@ class RGCN(nn.Module):
         nn.init.uniform_(self.weight, -reach, reach)
 
     def forward(self, x: Tensor, edges: Edges, weights: Tensor) -> Tensor:
-        """X [nodes, dim], weights [edges] -> [nodes, dim]."""
+        """x [nodes, dim], weights [edges] -> [nodes, dim]."""
         own: Tensor = self.self_loop(x)
         if self.size == 1:
             return add_messages(own, x, self.weight[:, :, 0, 0], edges, weights)
@@ -116,7 +116,7 @@ class CompGCN(nn.Module):
         self.self_loop = _square(dim)
 
     def forward(self, x: Tensor, edges: Edges, weights: Tensor) -> Tensor:
-        """X [nodes, dim], weights [edges] -> [nodes, dim]."""
+        """x [nodes, dim], weights [edges] -> [nodes, dim]."""
         inverse = edges.relation >= self.inverse_from
         nodes, relations = x, self.relation
         if self.composition == "correlate":
@@ -152,7 +152,7 @@ class RGAT(nn.Module):
         nn.init.xavier_uniform_(self.key)
 
     def forward(self, x: Tensor, edges: Edges, weights: Tensor) -> Tensor:
-        """X [nodes, dim] -> [nodes, dim]; the weights of other layers are not used."""
+        """x [nodes, dim] -> [nodes, dim]; the weights of other layers are not used."""
         projected = self.project(x)
         values = (projected.index_select(0, edges.source) * self.weight.index_select(0, edges.relation)).view(
             -1, self.heads, self.query.shape[1]

@@ -62,7 +62,7 @@ class DecayedGRU(nn.Module):
         self.decay = Decay()
 
     def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
-        """X [n, dim] at the times themselves -> [n, dim]."""
+        """x [n, dim] at the times themselves -> [n, dim]."""
         chains, pair, gap = _chains(windows, context.time)
         states = along(chains, self._project(context.x).flatten(0, 1), self.decay(gap), self._cells)
         nothing = states.new_zeros(len(states) * len(x), states.shape[-1])
@@ -120,7 +120,7 @@ class TemporalAttention(nn.Module):
         self.decay = Decay()
 
     def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
-        """X [n, dim] at the times themselves -> [n, dim]."""
+        """x [n, dim] at the times themselves -> [n, dim]."""
         pair, row, shares = self.shares(x, windows, context)
         values = self._split(self.value(torch.cat([context.x, x]))).index_select(0, row)
         mixed = (shares[..., None] * values).flatten(1)
@@ -165,7 +165,7 @@ class Imputation(nn.Module):
         self.decay = Decay()
 
     def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
-        """X [n, dim] of the entities by themselves -> [n, dim]."""
+        """x [n, dim] of the entities by themselves -> [n, dim]."""
         if not len(context.time):
             return x
         sides, nearest = [windows.past], [windows.past.stop - 1]

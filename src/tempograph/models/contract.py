@@ -23,7 +23,7 @@ class Support(NamedTuple):
 
 
 class Judges(NamedTuple):
-    """Who ranks the facts that a model was fitted on: ways to score, which of them each fact takes, [n], and why."""
+    """Who ranks facts that a model was fitted on: scoring functions, which of them ranks each fact [n], and a note."""
 
     scores: tuple[Callable[[Queries], Tensor], ...]
     of: Tensor
@@ -63,7 +63,7 @@ class Model(torch.nn.Module, ABC):
         raise QueryError(f"{self.name} ranks entities, not relations; give a relation and one entity")
 
     def entity_vectors(self, times: Tensor) -> Tensor:
-        """Every entity's vector at some distinct times, [times, entities, width]; one time for all if it is nothing."""
+        """Every entity's vector at some distinct times, [times, entities, width]; one table if time changes nothing."""
         raise QueryError(f"{self.name} has no vectors for entities")
 
     def judges(self, split: Split, facts: int) -> Judges | None:

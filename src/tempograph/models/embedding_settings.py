@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tempograph.errors import ConfigError, known_as
+from tempograph.errors import ConfigError, refuse_unknown
 from tempograph.layers.decoders import DECODERS
 
 
@@ -35,7 +35,7 @@ class EmbeddingSettings:
     """Standard deviation of the vectors at the start."""
 
     def __post_init__(self) -> None:
-        known_as("decoder", self.decoder, (*DECODERS, "gaussian"))
+        refuse_unknown("decoder", self.decoder, (*DECODERS, "gaussian"))
         if self.dim < 1:
             raise ConfigError(f"dim must be at least 1, found {self.dim}")
         if self.decoder in ("complex", "simple") and self.dim % 2:

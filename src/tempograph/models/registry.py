@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.errors import known_as
+from tempograph.errors import refuse_unknown
 from tempograph.evaluation import Progress
 from tempograph.models.contract import Model
 from tempograph.models.embedding import Embedding
@@ -315,5 +315,5 @@ MODELS: Final = {
 
 def model_kind(name: str) -> ModelKind:
     """The kind of model with this name."""
-    known_as("model", name, MODELS)
+    refuse_unknown("model", name, MODELS)
     return MODELS[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tempograph.errors import ConfigError, known_as
+from tempograph.errors import ConfigError, refuse_unknown
 from tempograph.layers.decoders import DECODERS
 from tempograph.layers.structure import STRUCTURES, Composition, Norm
 
@@ -47,8 +47,8 @@ class TeMPSettings:
     dropout_by_frequency: bool = False
 
     def __post_init__(self) -> None:
-        known_as("structure", self.structure, (*STRUCTURES, "none"))
-        known_as("decoder", self.decoder, DECODERS)
+        refuse_unknown("structure", self.structure, (*STRUCTURES, "none"))
+        refuse_unknown("decoder", self.decoder, DECODERS)
         for name in ("dim", "layers", "window", "heads"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
