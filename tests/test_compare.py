@@ -206,7 +206,7 @@ def test_a_narrow_terminal_gets_two_tables_and_every_figure(
 
 MISTAKES = {
     "model": (["--models", "ted,srgnc"], "there is no model 'srgnc'; did you mean 'srgcn'?"),
-    "no model": (["--models", ","], "compare needs a model, a seed and a job; found 0, 1 and 1"),
+    "no model": (["--models", ","], "compare needs at least one model, found 0"),
     "seed": (["--seeds", "0,one"], "--seeds takes whole numbers separated by commas, found '0,one'"),
     "negative seed": (["--seeds", "-1"], "--seeds takes whole numbers separated by commas, found '-1'"),
     "preset": (["--preset", "tunde"], "there is no preset 'tunde'; did you mean 'tuned'?"),
