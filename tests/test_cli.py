@@ -19,6 +19,7 @@ import pytest
 
 from coded import ICEWS_HEADER, gdelt_row, icews_row
 from conftest import Call, as_json
+from graphs import make_graph
 from tempograph.data import world
 from tempograph.models.registry import MODELS
 from tempograph.version import __version__
@@ -226,6 +227,13 @@ def test_what_is_suggested_can_be_pasted(call: Call) -> None:
     assert code == 0 and "next: tempograph train 'my data' --model pointer" in out
     code, out, _ = call("train", "my data", "--out", "my run")
     assert code == 0 and "next: tempograph evaluate 'my run' --split test" in out
+
+
+def test_a_download_names_its_place_and_its_source(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempograph.data.benchmarks.download", lambda *_: make_graph([(0, 0, 1, 0)]))
+    code, out, _ = call("data", "get", "ICEWS14", "--out", "there")
+    assert code == 0 and "small: 1 facts, every file as published: there" in out
+    assert "Source: ICEWS; split of Garcia-Duran et al. 2018" in out
 
 
 def test_figures_to_reach_are_checked(call: Call) -> None:

@@ -30,16 +30,16 @@ class StorageError(TempographError):
     """Something could not be written; what was there before is untouched."""
 
 
-def did_you_mean(value: str, known: Iterable[str], most: int = 3) -> str:
+def did_you_mean(value: str, known: Iterable[str]) -> str:
     """A clause for the end of an error message that offers the names closest to a mistyped one, or nothing."""
-    matches = closest(value, known, most)
+    matches = _closest(value, known)
     if not matches:
         return ""
     quoted = [f"'{match}'" for match in matches]
     return f"; did you mean {', '.join(quoted[:-1])}{' or ' if len(quoted) > 1 else ''}{quoted[-1]}?"
 
 
-def closest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
+def _closest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
     """Names that hold the value, then names spelled like it, then names with a word spelled like it."""
     folded = value.casefold()
     spelled: dict[str, str] = {}

@@ -50,13 +50,14 @@ def get(
     overwrite: Overwrite = False,
 ) -> None:
     """Download a published benchmark; every file is checked against its published id before anything is written."""
-    from tempograph.data.benchmarks import download
+    from tempograph.data.benchmarks import download, find_benchmark
     from tempograph.data.catalog import download_target
 
     target = folder or download_target(name)
     with progress_bar(f"downloading {name}") as progress:
         graph = download(name, target, overwrite, lambda _, done, total: progress(done, total or 0))
     out.print(f"{graph.name}: {len(graph.all_facts):,} facts, every file as published: {target}")
+    out.print(f"Source: {find_benchmark(name).source}", soft_wrap=True)
 
 
 @app.command("import")
