@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
+from tempograph.memory import room
 from tempograph.ranges import equal_range, key_range
 from tempograph.timeline import Timeline
 
@@ -24,7 +25,7 @@ ROUNDING: Final = 1e-6
 
 def tables_fit(entities: int, device: torch.device) -> bool:
     """Whether there is room for what so many entities know of each other: two numbers for each pair."""
-    return 8 * entities**2 <= _TABLES[device.type]
+    return 8 * entities**2 <= room(_TABLES, device)
 
 
 class Asked(NamedTuple):

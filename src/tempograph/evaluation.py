@@ -15,6 +15,7 @@ from torch import Tensor
 from tempograph.data.graph import Facts, Split, TemporalGraph
 from tempograph.errors import DataError
 from tempograph.known import Filter, KnownAnswers
+from tempograph.memory import room
 from tempograph.models.contract import Judges, Model
 from tempograph.ranking import Ranks, filtered_ranks, metrics
 from tempograph.timeline import Protocol, Queries, both_questions
@@ -33,7 +34,7 @@ def in_turn(
 ) -> Iterator[Tensor]:
     """Positions of questions in order of time, as many at once as the budget in bytes allows, but at least one."""
     order = torch.argsort(queries.time * 2 * known.num_relations + queries.relation, stable=True)
-    allowed = _BUDGET[model.device.type] if budget is None else budget
+    allowed = room(_BUDGET, model.device) if budget is None else budget
     done = 0
     for index in torch.split(order, max(1, allowed // (known.num_entities * model.bytes_per_candidate))):
         yield index

@@ -1,18 +1,33 @@
-"""What is worth keeping between two questions, within a budget: the least lately used goes first."""
+"""How much memory may be taken, and what is worth keeping in it between two questions."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
-from typing import TypeVar, cast
+from collections.abc import Callable, Hashable, Mapping
+from typing import Final, TypeVar, cast
 
+import torch
 from torch import Tensor
+
+_SHARE: Final = 8
+"""A budget takes at most one part in so many of a GPU's memory, for several are in use at once."""
 
 Kept = TypeVar("Kept", bound=tuple[Tensor, ...])
 
 
+def room(budget: Mapping[str, int], device: torch.device) -> int:
+    """A budget in bytes, by kind of device; less where the GPU is too small for it."""
+    if device.type != "cuda":
+        return budget[device.type]
+    memory: int = torch.cuda.get_device_properties(device).total_memory
+    return min(budget["cuda"], memory // _SHARE)
+
+
 class Memory:
-    """Tuples of tensors by name; what does not fit into the budget in bytes is made again when it is asked for."""
+    """Tuples of tensors by name, the least lately used left out first when they are more than the budget in bytes.
+
+    What is not kept is made again when it is asked for.
+    """
 
     def __init__(self, budget: int) -> None:
         self.budget = budget

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from tempograph.acquaintances import tables_fit
 from tempograph.data.graph import TemporalGraph
+from tempograph.memory import room
 
 Suggest = Callable[[TemporalGraph, torch.device], dict[str, dict[str, Any]]]
 """Settings of a model that is trained by gradient, as the tables of a preset."""
+
+_STEP: Final = {"cpu": 2**28, "cuda": 2**32}
+"""Bytes of the tables of all entities at the times of a training step of TeMP, by kind of device."""
 
 
 def suggest_temp(graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
@@ -22,7 +26,7 @@ def suggest_temp(graph: TemporalGraph, device: torch.device) -> dict[str, dict[s
     steps, entities, gpu = len(graph.times), len(graph.entities), device.type == "cuda"
     dim = 256 if gpu else 64 if len(graph.train) < 50_000 else 128
     # Tables of all entities at each time of a step must fit; and an epoch of less than a dozen steps learns slowly.
-    fits = (2**32 if gpu else 2**28) // (8 * dim * entities)
+    fits = room(_STEP, device) // (8 * dim * entities)
     return {
         "model": {"dim": dim, "feature_dropout": 0.5 if gpu else 0.3, "initial_scale": 0.3},
         "train": {

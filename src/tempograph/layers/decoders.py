@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from tempograph.memory import room
+
 
 class Decoder:
     """How a relation's vector joins an entity's to ask for another, and how candidates are compared with that.
@@ -196,7 +198,7 @@ def _by_kernels(question: Tensor, candidates: Tensor) -> bool:
 def in_parts(make: Callable[..., Tensor], question: Tensor, candidates: Tensor, dim: int) -> Tensor:
     """`make` for so many questions at once that differences with all candidates, [dim] each, stay within a budget."""
     per_question = 4 * candidates.shape[-2] * dim * math.prod(question.shape[:-2])
-    at_once = max(1, _DIFFERENCES[question.device.type] // max(1, per_question))
+    at_once = max(1, room(_DIFFERENCES, question.device) // max(1, per_question))
     if at_once >= question.shape[-2]:
         return make(question, candidates)
     # Backward makes the differences of one part again instead of keeping those of all.

@@ -28,6 +28,7 @@ from tempograph.layers.relations import (
     ShiftedRelations,
     TokenRelations,
 )
+from tempograph.memory import room
 from tempograph.models.contract import Model, Support
 from tempograph.models.embedding_settings import EmbeddingSettings
 from tempograph.models.evidence import nearest_facts
@@ -88,7 +89,7 @@ class Embedding(Model):
             return self.decoder.compare(questions, self.entities.tables(time[:1])[0])
         # Questions of one time share a table; as many times at once as their tables may take memory.
         times, place = torch.unique(time, return_inverse=True)
-        at_once = max(1, _TABLE_BUDGET[self.device.type] // (4 * questions.shape[1] * self.timeline.num_entities))
+        at_once = max(1, room(_TABLE_BUDGET, self.device) // (4 * questions.shape[1] * self.timeline.num_entities))
         order, parts = [], []
         for first in range(0, len(times), at_once):
             inside = ((place >= first) & (place < first + at_once)).nonzero()[:, 0]

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from tempograph.errors import ConfigError
+from tempograph.memory import room
 from tempograph.models.pointer import Pointer
 from tempograph.objective import Objective, TrainSettings, softmax_loss
 from tempograph.timeline import Queries, both_questions
@@ -76,13 +77,13 @@ class PointerLoss(Objective):
 
     def _mean(self, asked: Tensor, kept: Tensor | None) -> Tensor:
         """The mean loss of questions by number, so many at once that their scores stay within a budget."""
-        room = _SCORES[asked.device.type] // (self.model.bytes_per_candidate * self.model.timeline.num_entities)
-        if room >= len(asked):
+        at_once = room(_SCORES, asked.device) // (self.model.bytes_per_candidate * self.model.timeline.num_entities)
+        if at_once >= len(asked):
             return self._loss(asked, kept)
         # Backward makes the scores of one part again instead of keeping those of all.
         losses = [
             len(part) * checkpoint(self._loss, part, kept, use_reentrant=False)
-            for part in torch.split(asked, max(1, room))
+            for part in torch.split(asked, max(1, at_once))
         ]
         return torch.stack(losses).sum() / len(asked)
 

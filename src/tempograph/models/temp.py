@@ -16,6 +16,7 @@ from tempograph.layers.layout import laid_out, layout_of
 from tempograph.layers.relations import FixedRelations
 from tempograph.layers.structure import STRUCTURES, Edges, LayerShape, edge_weights, with_inverse
 from tempograph.layers.temporal import Context, DecayedGRU, Imputation, TemporalAttention, Windows
+from tempograph.memory import room
 from tempograph.models.contract import Model, Support
 from tempograph.models.evidence import nearest_facts
 from tempograph.models.temp_settings import TeMPSettings
@@ -184,7 +185,7 @@ class TeMP(Model):
         """Scores of every entity for each question, [queries, entities]."""
         times, place = torch.unique(queries.time, return_inverse=True)
         width = self.settings.dim * (2 if self.gate is not None else 1)
-        at_once = max(1, _TABLE_BUDGET[self.device.type] // (4 * width * self.timeline.num_entities))
+        at_once = max(1, room(_TABLE_BUDGET, self.device) // (4 * width * self.timeline.num_entities))
         scores = torch.empty(len(place), self.timeline.num_entities, device=self.device)
         for first in range(0, len(times), at_once):
             inside = ((place >= first) & (place < first + at_once)).nonzero()[:, 0]
