@@ -233,6 +233,23 @@ def test_neither_order_nor_memory_matter(name: str, budget: int, monkeypatch: py
         assert max(asked) == min(5, at_once) and len(asked) == 2 * -(-5 // at_once)
 
 
+@pytest.mark.parametrize("name", [name for name, kind in REGISTERED.items() if "entities" in kind.timed])
+@torch.no_grad()
+def test_a_burst_of_questions_takes_no_room_at_other_times(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build(small_graph(entities=60, steps=30, facts=40), name).float()
+    time = torch.arange(30).index_fill(0, torch.tensor([7]), 8).repeat_interleave(2)
+    time = torch.cat([time, torch.full((300,), 7)])[torch.randperm(360)]
+    chance = torch.Generator().manual_seed(0)
+    queries = Queries(*(torch.randint(most, (360,), generator=chance) for most in (60, 2)), time)
+    expected = model.scores(queries)
+    monkeypatch.setitem(embedding._TABLE_BUDGET, "cpu", 30 * 4 * 60 * 12)
+    # Differences are not what is looked at here.
+    monkeypatch.setattr(decoders, "_DIFFERENCES", {"cpu": 1})
+    with Largest() as largest:
+        assert_close(model.scores(queries), expected)
+    assert largest.most <= 2 * expected.nbytes
+
+
 @pytest.mark.parametrize("name", ["atise-ee", "atise-er"])
 def test_distributions_are_compared_within_both_budgets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = build(small_graph(entities=60, relations=1, facts=40), name, dim=16).float()

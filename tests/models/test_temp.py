@@ -15,12 +15,14 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from graphs import graphs, make_graph
+from memory import Largest
 from tempograph import TemporalGraph
 from tempograph.errors import ConfigError
 from tempograph.evaluation import evaluate_model
 from tempograph.layers.structure import Edges, edge_weights, with_inverse
 from tempograph.layers.temporal import Context, Windows
 from tempograph.loop import Hooks, fit
+from tempograph.models import temp
 from tempograph.models.temp import Encoded, Questions, Sample, TeMP
 from tempograph.models.temp_loss import TeMPLoss, capped
 from tempograph.models.temp_settings import TeMPSettings
@@ -392,3 +394,23 @@ def test_scores_of_all_entities_are_those_of_the_tables(seed: int, share: float,
 
 def slopes(scores: Tensor, weights: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
     return torch.autograd.grad((scores * weights).sum(), leaves, retain_graph=True, materialize_grads=True)
+
+
+@pytest.mark.parametrize("window", [1, 4])
+@pytest.mark.parametrize("variant", ["gru", "gru, plain", "attention", "structure alone"])
+@torch.no_grad()
+def test_a_burst_of_questions_takes_no_room_at_other_times(
+    variant: str, window: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    graph = make_graph(rng.integers(0, [60, 2, 60, 30], (300, 4)), entities=60, steps=30)
+    model = build(graph, **{**VARIANTS[variant], "window": window}).float()
+    facts = rng.integers(0, [60, 4, 60, 30], (360, 4))
+    facts[60:, 3] = 7
+    queries = Queries(*torch.from_numpy(rng.permutation(facts)[:, [0, 1, 3]]).unbind(1))
+    expected = model.scores(queries)
+    monkeypatch.setitem(temp._TABLE_BUDGET, "cpu", 30 * 4 * 60 * 8)
+    with Largest() as largest:
+        assert_close(model.scores(queries), expected)
+    # Cells of the scores are counted in numbers of twice their size.
+    assert largest.most <= 2 * 2 * expected.nbytes

@@ -18,7 +18,7 @@ from tempograph.layers.entities import (
     Series,
     Span,
 )
-from tempograph.layers.layout import laid_out, layout_of
+from tempograph.layers.layout import laid_out, layout_of, parts_of
 from tempograph.layers.relations import (
     FactoredRelations,
     FixedRelations,
@@ -35,7 +35,8 @@ from tempograph.models.evidence import nearest_facts
 from tempograph.timeline import Queries, Timeline
 from tempograph.weights import sharing_weights
 
-# Bytes of the tables of all entities at several times that lie in memory at once when scores are asked for.
+# Bytes of the tables of all entities at several times that lie in memory at once when scores are asked for; the scores
+# of questions laid out beside each other may take as much.
 _TABLE_BUDGET = {"cpu": 2**27, "cuda": 2**30}
 
 
@@ -88,14 +89,11 @@ class Embedding(Model):
         if not self.entities.timed:
             return self.decoder.compare(questions, self.entities.tables(time[:1])[0])
         # Questions of one time share a table; as many times at once as their tables may take memory.
-        times, place = torch.unique(time, return_inverse=True)
-        at_once = max(1, room(_TABLE_BUDGET, self.device) // (4 * questions.shape[1] * self.timeline.num_entities))
+        slots = room(_TABLE_BUDGET, self.device) // (4 * self.timeline.num_entities)
         order, parts = [], []
-        for first in range(0, len(times), at_once):
-            inside = ((place >= first) & (place < first + at_once)).nonzero()[:, 0]
-            tables = self.entities.tables(times[first : first + at_once])
+        for times, inside, place in parts_of(time, max(1, slots // questions.shape[1]), slots):
             order.append(inside)
-            parts.append(self._compare(questions[inside], place[inside] - first, tables))
+            parts.append(self._compare(questions[inside], place, self.entities.tables(times)))
         if not parts:
             return questions.new_empty(0, self.timeline.num_entities)
         return torch.cat(parts).index_select(0, torch.argsort(torch.cat(order)))

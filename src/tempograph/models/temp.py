@@ -12,7 +12,7 @@ from tempograph.frequency import PATTERNS, PatternFrequencies
 from tempograph.layers.cells import put_at
 from tempograph.layers.decoders import DECODERS, products
 from tempograph.layers.gate import FrequencyGate
-from tempograph.layers.layout import laid_out, layout_of
+from tempograph.layers.layout import laid_out, layout_of, parts_of
 from tempograph.layers.relations import FixedRelations
 from tempograph.layers.structure import STRUCTURES, Edges, LayerShape, edge_weights, with_inverse
 from tempograph.layers.temporal import Context, DecayedGRU, Imputation, TemporalAttention, Windows
@@ -24,7 +24,8 @@ from tempograph.objective import leave_out
 from tempograph.ranges import Ranges, equal_range, key_range
 from tempograph.timeline import Queries, Timeline
 
-# Bytes of the tables of all entities at several times that lie in memory at once when scores are asked for.
+# Bytes of the tables of all entities at several times that lie in memory at once when scores are asked for; the scores
+# of questions laid out beside each other may take as much.
 _TABLE_BUDGET = {"cpu": 2**28, "cuda": 2**31}
 _ACTIVATIONS = {"none": nn.Identity(), "relu": nn.ReLU(), "tanh": nn.Tanh()}
 
@@ -183,16 +184,13 @@ class TeMP(Model):
 
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
-        times, place = torch.unique(queries.time, return_inverse=True)
         width = self.settings.dim * (2 if self.gate is not None else 1)
-        at_once = max(1, room(_TABLE_BUDGET, self.device) // (4 * width * self.timeline.num_entities))
-        scores = torch.empty(len(place), self.timeline.num_entities, device=self.device)
-        for first in range(0, len(times), at_once):
-            inside = ((place >= first) & (place < first + at_once)).nonzero()[:, 0]
-            some, at = queries.take(inside), place[inside] - first
-            part = times[first : first + at_once]
-            encoded = self.encode(part)
-            every, row = self.score_all(self.ask(some, at, encoded), at, encoded, len(part))
+        slots = room(_TABLE_BUDGET, self.device) // (4 * self.timeline.num_entities)
+        scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
+        for times, inside, place in parts_of(queries.time, max(1, slots // width), slots):
+            encoded = self.encode(times)
+            questions = self.ask(queries.take(inside), place, encoded)
+            every, row = self.score_all(questions, place, encoded, len(times))
             scores[inside] = every[row].float()
         return scores
 

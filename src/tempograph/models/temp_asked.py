@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from tempograph.frequency import PatternFrequencies
+from tempograph.layers.layout import parts_of
 from tempograph.layers.structure import Edges
 from tempograph.memory import Memory
 from tempograph.models.contract import Model, Support
@@ -56,11 +57,9 @@ class AskedTeMP(Model):
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
         scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
-        times, place = torch.unique(queries.time, return_inverse=True)
-        for first in range(0, len(times), _TIMES_AT_ONCE):
-            inside = ((place >= first) & (place < first + _TIMES_AT_ONCE)).nonzero()[:, 0]
-            encoded = [self._at(time) for time in times[first : first + _TIMES_AT_ONCE].tolist()]
-            scores[inside] = self._scores_at(queries.take(inside), place[inside] - first, encoded)
+        for times, inside, place in parts_of(queries.time, _TIMES_AT_ONCE):
+            encoded = [self._at(time) for time in times.tolist()]
+            scores[inside] = self._scores_at(queries.take(inside), place, encoded)
         return scores
 
     def own_scores(self, queries: Queries, answer: Tensor) -> Tensor:
