@@ -13,7 +13,7 @@ from tempograph.acquaintances import tables_fit
 from tempograph.evaluation import in_turn
 from tempograph.layers import decoders
 from tempograph.memory import room
-from tempograph.models import embedding, pointer_loss, temp
+from tempograph.models import embedding, embedding_loss, pointer_loss, temp
 from tempograph.suggest import suggest_temp
 from tempograph.timeline import Queries
 
@@ -25,6 +25,7 @@ BUDGETS = {
     "temp": temp._TABLE_BUDGET,
     "decoders": decoders._DIFFERENCES,
     "acquaintances": acquaintances._TABLES,
+    "whole times": embedding_loss._SCORES,
     "pointer": pointer_loss._SCORES,
     "suggest": suggest._STEP,
 }

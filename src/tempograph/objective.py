@@ -90,7 +90,7 @@ class FactTraining(TrainSettings):
     """Training by facts; sampled negatives are drawn for each step and, where entities change with time, each time."""
 
     batch: Literal["facts", "times"] = "facts"
-    """What a step takes: so many facts of any time, or all facts of so many times."""
+    """What a step takes: so many facts of any time, or all facts of so many times, if memory allows."""
     facts_per_step: int = 1000
     times_per_step: int = 8
     loss: Literal["softmax", "margin", "logistic"] = "softmax"

@@ -14,12 +14,14 @@ from torch import Tensor
 import oracle
 import oracle_layers
 from graphs import make_graph
+from memory import Largest
 from methods import METHODS, REGISTERED, build, dated, small_graph
 from oracle import Fact
 from tempograph import TemporalGraph
 from tempograph.errors import ConfigError
 from tempograph.evaluation import evaluate_model
 from tempograph.loop import Hooks, Progress, fit
+from tempograph.models import embedding_loss
 from tempograph.models.embedding import Embedding
 from tempograph.models.embedding_loss import EmbeddingLoss
 from tempograph.models.embedding_settings import EmbeddingSettings
@@ -221,6 +223,37 @@ def test_an_epoch_takes_every_fact_once(batch: str, at_once: int) -> None:
     assert len(orders) == 3, "a new order each time"
     again = loss.batches(torch.Generator().manual_seed(0))
     assert all(torch.equal(one, other) for one, other in zip(again, epochs[0], strict=True))
+
+
+@pytest.mark.parametrize("negatives", ["all", 4])
+def test_facts_of_a_busy_time_are_taken_by_several_steps(negatives: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    quiet = [(s, 0, 1, t) for t in (0, 1, 3) for s in (2, 3)]
+    facts = np.array(quiet + [(s, 1, o, 2) for s in range(9) for o in range(9)])
+    model = build(dated(make_graph(facts, entities=9, steps=4)), "de-simple").float()
+    settings = FactTraining(batch="times", times_per_step=2, negatives=negatives)
+    loss, chance = EmbeddingLoss(model, settings), torch.Generator()
+    whole = loss.batches(chance.manual_seed(0))
+    assert sorted(map(len, whole)) == [4, 83]
+    candidates = 9 if negatives == "all" else 4
+    for most, wanted in ((20, [4, 16, 16, 17, 17, 17]), (82, [4, 41, 42]), (83, [4, 83])):
+        monkeypatch.setitem(embedding_loss._SCORES, "cpu", most * 2 * candidates * 4)
+        parts = loss.batches(chance.manual_seed(0))
+        assert sorted(map(len, parts)) == wanted
+        assert torch.equal(torch.cat(list(parts)), torch.cat(list(whole))), "every fact once, in the same order"
+    monkeypatch.setitem(embedding_loss._SCORES, "cpu", 1)
+    assert all(len(part) == 1 for part in loss.batches(chance))
+
+
+def test_steps_of_a_busy_time_take_less_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    facts = np.unique(rng.integers(0, [200, 2, 200, 1], (2000, 4)), axis=0)
+    model = build(dated(make_graph(facts, entities=200, steps=1)), "de-simple").float()
+    loss = EmbeddingLoss(model, FactTraining(batch="times"))
+    monkeypatch.setitem(embedding_loss._SCORES, "cpu", 2**18)
+    with Largest() as largest:
+        for batch in loss.batches(torch.Generator().manual_seed(0)):
+            loss(batch, torch.Generator()).backward()
+    assert largest.most <= 2 * 2**18
 
 
 @LISTED

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from tempograph.errors import ConfigError
 from tempograph.layers.relations import total
+from tempograph.memory import room
 from tempograph.models.embedding import Embedding
 from tempograph.objective import (
     FactTraining,
@@ -20,6 +22,9 @@ from tempograph.objective import (
     softmax_loss,
 )
 from tempograph.timeline import Queries, both_questions
+
+_SCORES: Final = {"cpu": 2**29, "cuda": 2**33}
+"""Bytes of the scores of a training step by whole times, by kind of device; a step takes several times as much."""
 
 
 class EmbeddingLoss(Objective):
@@ -46,11 +51,15 @@ class EmbeddingLoss(Objective):
                 )
 
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
-        """Positions of train facts."""
+        """Positions of train facts; where those of some times are too many for one step, several steps take them."""
         timeline, s = self.model.timeline, self.settings
-        if s.batch == "times":
-            return [timeline.edges(times)[1] for times in self.shuffled_times(s.times_per_step, generator)]
-        return self.shuffled_facts(s.facts_per_step, generator)
+        if s.batch == "facts":
+            return self.shuffled_facts(s.facts_per_step, generator)
+        negatives = timeline.num_entities if s.negatives == "all" else s.negatives
+        # Of every fact both sides are asked for.
+        most = max(1, room(_SCORES, timeline.device) // (2 * 4 * negatives))
+        whole = [timeline.edges(times)[1] for times in self.shuffled_times(s.times_per_step, generator)]
+        return [part for facts in whole for part in torch.tensor_split(facts, -(-len(facts) // most))]
 
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> a scalar."""
