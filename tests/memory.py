@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from torch import Tensor
+from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -22,6 +23,24 @@ class Largest(TorchDispatchMode):
         found = operation(*args, **(kwargs or {}))
         sizes = [leaf.untyped_storage().nbytes() for leaf in tree_leaves(found) if isinstance(leaf, Tensor)]
         self.most = max(self.most, *sizes, 0)
+        return found
+
+
+class Peak(TorchDispatchMode):
+    """Remembers the most memory that the tensors that operations gave took at a time, in bytes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = 0
+        self._there: dict[StorageWeakRef, int] = {}
+
+    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = operation(*args, **(kwargs or {}))
+        for leaf in tree_leaves(found):
+            if isinstance(leaf, Tensor):
+                self._there[StorageWeakRef(leaf.untyped_storage())] = leaf.untyped_storage().nbytes()
+        self._there = {storage: size for storage, size in self._there.items() if not storage.expired()}
+        self.most = max(self.most, sum(self._there.values()))
         return found
 
 

@@ -17,6 +17,7 @@ from torch.testing import assert_close
 
 import tempograph
 from graphs import make_graph
+from memory import Peak
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import ConfigError
 from tempograph.evaluation import evaluate_model
@@ -345,6 +346,19 @@ def test_a_step_within_a_budget_has_the_same_loss_and_slopes(room: int, monkeypa
         found.append([value.detach(), *torch.autograd.grad(value, list(model.parameters()))])
     # The loss is in single precision.
     assert_close(found[1], found[0], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("entities", [20, 150])
+def test_ranking_stays_within_its_budget_where_votes_outnumber_entities(entities: int) -> None:
+    rng = np.random.default_rng(0)
+    facts = rng.permutation(np.unique(rng.integers(0, [entities, 3, entities, 40], (12_000, 4)), axis=0))
+    graph = make_graph(facts[400:], test=facts[:400], entities=entities, relations=3, steps=40)
+    model = Pointer(Timeline(graph), PointerSettings())
+    budget = 2**23
+    with Peak() as peak:
+        evaluate_model(model, graph, "test", "strict", budget=budget)
+    # What is known of all facts lies beside it.
+    assert budget / 2 < peak.most <= 1.1 * budget
 
 
 @settings(max_examples=20, deadline=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
@@ -19,6 +20,8 @@ from tempograph.models.evidence import nearest_facts
 from tempograph.timeline import Queries, Timeline
 from tempograph.weights import sharing_weights
 
+_BYTES_PER_VOTE: Final = 100
+"""Memory that each fact that votes takes on a CPU; the kernels of a GPU lay out no votes."""
 _WITHOUT_BUDGET: Final = 2**27
 """Bytes for scores as if facts were not there."""
 
@@ -77,6 +80,10 @@ class Pointer(Model):
         sources: list[Source] = [
             Copying(View(timeline, key), most, start, prior=key == "relation") for key, most, start in asked if most
         ]
+        if timeline.device.type == "cpu":
+            # A question's votes count as shared out among all entities; those of one source are gone before the next.
+            votes = max(most for _, most, _ in asked)
+            self.bytes_per_candidate += math.ceil(_BYTES_PER_VOTE * votes / timeline.num_entities)
         if settings.paths:
             paths = Paths(timeline, start=0.1)
             sources.append(paths)
