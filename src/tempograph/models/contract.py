@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
@@ -20,6 +20,15 @@ class Support(NamedTuple):
     why: str
     facts: Tensor
     shares: Tensor | None
+
+
+_WITHOUT_BUDGET: Final = 2**27
+"""Bytes for scores as if facts were not there."""
+
+
+def within_budget(left_out: Tensor, each: int) -> tuple[Tensor, ...]:
+    """Facts to leave out, in parts whose scores, so many bytes for each, stay within a budget; at least one part."""
+    return torch.split(left_out, max(1, _WITHOUT_BUDGET // each))
 
 
 class Judges(NamedTuple):

@@ -12,7 +12,7 @@ from tempograph.data.graph import Split
 from tempograph.errors import ConfigError
 from tempograph.frequency import PatternFrequencies
 from tempograph.meetings import Meetings
-from tempograph.models.contract import Judges, Model, Support
+from tempograph.models.contract import Judges, Model, Support, within_budget
 from tempograph.models.mixture_settings import MixtureSettings
 from tempograph.timeline import Queries, Timeline
 from tempograph.weights import sharing_weights
@@ -21,8 +21,6 @@ _LOWEST: Final = -1e4
 """A part that rules an answer out leaves it to the others to compare it with the rest: no weight times infinity."""
 _UNLIKELY: Final = -20.0
 """Log-probabilities below are all the same to what looks at candidates."""
-_WITHOUT_BUDGET: Final = 2**27
-"""Bytes for scores as if facts were not there."""
 _NOTE: Final = "cross-fitted: each half of valid is ranked by a gate that was fitted on the other half"
 
 
@@ -220,8 +218,8 @@ class Mixture(Model):
     def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor | None:
         """Every part without each fact in turn, and the frequencies without it, [1 + n, candidates]."""
         everyone, mixed = torch.arange(self.timeline.num_entities, device=self.device), []
-        at_once = max(1, _WITHOUT_BUDGET // (self.bytes_per_candidate * self.timeline.num_entities))
-        for number, some in enumerate(torch.split(left_out, at_once) or [left_out]):
+        each = self.bytes_per_candidate * self.timeline.num_entities
+        for number, some in enumerate(within_budget(left_out, each)):
             repeated = Queries(*(column.expand(1 + len(some)) for column in query))
             scores = [part.leaving_out(query, some, everyone) for part in self.parts]
             known = [each for each in scores if each is not None]

@@ -15,15 +15,13 @@ from tempograph.errors import ConfigError
 from tempograph.layers.copying import Copying, Key, View
 from tempograph.layers.paths import Paths
 from tempograph.layers.voting import Ballot
-from tempograph.models.contract import Model, Support
+from tempograph.models.contract import Model, Support, within_budget
 from tempograph.models.evidence import nearest_facts
 from tempograph.timeline import Queries, Timeline
 from tempograph.weights import sharing_weights
 
 _BYTES_PER_VOTE: Final = 100
 """Memory that each fact that votes takes on a CPU; the kernels of a GPU lay out no votes."""
-_WITHOUT_BUDGET: Final = 2**27
-"""Bytes for scores as if facts were not there."""
 
 Source = Copying | Paths
 
@@ -151,8 +149,7 @@ class Pointer(Model):
     def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
         """Every fact in turn neither votes nor counts, [1 + n, candidates]."""
         scores = [self.scores(query)[:, candidates]]
-        at_once = max(1, _WITHOUT_BUDGET // (self.bytes_per_candidate * self.timeline.num_entities))
-        for some in torch.split(left_out, at_once):
+        for some in within_budget(left_out, self.bytes_per_candidate * self.timeline.num_entities):
             repeated = Queries(*(column.expand(len(some)) for column in query))
             scores.append(self.score(repeated.relation, self.ballots(repeated, some))[:, candidates])
         return torch.cat(scores)

@@ -11,14 +11,11 @@ from tempograph.frequency import PatternFrequencies
 from tempograph.layers.layout import parts_of
 from tempograph.layers.structure import Edges
 from tempograph.memory import Memory
-from tempograph.models.contract import Model, Support
+from tempograph.models.contract import Model, Support, within_budget
 from tempograph.models.temp import Encoded, Nodes, TeMP, all_pairs
 from tempograph.ranges import equal_range
 from tempograph.timeline import Queries, Timeline
 from tempograph.weights import sharing_weights
-
-_WITHOUT_BUDGET: Final = 2**27
-"""Bytes for the snapshots that each lack a fact."""
 
 _TIMES_AT_ONCE: Final = 32
 """Times whose questions are scored together."""
@@ -123,8 +120,8 @@ class AskedTeMP(Model):
         per_step = int(self.timeline.step_start.diff().max())
         each = 8 * self.model.settings.dim * (4 * per_step + len(entities) * self._width)
         gone = torch.cat([left_out.new_tensor([-1]), left_out])
-        parts = torch.split(gone, max(1, _WITHOUT_BUDGET // each))
-        return torch.cat([self._without(query, some, entities, place) for some in parts])
+        parts = [self._without(query, some, entities, place) for some in within_budget(gone, each)]
+        return torch.cat(parts)
 
     def _without(self, query: Queries, gone: Tensor, entities: Tensor, place: Tensor) -> Tensor:
         """Scores as if each fact of gone [n] were not there, -1 for none; place: of the entity, then the candidates."""
