@@ -100,8 +100,8 @@ def _fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hook
         line = {"epoch": progress.epoch, "loss": float(total) / len(batches), "seconds": time.perf_counter() - begin}
         if math.isnan(line["loss"]):
             raise RunError(
-                f"epoch {progress.epoch}: the loss is not a number any more; train with a train.learning_rate below "
-                f"{settings.learning_rate:g}, or with a smaller train.clip"
+                f"epoch {progress.epoch}: the loss is not a number any more; train with train.learning_rate below "
+                f"{settings.learning_rate:g}, or with gradients shortened by train.clip"
             )
         if progress.epoch % settings.validate_every == 0 or progress.epoch == settings.epochs:
             state.validate(line, hooks, fabric)
