@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -20,6 +21,8 @@ import pytest
 from coded import ICEWS_HEADER, gdelt_row, icews_row
 from conftest import Call, as_json
 from graphs import make_graph
+from tempograph.answers import Answer, Completion, Evidence
+from tempograph.cli.asking import print_completion
 from tempograph.data import world
 from tempograph.models.registry import MODELS
 from tempograph.version import __version__
@@ -91,7 +94,30 @@ def test_a_trained_model_answers_from_every_side(call: Call, events: Path) -> No
     code, out, _ = call("complete", "run", *sides["relation"], "--time", "2024-01-15")
     assert code == 0 and "probability" in out and "(Ann, ?, Bob, 2024-01-15)" in out and "add up" not in out
     code, out, _ = call("complete", "run", *sides["object"], "--time", "2024-01-15")
-    assert code == 0 and "each probability leaves the other known answers out" in out
+    assert code == 0 and "each probability leaves the other known answers out" in " ".join(out.split())
+
+
+def test_what_an_answer_rests_on_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+    long = "the [bold]Ministry[/] of Foreign Affairs of a Far and Long Country :smile:"
+    facts = (
+        Evidence("Ann", "meets", "Bob", "2024-01-01", None, 0.25),
+        Evidence("Bob", "hosts", "Ann", "2024-01-02", None, -12.5),
+        Evidence("Ann", "greets", "Bob", "2024-01-03", 0.5, None),
+    )
+    answers = (Answer(1, "Bob", 2.0, 0.5, "train", "near", facts, 7), Answer(2, long, 1.0, 0.1, None, "none", (), 0))
+    print_completion(Completion("Ann", "meets", None, "2024-01-02", "object", answers, ()))
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert (
+        ["1", "Bob", "train", "50.0%"] in lines
+        and ["near,", "7", "facts"] in lines
+        and ["none,", "0", "facts"] in lines
+    )
+    assert ["2024-01-01", "+0.25"] in lines and ["2024-01-02", "-12.50", "Bob", "hosts", "Ann"] in lines
+    assert ["2024-01-03", "50%", "greets"] in lines and ["..."] in lines
+    bare = tuple(replace(answer, evidence=(), evidence_count=0, why="not asked for") for answer in answers)
+    print_completion(Completion("Ann", "meets", None, "2024-01-02", "object", bare, ()))
+    shown = capsys.readouterr().out
+    assert "not asked for" not in shown and "rests" not in shown and "Bob" in shown
 
 
 def test_an_embedding_method_from_training_to_an_answer(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from tempograph.cli import importing
 from tempograph.cli.console import err, out, print_json, progress_bar, table
@@ -233,9 +237,16 @@ def calibration(
 def print_completion(completion: Completion) -> None:
     """The answers as a table, each with the facts that speak for it."""
     sure = any(answer.probability is not None for answer in completion.answers)
-    columns = ["#", completion.asked, "known in", "because of", "probability" if sure else "score"]
+    reasoned = any(answer.evidence for answer in completion.answers)
+    asked = f"{completion.asked}, and what it rests on" if reasoned else completion.asked
+    columns = ["#", asked, "known in", "probability" if sure else "score"]
     rows = [
-        [str(answer.rank), answer.name, answer.known or "", _because(completion, answer), _strength(answer)]
+        [
+            str(answer.rank),
+            _reasoned(completion, answer) if reasoned else answer.name,
+            answer.known or "",
+            _strength(answer),
+        ]
         for answer in completion.answers
     ]
     captions = []
@@ -246,7 +257,7 @@ def print_completion(completion: Completion) -> None:
             "ranks are by score among all; each probability leaves the other known answers out, "
             "so they need not add up to 100%"
         )
-    out.print(table(completion.question, columns, rows, left=4, caption="\n".join(captions)))
+    out.print(table(completion.question, columns, rows, left=3, caption="\n".join(captions)))
     for note in completion.notes:
         err.print(f"note: {note}", soft_wrap=True)
 
@@ -255,24 +266,29 @@ def _strength(answer: Answer) -> str:
     return f"{answer.score:.3f}" if answer.probability is None else f"{answer.probability:.1%}"
 
 
-def _because(completion: Completion, answer: Answer) -> str:
-    """What the facts share with the question, then each fact's time, what else it says, and its effect or share."""
+def _reasoned(completion: Completion, answer: Answer) -> RenderableType:
+    """An answer; below it what the facts share with the question, and of each its time, its weight and what else."""
     said = {part or answer.name for part in (completion.subject, completion.relation, completion.object)}
-    facts = []
+    facts = Table.grid(padding=(0, 0, 0, 2))
+    facts.add_column(no_wrap=True)
+    facts.add_column(no_wrap=True, justify="right")
+    facts.add_column(overflow="fold")
     for fact in answer.evidence:
         turned = completion.subject == fact.object or completion.object == fact.subject
         parts = (fact.subject, fact.relation, fact.object)
         news = parts if turned else [part for part in parts if part not in said]
-        facts.append(" ".join([fact.time, *news, *_weight(fact)]))
-    count = f"{answer.evidence_count} {'fact' if answer.evidence_count == 1 else 'facts'}"
-    more = ["..."] if len(facts) < answer.evidence_count else []
-    return f"{answer.why}, {count}: {', '.join(facts + more)}"
+        facts.add_row(fact.time, _weight(fact), " ".join(news))
+    if len(answer.evidence) < answer.evidence_count:
+        facts.add_row("...")
+    count = f"{answer.evidence_count:,} {'fact' if answer.evidence_count == 1 else 'facts'}"
+    return Group(Text(answer.name, style="bold"), Padding(Group(f"{answer.why}, {count}", facts), (0, 0, 0, 2)))
 
 
-def _weight(fact: Evidence) -> list[str]:
+def _weight(fact: Evidence) -> str:
+    """The effect of a fact on the score, or the share that the model gives it."""
     if fact.effect is not None:
-        return [f"({fact.effect:+.2f})"] if fact.effect else []
-    return [] if fact.share is None else [f"({fact.share:.0%})"]
+        return f"{fact.effect:+.2f}" if fact.effect else ""
+    return "" if fact.share is None else f"{fact.share:.0%}"
 
 
 def _print_facts(title: str, facts: Sequence[Mapping[str, Any]]) -> None:

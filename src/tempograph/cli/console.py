@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -62,7 +62,9 @@ def note(line: str) -> None:
     err.print(line, soft_wrap=True)
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1, caption: str = "") -> Table:
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[RenderableType]], left: int = 1, caption: str = ""
+) -> Table:
     """A table whose first `left` columns are text and the others numbers; names and numbers are never broken."""
     made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, caption=caption or None)
     made.caption_justify = "left"
