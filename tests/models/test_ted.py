@@ -5,19 +5,22 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch.testing import assert_close
 
 import oracle
 from conftest import benchmark
 from graphs import graphs, make_graph
+from memory import Peak
 from tempograph import TemporalGraph
 from tempograph.errors import ConfigError
 from tempograph.evaluation import evaluate_model, rank_facts
 from tempograph.known import KnownAnswers
-from tempograph.models.ted import PAPER_SIGMAS, SAME, TED, TEDSettings, decayed_running_sum
+from tempograph.models.ted import PAPER_SIGMAS, SAME, TED, TEDSettings, decayed_running_sum, sums_without_each
 from tempograph.timeline import Queries, Timeline, both_directions
 
 SIGMAS = st.sampled_from([0.0, *PAPER_SIGMAS, 30.0])
@@ -127,3 +130,25 @@ def test_icews14_reaches_the_published_hits(split: str, hits: float) -> None:
     graph = benchmark("icews14")
     found = evaluate_model(TED(Timeline(graph), 0.1), graph, split, "strict").summary()  # type: ignore[arg-type]
     assert found["metrics"]["hits@1"] == pytest.approx(hits, abs=0.001)
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.floats(-700, 3)), max_size=12))
+def test_sums_without_each_member_are_those_of_the_others(members: list[tuple[int, float]]) -> None:
+    group = torch.tensor([group for group, _ in members], dtype=torch.int64)
+    logs = torch.tensor([log for _, log in members], dtype=torch.float64)
+    whole, without = sums_without_each(logs, group, 4)
+    assert_close(whole, torch.stack([logs[group == number].logsumexp(0) for number in range(4)]))
+    for place, found in enumerate(without):
+        others = (group == group[place]) & (torch.arange(len(logs)) != place)
+        assert_close(found, logs[others].logsumexp(0))
+
+
+def test_leaving_many_facts_out_takes_little_memory() -> None:
+    """As many facts left out as one relation has, for many candidates."""
+    rng = np.random.default_rng(0)
+    facts = np.unique(rng.integers(0, [60, 1, 60, 40], (2000, 4)), axis=0)
+    model = TED(Timeline(make_graph(facts, entities=60, relations=1, steps=40)), 0.1)
+    query, everyone = Queries(*torch.tensor([[0], [0], [9]])), torch.arange(60)
+    with Peak() as peak:
+        model.leaving_out(query, torch.arange(0, len(facts), 20), everyone)
+    assert peak.most < 2**22

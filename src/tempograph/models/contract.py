@@ -93,6 +93,6 @@ class Model(torch.nn.Module, ABC):
     def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor | None:
         """Scores of some candidates for one question: with all train facts, then as if one of them were not there.
 
-        left_out [n] are positions among the facts of the timeline -> [1 + n, candidates]; None where that is not known.
+        left_out [n] are distinct positions in the timeline -> [1 + n, candidates]; None where that is not known.
         """
         return None

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tempograph.errors import ConfigError
+from tempograph.layers.layout import laid_out, layout_of
 from tempograph.models.contract import Model, Support
 from tempograph.ranges import Ranges, equal_range
 from tempograph.timeline import Queries, Timeline, answered, both_directions
@@ -88,10 +89,10 @@ class TED(Model):
 
     def evidence(self, query: Queries, answer: int) -> Support:
         """The facts that put an answer where it ranks, nearest first, each with its share of the decayed sum."""
-        entity, relation, object_, time = self.facts.unbind(1)
-        eligible = (object_ == answer) & (time != query.time)
+        eligible = self.facts[(self.facts[:, 2] == answer) & (self.facts[:, 3] != query.time)]
+        entity, relation = eligible[:, 0], eligible[:, 1]
         for shared, own, asked in zip(SAME, self._keys(entity, relation), self._keys(*query[:2]), strict=True):
-            found = self.facts[eligible & (own == asked)]
+            found = eligible[own == asked]
             if len(found):
                 distance = (found[:, 3] - query.time).abs()
                 order = torch.argsort(distance, stable=True)
@@ -107,14 +108,18 @@ class TED(Model):
         """Each sum anew over the facts that are left, [1 + n, candidates]."""
         entity, relation, answer, time = self.facts.unbind(1)
         scores = torch.full((1 + len(left_out), len(candidates)), -math.inf, dtype=torch.float64, device=self.device)
-        gone = torch.cat([left_out.new_tensor([-1]), left_out])
+        column = torch.full((self.num_entities,), -1, device=self.device)
+        column[candidates] = torch.arange(len(candidates), device=self.device)
+        row = torch.zeros(len(self.timeline.facts), dtype=torch.int64, device=self.device)
+        row[left_out] = torch.arange(1, 1 + len(left_out), device=self.device)
         for place, own, asked in zip((2, 1, 0), self._keys(entity, relation), self._keys(*query[:2]), strict=True):
-            mine = ((own == asked) & (time != query.time)).nonzero()[:, 0]
-            mine = mine[torch.isin(answer[mine], candidates)]
+            mine = ((own == asked) & (time != query.time) & (column[answer] >= 0)).nonzero()[:, 0]
+            of, left = column[answer[mine]], row[mine % len(self.timeline.facts)]
             weight = -self.rate * (time[mine] - query.time).abs().double()
-            absent = (mine % len(self.timeline.facts) == gone[:, None])[:, None]
-            absent = absent | (answer[mine] != candidates[:, None])
-            value = torch.logsumexp(weight.masked_fill(absent, -math.inf), dim=2)
+            whole, without = sums_without_each(weight, of, len(candidates))
+            value = whole.repeat(1 + len(left_out), 1)
+            # A fact is in a set once, whichever way it is read, so it is missed by one candidate.
+            value[left[left > 0], of[left > 0]] = without[left > 0]
             value = (value / self.sets[2 - place].tie).round() * self.sets[2 - place].tie
             found = (value - self.lowest) / self.span + place
             scores = torch.where((scores == -math.inf) & (value > -math.inf), found, scores)
@@ -124,6 +129,17 @@ class TED(Model):
         """What a fact must share with a question to be in each of the three sets, [n] each."""
         side = relation // self.num_relations
         return entity * 2 * self.num_relations + relation, entity * 2 + side, relation
+
+
+def sums_without_each(logs: Tensor, group: Tensor, groups: int) -> tuple[Tensor, Tensor]:
+    """The logarithm of each group's sum of exponentials [groups], and of what is left of it without each member [n]."""
+    layout, slot = layout_of(group, groups)
+    laid = laid_out(logs, layout, slot, fill=-math.inf)
+    before, after = (torch.logcumsumexp(each, 1) for each in (laid, laid.flip(1)))
+    nothing = laid.new_full((groups, 1), -math.inf)
+    before, after = (torch.cat([nothing, each], 1) for each in (before, after))
+    without = torch.logaddexp(before[:, :-1], after[:, :-1].flip(1))
+    return before[:, -1], without.flatten()[slot]
 
 
 def choose_sigma(
