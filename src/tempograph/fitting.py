@@ -137,7 +137,7 @@ def fit(
     graph = imported.graph
     if not len(graph.valid) or not len(graph.test):
         raise DataError(
-            f"{len(graph.all_facts):,} facts are too few to hold some out to choose and to test on; "
+            f"there are too few facts, {len(graph.all_facts):,}, to hold some out to choose and to test on; "
             "bring more, or set larger shares"
         )
     choice = choose_model(graph, place) if model is None else Choice(model, "it was asked for")
