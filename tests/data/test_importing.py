@@ -333,6 +333,8 @@ def test_all_formats_are_one(tmp_path: Path) -> None:
     expected = read(write_csv(tmp_path / "a.csv", rows)).graph
     for name in ("a.tsv", "a.csv.gz", "a.tsv.gz", "A.CSV"):
         assert_equal(read(write_csv(tmp_path / name, rows)).graph, expected)
+    packed = (tmp_path / "a.csv.gz").rename(tmp_path / "packed.csv")
+    assert_equal(read(packed).graph, expected)
     subjects, relations, objects, times = (list(column) for column in zip(*rows, strict=True))
     dates = [date.fromisoformat(time) for time in times]
     for column in (times, dates, pa.array(dates).cast(pa.timestamp("us")), pa.array(times).dictionary_encode()):

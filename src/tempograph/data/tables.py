@@ -343,6 +343,8 @@ def _records(path: Path, delimiter: str) -> Generator[tuple[int, list[str]]]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[_Binary, _Binary]]:
-    """The file itself and its content: unpacked where the file is gzipped, otherwise the same."""
+    """The file itself and its content: unpacked where its name or its first bytes say gzip, otherwise the same."""
     with path.open("rb") as file:
-        yield file, gzip.GzipFile(fileobj=file) if path.suffix.lower() == ".gz" else file
+        packed = path.suffix.lower() == ".gz" or file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        yield file, gzip.GzipFile(fileobj=file) if packed else file
