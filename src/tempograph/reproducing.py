@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from tempograph.analysis import are_of, keep_ranks, kept_ranks, read_ranks
-from tempograph.batch import Note, alone, bring_to_end, finished_there
-from tempograph.beginning import configure
+from tempograph.analysis import are_of, kept_ranks
+from tempograph.batch import Note, alone
 from tempograph.comparison import Outcome
-from tempograph.config import Config, by_name, parse_override, shipped_presets
+from tempograph.config import parse_override, shipped_presets
 from tempograph.data.catalog import load_dataset
-from tempograph.data.graph import Split, TemporalGraph
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
-from tempograph.environment import resolve_device
 from tempograph.errors import ConfigError, DataError, did_you_mean
 from tempograph.files import make_folder, write_text
-from tempograph.jobs import Job
+from tempograph.needs import MEASURED, Need, bring, job_of, missing_of, once
 from tempograph.published import NAMES, PAPER_ABLATION, PAPER_TED_VALID, PAPER_TEST, SEES_WHO_IS_ACTIVE
-from tempograph.results import Alone, Result, keep_result, load_alone, load_results
+from tempograph.results import Alone, Result, load_alone, load_results
 from tempograph.sheet import Sheet
 from tempograph.standing import Watch
 from tempograph.tables import (
@@ -46,46 +44,8 @@ DRAWN: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
     ("pointer", ()),
 )
 """Models whose ranks are drawn against frequencies: the paper's, and the pointer."""
-MEASURED: Final[tuple[Split, ...]] = ("valid", "test")
-"""Splits that every table is made from."""
 WINDOW: Final = 8
 """Steps on each side in which the pictures count."""
-
-
-@dataclass(frozen=True)
-class Need:
-    """A run that a table is made of."""
-
-    model: str
-    protocol: Protocol
-    seed: int
-    preset: str | None = None
-    overrides: tuple[str, ...] = ()
-    drawn: bool = False
-    """Whether its ranks are drawn, and so must be kept as well."""
-
-    def met_by(self, result: Result, dataset: str) -> bool:
-        """Whether a result is of such a run: the same preset, changed in nothing but the overrides."""
-        wanted = {f"{section}.{name}": value for section, name, value in map(parse_override, self.overrides)}
-        here = by_name(result["config"])
-        return (
-            (result["dataset"], result["model"]) == (dataset, self.model)
-            and (result["protocol"], result["seed"]) == (self.protocol, self.seed)
-            and (self.preset is None or result.get("preset") == self.preset)
-            and set(result.get("changed", {})) <= set(wanted)
-            and all(here.get(name) == value for name, value in wanted.items())
-        )
-
-    @property
-    def variant(self) -> str:
-        """What tells the file of the result from those of other settings."""
-        changes = [f"{name.replace('_', '-')}-{value}" for _, name, value in map(parse_override, self.overrides)]
-        return "-".join([*([self.preset] if self.preset else []), *changes]).lower()
-
-    @property
-    def name(self) -> str:
-        """What its run folder and the table of its ranks are called."""
-        return "-".join(part for part in (self.model, self.variant, self.protocol, f"seed{self.seed}") if part)
 
 
 @dataclass(frozen=True)
@@ -142,13 +102,12 @@ def reproduce(
     _check_results(kept, tell)
     make_folder(folder)
     with alone(folder):
-        needs = _once([need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)])
-        missing, failed = _missing(needs, kept, name), list[Outcome]()
+        needs = once([need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)])
+        missing, failed = missing_of(needs, kept, name), list[Outcome]()
         if missing and train and graph is not None:
-            _check_splits(graph)
-            planned = {_job(need, dataset, folder / "runs", device, max_seconds): need for need in missing}
-            failed = _bring(planned, len(needs), graph, kept, jobs, tell, watch)
-            missing = _missing(needs, kept, name)
+            planned = {job_of(need, dataset, folder / "runs", device, max_seconds): need for need in missing}
+            failed = bring(planned, len(needs), graph, kept, jobs, tell, watch)
+            missing = missing_of(needs, kept, name)
         found, speeds = load_results(kept, MEASURED), load_alone(kept)
         made = {artefact: _sheets(artefact, found, name, graph, protocols, speeds) for artefact in wanted}
         sheets = {file: sheet for of in made.values() for file, sheet in of.items() if sheet.rows}
@@ -190,43 +149,6 @@ def needs_of(artefact: Artefact, dataset: str, protocols: Sequence[Protocol], se
     return needs
 
 
-def _bring(
-    planned: dict[Job, Need],
-    of: int,
-    graph: TemporalGraph,
-    results: Path,
-    at_once: int,
-    note: Note,
-    watch: Watch | None,
-) -> list[Outcome]:
-    """Take over the runs that are finished, train the others, and keep the result of each as soon as it is there.
-
-    What ended with an error is given back.
-    """
-
-    def keep(job: Job, found: Result) -> None:
-        need = planned[job]
-        keep_result(found, results, need.variant)
-        if need.drawn:
-            make_folder(results / graph.name / "ranks")
-            keep_ranks(read_ranks(job.folder)["test"], _ranks_file(need, results, graph.name))
-
-    # The rows further down take the longest: begun last, they would be waited for with nothing beside them.
-    runs = {job: _config(need, graph, job.device) for job, need in reversed(planned.items())}
-    there = {job: finished_there(job, config, graph) for job, config in runs.items()}
-    for job, found in there.items():
-        if found is not None:
-            keep(job, found)
-    waiting = {job: config for job, config in runs.items() if there[job] is None}
-    if not waiting:
-        return []
-    listed = _listed([need for job, need in planned.items() if job in waiting])
-    note(f"{len(waiting)} of {of} runs are missing and will be trained: {listed}")
-    make_folder(next(iter(waiting)).folder.parent)
-    outcomes = bring_to_end(waiting, graph, at_once, note, watch, keep)
-    return [outcome for outcome in outcomes.values() if outcome.state == "failed"]
-
-
 def _artefact(name: str) -> Artefact:
     for artefact in ARTEFACTS:
         if artefact == name:
@@ -249,12 +171,6 @@ def _data(dataset: str | Path, wanted: Sequence[Artefact], train: bool, note: No
         return None
 
 
-def _check_splits(graph: TemporalGraph) -> None:
-    for split in MEASURED:
-        if not len(graph.facts(split)):
-            raise DataError(f"{graph.name}: the {split} split has no facts, so there is nothing to measure models by")
-
-
 def _check_results(folder: Path, note: Note) -> None:
     """Refuse a file in place of the folder of results, and say so where there is no such folder."""
     if folder.exists() and not folder.is_dir():
@@ -275,58 +191,6 @@ def _why_nothing(empty: Iterable[Artefact], dataset: str, protocols: Sequence[Pr
             f"{', '.join(lacking)}: nothing to show for {dataset}, of which the paper has no such table and nothing is "
             f"measured; the paper has {there}, and `tempograph compare` trains models on any data"
         )
-
-
-def _once(needs: Iterable[Need]) -> list[Need]:
-    # A run that stands in a table and is drawn as well is one run, and its ranks are kept.
-    return list({need.name: need for need in sorted(needs, key=lambda need: need.drawn)}.values())
-
-
-def _missing(needs: Iterable[Need], results: Path, dataset: str) -> list[Need]:
-    found = load_results(results, MEASURED)
-    return [
-        need
-        for need in needs
-        if not any(need.met_by(result, dataset) for result in found)
-        or (need.drawn and not _ranks_file(need, results, dataset).is_file())
-    ]
-
-
-def _ranks_file(need: Need, results: Path, dataset: str) -> Path:
-    return results / dataset / "ranks" / f"{need.name}.parquet"
-
-
-def _job(need: Need, dataset: str | Path, folder: Path, device: str, max_seconds: float | None) -> Job:
-    return Job(
-        folder=folder / need.name,
-        dataset=str(dataset),
-        model=need.model,
-        seed=need.seed,
-        protocol=need.protocol,
-        preset=need.preset,
-        overrides=need.overrides,
-        device=device,
-        max_seconds=max_seconds,
-    )
-
-
-def _config(need: Need, graph: TemporalGraph, device: str) -> Config:
-    return configure(
-        graph,
-        need.model,
-        resolve_device(device),
-        protocol=need.protocol,
-        preset=need.preset,
-        seed=need.seed,
-        overrides=need.overrides,
-    )
-
-
-def _listed(needs: Sequence[Need], most: int = 6) -> str:
-    shown = [" ".join(part for part in (need.model, need.variant, need.protocol) if part) for need in needs]
-    distinct = list(dict.fromkeys(shown))
-    more = f" and {len(distinct) - most} more" if len(distinct) > most else ""
-    return ", ".join(distinct[:most]) + more
 
 
 def _sheets(

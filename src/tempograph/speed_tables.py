@@ -14,15 +14,20 @@ Columns = Mapping[str, Callable[[dict[str, Any]], str]]
 """What a column is called, and its cell for the figures of one thing."""
 
 
+def figure(name: str, shape: str = "", unit: float = 1) -> Callable[[dict[str, Any]], str]:
+    """The cell of a figure by its name, as many digits as its shape says, in a unit."""
+    return lambda found: format(found[name] if unit == 1 else found[name] / unit, shape)
+
+
 def temp_speed_sheet(measured: Measured, about: str = "") -> Sheet:
     """An epoch of TeMP, an evaluation, the most memory, and how near the epoch comes to the floor."""
     columns: Columns = {
-        "model": lambda found: found["model"],
-        "dataset": lambda found: found["dataset"],
-        "s/epoch": lambda found: f"{found['epoch_seconds']:.2f}",
-        "s/valid": lambda found: f"{found['evaluation_seconds']:.2f}",
-        "GiB": lambda found: f"{found['training_peak_bytes'] / 2**30:.1f}",
-        "of the floor": lambda found: f"{found['share_of_floor']:.1%}",
+        "model": figure("model"),
+        "dataset": figure("dataset"),
+        "s/epoch": figure("epoch_seconds", ".2f"),
+        "s/valid": figure("evaluation_seconds", ".2f"),
+        "GiB": figure("training_peak_bytes", ".1f", 2**30),
+        "of the floor": figure("share_of_floor", ".1%"),
         "paper: s/epoch": lambda found: f"{found['paper_epoch_seconds']:,}" if found["paper_epoch_seconds"] else "-",
     }
     return _sheet("Speed of TeMP", measured, columns, 2, about)
@@ -31,12 +36,12 @@ def temp_speed_sheet(measured: Measured, about: str = "") -> Sheet:
 def methods_speed_sheet(measured: Measured, about: str = "") -> Sheet:
     """Parameters of every method, an epoch, ranking valid, and the most memory."""
     columns: Columns = {
-        "model": lambda found: found["model"],
-        "dataset": lambda found: found["dataset"],
-        "parameters": lambda found: f"{found['parameters']:,}",
-        "s/epoch": lambda found: f"{found['epoch_seconds']:.2f}",
-        "s/valid": lambda found: f"{found['evaluation_seconds']:.2f}",
-        "GiB": lambda found: f"{found['peak_bytes'] / 2**30:.2f}",
+        "model": figure("model"),
+        "dataset": figure("dataset"),
+        "parameters": figure("parameters", ","),
+        "s/epoch": figure("epoch_seconds", ".2f"),
+        "s/valid": figure("evaluation_seconds", ".2f"),
+        "GiB": figure("peak_bytes", ".2f", 2**30),
     }
     return _sheet("Speed of methods", measured, columns, 2, about)
 
@@ -44,10 +49,10 @@ def methods_speed_sheet(measured: Measured, about: str = "") -> Sheet:
 def layers_speed_sheet(measured: Measured, about: str = "") -> Sheet:
     """Our layers beside the usual ways to write them."""
     columns: Columns = {
-        "layer": lambda found: found["what"],
-        "who": lambda found: found["who"],
-        "milliseconds": lambda found: f"{found['seconds'] * 1000:.1f}",
-        "times ours": lambda found: f"{found['times_ours']:.1f}",
+        "layer": figure("what"),
+        "who": figure("who"),
+        "milliseconds": figure("seconds", ".1f", 0.001),
+        "times ours": figure("times_ours", ".1f"),
     }
     return _sheet("Speed of layers", measured, columns, 2, about)
 
@@ -55,13 +60,13 @@ def layers_speed_sheet(measured: Measured, about: str = "") -> Sheet:
 def pointer_speed_sheet(measured: Measured, about: str = "") -> Sheet:
     """An epoch of the pointer with its kernels, and with plain operations."""
     columns: Columns = {
-        "dataset": lambda found: found["dataset"],
-        "facts/step": lambda found: f"{found['facts_per_step']:,}",
-        "s/epoch": lambda found: f"{found['epoch_seconds']:.2f}",
-        "plain: s/epoch": lambda found: f"{found['twin_epoch_seconds']:.2f}",
+        "dataset": figure("dataset"),
+        "facts/step": figure("facts_per_step", ","),
+        "s/epoch": figure("epoch_seconds", ".2f"),
+        "plain: s/epoch": figure("twin_epoch_seconds", ".2f"),
         "times": lambda found: f"{found['twin_epoch_seconds'] / found['epoch_seconds']:.1f}",
-        "GiB": lambda found: f"{found['peak_bytes'] / 2**30:.2f}",
-        "plain: GiB": lambda found: f"{found['twin_peak_bytes'] / 2**30:.2f}",
+        "GiB": figure("peak_bytes", ".2f", 2**30),
+        "plain: GiB": figure("twin_peak_bytes", ".2f", 2**30),
     }
     return _sheet("Speed of the pointer", measured, columns, 1, about)
 
