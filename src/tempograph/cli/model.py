@@ -243,16 +243,15 @@ def evaluate(
             budget=memory * 2**20 if memory else None,
             progress=progress,
         )
-    metrics = evaluation.summary()["metrics"]
     # Figures are published to three digits.
-    missed = {name: value for name, value in targets.items() if round(metrics[name], 3) < value}
+    found = {name: round(value, 3) for name, value in evaluation.summary()["metrics"].items()} if check else {}
+    missed = {name: value for name, value in targets.items() if found[name] < value}
     if json_output:
         print_json(evaluation.summary(wanted) | ({"missed": missed} if check else {}))
     else:
         print_evaluation(evaluation, wanted)
         for name, value in targets.items():
-            verdict = "missed" if name in missed else "reached"
-            out.print(f"{name} {value:.3f} {verdict}: {metrics[name]:.3f}", highlight=False)
+            out.print(f"{name} {value:.3f} {'missed' if name in missed else 'reached'}: {found[name]:.3f}")
     if missed:
         raise typer.Exit(1)
 

@@ -38,17 +38,25 @@ def file_size(path: Path) -> int:
         return path.stat().st_size
 
 
+def is_gzipped(file: IO[bytes]) -> bool:
+    """Whether a file that is read from its beginning is gzipped, as its first bytes tell; it stays at its beginning."""
+    magic = file.read(2)
+    file.seek(0)
+    return magic == b"\x1f\x8b"
+
+
 def texts(path: Path) -> Generator[Text]:
     """The texts in a file, one after the other: itself, plain or gzipped, or the members of a zip archive.
 
     What a file is, its first bytes tell, whatever its name.
     """
     with path.open("rb") as file:
+        if is_gzipped(file):
+            yield Text(str(path), gzip.GzipFile(fileobj=file), file)
+            return
         magic = file.read(4)
         file.seek(0)
-        if magic.startswith(b"\x1f\x8b"):
-            yield Text(str(path), gzip.GzipFile(fileobj=file), file)
-        elif magic in (b"PK\x03\x04", b"PK\x05\x06"):
+        if magic in (b"PK\x03\x04", b"PK\x05\x06"):
             yield from _members(path, file)
         else:
             yield Text(str(path), file, file)

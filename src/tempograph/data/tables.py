@@ -21,7 +21,7 @@ import pyarrow.parquet
 
 from tempograph.data.graph import COLUMNS
 from tempograph.data.skips import RAGGED, UNDECODABLE, UNUSABLE, Places, Skips
-from tempograph.data.sources import delimiter_of, is_parquet, readable, suffix_of
+from tempograph.data.sources import delimiter_of, is_gzipped, is_parquet, readable, suffix_of
 from tempograph.data.times import Clock, Mask, Steps
 from tempograph.errors import DataError, did_you_mean
 
@@ -345,6 +345,5 @@ def _records(path: Path, delimiter: str) -> Generator[tuple[int, list[str]]]:
 def _opened(path: Path) -> Iterator[tuple[_Binary, _Binary]]:
     """The file itself and its content: unpacked where its name or its first bytes say gzip, otherwise the same."""
     with path.open("rb") as file:
-        packed = path.suffix.lower() == ".gz" or file.read(2) == b"\x1f\x8b"
-        file.seek(0)
+        packed = path.suffix.lower() == ".gz" or is_gzipped(file)
         yield file, gzip.GzipFile(fileobj=file) if packed else file
