@@ -61,7 +61,7 @@ class Served:
         assert self._begun.wait(60) and self._lines and self._lines[0].startswith("{"), "".join(self._lines)
         self.ready: dict[str, Any] = json.loads(self._lines[0])
         self.port = int(self.ready["url"].rpartition(":")[2])
-        # A connection for each request: one kept may be ended by the service, as idle, just as the next request goes out.
+        # A connection for each request: one that is kept may be ended as idle just as the next request goes out.
         fresh = httpx2.Limits(max_keepalive_connections=0)
         self.http = httpx2.Client(base_url=f"http://localhost:{self.port}", timeout=30, limits=fresh)
 

@@ -345,6 +345,32 @@ def test_wrong_facts_are_refused_in_one_line(facts: list[tuple[object, ...]], me
         predictor.score(pa.table({"subject": ["a"], "relation": ["b"], "object": ["c"]}))
 
 
+def test_tables_of_every_kind_of_column_are_looked_up() -> None:
+    rows = GRAPH.test[:40]
+    subject, relation, object_ = (
+        [names[number] for number in rows[:, place]]
+        for place, names in enumerate((GRAPH.entities, GRAPH.relations, GRAPH.entities))
+    )
+    days = [date.fromisoformat(GRAPH.times[step]) for step in rows[:, 3]]
+    kinds = {
+        "text in chunks, dates": (pa.chunked_array([subject[:7], [], subject[7:]]), pa.array(days)),
+        "categories, labels": (pa.chunked_array([subject[:7], subject[7:]]).dictionary_encode(), list(map(str, days))),
+        "ids": (rows[:, 0], rows[:, 3]),
+    }
+    for kind, (who, when) in kinds.items():
+        table = pa.table({"subject": who, "relation": relation, "object": object_, "time": when})
+        assert np.array_equal(fact_rows(GRAPH, table), rows), kind
+        assert fact_rows(GRAPH, table[:0]).shape == (0, 4)
+    for wrong, found in (([*subject[:5], None], "None"), ([[1]] * 6, r"\[1\]"), ([0.5] * 6, "0.5")):
+        table = pa.table({"subject": wrong, "relation": relation[:6], "object": object_[:6], "time": days[:6]})
+        row = 5 if found == "None" else 0
+        with pytest.raises(QueryError, match=f"^fact {row}: the subject must be a name or an id, found {found}$"):
+            fact_rows(GRAPH, table)
+    table = pa.table({"subject": [0] * 3, "relation": ["visits", "visits", "x"], "object": [0] * 3, "time": [0] * 3})
+    with pytest.raises(QueryError, match="^fact 2: there is no relation 'x'"):
+        fact_rows(GRAPH, table)
+
+
 @pytest.mark.parametrize("granularity", ["day", "week", "month", "year"])
 def test_a_date_is_found_in_the_step_it_lies_in(granularity: Granularity) -> None:
     days = np.arange("2019-12-20", "2021-01-20", dtype="M8[D]")

@@ -18,7 +18,7 @@ from tempograph.answers import Answer, Completion, Evidence, named_evidence
 from tempograph.asking import ask_facts, log_shares, score_facts
 from tempograph.calibration import temperature_of
 from tempograph.data.graph import COLUMNS, SPLITS, Facts, Name, Split, TemporalGraph, When, rows_in
-from tempograph.data.naming import Given, columns_of, fact_rows, with_later_steps
+from tempograph.data.naming import Given, columns_of, fact_rows, ids_of, with_later_steps
 from tempograph.environment import resolve_device
 from tempograph.errors import ConfigError, QueryError
 from tempograph.evaluation import Progress
@@ -208,8 +208,8 @@ class Predictor:
         What a model has learned of single steps is, for a step after the last one, that of the last one.
         """
         columns = columns_of(facts)
-        grown = with_later_steps(self.graph, columns[3])
-        rows = fact_rows(grown, list(zip(*columns, strict=True)))
+        grown = with_later_steps(self.graph, columns[3].values)
+        rows = ids_of(grown, columns)
         there = rows_in(rows, grown.train)
         if there.any():
             raise QueryError(f"{_told(grown, rows[there][0])} is there already; remove takes it out")

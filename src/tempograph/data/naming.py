@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, label_at, out_of_range
 from tempograph.data.times import Granularity, format_pattern, labels, read_dates, read_integers, steps_at
@@ -26,6 +27,22 @@ _SHAPES: Final[tuple[tuple[str, Granularity | None], ...]] = (
     (r"\d{4}-\d\d-\d\dT\d\d", "hour"),
 )
 _MOST_NEW_STEPS: Final = 10_000
+_KINDS: Final = (str, int, np.integer, date)
+
+
+Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The distinct values of a column in the order in which they first appear, and the number of each row's value."""
+
+    values: list[Any]
+    numbers: Numbers
+
+    def row_of(self, number: int) -> int:
+        """The first row that has a value."""
+        return int(np.argmax(self.numbers == number))
 
 
 def fact_rows(graph: TemporalGraph, facts: Given) -> Facts:
@@ -33,27 +50,59 @@ def fact_rows(graph: TemporalGraph, facts: Given) -> Facts:
     of_ids = isinstance(facts, np.ndarray) and facts.dtype == np.int64 and facts.shape[1:] == (4,)
     if isinstance(facts, np.ndarray) and of_ids and out_of_range(facts, graph.sizes) is None:
         return facts.copy()
-    columns = columns_of(facts)
+    return ids_of(graph, columns_of(facts))
+
+
+def ids_of(graph: TemporalGraph, columns: Sequence[Column]) -> Facts:
+    """Columns of subjects, relations, objects and times as rows of ids, [n, 4]."""
     looks: tuple[Callable[[Any], int], ...] = (graph.entity_id, graph.relation_id, graph.entity_id, graph.time_id)
-    ids = np.empty((len(columns[0]), 4), dtype=np.int64)
-    for place, (column, look) in enumerate(zip(columns, looks, strict=True)):
-        seen: dict[Any, int] = {}
-        for row, value in enumerate(column):
-            if not isinstance(value, str | int | np.integer | date):
-                raise QueryError(f"fact {row}: the {COLUMNS[place]} must be a name or an id, found {value!r}")
-            if value not in seen:
-                seen[value] = _look(look, value, row)
-            ids[row, place] = seen[value]
-    return ids
+    return np.stack([_look_up(column, look) for column, look in zip(columns, looks, strict=True)], axis=1)
 
 
-def columns_of(facts: Given) -> list[list[Any]]:
+def _look_up(column: Column, look: Callable[[Any], int]) -> Numbers:
+    ids = np.empty(len(column.values), np.int64)
+    for number, value in enumerate(column.values):
+        try:
+            ids[number] = look(value)
+        except QueryError as error:
+            raise QueryError(f"fact {column.row_of(number)}: {error}") from None
+    return ids[column.numbers]
+
+
+def columns_of(facts: Given) -> list[Column]:
     """Subjects, relations, objects and times as they were given."""
+    return [_column(name, given) for name, given in zip(COLUMNS, _transposed(facts), strict=True)]
+
+
+def _column(name: str, given: pa.ChunkedArray | list[Any]) -> Column:
+    if isinstance(given, list):
+        for row, value in enumerate(given):
+            if not isinstance(value, _KINDS):
+                raise _no_name(name, row, value)
+        first = {value: number for number, value in enumerate(dict.fromkeys(given))}
+        return Column(list(first), np.array([first[value] for value in given], np.int64))
+    plain = given.cast(given.type.value_type) if pa.types.is_dictionary(given.type) else given
+    if not len(plain) or pa.types.is_nested(plain.type) or pa.types.is_null(plain.type):
+        return _column(name, plain.to_pylist())
+    encoded = plain.dictionary_encode(null_encoding="encode").unify_dictionaries().combine_chunks()
+    column = Column(encoded.dictionary.to_pylist(), encoded.indices.to_numpy())
+    for number, value in enumerate(column.values):
+        if not isinstance(value, _KINDS):
+            raise _no_name(name, column.row_of(number), value)
+    return column
+
+
+def _no_name(column: str, row: int, value: Any) -> QueryError:
+    return QueryError(f"fact {row}: the {column} must be a name or an id, found {value!r}")
+
+
+def _transposed(facts: Given) -> list[Any]:
+    """The four columns of facts: lists or, of a table, its own."""
     if isinstance(facts, pa.Table):
         lacking = [name for name in COLUMNS if name not in facts.column_names]
         if lacking:
             raise DataError(f"a table of facts has columns {', '.join(COLUMNS)}; found no '{lacking[0]}'")
-        return [facts[name].to_pylist() for name in COLUMNS]
+        return [facts[name] for name in COLUMNS]
     rows = facts.tolist() if isinstance(facts, np.ndarray) else list(facts)
     columns: list[list[Any]] = [[], [], [], []]
     for number, row in enumerate(rows):
@@ -63,13 +112,6 @@ def columns_of(facts: Given) -> list[list[Any]]:
         for column, value in zip(columns, values, strict=True):
             column.append(value)
     return columns
-
-
-def _look(look: Callable[[Any], int], value: Any, row: int) -> int:
-    try:
-        return look(value)
-    except QueryError as error:
-        raise QueryError(f"fact {row}: {error}") from None
 
 
 def with_later_steps(graph: TemporalGraph, times: Iterable[Any]) -> TemporalGraph:
