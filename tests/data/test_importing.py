@@ -404,18 +404,21 @@ def test_ids_do_not_depend_on_blocks(tmp_path: Path) -> None:
         assert_equal(read(path).graph, whole.graph)
 
 
+@pytest.mark.parametrize("faulty", [False, True], ids=["sound", "faulty"])
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
-def test_progress_tells_of_every_fiftieth(tmp_path: Path, suffix: str) -> None:
+def test_progress_tells_of_every_fiftieth(tmp_path: Path, suffix: str, faulty: bool) -> None:
     # Names that do not repeat keep the packed file long enough for many reads.
     names = [f"{number:x}" for number in np.random.default_rng(0).integers(0, 1 << 60, 100_000).tolist()]
+    names[0] = " " if faulty else names[0]
     path = tmp_path / f"a.{suffix}"
     if suffix == "parquet":
         write_parquet(path, subject=names, relation=names, object=names, time=[1] * len(names))
     else:
         write_csv(path, [(name, name, name, "1") for name in names])
     calls: list[tuple[int, int]] = []
-    with patch.object(reading, "_BLOCK", 1 << 16):
-        import_table([path, path], ImportOptions(), "events", lambda done, total: calls.append((done, total)))
+    options = ImportOptions(skip_bad=faulty)
+    with patch.object(reading, "_BLOCK", 1 << 16), patch.object(reading, "_SLOW_ROWS", 1000):
+        import_table([path, path], options, "events", lambda done, total: calls.append((done, total)))
     total = 2 * path.stat().st_size
     assert {of for _, of in calls} == {total}
     done = [0, *(bytes_done for bytes_done, _ in calls)]

@@ -6,8 +6,8 @@ import csv
 import gzip
 import io
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -26,6 +26,7 @@ from tempograph.data.times import Clock, Mask, Steps
 from tempograph.errors import DataError, did_you_mean
 
 _Binary = io.BufferedReader | gzip.GzipFile
+_Record = tuple[int, list[str]]
 
 _BLOCK: Final = 1 << 20
 _SLOW_ROWS: Final = 10_000
@@ -192,8 +193,8 @@ def _text_batches(path: Path, layout: Layout, clock: Clock, skips: Skips | None)
     except (_RowError, pa.ArrowInvalid) as error:
         if skips is None:
             raise _first_fault(file, clock, str(error)) from None
-        for slow, lines in _slow_columns(file, skips, rows):
-            yield *_sound(slow, clock, skips, path, np.array(lines) - 1), done
+        for slow, lines, read in _slow_columns(file, skips, rows):
+            yield *_sound(slow, clock, skips, path, np.array(lines) - 1), max(done, read)
 
 
 def _text_file(path: Path, layout: Layout) -> _TextFile:
@@ -203,7 +204,7 @@ def _text_file(path: Path, layout: Layout) -> _TextFile:
             f"{path}: the suffix '{suffix_of(path)}' is unknown; import .csv, .tsv, .csv.gz, .tsv.gz or .parquet, "
             "or pass the delimiter of a text file"
         )
-    with closing(_records(path, delimiter)) as records:
+    with _records(path, delimiter) as (records, _):
         first = list(islice(records, 1 + layout.header))
     if not first:
         raise DataError(f"{path}: the file is empty, so there is nothing to import")
@@ -236,7 +237,8 @@ def _fast_columns(file: _TextFile) -> Iterator[tuple[list[pa.Array], int]]:
             yield [batch.column(column) for column in columns], source.positions[number]
     if source.quotes % 2:
         # Arrow takes a quotation mark that is never closed for a field that runs to the end of the file.
-        deque(_records(file.path, file.delimiter), maxlen=0)
+        with _records(file.path, file.delimiter) as (records, _):
+            deque(records, maxlen=0)
 
 
 class _Source:
@@ -259,7 +261,7 @@ class _Source:
 
 def _first_fault(file: _TextFile, clock: Clock, message: str) -> DataError:
     """Reading fast tells that something is wrong; reading again, record by record, tells where and what."""
-    for columns, lines in _slow_columns(file):
+    for columns, lines, _ in _slow_columns(file):
         try:
             _check(columns, clock)
         except _RowError as error:
@@ -269,12 +271,15 @@ def _first_fault(file: _TextFile, clock: Clock, message: str) -> DataError:
 
 def _slow_columns(
     file: _TextFile, skips: Skips | None = None, above: int = 0
-) -> Iterator[tuple[list[pa.Array], list[int]]]:
-    """The four columns as text and the line each row begins on, some rows at a time, from the row `above` on."""
+) -> Iterator[tuple[list[pa.Array], list[int], int]]:
+    """The four columns as text, the line each row begins on, and the bytes of the file done so far.
+
+    They come some rows at a time, from the row `above` on.
+    """
     pending: list[tuple[int, list[str]]] = []
     fault: DataError | None = None
-    try:
-        with closing(_records(file.path, file.delimiter)) as records:
+    with _records(file.path, file.delimiter) as (records, packed):
+        try:
             for line, fields in islice(records, file.header + above, None):
                 if skips is not None and (reason := _misread(file, fields)):
                     skips.add(reason, str(file.path), np.array([line - 1]))
@@ -286,13 +291,13 @@ def _slow_columns(
                 _refuse_undecodable(file.path, line, values)
                 pending.append((line, values))
                 if len(pending) == _SLOW_ROWS:
-                    yield _transposed(pending)
+                    yield *_transposed(pending), packed.tell()
                     pending.clear()
-    except DataError as error:
-        fault = error
-    # The rows before a broken one come first: one of them may be at fault already.
-    if pending:
-        yield _transposed(pending)
+        except DataError as error:
+            fault = error
+        # The rows before a broken one come first: one of them may be at fault already.
+        if pending:
+            yield *_transposed(pending), packed.tell()
     if fault:
         raise fault
 
@@ -322,23 +327,29 @@ def _refuse_undecodable(path: Path, line: int, fields: Sequence[str]) -> None:
         raise DataError(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8") from None
 
 
-def _records(path: Path, delimiter: str) -> Generator[tuple[int, list[str]]]:
-    """The records of a text file, each with the line it begins on; blank lines are counted but are no records."""
-    with _opened(path) as (_, content):
+@contextmanager
+def _records(path: Path, delimiter: str) -> Iterator[tuple[Iterator[_Record], _Binary]]:
+    """The records of a text file, and the file, which tells how far it has been read."""
+    with _opened(path) as (packed, content):
         text = io.TextIOWrapper(content, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        reader = csv.reader(chain(text, [_END]), delimiter=delimiter)
-        line = 1
-        try:
-            for fields in reader:
-                if fields == [_END]:
-                    return
-                if fields and fields[-1].endswith(_END):
-                    raise DataError(f"{path}:{line}: a quotation mark opened in this row is never closed")
-                if fields:
-                    yield line, fields
-                line = reader.line_num + 1
-        except csv.Error as error:
-            raise DataError(f"{path}:{line}: {error}; is a quotation mark left open?") from None
+        yield _records_of(text, path, delimiter), packed
+
+
+def _records_of(text: io.TextIOWrapper, path: Path, delimiter: str) -> Iterator[_Record]:
+    """Each record with the line it begins on; blank lines are counted but are no records."""
+    reader = csv.reader(chain(text, [_END]), delimiter=delimiter)
+    line = 1
+    try:
+        for fields in reader:
+            if fields == [_END]:
+                return
+            if fields and fields[-1].endswith(_END):
+                raise DataError(f"{path}:{line}: a quotation mark opened in this row is never closed")
+            if fields:
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{path}:{line}: {error}; is a quotation mark left open?") from None
 
 
 @contextmanager
