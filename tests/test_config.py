@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args, get_type_hints
 
 import pytest
 
+from tempograph.bounds import Amount, Bounds, Count, Natural, Part, Positive, Share, check_bounds
 from tempograph.config import Config, make, make_config, parse_toml
 from tempograph.errors import ConfigError
 from tempograph.models.registry import MODELS, model_kind
@@ -40,6 +42,52 @@ def test_values_are_checked_by_type() -> None:
         with pytest.raises(ConfigError) as caught:
             make(Example, values, "x")
         assert str(caught.value) == message
+
+
+@dataclass(frozen=True)
+class Bounded:
+    count: Count = 1
+    natural: Natural = 0
+    amount: Amount = 0.0
+    positive: Positive = 0.1
+    share: Share = 1.0
+    part: Part = 0.0
+    free: int = -5
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
+def test_numbers_stay_within_the_bounds_of_their_types() -> None:
+    assert Bounded(count=10**9, natural=10**9, amount=1e9, positive=1e9, share=0.0, part=0.999).free == -5
+    for name, value, message in (
+        ("count", 0, "at least 1"),
+        ("natural", -1, "at least 0"),
+        ("amount", -1e-9, "at least 0"),
+        ("positive", 0.0, "above 0"),
+        ("share", 1.001, "between 0 and 1"),
+        ("share", -0.001, "between 0 and 1"),
+        ("part", 1.0, "at least 0 and below 1"),
+        *((name, math.nan, "") for name in ("amount", "positive", "share", "part")),
+    ):
+        with pytest.raises(ConfigError, match=f"^{name} must be {message}.*, found {value}$"):
+            make(Bounded, {name: value}, "x")
+
+
+def bounded(settings: type) -> list[str]:
+    hints = get_type_hints(settings, include_extras=True)
+    return [name for name, hint in hints.items() if any(isinstance(each, Bounds) for each in get_args(hint))]
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "ted"])
+def test_no_model_takes_a_negative_number_where_there_is_none(name: str) -> None:
+    kind = model_kind(name)
+    tables = [("model", kind.settings), *([("train", kind.gradient.settings)] if kind.gradient else [])]
+    for section, settings in tables:
+        assert bounded(settings)
+        for setting in bounded(settings):
+            with pytest.raises(ConfigError, match=f"^{setting} must be "):
+                make_config(name, "icews14", overrides=[f"{section}.{setting}=-1"])
 
 
 def test_overrides_beat_presets_beat_defaults() -> None:

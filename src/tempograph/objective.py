@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import softplus
 
+from tempograph.bounds import Amount, Count, Part, Positive, Share, check_bounds
 from tempograph.errors import ConfigError
 from tempograph.known import KnownAnswers
 from tempograph.layers.cells import blocks
@@ -23,66 +24,43 @@ from tempograph.timeline import Queries, Timeline
 class TrainSettings:
     """How any model is trained."""
 
-    epochs: int = 200
+    epochs: Count = 200
     negatives: int | Literal["all"] = "all"
     """Entities each question is scored against: all, or a sample."""
     optimizer: Literal["adam", "adagrad"] = "adam"
-    learning_rate: float = 0.001
-    cooldown: float = 0.0
+    learning_rate: Positive = 0.001
+    cooldown: Share = 0.0
     """Share of the epochs, at the end, in which the learning rate falls in a straight line to a tenth."""
-    weight_decay: float = 0.0
-    clip: float = 1.0
+    weight_decay: Amount = 0.0
+    clip: Amount = 1.0
     """The longest gradient; longer ones are shortened. 0 leaves them as they are."""
-    patience: int = 10
+    patience: Count = 10
     """Validations without a better valid MRR before training stops."""
-    validate_every: int = 1
-    average: float = 0.0
+    validate_every: Count = 1
+    average: Part = 0.0
     """Share of the old value in the running average of the weights that is validated and kept; 0 keeps the weights."""
     precision: Literal["32-true", "tf32", "bf16-mixed"] = "32-true"
 
     def __post_init__(self) -> None:
-        self.at_least_1("epochs", "patience", "validate_every")
+        check_bounds(self)
         if self.negatives != "all" and self.negatives < 1:
             raise ConfigError(f"negatives must be 'all' or at least 1, found {self.negatives}")
-        if not self.learning_rate > 0:
-            raise ConfigError(f"learning_rate must be above 0, found {self.learning_rate}")
-        self.at_least_0("weight_decay", "clip")
-        if not 0 <= self.cooldown <= 1:
-            raise ConfigError(f"cooldown must be between 0 and 1, found {self.cooldown}")
-        if not 0 <= self.average < 1:
-            raise ConfigError(f"average must be at least 0 and below 1, found {self.average}")
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0."""
         warm = self.epochs * (1 - self.cooldown)
         return self.learning_rate * (1 - 0.9 * max(0.0, (epoch + 1 - warm) / max(1.0, self.epochs - warm)))
 
-    def at_least_1(self, *names: str) -> None:
-        """Refuse counts of nothing."""
-        for name in names:
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
-
-    def at_least_0(self, *names: str) -> None:
-        """Refuse negative weights, and those that are not numbers."""
-        for name in names:
-            if not getattr(self, name) >= 0:
-                raise ConfigError(f"{name} must be at least 0, found {getattr(self, name)}")
-
 
 @dataclass(frozen=True)
 class SnapshotTraining(TrainSettings):
     """Training by whole snapshots; sampled negatives are drawn for each time and side."""
 
-    times_per_step: int = 8
-    max_facts: int = 3000
+    times_per_step: Count = 8
+    max_facts: Count = 3000
     """At most this many target facts of each snapshot and step."""
     targets: Literal["all", "dropped"] = "all"
     """Facts that count in the loss: all of the snapshot, or those whose edge was dropped in this step."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.at_least_1("times_per_step", "max_facts")
 
 
 @dataclass(frozen=True)
@@ -91,25 +69,18 @@ class FactTraining(TrainSettings):
 
     batch: Literal["facts", "times"] = "facts"
     """What a step takes: so many facts of any time, or all facts of so many times, if memory allows."""
-    facts_per_step: int = 1000
-    times_per_step: int = 8
+    facts_per_step: Count = 1000
+    times_per_step: Count = 8
     loss: Literal["softmax", "margin", "logistic"] = "softmax"
-    margin: float = 1.0
+    margin: Amount = 1.0
     """What the answer must be ahead of each negative (margin), or the score at which a fact is as likely as not,
     with its sign turned (logistic)."""
-    dropout: float = 0.0
+    dropout: Part = 0.0
     """Share of a question's numbers that are left out in a step."""
-    n3: float = 0.0
+    n3: Amount = 0.0
     """Weight of the cubed sizes of the vectors of each fact."""
-    smoothness: float = 0.0
+    smoothness: Amount = 0.0
     """Weight of the cubed differences of vectors of consecutive time steps."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.at_least_1("facts_per_step", "times_per_step")
-        self.at_least_0("n3", "smoothness", "margin")
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"dropout must be at least 0 and below 1, found {self.dropout}")
 
 
 class Objective(nn.Module, ABC):

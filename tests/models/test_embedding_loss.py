@@ -328,13 +328,10 @@ def test_the_defaults_of_every_method_fit_together(name: str) -> None:
         ({"distance": "l1"}, "distance l1 is for decoder transe, not complex"),
         ({"wave_share": 1.1}, "wave_share must be between 0 and 1, found 1.1"),
         ({"wave_share": math.nan}, "wave_share must be between 0 and 1, found nan"),
-        (
-            {"smallest_variance": 0.0},
-            "smallest_variance must be above 0 and at most largest_variance, found 0.0 and 0.3",
-        ),
+        ({"smallest_variance": 0.0}, "smallest_variance must be above 0, found 0.0"),
         (
             {"smallest_variance": 0.4},
-            "smallest_variance must be above 0 and at most largest_variance, found 0.4 and 0.3",
+            "smallest_variance must be at most largest_variance, found 0.4 and 0.3",
         ),
         ({"entities": "drifting"}, "drifting vectors are for decoder gaussian, not complex"),
         ({"relations": "drifting", "decoder": "transe"}, "drifting vectors are for decoder gaussian, not transe"),

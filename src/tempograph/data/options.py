@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Final, Literal, get_args
 
+from tempograph.bounds import Natural, check_bounds
 from tempograph.data.codings import CODINGS, Entity, EventFormat, RelationLevel, Wanted
 from tempograph.data.graph import COLUMNS
 from tempograph.data.times import GRANULARITIES, Clock, Granularity
@@ -43,7 +44,7 @@ class ImportOptions:
     split: SplitRule = "random"
     valid_share: float = 0.1
     test_share: float = 0.1
-    seed: int = 0
+    seed: Natural = 0
     format: Format | None = None
     entity: Entity | None = None
     relation_level: RelationLevel | None = None
@@ -68,8 +69,7 @@ class ImportOptions:
                 "valid_share and test_share must be at least 0 and together below 1, "
                 f"found {self.valid_share} and {self.test_share}"
             )
-        if self.seed < 0:
-            raise ConfigError(f"seed must be at least 0, found {self.seed}")
+        check_bounds(self)
         Clock(self.time_format, self.granularity)
 
     def _check_events(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tempograph.bounds import Amount, Count, Positive, Share, check_bounds
 from tempograph.errors import ConfigError, refuse_unknown
 from tempograph.layers.decoders import DECODERS
 
@@ -13,7 +14,7 @@ from tempograph.layers.decoders import DECODERS
 class EmbeddingSettings:
     """What entities and relations are at a time, and how they are compared; every method is a choice of these."""
 
-    dim: int = 128
+    dim: Count = 128
     decoder: str = "complex"
     """transe, distmult, complex, simple or gaussian, or a name that was added to `layers.decoders.DECODERS`."""
     distance: Literal["l1", "l2"] = "l2"
@@ -24,33 +25,28 @@ class EmbeddingSettings:
     """Whether factored relations have a part that does not depend on time."""
     reciprocal: bool = False
     """Whether the two directions of a relation have vectors of their own."""
-    wave_share: float = 0.64
+    wave_share: Share = 0.64
     """Share of a diachronic entity's numbers that depend on time."""
-    smallest_variance: float = 0.005
+    smallest_variance: Positive = 0.005
     largest_variance: float = 0.3
     """Bounds of every variance of decoder gaussian."""
-    longest_mean: float = 0.0
+    longest_mean: Amount = 0.0
     """Length to which the constant part of a mean of decoder gaussian is shortened; 0 leaves it as it is."""
-    initial_scale: float = 0.1
+    initial_scale: Amount = 0.1
     """Standard deviation of the vectors at the start."""
 
     def __post_init__(self) -> None:
         refuse_unknown("decoder", self.decoder, (*DECODERS, "gaussian"))
-        if self.dim < 1:
-            raise ConfigError(f"dim must be at least 1, found {self.dim}")
+        check_bounds(self)
         if self.decoder in ("complex", "simple") and self.dim % 2:
             raise ConfigError(f"decoder {self.decoder} needs an even dim, found {self.dim}")
         if self.distance == "l1" and self.decoder != "transe":
             raise ConfigError(f"distance l1 is for decoder transe, not {self.decoder}")
-        if not 0 <= self.wave_share <= 1:
-            raise ConfigError(f"wave_share must be between 0 and 1, found {self.wave_share}")
-        if not 0 < self.smallest_variance <= self.largest_variance:
+        if not self.smallest_variance <= self.largest_variance:
             raise ConfigError(
-                "smallest_variance must be above 0 and at most largest_variance, "
+                "smallest_variance must be at most largest_variance, "
                 f"found {self.smallest_variance} and {self.largest_variance}"
             )
-        if not self.longest_mean >= 0:
-            raise ConfigError(f"longest_mean must be at least 0, found {self.longest_mean}")
         self._check_parts()
 
     def _check_parts(self) -> None:

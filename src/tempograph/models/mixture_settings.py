@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
 
+from tempograph.bounds import Count, Natural, Positive, check_bounds
 from tempograph.errors import ConfigError
 
 
@@ -16,35 +17,29 @@ class MixtureSettings:
     parts: tuple[str, ...] = ()
     """Each a `model`, a `model:preset`, or the path of a finished run folder; named again, one is trained once more,
     from another seed."""
-    window: int = 8
+    window: Count = 8
     """Steps on each side in which the gate counts what is near; it counts over the whole time as well."""
-    hidden: int = 16
-    candidate_hidden: int = 0
+    hidden: Count = 16
+    candidate_hidden: Natural = 0
     """Width of what looks at each candidate: what the parts think of it and how often and near it stood in facts like
     the one asked about. 0 looks at the question alone, as the paper's gate does."""
     through_others: bool = False
     """Whether what looks at a candidate is told how well the question's entity knows it through others."""
-    candidates: int = 100
+    candidates: Count = 100
     """The best answers of each part that the gate is fitted on."""
-    facts: int = 50_000
+    facts: Count = 50_000
     """At most so many facts of valid are kept in memory to fit the gate."""
-    questions_per_step: int = 512
-    learning_rate: float = 0.01
-    steps: int = 2000
+    questions_per_step: Count = 512
+    learning_rate: Positive = 0.01
+    steps: Count = 2000
     """At most; the gate that is best on the other half of valid comes sooner."""
 
     def __post_init__(self) -> None:
         if not self.parts:
             raise ConfigError('a mixture needs parts, such as parts=["complex", "temp-gru"]; found none')
-        for name in ("window", "hidden", "candidates", "facts", "questions_per_step", "steps"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
-        if self.candidate_hidden < 0:
-            raise ConfigError(f"candidate_hidden must be at least 0, found {self.candidate_hidden}")
+        check_bounds(self)
         if self.through_others and not self.candidate_hidden:
             raise ConfigError("through_others is told to what looks at candidates: candidate_hidden must be at least 1")
-        if not self.learning_rate > 0:
-            raise ConfigError(f"learning_rate must be above 0, found {self.learning_rate}")
 
 
 def part_names(parts: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.acquaintances import Asked
-from tempograph.errors import ConfigError
+from tempograph.bounds import Count, Natural, check_bounds
 from tempograph.layers.copying import Copying, Key, View
 from tempograph.layers.paths import Paths
 from tempograph.layers.voting import Ballot
@@ -30,27 +30,21 @@ Source = Copying | Paths
 class PointerSettings:
     """Which facts vote."""
 
-    most: int = 512
+    most: Count = 512
     """Facts of the question's entity that vote at most, those nearest in time; likewise below."""
-    most_of_relation: int = 256
+    most_of_relation: Count = 256
     """Facts of the question's relation, whoever is in them."""
-    most_of_both: int = 128
+    most_of_both: Natural = 128
     """Facts of the question's entity with its relation; 0 leaves these out."""
-    most_of_time: int = 512
+    most_of_time: Natural = 512
     """Facts of the question's time, whoever is in them; 0 leaves these out."""
-
-    most_of_any: int = 0
+    most_of_any: Natural = 0
     """Facts of any kind, those nearest to the question's time; 0 leaves these out."""
     paths: bool = False
     """Whether candidates gain by the entities that both they and the question's entity have met."""
 
     def __post_init__(self) -> None:
-        for name in ("most", "most_of_relation"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
-        for name in ("most_of_both", "most_of_time", "most_of_any"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"{name} must be at least 0, found {getattr(self, name)}")
+        check_bounds(self)
 
 
 class Pointer(Model):

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from tempograph.bounds import Count, Part
 from tempograph.errors import ConfigError
 from tempograph.memory import room
 from tempograph.models.pointer import Pointer
@@ -27,15 +28,12 @@ _SCORES: Final = {"cpu": 2**30, "cuda": 2**33}
 class PointerTraining(TrainSettings):
     """Training of the pointer; always against all entities."""
 
-    facts_per_step: int = 1000
-    fact_dropout: float = 0.1
+    facts_per_step: Count = 1000
+    fact_dropout: Part = 0.1
     """Share of the train facts that do not vote in a step."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.at_least_1("facts_per_step")
-        if not 0 <= self.fact_dropout < 1:
-            raise ConfigError(f"fact_dropout must be at least 0 and below 1, found {self.fact_dropout}")
         if self.negatives != "all":
             raise ConfigError(f"the pointer is trained against all entities, found negatives = {self.negatives}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from tempograph.bounds import Amount, Count, Natural, Part, check_bounds
 from tempograph.errors import ConfigError, refuse_unknown
 from tempograph.layers.decoders import DECODERS
 from tempograph.layers.structure import STRUCTURES, Composition, Norm
@@ -16,13 +17,13 @@ Activation = Literal["none", "relu", "tanh"]
 class TeMPSettings:
     """The parts of TeMP and their sizes; every combination that makes sense is a setting, none a subclass."""
 
-    dim: int = 128
+    dim: Count = 128
     structure: str = "rgcn"
     """rgcn, compgcn, rgat or none, or a name that was added to `layers.structure.STRUCTURES`."""
-    layers: int = 2
+    layers: Count = 2
     inactive: Literal["isolated", "embedding"] = "isolated"
     """What an entity that is not active is: what the layers make of it by itself, or its embedding as it is."""
-    blocks: int = 0
+    blocks: Natural = 0
     """Blocks of W_r; 0 means as many as dimensions, which makes it a vector."""
     norm: Norm = "relation"
     inverse_edges: bool = True
@@ -30,32 +31,27 @@ class TeMPSettings:
     inner_activation: Activation = "none"
     last_activation: Activation = "none"
     temporal: Literal["gru", "attention", "none"] = "gru"
-    window: int = 8
+    window: Count = 8
     """Steps on each side that are looked at."""
     bidirectional: bool = True
-    heads: int = 8
+    heads: Count = 8
     imputation: bool = True
     gate: bool = True
     time_embedding: bool = False
     decoder: str = "complex"
     """transe, distmult, complex or simple, or a name that was added to `layers.decoders.DECODERS`."""
-    initial_scale: float = 0.1
+    initial_scale: Amount = 0.1
     """Standard deviation of the entity and relation vectors at the start."""
-    feature_dropout: float = 0.1
-    edge_dropout: float = 0.5
-    context_dropout: float = 0.2
+    feature_dropout: Part = 0.1
+    edge_dropout: Part = 0.5
+    context_dropout: Part = 0.2
     dropout_by_frequency: bool = False
 
     def __post_init__(self) -> None:
         refuse_unknown("structure", self.structure, (*STRUCTURES, "none"))
         refuse_unknown("decoder", self.decoder, DECODERS)
-        for name in ("dim", "layers", "window", "heads"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 1, found {getattr(self, name)}")
-        for name in ("feature_dropout", "edge_dropout", "context_dropout"):
-            if not 0 <= getattr(self, name) < 1:
-                raise ConfigError(f"{name} must be at least 0 and below 1, found {getattr(self, name)}")
-        if self.blocks < 0 or (self.blocks and self.dim % self.blocks):
+        check_bounds(self)
+        if self.blocks and self.dim % self.blocks:
             raise ConfigError(f"blocks must divide dim = {self.dim}, found {self.blocks}")
         if self.decoder in ("complex", "simple") and self.dim % 2:
             raise ConfigError(f"decoder {self.decoder} needs an even dim, found {self.dim}")
