@@ -347,6 +347,10 @@ MISTAKES = {
         ["missing", "run", "--first", "2024-01-10", "--last", "2024-01-05"],
         "the period from 2024-01-10 to 2024-01-05 holds no time step",
     ),
+    "an unknown split": (
+        ["surprising", "run", "--split", "test", "--split", "tset"],
+        "there is no split 'tset'; did you mean 'test'?",
+    ),
     "calibrating ted": (["calibration", "run"], "the scores of ted are not probabilities, so there is no calibration"),
     "a picture of what kind": (
         ["data", "stats", "mine", "--plot", "a.gif"],

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tempograph.data.times import GRANULARITIES, Granularity, labels
+from tempograph.choices import GRANULARITIES, Granularity
+from tempograph.data.times import labels
 from tempograph.dates import calendar, date_tokens
 
 

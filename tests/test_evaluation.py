@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 import oracle
 from graphs import graphs, make_graph
 from tempograph import TemporalGraph
+from tempograph.choices import FILTERS, Filter
 from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation import evaluate_model, rank_facts
-from tempograph.known import FILTERS, Filter, KnownAnswers
+from tempograph.known import KnownAnswers
 from tempograph.models.contract import Model, Support
 from tempograph.ranking import Ranks
 from tempograph.timeline import Queries

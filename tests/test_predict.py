@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 import tempograph
 from graphs import make_graph
 from tempograph import Predictor, Run, TemporalGraph
-from tempograph.data.graph import SPLITS, rows_in
+from tempograph.choices import SPLITS, Granularity
+from tempograph.data.graph import rows_in
 from tempograph.data.naming import fact_rows, with_later_steps
-from tempograph.data.times import Granularity, labels, steps_at
+from tempograph.data.times import labels, steps_at
 from tempograph.data.world import make_world
 from tempograph.errors import ConfigError, DataError, QueryError
 from tempograph.timeline import Queries, Timeline

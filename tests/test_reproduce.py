@@ -18,13 +18,14 @@ import tempograph
 from conftest import Call, as_json
 from tempograph import reproducing
 from tempograph.analysis import keep_ranks, kept_ranks, read_ranks
+from tempograph.choices import ARTEFACTS
 from tempograph.cli.console import out, table
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.world import make_world
 from tempograph.environment import runs_at_once
 from tempograph.errors import ConfigError, DataError
 from tempograph.published import PAPER_TED_VALID, PAPER_TEST, SEES_WHO_IS_ACTIVE
-from tempograph.reproducing import ARTEFACTS, OURS, Need, needs_of, reproduce
+from tempograph.reproducing import OURS, Need, needs_of, reproduce
 from tempograph.results import load_alone, load_results
 from tempograph.sheet import Sheet
 from tempograph.standing import Standing

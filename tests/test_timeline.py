@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import oracle
 from graphs import graphs, make_graph
 from tempograph import TemporalGraph
+from tempograph.choices import PROTOCOLS, Protocol
 from tempograph.errors import ConfigError
 from tempograph.models.ted import TED
-from tempograph.timeline import PROTOCOLS, Protocol, Queries, Timeline, answered, both_directions
+from tempograph.timeline import Queries, Timeline, answered, both_directions
 
 
 def all_pairs(graph: TemporalGraph) -> tuple[torch.Tensor, torch.Tensor]:

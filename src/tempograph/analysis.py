@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import torch
 from numpy.typing import NDArray
 
-from tempograph.data.graph import SPLITS, Facts, Split, TemporalGraph, rows_in
+from tempograph.choices import SPLITS, Filter, Split
+from tempograph.data.graph import Facts, TemporalGraph, rows_in
 from tempograph.errors import RunError
 from tempograph.evaluation import Evaluation
 from tempograph.files import atomic_file
 from tempograph.frequency import PATTERNS, PatternFrequencies
-from tempograph.known import Filter
 from tempograph.timeline import Timeline
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tempograph.data.graph import Split, TemporalGraph
+from tempograph.choices import Split
+from tempograph.data.graph import TemporalGraph
 from tempograph.explaining import Explained
 from tempograph.models.contract import Support
 from tempograph.timeline import Timeline

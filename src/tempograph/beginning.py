@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import torch
 
+from tempograph.choices import Protocol
 from tempograph.config import Config, by_name, make_config
 from tempograph.data.graph import TemporalGraph
 from tempograph.environment import commit, hardware
@@ -20,7 +21,7 @@ from tempograph.models.contract import Model
 from tempograph.models.mixture_settings import part_names
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.runs import RUN_MARKER, Run, read_data, read_record
-from tempograph.timeline import Protocol, Timeline
+from tempograph.timeline import Timeline
 
 _APART: Final = 1000
 """Between the seeds of parts with the same settings, so that joins of neighbouring seeds share none."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tempograph.batch import Note, alone, bring_to_end
+from tempograph.choices import Protocol
 from tempograph.comparison import Comparison, Row
 from tempograph.config import Config
 from tempograph.data.catalog import load_dataset
@@ -18,7 +19,6 @@ from tempograph.models.registry import MODELS
 from tempograph.planning import make_plans, plan_notes
 from tempograph.published import published
 from tempograph.standing import Watch
-from tempograph.timeline import Protocol
 
 
 def compare(

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tempograph.choices import Protocol
 from tempograph.published import Published
 from tempograph.results import HITS, SPREAD, figure_cells, half_range, seeds_cells
 from tempograph.sheet import Sheet
 from tempograph.standing import State
-from tempograph.timeline import Protocol
 
 COLUMNS: Final = (
     *("model", "settings", "seeds", "MRR", "Hits@1", "Hits@3", "Hits@10"),

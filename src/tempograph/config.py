@@ -11,10 +11,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from tempograph.choices import Protocol
 from tempograph.errors import ConfigError, did_you_mean
 from tempograph.models.registry import model_kind
 from tempograph.objective import TrainSettings
-from tempograph.timeline import Protocol
 
 _TABLES: Final = ("run", "model", "train", "target")
 _PRESETS: Final = resources.files("tempograph") / "presets"

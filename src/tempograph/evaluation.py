@@ -12,13 +12,14 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from tempograph.data.graph import Facts, Split, TemporalGraph
+from tempograph.choices import Filter, Protocol, Split
+from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.errors import DataError
-from tempograph.known import Filter, KnownAnswers
+from tempograph.known import KnownAnswers
 from tempograph.memory import room
 from tempograph.models.contract import Judges, Model
 from tempograph.ranking import Ranks, filtered_ranks, metrics
-from tempograph.timeline import Protocol, Queries, both_questions
+from tempograph.timeline import Queries, both_questions
 
 _BUDGET: Final = {"cpu": 2**29, "cuda": 2**32}
 """Bytes for scores unless told otherwise, by kind of device."""

@@ -23,7 +23,8 @@ from tempograph.analysis import (
     group_figures,
     pattern_frequencies,
 )
-from tempograph.data.graph import Split, TemporalGraph
+from tempograph.choices import Split
+from tempograph.data.graph import TemporalGraph
 from tempograph.page import Block, Fold, Heading, Picture, Words
 from tempograph.sheet import Sheet
 

@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from tempograph.data.graph import Split
+from tempograph.choices import Protocol, Split
 from tempograph.environment import resolve_device
 from tempograph.errors import TempographError
 from tempograph.listening import Report
 from tempograph.runs import RUN_MARKER, Run, read_record
-from tempograph.timeline import Protocol
 from tempograph.training import evaluate, resume, train
 
 _PROGRAM: Final = "import sys; sys.path[:] = {path!r}; from tempograph.jobs import main; main()"

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Final, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from tempograph.choices import FILTERS, Filter
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import refuse_unknown
 from tempograph.ranges import equal_range
 from tempograph.timeline import Queries, both_directions
-
-Filter = Literal["time", "static", "raw"]
-FILTERS: Final[tuple[Filter, ...]] = get_args(Filter)
 
 
 class KnownAnswers:

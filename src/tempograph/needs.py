@@ -10,16 +10,16 @@ from typing import Final
 from tempograph.analysis import keep_ranks, read_ranks
 from tempograph.batch import Note, bring_to_end, finished_there
 from tempograph.beginning import configure
+from tempograph.choices import Protocol, Split
 from tempograph.comparison import Outcome
 from tempograph.config import Config, by_name, parse_override
-from tempograph.data.graph import Split, TemporalGraph
+from tempograph.data.graph import TemporalGraph
 from tempograph.environment import resolve_device
 from tempograph.errors import DataError
 from tempograph.files import make_folder
 from tempograph.jobs import Job
 from tempograph.results import Result, keep_result, load_results
 from tempograph.standing import Watch
-from tempograph.timeline import Protocol
 
 MEASURED: Final[tuple[Split, ...]] = ("valid", "test")
 """Splits that every table is made from."""

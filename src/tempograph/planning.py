@@ -10,12 +10,12 @@ from typing import Any, Final
 import torch
 
 from tempograph.beginning import configure
+from tempograph.choices import Protocol
 from tempograph.config import Config, parse_override, shipped_presets
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import ConfigError, RunError, did_you_mean
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.runs import RUN_MARKER, read_data, read_record
-from tempograph.timeline import Protocol
 
 PRESETS: Final = ("tuned", "paper")
 """The presets that are looked for when none is named."""

@@ -17,7 +17,8 @@ from torch import Tensor
 from tempograph.answers import Answer, Completion, Evidence, named_evidence
 from tempograph.asking import ask_facts, log_shares, score_facts
 from tempograph.calibration import temperature_of
-from tempograph.data.graph import COLUMNS, SPLITS, Facts, Name, Split, TemporalGraph, When, rows_in
+from tempograph.choices import SPLITS, Split
+from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, rows_in
 from tempograph.data.naming import Given, columns_of, fact_rows, ids_of, with_later_steps
 from tempograph.environment import resolve_device
 from tempograph.errors import ConfigError, QueryError

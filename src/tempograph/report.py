@@ -11,8 +11,9 @@ from typing import Any, Final
 
 from tempograph import analysis_plots, plots
 from tempograph.analysis import Ranked, are_of, read_ranks
+from tempograph.choices import Split
 from tempograph.config import Config
-from tempograph.data.graph import Split, TemporalGraph
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.errors import ConfigError, RunError
 from tempograph.evaluation import RANKED

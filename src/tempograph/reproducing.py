@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final
 
 from tempograph.analysis import are_of, kept_ranks
 from tempograph.batch import Note, alone
+from tempograph.choices import ARTEFACTS, Artefact, Protocol
 from tempograph.comparison import Outcome
 from tempograph.config import parse_override, shipped_presets
 from tempograph.data.catalog import load_dataset
@@ -30,10 +31,7 @@ from tempograph.tables import (
     statistics_sheet,
     ted_sheet,
 )
-from tempograph.timeline import Protocol
 
-Artefact = Literal["table", "ablation", "ted", "statistics", "figures"]
-ARTEFACTS: Final[tuple[Artefact, ...]] = get_args(Artefact)
 OURS: Final = ("tcomplex", "pointer", "temp-pointer")
 """Rows below the paper's."""
 DRAWN: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (

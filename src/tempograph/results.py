@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from tempograph.data.graph import SPLITS, Split
+from tempograph.choices import SPLITS, Split
 from tempograph.errors import DataError
 from tempograph.files import make_folder, write_json
 from tempograph.published import Figures

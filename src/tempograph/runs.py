@@ -18,14 +18,14 @@ import safetensors.torch
 import torch
 from safetensors import safe_open
 
+from tempograph.choices import Filter, Split
 from tempograph.config import Config
 from tempograph.data.folder import read_folder, write_folder
-from tempograph.data.graph import Split, TemporalGraph
+from tempograph.data.graph import TemporalGraph
 from tempograph.environment import environment
 from tempograph.errors import RunError, TempographError
 from tempograph.evaluation import Evaluation
 from tempograph.files import atomic_file, atomic_folder, locked, write_json, write_text
-from tempograph.known import Filter
 from tempograph.models.contract import Model
 from tempograph.models.mixture_settings import part_names
 from tempograph.models.registry import model_kind

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Final
 
+from tempograph.choices import Protocol
 from tempograph.config import by_name
 from tempograph.data.graph import TemporalGraph
 from tempograph.models.registry import MODELS, model_kind
@@ -31,7 +32,6 @@ from tempograph.results import (
     without_copies,
 )
 from tempograph.sheet import Sheet
-from tempograph.timeline import Protocol
 
 _FIGURES: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10")
 _BESIDE: Final = ("published: MRR", "Hits@1", "Hits@3", "Hits@10")

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from tempograph.choices import PROTOCOLS, Protocol
 from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.errors import refuse_unknown
 from tempograph.ranges import Ranges, key_range
-
-Protocol = Literal["strict", "paper"]
-PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 
 
 class Queries(NamedTuple):

@@ -9,20 +9,20 @@ from pathlib import Path
 
 from tempograph.beginning import begin, build, configure, validator
 from tempograph.calibration import temperature_of
+from tempograph.choices import Filter, Protocol, Split
 from tempograph.data.catalog import load_dataset
-from tempograph.data.graph import Split, TemporalGraph
+from tempograph.data.graph import TemporalGraph
 from tempograph.environment import peak_memory_bytes, resolve_device
 from tempograph.errors import DataError, RunError
 from tempograph.evaluation import Evaluation, Progress, evaluate_model
 from tempograph.files import refuse_existing
-from tempograph.known import Filter
 from tempograph.listening import Outside, Report
 from tempograph.loop import Hooks, fit
 from tempograph.loop import Progress as Training
 from tempograph.models.registry import model_kind
 from tempograph.processes import Processes
 from tempograph.runs import RUN_MARKER, Run
-from tempograph.timeline import Protocol, Timeline
+from tempograph.timeline import Timeline
 
 
 def train(

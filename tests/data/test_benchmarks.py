@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tempograph.choices import SPLITS
 from tempograph.data import benchmarks
 from tempograph.data.benchmarks import (
     BENCHMARKS,
@@ -28,7 +29,7 @@ from tempograph.data.benchmarks import (
     find_benchmark,
 )
 from tempograph.data.folder import read_folder
-from tempograph.data.graph import SPLITS, TemporalGraph
+from tempograph.data.graph import TemporalGraph
 from tempograph.errors import DataError, StorageError
 
 TEXTS = {

@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from coded import GDELT_WIDTHS, ICEWS_COLUMNS, ICEWS_HEADER, gdelt_columns, gdelt_row, icews_row
 from memory import most_memory
+from tempograph.choices import EventFormat
 from tempograph.data import events as reading
-from tempograph.data.codings import CODINGS, EventFormat, Wanted, find_shapes, guess_format
+from tempograph.data.codings import CODINGS, Wanted, find_shapes, guess_format
 from tempograph.data.events import DATE_FORMAT, FAULTS, RAGGED, Skips, read_events
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importing import Imported, import_events, import_files

@@ -20,11 +20,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from tempograph.choices import SPLITS, Granularity
 from tempograph.data import tables as reading
-from tempograph.data.graph import SPLITS, TemporalGraph
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.importing import Imported, import_table
 from tempograph.data.options import ImportOptions
-from tempograph.data.times import Granularity
 from tempograph.errors import ConfigError, DataError
 
 Row = tuple[str, str, str, str]

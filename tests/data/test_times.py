@@ -11,16 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tempograph.data.times import (
-    MOST_STEPS,
-    Clock,
-    Granularity,
-    format_pattern,
-    labels,
-    read_dates,
-    read_integers,
-    steps_at,
-)
+from tempograph.choices import Granularity
+from tempograph.data.times import MOST_STEPS, Clock, format_pattern, labels, read_dates, read_integers, steps_at
 from tempograph.errors import ConfigError, DataError
 
 FORMATS = [

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tempograph.data.graph import SPLITS, TemporalGraph
+from tempograph.choices import SPLITS
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.world import World, make_world
 from tempograph.errors import ConfigError, DataError
 

@@ -14,6 +14,7 @@ from torch.testing import assert_close
 from graphs import graphs, make_graph
 from methods import REGISTERED
 from tempograph import TemporalGraph
+from tempograph.choices import PROTOCOLS, Protocol
 from tempograph.config import make_config
 from tempograph.memory import Memory
 from tempograph.models.contract import Model
@@ -24,7 +25,7 @@ from tempograph.models.registry import model_kind
 from tempograph.models.ted import TED
 from tempograph.models.temp import TeMP
 from tempograph.models.temp_settings import TeMPSettings
-from tempograph.timeline import PROTOCOLS, Protocol, Queries, Timeline
+from tempograph.timeline import Queries, Timeline
 
 SMALL = {"dim": 4, "heads": 2, "window": 2, "initial_scale": 1.0}
 TEMP = {

@@ -18,6 +18,7 @@ from torch.testing import assert_close
 import tempograph
 from graphs import make_graph
 from memory import Peak
+from tempograph.choices import Protocol
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import ConfigError
 from tempograph.evaluation import evaluate_model
@@ -27,7 +28,7 @@ from tempograph.layers.paths import Paths
 from tempograph.models import pointer_loss
 from tempograph.models.pointer import Pointer, PointerSettings
 from tempograph.models.pointer_loss import PointerLoss, PointerTraining
-from tempograph.timeline import Protocol, Queries, Timeline, both_directions
+from tempograph.timeline import Queries, Timeline, both_directions
 
 KEYS: tuple[Key, ...] = ("entity", "relation", "both", "time", "any")
 SEEDS = st.integers(0, 2**32 - 1)

@@ -17,6 +17,7 @@ from torch.testing import assert_close
 from graphs import graphs, make_graph
 from memory import Largest
 from tempograph import TemporalGraph
+from tempograph.choices import PROTOCOLS, Protocol
 from tempograph.errors import ConfigError
 from tempograph.evaluation import evaluate_model
 from tempograph.layers.structure import Edges, edge_weights, with_inverse
@@ -28,7 +29,7 @@ from tempograph.models.temp_loss import TeMPLoss, capped
 from tempograph.models.temp_settings import TeMPSettings
 from tempograph.objective import SnapshotTraining
 from tempograph.ranges import Ranges
-from tempograph.timeline import PROTOCOLS, Protocol, Queries, Timeline
+from tempograph.timeline import Queries, Timeline
 
 SMALL = {"dim": 4, "heads": 2, "window": 2, "feature_dropout": 0.0, "initial_scale": 1.0}
 NO_TIME = {"temporal": "none", "gate": False, "imputation": False}

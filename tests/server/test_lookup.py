@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphs import graphs
 from tempograph import TemporalGraph
-from tempograph.data.graph import SPLITS
+from tempograph.choices import SPLITS
 from tempograph.server.facts import FactBook
 from tempograph.server.names import Names, fold
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, cast
 
 import typer
 from rich.console import Group, RenderableType
@@ -14,9 +14,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from tempograph.choices import SPLITS, Split
 from tempograph.cli import importing
 from tempograph.cli.console import err, out, print_json, progress_bar, table
-from tempograph.cli.model import Device, Json, RunFolder, Split
+from tempograph.cli.model import Device, Json, RunFolder
 
 if TYPE_CHECKING:
     from tempograph.predict import Answer, Completion, Evidence, Predictor
@@ -164,7 +165,8 @@ def missing(
 def surprising(
     run: RunFolder,
     split: Annotated[
-        list[Split] | None, typer.Option(help="Facts of this split; may be given again; else all.")
+        list[str] | None,
+        typer.Option(help="Facts of this split; may be given again; else all.", metavar=f"<{'|'.join(SPLITS)}>"),
     ] = None,
     top: Top = 20,
     out_file: Out = None,
@@ -172,13 +174,12 @@ def surprising(
     json_output: Json = False,
 ) -> None:
     """Known facts that the model finds least plausible, most surprising first."""
-    from tempograph.data.graph import SPLITS
     from tempograph.predict import Predictor
     from tempograph.scanning import write_table
 
     predictor = Predictor(run, device)
     with progress_bar("looking for odd facts") as progress:
-        found = predictor.surprising([each.value for each in split] if split else SPLITS, top, progress)
+        found = predictor.surprising(cast("list[Split]", split) or SPLITS, top, progress)
     if out_file is not None:
         write_table(found, out_file)
     if json_output:

@@ -13,8 +13,9 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
+from tempograph.choices import Protocol
 from tempograph.cli.console import err, note, out, print_json, show, stoppable
-from tempograph.cli.model import Dataset, Device, Json, Protocol
+from tempograph.cli.model import Dataset, Device, Json
 from tempograph.sheet import Sheet
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def compare(
             "By default tuned, or else paper."
         ),
     ] = None,
-    protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = Protocol.strict,
+    protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = "strict",
     jobs: Annotated[int, typer.Option(min=1, help="How many runs at once, each a process of its own.")] = 1,
     max_time: Annotated[
         float | None, typer.Option(min=0, help="Stop each run after so many minutes; the same command goes on.")
@@ -80,7 +81,7 @@ def compare(
             names,
             out=target,
             seeds=numbers(seeds),
-            protocol=protocol.value,
+            protocol=protocol,
             preset=preset,
             overrides=overrides or (),
             device=device,

@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 
+from tempograph.choices import Protocol
 from tempograph.cli import importing
 from tempograph.cli.console import err, out, print_json, progress_bar, table
-from tempograph.cli.model import Json, Protocol
+from tempograph.cli.model import Json
 
 app = typer.Typer(help="Datasets: list, download, import, describe.", no_args_is_help=True)
 
@@ -78,7 +79,7 @@ def import_events(
     entity: importing.EntityOption = None,
     relation_level: importing.Level = None,
     granularity: importing.Step = None,
-    split: importing.Split = importing.SplitRule.random,
+    split: importing.Split = "random",
     valid: importing.Valid = 0.1,
     test: importing.Test = 0.1,
     seed: importing.Seed = 0,
@@ -130,7 +131,7 @@ def import_events(
 @app.command("stats")
 def stats(
     datasets: Annotated[list[str], typer.Argument(help="Dataset folders or known names.")],
-    protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = Protocol.strict,
+    protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = "strict",
     window: Annotated[int, typer.Option(min=1, help="How many steps count as recent.")] = 15,
     plot: Annotated[Path | None, typer.Option(help="Draw the curves of one dataset (.png, .svg, .pdf).")] = None,
     json_output: Json = False,
@@ -143,7 +144,7 @@ def stats(
     if plot is not None and len(datasets) > 1:
         raise ConfigError(f"--plot draws one dataset, found {len(datasets)}")
     graphs = [load_dataset(dataset) for dataset in datasets]
-    found = [statistics(graph, protocol.value, window) for graph in graphs]
+    found = [statistics(graph, protocol, window) for graph in graphs]
     if plot is not None:
         from tempograph import plots
 
@@ -162,7 +163,7 @@ def stats(
 
     columns = ["dataset", "active", f"also in last {window}", f"facts in last {window}", "share"]
     meaning = f"entities active at a step; those active in the last {window} as well; train facts there naming one"
-    caption = f"{meaning}. Mean (smallest-largest) over steps; share of all entities; protocol {protocol.value}"
+    caption = f"{meaning}. Mean (smallest-largest) over steps; share of all entities; protocol {protocol}"
     out.print(table("Activity", columns, [cells(entry) for entry in found], caption=caption))
     for entry in found:
         if entry.repeated:

@@ -37,7 +37,7 @@ def fit(
     entity: importing.EntityOption = None,
     relation_level: importing.Level = None,
     granularity: importing.Step = None,
-    split: importing.Split = importing.SplitRule.random,
+    split: importing.Split = "random",
     valid: importing.Valid = 0.1,
     test: importing.Test = 0.1,
     seed: Annotated[int, typer.Option(help="Of the random split and of training.")] = 0,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tempograph.choices import Entity, Format, Granularity, RelationLevel, SplitRule
 from tempograph.cli.console import err
 
 if TYPE_CHECKING:
@@ -17,47 +17,6 @@ if TYPE_CHECKING:
 _TABLES = "Options for tables"
 _EVENTS = "Options for ICEWS and GDELT"
 _SPLIT = "Options for steps and splits"
-
-
-class Format(StrEnum):
-    """What files hold."""
-
-    table = "table"
-    icews = "icews"
-    gdelt = "gdelt"
-
-
-class Entity(StrEnum):
-    """What of an actor is an entity."""
-
-    name = "name"
-    code = "code"
-
-
-class RelationLevel(StrEnum):
-    """What of an event is a relation: its text, or so much of its CAMEO code."""
-
-    text = "text"
-    full = "full"
-    base = "base"
-    root = "root"
-
-
-class Granularity(StrEnum):
-    """The length of a time step."""
-
-    hour = "hour"
-    day = "day"
-    week = "week"
-    month = "month"
-    year = "year"
-
-
-class SplitRule(StrEnum):
-    """How facts are divided into train, valid and test."""
-
-    random = "random"
-    chronological = "chronological"
 
 
 Files = Annotated[
@@ -148,7 +107,7 @@ def import_options(
     entity, level = events
     rule, valid, test, seed = split
     return ImportOptions(
-        format=format.value if format else None,
+        format=format,
         subject=subject,
         relation=relation,
         object=object_,
@@ -156,10 +115,10 @@ def import_options(
         header=header,
         delimiter=delimiter.replace("\\t", "\t") if delimiter else None,
         time_format=time_format,
-        entity=entity.value if entity else None,
-        relation_level=level.value if level else None,
-        granularity=granularity.value if granularity else None,
-        split=rule.value,
+        entity=entity,
+        relation_level=level,
+        granularity=granularity,
+        split=rule,
         valid_share=valid,
         test_share=test,
         seed=seed,

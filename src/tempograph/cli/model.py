@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from enum import StrEnum
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,35 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
+from tempograph.choices import Filter, Protocol, Split
 from tempograph.cli.console import err, metric_cells, metric_columns, out, print_json, progress_bar, stoppable, table
 from tempograph.processes import Processes
 
 if TYPE_CHECKING:
     from tempograph.evaluation import Evaluation
     from tempograph.runs import Run
-
-
-class Protocol(StrEnum):
-    """Whose facts make an entity active: train alone, or all splits as in the authors' code."""
-
-    strict = "strict"
-    paper = "paper"
-
-
-class Split(StrEnum):
-    """A part of the data."""
-
-    train = "train"
-    valid = "valid"
-    test = "test"
-
-
-class Filter(StrEnum):
-    """Which known answers are taken out before ranking."""
-
-    time = "time"
-    static = "static"
-    raw = "raw"
 
 
 def _complete_dataset(incomplete: str) -> list[str]:
@@ -81,7 +58,7 @@ def train(
     ] = None,
     model: Annotated[str, typer.Option(help=f"The model to fit: {_MODELS}.", autocompletion=_complete_model)] = "ted",
     preset: Annotated[str | None, typer.Option(help="A shipped preset such as paper, or a TOML file.")] = None,
-    protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = Protocol.strict,
+    protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = "strict",
     out_folder: Annotated[
         Path | None, typer.Option("--out", help="The run folder; by default runs/DATASET-MODEL.")
     ] = None,
@@ -106,7 +83,7 @@ def train(
             dataset,
             model,
             out=folder,
-            protocol=protocol.value,
+            protocol=protocol,
             preset=preset,
             seed=seed,
             overrides=overrides or (),
@@ -207,10 +184,10 @@ def print_run(run: Run, folder: Path, json_output: bool) -> None:
 
 def evaluate(
     run: RunFolder,
-    split: Annotated[Split, typer.Option(help="The facts to rank.")] = Split.test,
+    split: Annotated[Split, typer.Option(help="The facts to rank.")] = "test",
     filter: Annotated[
         Filter, typer.Option(help="Known answers to take out: true at that time, at any time, or none.")
-    ] = Filter.time,
+    ] = "time",
     hits: Annotated[str, typer.Option(help="The k of Hits@k, separated by commas.")] = "1,3,10",
     memory: Annotated[
         int | None, typer.Option(min=1, help="Budget for scores in MiB; by default 512, on a GPU 4096.")
@@ -233,12 +210,12 @@ def evaluate(
         wanted = []
     if min(wanted, default=0) < 1:
         raise ConfigError(f"--hits takes whole numbers from 1, separated by commas, found '{hits}'")
-    targets = to_reach(run, split.value, filter.value) if check else {}
-    with progress_bar(f"ranking {split.value}") as progress:
+    targets = to_reach(run, split, filter) if check else {}
+    with progress_bar(f"ranking {split}") as progress:
         evaluation = tempograph.training.evaluate(
             run,
-            split.value,
-            filter=filter.value,
+            split,
+            filter=filter,
             device=device,
             budget=memory * 2**20 if memory else None,
             progress=progress,

@@ -3,51 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sized
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from tempograph.choices import ARTEFACTS, Artefact, Protocol
 from tempograph.cli.compare import numbers, watching
 from tempograph.cli.console import err, note, out, print_json, show, stoppable
 from tempograph.cli.model import Device, Json
 
 if TYPE_CHECKING:
     from tempograph.reproducing import Reproduction
-    from tempograph.timeline import Protocol
-
-
-class What(StrEnum):
-    """What can be reproduced."""
-
-    table = "table"
-    ablation = "ablation"
-    ted = "ted"
-    statistics = "statistics"
-    figures = "figures"
-    all = "all"
-
-
-class Protocols(StrEnum):
-    """The protocols whose figures are shown."""
-
-    strict = "strict"
-    paper = "paper"
-    both = "both"
-
-
-_PROTOCOLS: dict[Protocols, tuple[Protocol, ...]] = {
-    Protocols.strict: ("strict",),
-    Protocols.paper: ("paper",),
-    Protocols.both: ("paper", "strict"),
-}
 
 
 def reproduce(
-    what: Annotated[What, typer.Argument(help="Which table or pictures; all makes every one.")],
+    what: Annotated[Literal[Artefact, "all"], typer.Argument(help="Which table or pictures; all makes every one.")],
     dataset: Annotated[str, typer.Option(help="The dataset, by name or path.")] = "icews14",
-    protocol: Annotated[Protocols, typer.Option(help="Protocols of the models that depend on it.")] = Protocols.both,
+    protocol: Annotated[
+        Literal[Protocol, "both"], typer.Option(help="Protocols of the models that depend on it.")
+    ] = "both",
     seeds: Annotated[str, typer.Option(help="Seeds that are trained where they are missing.", metavar="N,N,...")] = "0",
     results: Annotated[Path, typer.Option(help="The folder of measured results; new ones are added.")] = Path(
         "results"
@@ -78,7 +53,6 @@ def reproduce(
     Example: **tempograph reproduce table --dataset icews14 --no-train**
     """
     from tempograph.environment import resolve_device, runs_at_once
-    from tempograph.reproducing import ARTEFACTS
     from tempograph.reproducing import reproduce as reproduced
 
     target = folder or Path("reproduced") / Path(dataset).name
@@ -86,11 +60,11 @@ def reproduce(
     at_once = jobs or runs_at_once(resolve_device(device))
     with stoppable(lambda: "the same command goes on"), watching(at_once, most, quiet=json_output) as watch:
         found = reproduced(
-            ARTEFACTS if what is What.all else [what.value],
+            ARTEFACTS if what == "all" else [what],
             dataset,
             results=results,
             out=target,
-            protocols=_PROTOCOLS[protocol],
+            protocols=("paper", "strict") if protocol == "both" else (protocol,),
             seeds=numbers(seeds),
             train=train,
             device=device,

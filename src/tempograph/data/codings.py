@@ -8,14 +8,11 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
+from tempograph.choices import Entity, EventFormat, RelationLevel
 from tempograph.data.sources import readable, texts
 from tempograph.errors import DataError
-
-EventFormat = Literal["icews", "gdelt"]
-Entity = Literal["name", "code"]
-RelationLevel = Literal["text", "full", "base", "root"]
 
 _HEAD: Final = 1 << 16
 

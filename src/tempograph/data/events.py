@@ -12,7 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from tempograph.data.codings import RelationLevel, Shape, Wanted
+from tempograph.choices import RelationLevel
+from tempograph.data.codings import Shape, Wanted
 from tempograph.data.skips import FAULTS, RAGGED, Places, Skips
 from tempograph.data.sources import readable, texts
 from tempograph.data.tables import Batch

@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from tempograph.data.graph import SPLITS, Facts, TemporalGraph, out_of_range
+from tempograph.choices import SPLITS
+from tempograph.data.graph import Facts, TemporalGraph, out_of_range
 from tempograph.errors import DataError
 from tempograph.files import atomic_folder
 

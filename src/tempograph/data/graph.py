@@ -5,15 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tempograph.errors import DataError, QueryError, did_you_mean
-
-Split = Literal["train", "valid", "test"]
-SPLITS: Final[tuple[Split, ...]] = ("train", "valid", "test")
+from tempograph.choices import SPLITS, Split
+from tempograph.errors import DataError, QueryError, did_you_mean, refuse_unknown
 
 Name = str | int
 """An entity or a relation by its name or its id."""
@@ -59,6 +57,7 @@ class TemporalGraph:
 
     def facts(self, split: Split) -> Facts:
         """The facts of one split, [n, 4]."""
+        refuse_unknown("split", split, SPLITS)
         return {"train": self.train, "valid": self.valid, "test": self.test}[split]
 
     @cached_property

@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tempograph.choices import Format
 from tempograph.data.codings import find_shapes, guess_format
 from tempograph.data.events import DATE_FORMAT, read_events
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
-from tempograph.data.options import Format, ImportOptions
+from tempograph.data.options import ImportOptions
 from tempograph.data.skips import Skipped, Skips
 from tempograph.data.sources import file_size, find_files
 from tempograph.data.tables import Batch, Layout, read_batches

@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tempograph.choices import Granularity
 from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, label_at, out_of_range
-from tempograph.data.times import Granularity, format_pattern, labels, read_dates, read_integers, steps_at
+from tempograph.data.times import format_pattern, labels, read_dates, read_integers, steps_at
 from tempograph.errors import DataError, QueryError
 
 Given: TypeAlias = Facts | pa.Table | Iterable[Sequence[Name | When] | Mapping[str, Any]]

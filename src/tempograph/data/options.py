@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Final, Literal, get_args
+from typing import Final, get_args
 
 from tempograph.bounds import Natural, check_bounds
-from tempograph.data.codings import CODINGS, Entity, EventFormat, RelationLevel, Wanted
+from tempograph.choices import GRANULARITIES, Entity, Format, Granularity, RelationLevel, SplitRule
+from tempograph.data.codings import CODINGS, Wanted
 from tempograph.data.graph import COLUMNS
-from tempograph.data.times import GRANULARITIES, Clock, Granularity
+from tempograph.data.times import Clock
 from tempograph.errors import ConfigError
-
-Format = Literal["table"] | EventFormat
-SplitRule = Literal["random", "chronological"]
 
 _TABLE_SETTINGS: Final = ("subject", "relation", "object", "time", "header", "delimiter", "time_format")
 

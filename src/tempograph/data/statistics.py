@@ -9,9 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tempograph.data.graph import SPLITS, Facts, TemporalGraph
+from tempograph.choices import SPLITS, Protocol
+from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.ranges import key_range
-from tempograph.timeline import Protocol, Timeline
+from tempograph.timeline import Timeline
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, get_args
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tempograph.choices import Granularity
 from tempograph.errors import ConfigError, DataError
 
-Granularity = Literal["hour", "day", "week", "month", "year"]
-GRANULARITIES: Final[tuple[Granularity, ...]] = get_args(Granularity)
 MOST_STEPS: Final = 1_000_000
 
 Steps = NDArray[np.int64]

@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tempograph.data.graph import SPLITS, Split, TemporalGraph
+from tempograph.choices import SPLITS, Split
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.world_names import entity_names
 from tempograph.data.world_rules import BURSTS, RELATIONS, Rule, make_rules, relation_names
 from tempograph.errors import ConfigError, DataError

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from tempograph.data.graph import Split
+from tempograph.choices import Split
 from tempograph.errors import QueryError
 from tempograph.timeline import Queries, Timeline
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from tempograph.data.graph import Split
+from tempograph.choices import Split
 from tempograph.errors import ConfigError
 from tempograph.frequency import PatternFrequencies
 from tempograph.meetings import Meetings

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tempograph.data.graph import SPLITS, TemporalGraph
+from tempograph.choices import SPLITS
+from tempograph.data.graph import TemporalGraph
 
 Positions = NDArray[np.intp]
 

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tempograph.choices import Split
+
 Name = Annotated[str, Field(max_length=1000)]
 Part = Literal["subject", "relation", "object"]
-Split = Literal["train", "valid", "test"]
 
 
 class Asked(BaseModel):

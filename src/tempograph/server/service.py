@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempograph.data.graph import SPLITS
+from tempograph.choices import SPLITS
 from tempograph.errors import ConfigError, QueryError
 from tempograph.memory import Memory
 from tempograph.models.contract import Model
