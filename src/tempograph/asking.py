@@ -8,8 +8,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from tempograph.evaluation import Progress, in_turn
+from tempograph.evaluation import in_turn
 from tempograph.known import KnownAnswers
+from tempograph.listening import Progress
 from tempograph.models.contract import Model
 from tempograph.ranking import filtered_ranks
 from tempograph.timeline import both_questions

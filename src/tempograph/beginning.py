@@ -15,8 +15,8 @@ from tempograph.config import Config, by_name, make_config
 from tempograph.data.graph import TemporalGraph
 from tempograph.environment import commit, hardware
 from tempograph.errors import ConfigError, RunError, did_you_mean
-from tempograph.evaluation import Progress, evaluate_model
-from tempograph.listening import Outside
+from tempograph.evaluation import evaluate_model
+from tempograph.listening import Outside, Progress
 from tempograph.models.contract import Model
 from tempograph.models.mixture_settings import part_names
 from tempograph.models.registry import MODELS, model_kind

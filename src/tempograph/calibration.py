@@ -11,8 +11,9 @@ from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import StorageError
-from tempograph.evaluation import Progress, in_turn
+from tempograph.evaluation import in_turn
 from tempograph.known import KnownAnswers
+from tempograph.listening import Progress
 from tempograph.models.contract import Model
 from tempograph.runs import Run
 from tempograph.timeline import both_questions

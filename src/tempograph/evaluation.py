@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ from tempograph.choices import Filter, Protocol, Split
 from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.errors import DataError
 from tempograph.known import KnownAnswers
+from tempograph.listening import Progress
 from tempograph.memory import room
 from tempograph.models.contract import Judges, Model
 from tempograph.ranking import Ranks, filtered_ranks, metrics
@@ -25,9 +26,6 @@ _BUDGET: Final = {"cpu": 2**29, "cuda": 2**32}
 """Bytes for scores unless told otherwise, by kind of device."""
 
 _RANK_TYPES: Final = (torch.float64, torch.int64, torch.int64)
-
-Progress = Callable[[int, int], None]
-"""Told how many of how many questions are done."""
 
 
 def in_turn(

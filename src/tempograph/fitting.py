@@ -18,14 +18,13 @@ from tempograph.batch import Note
 from tempograph.data.codings import guess_format
 from tempograph.data.graph import COLUMNS, TemporalGraph
 from tempograph.data.importing import Imported, import_files
-from tempograph.data.importing import Progress as Importing
 from tempograph.data.options import ImportOptions
 from tempograph.data.sources import delimiter_of, find_files, is_parquet, readable, texts
 from tempograph.environment import resolve_device
 from tempograph.errors import DataError
-from tempograph.evaluation import Evaluation, Progress
+from tempograph.evaluation import Evaluation
 from tempograph.files import refuse_existing
-from tempograph.listening import Report
+from tempograph.listening import Progress, Report
 from tempograph.models.registry import model_kind
 from tempograph.runs import RUN_MARKER, Run
 from tempograph.training import evaluate, train
@@ -112,7 +111,7 @@ def fit(
     device: str = "auto",
     overwrite: bool = False,
     max_seconds: float | None = None,
-    importing: Importing | None = None,
+    importing: Progress | None = None,
     report: Report | None = None,
     progress: Progress | None = None,
     note: Note | None = None,

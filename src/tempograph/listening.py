@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from tempograph.errors import ConfigError
-from tempograph.evaluation import Progress
 
 Report = Callable[[dict[str, Any]], None]
 """Hears each line of metrics.jsonl, how many seconds are `left` at most, and the `part` of a model made of several."""
+
+Progress = Callable[[int, int], None]
+"""Told how much of how much is done: questions, or bytes of files."""
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ Line = dict[str, float]
 
 
 @dataclass
-class Progress:
+class Training:
     """How far training is: everything that a resumed run must know besides weights, optimiser and chance."""
 
     epoch: int = 0
@@ -54,13 +54,13 @@ class Hooks:
     """What the loop tells and asks of the outside."""
 
     validate: Callable[[Model], Line]
-    report: Callable[[Line, Progress], None]
+    report: Callable[[Line, Training], None]
     keep_weights: Callable[[Model], None]
     checkpoint: Path | None = None
     max_seconds: float | None = None
 
 
-def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: Hooks) -> Progress:
+def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: Hooks) -> Training:
     """Train until the epochs, the patience or the time are used up; the model ends with its best weights.
 
     With a checkpoint file that exists already, training goes on from it as if it had never stopped.
@@ -69,7 +69,7 @@ def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks
         return _fit(model, loss, settings, seed, hooks)
 
 
-def _fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: Hooks) -> Progress:
+def _fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: Hooks) -> Training:
     processes = Processes.here()
     fabric = _fabric(model.device, settings, processes)
     state = _State(model, loss, settings, seed)
@@ -134,7 +134,7 @@ class _State:
         self.generator = torch.Generator(model.device).manual_seed(seed)
         self.average = copy.deepcopy(model.state_dict()) if settings.average else {}
         self.best: dict[str, Tensor] = {}
-        self.progress = Progress()
+        self.progress = Training()
 
     @torch.no_grad()
     def follow(self) -> None:
@@ -174,7 +174,7 @@ class _State:
         try:
             with safe_open(path, "pt") as file:
                 about = file.metadata()
-                self.progress = Progress(**json.loads(about["progress"]))
+                self.progress = Training(**json.loads(about["progress"]))
                 tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             made_on, here = about.get("device"), self.generator.device.type
             if made_on not in (None, here):

@@ -22,9 +22,9 @@ from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, row
 from tempograph.data.naming import Given, columns_of, fact_rows, ids_of, with_later_steps
 from tempograph.environment import resolve_device
 from tempograph.errors import ConfigError, QueryError
-from tempograph.evaluation import Progress
 from tempograph.explaining import Explained, explain
 from tempograph.known import KnownAnswers
+from tempograph.listening import Progress
 from tempograph.models.contract import Support
 from tempograph.runs import Run
 from tempograph.scanning import Candidates, keep_best, named, pairs_to_ask, scan, write_all, write_table

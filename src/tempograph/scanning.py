@@ -15,9 +15,10 @@ from torch import Tensor
 
 from tempograph.asking import log_shares
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
-from tempograph.evaluation import Progress, in_turn
+from tempograph.evaluation import in_turn
 from tempograph.files import atomic_file
 from tempograph.known import KnownAnswers
+from tempograph.listening import Progress
 from tempograph.models.contract import Model
 from tempograph.timeline import Queries, answered
 

@@ -14,11 +14,10 @@ from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import TemporalGraph
 from tempograph.environment import peak_memory_bytes, resolve_device
 from tempograph.errors import DataError, RunError
-from tempograph.evaluation import Evaluation, Progress, evaluate_model
+from tempograph.evaluation import Evaluation, evaluate_model
 from tempograph.files import refuse_existing
-from tempograph.listening import Outside, Report
-from tempograph.loop import Hooks, fit
-from tempograph.loop import Progress as Training
+from tempograph.listening import Outside, Progress, Report
+from tempograph.loop import Hooks, Training, fit
 from tempograph.models.registry import model_kind
 from tempograph.processes import Processes
 from tempograph.runs import RUN_MARKER, Run

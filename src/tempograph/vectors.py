@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
-from tempograph.evaluation import Progress
 from tempograph.files import atomic_file
+from tempograph.listening import Progress
 from tempograph.runs import Run
 
 _AT_ONCE: Final = 8

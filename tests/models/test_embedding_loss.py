@@ -20,7 +20,7 @@ from oracle import Fact
 from tempograph import TemporalGraph
 from tempograph.errors import ConfigError
 from tempograph.evaluation import evaluate_model
-from tempograph.loop import Hooks, Progress, fit
+from tempograph.loop import Hooks, Training, fit
 from tempograph.models import embedding_loss
 from tempograph.models.embedding import Embedding
 from tempograph.models.embedding_loss import EmbeddingLoss
@@ -372,7 +372,7 @@ def test_parts_that_do_not_fit_say_so(settings: dict[str, Any], message: str) ->
     assert str(caught.value) == message
 
 
-def train(graph: TemporalGraph, name: str, settings: FactTraining) -> Progress:
+def train(graph: TemporalGraph, name: str, settings: FactTraining) -> Training:
     torch.manual_seed(0)
     model = Embedding(
         Timeline(graph), EmbeddingSettings(**{"dim": 32, "initial_scale": 0.5, **METHODS[name].settings}), name

@@ -32,7 +32,7 @@ PAUSES: Final[tuple[float, ...]] = (1.0, 3.0)
 CHUNK: Final[int] = 1 << 16
 WAY_OUT: Final = "try again later, or set TEMPOGRAPH_MIRROR to another base address of the same files"
 
-Progress = Callable[[str, int, int | None], None]
+Downloading = Callable[[str, int, int | None], None]
 """Called with the file, the bytes that have arrived and, where it is known, how many there are."""
 
 
@@ -127,7 +127,7 @@ def find_benchmark(name: str) -> Benchmark:
     return BENCHMARKS[folded]
 
 
-def download(name: str, folder: Path, overwrite: bool = False, progress: Progress | None = None) -> TemporalGraph:
+def download(name: str, folder: Path, overwrite: bool = False, progress: Downloading | None = None) -> TemporalGraph:
     """Download a benchmark into a dataset folder that appears only when every file is the published one."""
     benchmark = find_benchmark(name)
     refuse_existing(folder, DATASET_MARKER, overwrite)
@@ -160,7 +160,7 @@ class _PassingError(DataError):
     """A problem that may be gone at the next try."""
 
 
-def _fetch(benchmark: Benchmark, file: str, progress: Progress) -> bytes:
+def _fetch(benchmark: Benchmark, file: str, progress: Downloading) -> bytes:
     address, published = address_of(benchmark, file), benchmark.files[file]
 
     def advance(done: int, total: int | None) -> None:

@@ -22,8 +22,8 @@ from tempograph.data.sources import file_size, find_files
 from tempograph.data.tables import Batch, Layout, read_batches
 from tempograph.data.times import Clock, Steps
 from tempograph.errors import DataError
+from tempograph.listening import Progress
 
-Progress = Callable[[int, int], None]
 Ids = NDArray[np.int64]
 
 _MANY_STEPS: Final = 1000

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.evaluation import Progress, in_turn
+from tempograph.evaluation import in_turn
 from tempograph.known import KnownAnswers
+from tempograph.listening import Progress
 from tempograph.models.mixture import Mixture, MixtureGate, deal, halves
 from tempograph.models.mixture_settings import MixtureSettings, part_names
 from tempograph.timeline import both_questions

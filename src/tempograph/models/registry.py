@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import refuse_unknown
-from tempograph.evaluation import Progress
+from tempograph.listening import Progress
 from tempograph.models.contract import Model
 from tempograph.models.embedding import Embedding
 from tempograph.models.embedding_loss import EmbeddingLoss
