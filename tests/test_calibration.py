@@ -16,10 +16,11 @@ from hypothesis import strategies as st
 import tempograph
 from tempograph import Predictor, Run, calibration
 from tempograph.asking import log_shares
-from tempograph.calibration import BINS, calibrate, calibration_error, fit_temperature, reliability, temperature_of
+from tempograph.calibration import calibrate, fit_temperature, temperature_of
 from tempograph.data.world import make_world
 from tempograph.models.contract import Judges, Model, Support
 from tempograph.plots import reliability_figure
+from tempograph.reliability import BINS, calibration_error, reliability
 from tempograph.timeline import Queries
 
 GRAPH = make_world(entities=20, relations=4, steps=20, facts=400).graph

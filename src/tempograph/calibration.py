@@ -15,10 +15,10 @@ from tempograph.evaluation import in_turn
 from tempograph.known import KnownAnswers
 from tempograph.listening import Progress
 from tempograph.models.contract import Model
+from tempograph.reliability import calibration_error, reliability
 from tempograph.runs import Run
 from tempograph.timeline import both_questions
 
-BINS: Final = 10
 _FIRST: Final = 10
 _MOST_FACTS: Final = 2000
 _BUDGET: Final = 2**28
@@ -99,37 +99,6 @@ def fit_temperature(scores: Tensor, answer: Tensor) -> float:
         expected = (torch.softmax(scores * math.exp(middle), 1) * usual).sum(1).mean()
         low, high = (low, middle) if expected > own else (middle, high)
     return math.exp(-(low + high) / 2)
-
-
-def reliability(
-    confidence: Tensor, right: Tensor, among: Tensor | None = None, bins: int = BINS
-) -> list[dict[str, float]]:
-    """How often the best answer is right by how sure it is, [n] each: one row for each bin that is not empty.
-
-    With `among` also how often the right one is among the first ten.
-    """
-    place = (confidence * bins).long().clamp(0, bins - 1)
-    table = []
-    for number in range(bins):
-        inside = place == number
-        if inside.any():
-            table.append(
-                {
-                    "from": number / bins,
-                    "to": (number + 1) / bins,
-                    "questions": int(inside.sum()),
-                    "confidence": float(confidence[inside].double().mean()),
-                    "right": float(right[inside].double().mean()),
-                    **({} if among is None else {"among_ten": float(among[inside].double().mean())}),
-                }
-            )
-    return table
-
-
-def calibration_error(table: list[dict[str, float]]) -> float:
-    """The mean distance between how sure and how often right, over all questions."""
-    total = sum(row["questions"] for row in table)
-    return sum(row["questions"] * abs(row["confidence"] - row["right"]) for row in table) / total
 
 
 @torch.inference_mode()

@@ -29,6 +29,7 @@ from tempograph.files import atomic_file, atomic_folder, locked, write_json, wri
 from tempograph.models.contract import Model
 from tempograph.models.mixture_settings import part_names
 from tempograph.models.registry import model_kind
+from tempograph.reliability import reliability_page
 from tempograph.timeline import Timeline
 
 RUN_MARKER: Final = "config.toml"
@@ -169,7 +170,7 @@ class Run:
         notes += [f"made of {', '.join(f'[{name}]({PARTS}/{name})' for name in self.parts)}"] if self.parts else []
         told = "".join(f"{note[0].upper()}{note[1:]}.\n" for note in notes) + ("\n" if notes else "")
         if "calibration" in self.results:
-            told += reliability_text(self.results["calibration"]) + "\n"
+            told += reliability_page(self.results["calibration"]) + "\n"
         return (
             f"# {self.config.name} on {self.config.dataset}\n\n"
             f"{model_kind(self.config.name).summary.capitalize()}. Protocol **{self.config.protocol}**, "
@@ -189,22 +190,6 @@ def _keep_ranks(evaluation: Evaluation, file: Path) -> None:
         table = pa.concat_tables([kept.filter(pc.invert(same)), table.cast(kept.schema)]).unify_dictionaries()
     with atomic_file(file) as temporary:
         pq.write_table(table, temporary)
-
-
-def reliability_text(calibration: Mapping[str, Any]) -> str:
-    """How far the probabilities of a run can be trusted, as Markdown."""
-    rows = "".join(
-        f"| {r['from']:.0%} to {r['to']:.0%} | {r['questions']:,} | {r['confidence']:.1%} | {r['right']:.1%} |\n"
-        for r in calibration["reliability"]
-    )
-    return (
-        f"Probabilities are softmax(scores / {calibration['temperature']:.3f}). On {calibration['facts']:,} facts of "
-        f"{calibration['split']}, from both sides, the best answer is this sure and this often right; the mean "
-        f"distance, the expected calibration error, is {calibration['calibration_error']:.3f}, and "
-        f"{calibration['calibration_error_before']:.3f} before the temperature was fitted; the log loss, to which it "
-        f"is fitted, is {calibration['log_loss']:.3f}, and {calibration['log_loss_before']:.3f} before.\n\n"
-        f"| sure | questions | mean | right |\n|---|---:|---:|---:|\n{rows}"
-    )
 
 
 def read_record(folder: Path) -> tuple[Config, dict[str, Any]]:

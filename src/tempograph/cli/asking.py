@@ -16,7 +16,7 @@ from rich.text import Text
 
 from tempograph.choices import SPLITS, Split
 from tempograph.cli import importing
-from tempograph.cli.console import err, out, print_json, progress_bar, table
+from tempograph.cli.console import err, out, print_json, progress_bar, show, table
 from tempograph.cli.model import Device, Json, RunFolder
 
 if TYPE_CHECKING:
@@ -201,6 +201,7 @@ def calibration(
     from tempograph.calibration import temperature_of
     from tempograph.environment import resolve_device
     from tempograph.errors import QueryError
+    from tempograph.reliability import reliability_sheet
     from tempograph.runs import Run
 
     loaded = Run.load(run, resolve_device(device))
@@ -217,22 +218,13 @@ def calibration(
     if json_output:
         print_json({"run": str(run), "model": loaded.config.name} | found)
         return
-    rows = [
-        [
-            f"{row['from']:.0%} to {row['to']:.0%}",
-            f"{row['questions']:,}",
-            f"{row['confidence']:.1%}",
-            f"{row['right']:.1%}",
-        ]
-        for row in found["reliability"]
-    ]
     caption = (
         f"{found['facts']:,} facts of {found['split']} from both sides, protocol {loaded.config.protocol}, filter "
         f"time; temperature {found['temperature']:.3f}; expected calibration error {found['calibration_error']:.3f}, "
         f"before {found['calibration_error_before']:.3f}"
     )
     title = f"{loaded.config.name} on {loaded.config.dataset}: how sure the best answer is, and how often right"
-    out.print(table(title, ["sure", "questions", "mean", "right"], rows, caption=caption))
+    show(reliability_sheet(found, title, caption))
 
 
 def print_completion(completion: Completion) -> None:

@@ -87,6 +87,7 @@ def fit(
 
 def _print(found: Fitted, folder: Path) -> None:
     from tempograph.fitting import in_words, relation_rows
+    from tempograph.reliability import reliability_sheet
 
     graph, quoted = found.run.graph, quote(str(folder))
     out.print(
@@ -116,18 +117,8 @@ def _print(found: Fitted, folder: Path) -> None:
     )
     calibration = found.run.results.get("calibration")
     if calibration is not None:
-        sure = [
-            [
-                f"{row['from']:.0%} to {row['to']:.0%}",
-                f"{row['questions']:,}",
-                f"{row['right']:.0%}",
-                f"{row['among_ten']:.0%}",
-            ]
-            for row in calibration["reliability"]
-        ]
-        columns = ("probability", "questions", "first is right", "right one in ten")
         caption = "Probability of the first answer, on facts held out to choose on."
-        show(Sheet("How far a probability can be trusted", columns, sure, 1, caption))
+        show(reliability_sheet(calibration, "How far a probability can be trusted", caption))
     subject, relation, time = (quote(name) for name in (graph.entities[0], graph.relations[0], graph.times[-1]))
     out.print(
         f"Next: tempograph complete {quoted} --subject {subject} --relation {relation} --time {time}, "
