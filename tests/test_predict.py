@@ -362,7 +362,9 @@ def test_tables_of_every_kind_of_column_are_looked_up() -> None:
         table = pa.table({"subject": who, "relation": relation, "object": object_, "time": when})
         assert np.array_equal(fact_rows(GRAPH, table), rows), kind
         assert fact_rows(GRAPH, table[:0]).shape == (0, 4)
-    for wrong, found in (([*subject[:5], None], "None"), ([[1]] * 6, r"\[1\]"), ([0.5] * 6, "0.5")):
+    lacking = [*subject[:5], None]
+    categories = pa.array(lacking).dictionary_encode()
+    for wrong, found in ((lacking, "None"), (categories, "None"), ([[1]] * 6, r"\[1\]"), ([0.5] * 6, "0.5")):
         table = pa.table({"subject": wrong, "relation": relation[:6], "object": object_[:6], "time": days[:6]})
         row = 5 if found == "None" else 0
         with pytest.raises(QueryError, match=f"^fact {row}: the subject must be a name or an id, found {found}$"):

@@ -85,7 +85,7 @@ def _column(name: str, given: pa.ChunkedArray | list[Any]) -> Column:
     plain = given.cast(given.type.value_type) if pa.types.is_dictionary(given.type) else given
     if not len(plain) or pa.types.is_nested(plain.type) or pa.types.is_null(plain.type):
         return _column(name, plain.to_pylist())
-    encoded = plain.dictionary_encode(null_encoding="encode").unify_dictionaries().combine_chunks()
+    encoded = plain.dictionary_encode(null_encoding="encode").combine_chunks()
     column = Column(encoded.dictionary.to_pylist(), encoded.indices.to_numpy())
     for number, value in enumerate(column.values):
         if not isinstance(value, _KINDS):
