@@ -56,6 +56,19 @@ def test_a_saved_run_is_whole_and_small(tmp_path: Path) -> None:
         assert torch.equal(there.model.state_dict()[name], value)
 
 
+def test_the_parts_of_a_saved_mixture_are_small_too(tmp_path: Path) -> None:
+    graph = make_world(seed=1, entities=10, relations=4, steps=8, facts=100).graph
+    settings = ["model.dim=4", "train.epochs=1"]
+    parts = [tmp_path / name for name in ("complex", "distmult")]
+    for part in parts:
+        tempograph.evaluate(tempograph.train(graph, part.name, out=part, overrides=settings), "valid")
+    named = json.dumps([str(part) for part in parts])
+    run = tempograph.train(graph, "ensemble", out=tmp_path / "run", overrides=[f"model.parts={named}", "model.steps=5"])
+    run.save_pretrained(tmp_path / "sent")
+    assert list((tmp_path / "run").rglob("ranks.parquet")) and not list((tmp_path / "sent").rglob("ranks.parquet"))
+    assert Run.from_pretrained(tmp_path / "sent").results == run.results
+
+
 def rewrite(folder: Path, file: str, old: str, new: str) -> None:
     text = (folder / file).read_text()
     assert old in text

@@ -34,6 +34,7 @@ from tempograph.timeline import Timeline
 
 RUN_MARKER: Final = "config.toml"
 CHECKPOINT: Final = "checkpoint.safetensors"
+RANKS: Final = "ranks.parquet"
 PARTS: Final = "parts"
 """The folder of the runs that a model is made of, each in a run folder that has no data of its own."""
 FORMAT: Final = "1"
@@ -111,7 +112,8 @@ class Run:
             if part.path is None:
                 part._write(folder / PARTS / name)
             else:
-                shutil.copytree(part.path, folder / PARTS / name, ignore=shutil.ignore_patterns("dataset", CHECKPOINT))
+                left = shutil.ignore_patterns("dataset", CHECKPOINT, RANKS, "tensorboard")
+                shutil.copytree(part.path, folder / PARTS / name, ignore=left)
 
     def _moved(self, path: Path) -> Run:
         parts = {name: part._moved(path / PARTS / name) for name, part in self.parts.items()}
@@ -152,7 +154,7 @@ class Run:
         """Keep an evaluation: its ranks in ranks.parquet, its figures in results.json and on the card."""
         if self.path is not None:
             with locked(self.path):
-                _keep_ranks(evaluation, self.path / "ranks.parquet")
+                _keep_ranks(evaluation, self.path / RANKS)
         self.add_results(**({evaluation.split: evaluation.summary()} if evaluation.filter == "time" else {}))
 
     def _card(self) -> str:
