@@ -13,7 +13,7 @@ from graphs import make_graph
 from tempograph.errors import DataError
 from tempograph.published import PAPER_TEST, published
 from tempograph.results import figure_cells, keep_result, load_results
-from tempograph.tables import comparative_sheet, ted_sheet
+from tempograph.tables import comparative_sheet, ted_sheet, tried_sheet
 
 
 def result(model: str, protocol: str, width: int, seed: int, valid: float, test: float) -> dict[str, Any]:
@@ -48,6 +48,29 @@ def test_a_copy_is_no_further_seed() -> None:
     for runs, cells in (([run, run], ["1", "0.400"]), ([run, other, run, other], ["2", "0.450 ± 0.050"])):
         (row,) = [row for row in comparative_sheet(runs, "icews14").rows if row[:2] == ["temp-gru", "strict"]]
         assert row[2:4] == cells
+
+
+def test_what_was_tried_stands_once_for_all_its_seeds() -> None:
+    tried = [
+        result("temp-gru", "strict", width, seed, valid, 0.1) | {"finished": finished}
+        for width, seed, valid, finished in (
+            (256, 0, 0.71234, True),
+            (128, 0, 0.6, True),
+            (128, 1, 0.7, True),
+            (128, 2, 0.8, False),
+        )
+    ]
+    elsewhere = result("srgcn", "strict", 64, 0, 0.9, 0.9) | {"finished": True}
+    sheet = tried_sheet([*tried, elsewhere], "icews14", "temp-gru")
+    assert [row[:3] for row in sheet.rows] == [
+        ["as most others", "2", "0.6500 ± 0.0500"],
+        ["model.dim = 256", "1", "0.7123"],
+        ["as most others, ended by a time limit", "1", "0.8000"],
+    ]
+    assert sheet.caption == "icews14, valid, protocol strict; unless said: model.dim = 128."
+    parts = [result("ensemble", "strict", 0, 0, 0.5, 0.5) | {"finished": True} for _ in range(2)]
+    parts[0]["config"], parts[1]["config"] = {"model": {"parts": ["a", "b"]}}, {"model": {"parts": ["c"]}}
+    assert {row[0] for row in tried_sheet(parts, "icews14", "ensemble").rows} == {"as most others", "model.parts = c"}
 
 
 def test_programs_tell_columns_apart_and_get_numbers() -> None:

@@ -17,6 +17,7 @@ from tempograph.data.world import make_world
 from tempograph.errors import ConfigError, DataError, QueryError, RunError, StorageError
 from tempograph.evaluation import evaluate_model
 from tempograph.models.ted import PAPER_SIGMAS, TED
+from tempograph.objective import Objective
 from tempograph.predict import Predictor
 from tempograph.runs import Run
 from tempograph.timeline import Timeline
@@ -170,6 +171,41 @@ def test_a_training_that_diverges_says_so_in_one_line() -> None:
     wild = ["model.dim=4", "train.learning_rate=1e20", "train.clip=0", "train.epochs=9"]
     with pytest.raises(RunError, match=r"epoch \d: the loss is not a number any more; .* below 1e\+20"):
         tempograph.train(GRAPH, "complex", overrides=wild, device="cpu")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes. Error code 12"),
+        MemoryError(),
+    ],
+    ids=["gpu", "cpu", "numpy"],
+)
+def test_memory_that_runs_out_is_told_with_the_way_out(
+    error: Exception, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(type(run.model), "scores", full)
+    with pytest.raises(RunError, match=r"^ranking ran out of memory; .* a smaller budget for scores \(--memory MIB\)$"):
+        tempograph.evaluate(run, "test")
+    for model, names in (("complex", "facts_per_step below 20 or train.times_per_step"), ("srgcn", "times_per_step")):
+        with monkeypatch.context() as patch:
+            patch.setattr(Objective, "__call__", full)
+            size = "facts" if model == "complex" else "times"
+            with pytest.raises(RunError, match=f"^training ran out of memory; take fewer at once, with train.{names} "):
+                tempograph.train(GRAPH, model, overrides=["model.dim=4", f"train.{size}_per_step=20"], device="cpu")
+
+
+def test_another_error_is_not_taken_for_lack_of_memory(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("shapes differ")
+
+    monkeypatch.setattr(type(run.model), "scores", broken)
+    with pytest.raises(RuntimeError, match="^shapes differ$"):
+        tempograph.evaluate(run, "test")
 
 
 def test_a_prediction_lists_the_best_answers_with_their_facts(run: Run) -> None:

@@ -17,7 +17,7 @@ from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.errors import DataError
 from tempograph.known import KnownAnswers
 from tempograph.listening import Progress
-from tempograph.memory import room
+from tempograph.memory import enough_for, room
 from tempograph.models.contract import Judges, Model
 from tempograph.ranking import Ranks, filtered_ranks, metrics
 from tempograph.timeline import Queries, both_questions
@@ -147,7 +147,8 @@ def evaluate_model(
     begin = time.perf_counter()
     known = KnownAnswers.of(graph, filter, model.device)
     judges = model.judges(split, len(facts))
-    with torch.inference_mode():
+    way_out = "take a smaller model or, with evaluate, a smaller budget for scores (--memory MIB)"
+    with torch.inference_mode(), enough_for("ranking", way_out):
         ranks = rank_facts(model, torch.from_numpy(facts).to(model.device), known, budget, progress, judges)
     ranks = Ranks(*(column.cpu() for column in ranks))
     seconds, note = time.perf_counter() - begin, None if judges is None else judges.note

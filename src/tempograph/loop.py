@@ -22,6 +22,7 @@ from torch import Tensor
 
 from tempograph.errors import RunError
 from tempograph.files import atomic_file
+from tempograph.memory import enough_for
 from tempograph.models.contract import Model
 from tempograph.objective import Objective, TrainSettings
 from tempograph.processes import Processes
@@ -65,7 +66,9 @@ def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks
 
     With a checkpoint file that exists already, training goes on from it as if it had never stopped.
     """
-    with _matmuls(settings):
+    sizes = ("facts_per_step", "times_per_step")
+    at_once = " or ".join(f"train.{name} below {getattr(settings, name)}" for name in sizes if hasattr(settings, name))
+    with _matmuls(settings), enough_for("training", f"take fewer at once, with {at_once}, or a smaller model"):
         return _fit(model, loss, settings, seed, hooks)
 
 

@@ -1,13 +1,16 @@
-"""How much memory may be taken, and what is worth keeping in it between two questions."""
+"""How much memory may be taken, what is worth keeping in it between two questions, and what to do if it runs out."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final, TypeVar, cast
 
 import torch
 from torch import Tensor
+
+from tempograph.errors import RunError
 
 _SHARE: Final = 8
 """A budget takes at most one part in so many of a GPU's memory, for several are in use at once."""
@@ -21,6 +24,18 @@ def room(budget: Mapping[str, int], device: torch.device) -> int:
         return budget[device.type]
     memory: int = torch.cuda.get_device_properties(device).total_memory
     return min(budget["cuda"], memory // _SHARE)
+
+
+@contextmanager
+def enough_for(what: str, way_out: str) -> Iterator[None]:
+    """Memory that runs out is told in one line, with the way out."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        # Of main memory torch says so in words alone.
+        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+            raise
+        raise RunError(f"{what} ran out of memory; {way_out}") from error
 
 
 class Memory:

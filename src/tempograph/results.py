@@ -99,12 +99,12 @@ def figures(metrics: dict[str, float]) -> Figures:
     return metrics["mrr"], *(100 * metrics[name] for name in HITS)  # type: ignore[return-value]
 
 
-def seeds_cells(runs: Sequence[dict[str, float]]) -> list[str]:
+def seeds_cells(runs: Sequence[dict[str, float]], digits: int = 3) -> list[str]:
     """The four figures of several seeds: their mean, and half the distance between the best and the worst MRR."""
     columns = list(zip(*(figures(metrics) for metrics in runs), strict=True))
-    cells = figure_cells([statistics.mean(column) for column in columns])
+    cells = figure_cells([statistics.mean(column) for column in columns], digits)
     if len(runs) > 1:
-        cells[0] += f" ± {half_range(columns[0]):.3f}"
+        cells[0] += f" ± {half_range(columns[0]):.{digits}f}"
     return cells
 
 
@@ -113,9 +113,9 @@ def half_range(values: Sequence[float]) -> float:
     return (max(values) - min(values)) / 2
 
 
-def figure_cells(values: Sequence[float | None]) -> list[str]:
-    """MRR to three digits and Hits to one, as tables show them; a dash where there is none."""
-    return ["-" if value is None else f"{value:.{1 if place else 3}f}" for place, value in enumerate(values)]
+def figure_cells(values: Sequence[float | None], digits: int = 3) -> list[str]:
+    """MRR to so many digits and Hits to one, as tables show them; a dash where there is none."""
+    return ["-" if value is None else f"{value:.{1 if place else digits}f}" for place, value in enumerate(values)]
 
 
 def mean_of(runs: Sequence[Result], *path: str) -> float | None:

@@ -102,28 +102,32 @@ def ted_sheet(results: Sequence[Result], dataset: str, split: str) -> Sheet:
 
 
 def tried_sheet(results: Sequence[Result], dataset: str, model: str) -> Sheet:
-    """Runs that looked for settings, on valid: what differs between them, the best last."""
-    runs = sorted(
-        (run for run in results if (run["dataset"], run["model"]) == (dataset, model)),
-        key=lambda run: float(run["valid"]["metrics"]["mrr"]),
-    )
+    """Runs that looked for settings, on valid, those of the same settings together: what differs, the best last."""
+    runs = [run for run in results if (run["dataset"], run["model"]) == (dataset, model)]
     # What is a setting now and was none then was as it is by default.
     added = {f"model.{setting.name}": setting.default for setting in fields(model_kind(model).settings)}
     settings = [added | by_name(run["config"]) for run in runs]
     names = dict.fromkeys(name for one in settings for name in one)
     varied = [name for name in names if len({str(one.get(name)) for one in settings}) > 1]
-    usual = {name: Counter(str(one[name]) for one in settings if name in one).most_common(1)[0][0] for name in varied}
-    rows = []
+    usual = {
+        name: Counter(_spelt(one[name]) for one in settings if name in one).most_common(1)[0][0] for name in varied
+    }
+    tried: dict[str, list[dict[str, float]]] = {}
     for run, one in zip(runs, settings, strict=True):
-        own = [f"{name} = {one[name]}" for name in varied if name in one and str(one[name]) != usual[name]]
+        own = [f"{name} = {_spelt(one[name])}" for name in varied if name in one and _spelt(one[name]) != usual[name]]
         ended = "" if run["finished"] else ", ended by a time limit"
-        metrics = run["valid"]["metrics"]
-        # What is tried differs by less than the digits that other tables show.
-        cells = [f"{metrics['mrr']:.4f}", *seeds_cells([metrics])[1:]]
-        rows.append([(", ".join(own) or "as most others") + ended, *cells])
+        tried.setdefault((", ".join(own) or "as most others") + ended, []).append(run["valid"]["metrics"])
+    # What is tried differs by less than the digits that other tables show.
+    rows = [[what, str(len(metrics)), *seeds_cells(metrics, digits=4)] for what, metrics in tried.items()]
+    rows.sort(key=lambda row: float(row[2].partition(" ")[0]))
     shared = ", ".join(f"{name} = {value}" for name, value in usual.items())
-    caption = f"Valid, protocol {runs[0]['protocol']}, one run each; unless said: {shared}." if runs else ""
-    return Sheet(f"{model} on {dataset}: what was tried", ("settings", *_FIGURES), rows, 1, caption)
+    caption = f"{dataset}, valid, protocol {runs[0]['protocol']}; unless said: {shared}." if runs else ""
+    columns = ("settings", "seeds", *_FIGURES)
+    return Sheet(f"{model} on {dataset}: what was tried", columns, rows, 1, caption, spreads=[2])
+
+
+def _spelt(setting: object) -> str:
+    return " + ".join(map(str, setting)) if isinstance(setting, list | tuple) else str(setting)
 
 
 def ablation_sheet(results: Sequence[Result], dataset: str) -> Sheet:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import refuse_unknown
-from tempograph.listening import Progress
+from tempograph.listening import Progress, Report
 from tempograph.models.contract import Model
 from tempograph.models.embedding import Embedding
 from tempograph.models.embedding_loss import EmbeddingLoss
@@ -28,9 +28,6 @@ from tempograph.timeline import Timeline
 
 Validate = Callable[[Model], dict[str, float]]
 """The metrics of a model on valid; raises DataError when valid has no facts."""
-
-Report = Callable[[dict[str, float]], None]
-"""Takes one line of metrics.jsonl."""
 
 
 @dataclass(frozen=True)
