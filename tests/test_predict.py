@@ -426,3 +426,15 @@ def test_evidence_names_the_rule_behind_a_fact() -> None:
             asked += 1
             found += tuple(world.graph.describe(world.graph.train[cause]).values()) in shown
     assert asked >= 20 and found >= 0.8 * asked
+
+
+def test_a_loop_is_found_once_whatever_the_budget(tmp_path: Path) -> None:
+    graph = make_graph([(0, 0, 1, 0), (1, 0, 0, 1), (0, 0, 0, 2), (0, 1, 2, 3), (2, 1, 0, 4)], valid=[(0, 0, 1, 2)])
+    predictor = Predictor(tempograph.train(graph, "pointer", overrides=["train.epochs=1"], device="cpu"))
+    found = []
+    for budget in (None, 1):
+        count = predictor.missing("e0", at_least=1e-9, out=tmp_path / "found.parquet", budget=budget)
+        rows = [tuple(row.values())[:4] for row in pq.read_table(tmp_path / "found.parquet").to_pylist()]
+        assert count == len(rows) == len(set(rows))
+        found.append(sorted(rows))
+    assert found[0] == found[1] and any(row[0] == row[2] for row in found[0])

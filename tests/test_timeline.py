@@ -101,3 +101,8 @@ def test_paper_shows_who_is_active_in_valid_and_test() -> None:
 def test_an_unknown_protocol_is_named() -> None:
     with pytest.raises(ConfigError, match="no protocol 'strikt'.*did you mean 'strict'"):
         Timeline(make_graph([(0, 0, 1, 0)]), "strikt")  # type: ignore[arg-type]
+
+
+def test_a_fact_that_train_repeats_is_one_edge() -> None:
+    facts = [(2, 0, 3, 1), (0, 0, 1, 2), (1, 1, 3, 4), (0, 0, 1, 2), (0, 0, 1, 2)]
+    assert Timeline(make_graph(facts)).facts.tolist() == [[2, 0, 3, 1], [0, 0, 1, 2], [1, 1, 3, 4]]

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from tempograph.choices import SPLITS, Filter, Split
-from tempograph.data.graph import Facts, TemporalGraph, rows_in
+from tempograph.data.graph import Facts, TemporalGraph, row_numbers, rows_in
 from tempograph.errors import RunError
 from tempograph.evaluation import Evaluation
 from tempograph.files import atomic_file
@@ -317,7 +317,7 @@ def by_distance(ranked: Ranked, graph: TemporalGraph) -> Groups:
 
 def nearest_same(facts: Facts, train: Facts, steps: int) -> Integers:
     """Steps from each fact to the nearest train fact with its subject, relation and object; -1 if there is none."""
-    _, number = np.unique(np.concatenate(_keys(train[:, :3], facts[:, :3])), return_inverse=True)
+    number = row_numbers(np.concatenate([train[:, :3], facts[:, :3]]))
     keys = np.sort(number[: len(train)] * steps + train[:, 3])
     wanted = number[len(train) :] * steps + facts[:, 3]
     place, nothing = np.searchsorted(keys, wanted), 2 * steps
@@ -334,9 +334,3 @@ def _doubling(values: Integers) -> Groups:
     of = np.frexp(values.clip(min=0).astype(np.float64))[1].astype(np.int64)
     widths = [(2 ** (group - 1), 2**group - 1) for group in range(1, int(of.max(initial=0)) + 1)]
     return Groups(("0", *(f"{low}-{high}" if low < high else f"{low}" for low, high in widths)), of, True)
-
-
-def _keys(rows: Integers, others: Integers) -> tuple[Integers, Integers]:
-    """A number for each row of two tables of ids, the same for the same row."""
-    sizes = tuple(np.maximum(rows.max(0, initial=0), others.max(0, initial=0)) + 1)
-    return np.ravel_multi_index(tuple(rows.T), sizes), np.ravel_multi_index(tuple(others.T), sizes)

@@ -30,13 +30,13 @@ def log_shares(scores: Tensor, known: tuple[Tensor, Tensor], temperature: float)
     Known holds distinct (question, candidate) pairs. A known candidate is compared with those that are not known and
     itself, as if it alone were to be found.
     """
-    scores = scores.double() / temperature
+    shares = scores.to(torch.float64, copy=True).div_(temperature)
     row, candidate = known
-    others = scores.clone()
-    others[row, candidate] = -math.inf
-    total = torch.logsumexp(others, 1)
-    shares = scores - total[:, None]
-    shares[row, candidate] = -torch.nn.functional.softplus(total[row] - scores[row, candidate])
+    own = shares[row, candidate]
+    shares[row, candidate] = -math.inf
+    total = torch.logsumexp(shares, 1)
+    shares.sub_(total[:, None])
+    shares[row, candidate] = -torch.nn.functional.softplus(total[row] - own)
     return shares
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import StorageError
-from tempograph.evaluation import in_turn
+from tempograph.evaluation import by_judge
 from tempograph.known import KnownAnswers
 from tempograph.listening import Progress
 from tempograph.models.contract import Model
@@ -106,19 +106,16 @@ def _ask(model: Model, graph: TemporalGraph, progress: Progress | None) -> Asked
     """Both questions of facts of valid, spread evenly over it, objects first."""
     room = max(1, _BUDGET // (8 * len(graph.entities)))
     count = min(len(graph.valid), _MOST_FACTS, room)
-    chosen = torch.linspace(0, len(graph.valid) - 1, count).round().long()
+    chosen = torch.linspace(0, len(graph.valid) - 1, count, dtype=torch.float64).round().long()
     facts = torch.from_numpy(graph.valid)[chosen].to(model.device)
     known = KnownAnswers.to_fit_on_valid(graph, model.device)
     judges = model.judges("valid", len(graph.valid))
-    ways = (model.scores,) if judges is None else judges.scores
-    of = (torch.zeros(len(graph.valid), dtype=torch.int64) if judges is None else judges.of.cpu())[chosen]
+    if judges is not None:
+        judges = judges._replace(of=judges.of[chosen.to(model.device)])
     queries, answer = both_questions(facts, known.num_relations)
-    judge, scores = of.repeat(2).to(model.device), torch.empty(len(answer), len(graph.entities), device=model.device)
-    for index in in_turn(model, queries, known, progress=progress):
-        for number, way in enumerate(ways):
-            share = index[judge[index] == number]
-            if len(share):
-                scores[share] = way(queries.take(share)).float()
+    scores = torch.empty(len(answer), len(graph.entities), device=model.device)
+    for index, score in by_judge(model, queries, known, progress=progress, judges=judges):
+        scores[index] = score(queries.take(index)).float()
     row, other = known(queries)
     wrong = other != answer[row]
     scores[row[wrong], other[wrong]] = -math.inf

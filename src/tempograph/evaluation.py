@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -56,17 +56,35 @@ def rank_facts(
     """
     queries, answer = both_questions(facts, known.num_relations)
     ranks = Ranks(*(torch.empty(len(answer), dtype=kind, device=facts.device) for kind in _RANK_TYPES))
+    for index, scores in by_judge(model, queries, known, budget, progress, judges):
+        asked = queries.take(index)
+        found = filtered_ranks(scores(asked), answer[index], known(asked))
+        for column, values in zip(ranks, found, strict=True):
+            column[index] = values
+    return ranks
+
+
+def by_judge(
+    model: Model,
+    queries: Queries,
+    known: KnownAnswers,
+    budget: int | None = None,
+    progress: Progress | None = None,
+    judges: Judges | None = None,
+) -> Iterator[tuple[Tensor, Callable[[Queries], Tensor]]]:
+    """Positions of questions, and what scores them: the model, or the judge of their facts.
+
+    Questions are those of the facts that judges are for, once or several times over.
+    """
     for index in in_turn(model, queries, known, budget, progress):
-        ways = (model.scores,) if judges is None else judges.scores
-        judge = torch.zeros_like(index) if judges is None else judges.of[index % len(facts)]
-        for number, scores in enumerate(ways):
+        if judges is None:
+            yield index, model.scores
+            continue
+        judge = judges.of[index % len(judges.of)]
+        for number, scores in enumerate(judges.scores):
             share = index[judge == number]
             if len(share):
-                asked = queries.take(share)
-                found = filtered_ranks(scores(asked), answer[share], known(asked))
-                for column, values in zip(ranks, found, strict=True):
-                    column[share] = values
-    return ranks
+                yield share, scores
 
 
 RANKED: Final = {

@@ -87,10 +87,11 @@ def explain(
     if scores is None:
         return [(s, Explained(positions(timeline, s.facts[:64]), None)) for s in supports]
     # An answer that no fact speaks for scores -inf; as 0, the lowest that such models give, its effects are finite.
+    rounding = 1e-9 if scores.dtype == torch.float64 else 1e-6
     scores = torch.nan_to_num(scores.double(), neginf=0.0)
     effects = scores[:1] - scores[1:]
     # What differs in the last digits is rounding.
-    effects[effects.abs() <= 1e-6 * scores.abs().max()] = 0.0
+    effects[effects.abs() <= rounding * scores.abs().max()] = 0.0
     explained = []
     for column, (support, pool) in enumerate(zip(supports, pools, strict=True)):
         effect = effects[torch.searchsorted(every, pool), column]

@@ -19,6 +19,10 @@ class Ranges(NamedTuple):
         """How many positions each range holds, [n]."""
         return self.stop - self.start
 
+    def take(self, index: Tensor) -> Ranges:
+        """Some of the ranges."""
+        return Ranges(self.start[index], self.stop[index])
+
     def expand(self) -> tuple[Tensor, Tensor]:
         """Every position of every range: (row of the range, position), each [total length]."""
         lengths = self.lengths

@@ -93,24 +93,34 @@ def scan(
     Questions are pairs [n, 2] of an entity and a relation, one time after another.
     """
     given, relation = pairs.to(model.device).unbind(1)
+    # A loop answers two questions of its entity; where both are asked, that for its object counts.
+    turned = given * 2 * known.num_relations + relation - known.num_relations
+    twice = (relation >= known.num_relations) & torch.isin(turned, turned + known.num_relations)
     for number, time in enumerate(times if len(pairs) else ()):
         queries = Queries(given, relation, torch.full_like(given, time))
         for index in in_turn(model, queries, known, budget):
-            yield _best_of(model, queries.take(index), known, temperature, most, at_least)
+            yield _best_of(model, queries.take(index), twice[index], known, temperature, most, at_least)
         if progress is not None:
             progress(number + 1, len(times))
 
 
 def _best_of(
-    model: Model, asked: Queries, known: KnownAnswers, temperature: float | None, most: int, at_least: float | None
+    model: Model,
+    asked: Queries,
+    no_loop: Tensor,
+    known: KnownAnswers,
+    temperature: float | None,
+    most: int,
+    at_least: float | None,
 ) -> Candidates:
-    """The best candidates of some questions."""
+    """The best candidates of some questions, the entity itself left out where that is set, [questions]."""
     scores, pairs = model.scores(asked), known(asked)
     shares = torch.zeros_like(scores, dtype=torch.float64)
     if temperature is not None:
         shares = log_shares(scores, pairs, temperature)
     fresh = scores > -math.inf
     fresh[pairs] = False
+    fresh[no_loop, asked.entity[no_loop]] = False
     if at_least is not None:
         fresh &= shares >= math.log(at_least)
     elif temperature is not None:
@@ -125,8 +135,9 @@ def _best_of(
 
 def _bar(values: Tensor, most: int) -> Tensor:
     """The value that so many reach."""
-    flat = values.flatten()
-    return flat.topk(min(most, len(flat))).values[-1]
+    # Row by row first: of all at once, as many places as values would lie in memory.
+    best = values.topk(min(most, values.shape[1]), dim=1).values.flatten()
+    return best.topk(min(most, len(best))).values[-1]
 
 
 def keep_best(found: Iterator[Candidates], most: int) -> Candidates | None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tempograph.choices import PROTOCOLS, Protocol
-from tempograph.data.graph import Facts, TemporalGraph
+from tempograph.data.graph import Facts, TemporalGraph, in_order_of_time
 from tempograph.errors import refuse_unknown
 from tempograph.ranges import Ranges, key_range
 
@@ -64,9 +64,8 @@ class Timeline:
         self.num_entities, self.num_relations, _, self.num_steps = graph.sizes
         self.labels = graph.times
 
-        by_time = graph.train[np.lexsort(graph.train.T[[2, 1, 0, 3]])]
-        self.facts = torch.from_numpy(by_time).to(self.device)
-        """Train facts ordered by time, [facts, 4]: the edges of all snapshots."""
+        self.facts = torch.from_numpy(in_order_of_time(graph.train)).to(self.device)
+        """Train facts ordered by time, each once, [facts, 4]: the edges of all snapshots."""
         steps = torch.arange(self.num_steps + 1, device=self.device)
         self.step_start = torch.searchsorted(self.facts[:, 3].contiguous(), steps)
         """Edges of step t are facts[step_start[t]:step_start[t + 1]], [steps + 1]."""

@@ -451,7 +451,7 @@ def test_leaving_facts_out_equals_a_graph_without_them(graph: TemporalGraph, see
     left_out = torch.arange(min(4, len(timeline.facts) - 1))
     found = mixture.leaving_out(query, left_out, everyone)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tempograph.models.contract._WITHOUT_BUDGET", 1)
+        patch.setattr("tempograph.models.contract._BUDGET", 1)
         one_by_one = mixture.leaving_out(query, left_out, everyone)
     assert found is not None and one_by_one is not None
     assert_close(one_by_one, found, rtol=1e-4, atol=1e-4)

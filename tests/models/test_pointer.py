@@ -25,7 +25,7 @@ from tempograph.evaluation import evaluate_model
 from tempograph.layers import copying
 from tempograph.layers.copying import Copying, Key, View, scattered, signed_bins
 from tempograph.layers.paths import Paths
-from tempograph.models import pointer_loss
+from tempograph.models import contract, pointer_loss
 from tempograph.models.pointer import Pointer, PointerSettings
 from tempograph.models.pointer_loss import PointerLoss, PointerTraining
 from tempograph.timeline import Queries, Timeline, both_directions
@@ -454,3 +454,21 @@ def test_a_step_does_not_wait_for_the_gpu() -> None:
         loss(batch, chance).backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
+
+
+@pytest.mark.parametrize("relations", [3, 600], ids=["few", "many"])
+def test_relations_are_scored_within_a_budget(relations: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    facts = np.stack([rng.integers(0, size, 60) for size in (5, relations, 5, 5)], 1)
+    graph = make_graph(facts, entities=5, relations=relations)
+    model = Pointer(Timeline(graph), PointerSettings())
+    every = torch.arange(relations)
+    asked = Queries(torch.full_like(every, 1), every, torch.full_like(every, 2))
+    expected = torch.log_softmax(model.scores(asked), 1)[:, 3]
+    assert_close(model.relation_scores(1, 3, 2), expected)
+    sizes = []
+    scores = model.scores
+    monkeypatch.setattr(model, "scores", lambda queries: (sizes.append(len(queries.time)), scores(queries))[1])
+    monkeypatch.setattr(contract, "_BUDGET", 1 << 20)
+    assert_close(model.relation_scores(1, 3, 2), expected)
+    assert sum(sizes) == relations and (len(sizes) > 1) == (relations > 512)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,8 +20,17 @@ from memory import Peak
 from tempograph import TemporalGraph
 from tempograph.errors import ConfigError
 from tempograph.evaluation import evaluate_model, rank_facts
+from tempograph.explaining import explain
 from tempograph.known import KnownAnswers
-from tempograph.models.ted import PAPER_SIGMAS, SAME, TED, TEDSettings, decayed_running_sum, sums_without_each
+from tempograph.models.ted import (
+    PAPER_SIGMAS,
+    SAME,
+    TED,
+    DecayedCounts,
+    TEDSettings,
+    decayed_running_sum,
+    sums_without_each,
+)
 from tempograph.timeline import Queries, Timeline, both_directions
 
 SIGMAS = st.sampled_from([0.0, *PAPER_SIGMAS, 30.0])
@@ -152,3 +162,38 @@ def test_leaving_many_facts_out_takes_little_memory() -> None:
     with Peak() as peak:
         model.leaving_out(query, torch.arange(0, len(facts), 20), everyone)
     assert peak.most < 2**22
+
+
+@pytest.mark.parametrize("sigma", [0.1, 0.3, 1.0])
+def test_facts_at_the_same_distances_tie(sigma: float) -> None:
+    near, far = [(0, 0, 1, 9), (0, 0, 1, 7), (0, 0, 1, 4)], [(0, 0, 2, 9), (0, 0, 2, 7), (0, 0, 2, 16)]
+    model = TED(Timeline(make_graph([*near, *far], steps=20)), sigma)
+    _, one, other, _ = model.scores(Queries(*(torch.tensor([value]) for value in (0, 0, 10))))[0].tolist()
+    assert one == other
+
+
+def test_effects_are_seen_on_a_long_timeline() -> None:
+    timeline = Timeline(make_graph([(0, 0, 1, 10), (0, 0, 1, 12), (0, 0, 1, 13), (0, 0, 2, 9)], steps=100_000))
+    model, asked = TED(timeline, 1.0), Queries(*(torch.tensor([value]) for value in (0, 0, 11)))
+    scores = model.leaving_out(asked, torch.arange(4), torch.tensor([1]))
+    true = dict(zip(timeline.facts[:, 3].tolist(), (scores[0] - scores[1:])[:, 0].tolist(), strict=True))
+    ((_, found),) = explain(model, timeline, asked, [1])
+    assert found is not None and found.effect is not None
+    shown = dict(zip(timeline.facts[found.position, 3].tolist(), found.effect.tolist(), strict=True))
+    assert true[10] > true[13] > 0 and {step: shown[step] for step in (10, 12, 13)} == pytest.approx(
+        {step: true[step] for step in (10, 12, 13)}
+    )
+
+
+def test_the_sets_of_a_huge_graph_are_told_apart() -> None:
+    """Two entities and a relation do not fit into one number of 64 bits there."""
+
+    def levels(entities: int, relations: int) -> list[int]:
+        who, what = entities - 2, relations - 1
+        key = both_directions(torch.tensor([(who, what, who - 5, 0), (who, what, who - 6, 1)]), relations)
+        sizes = SimpleNamespace(num_entities=entities, num_steps=3)
+        counts = DecayedCounts(key[:, 0] * 2 * relations + key[:, 1], key[:, 2], key[:, 3], 0.1, sizes)  # type: ignore[arg-type]
+        return (entities - counts.group_answer).tolist()
+
+    assert (3 * 10**7) ** 2 * 12_000 > 2**63
+    assert sorted(levels(30_000_000, 6000)) == sorted(levels(1000, 6))

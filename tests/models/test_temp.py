@@ -302,6 +302,8 @@ def test_the_facts_of_busy_pairs_are_dropped_more_often() -> None:
     assert [rates[fact] for fact in met] == pytest.approx([0.8, 0.8, 0.8, 0.2, 0.2, 0.2, twice, twice])
     drawn = [model.draw(torch.Generator().manual_seed(seed)).keep.double() for seed in range(2000)]
     assert_close(torch.stack(drawn).mean(0), 1 - model.drop_rates.double(), rtol=0, atol=0.05)
+    once = build(make_graph([(0, 0, 1, 0), (0, 0, 1, 1), (2, 0, 3, 0)], steps=7), dropout_by_frequency=True)
+    assert once.drop_rates.tolist() == pytest.approx([0.8, 0.2, 0.8])
 
 
 def test_where_dropped_facts_are_the_targets_no_others_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

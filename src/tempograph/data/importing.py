@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tempograph.choices import Format
 from tempograph.data.codings import find_shapes, guess_format
 from tempograph.data.events import DATE_FORMAT, read_events
-from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
+from tempograph.data.graph import COLUMNS, Facts, TemporalGraph, in_order_of_time
 from tempograph.data.options import ImportOptions
 from tempograph.data.skips import Skipped, Skips
 from tempograph.data.sources import file_size, find_files
@@ -147,7 +147,7 @@ def _make_graph(gathered: _Gathered, clock: Clock, options: ImportOptions, name:
         rows[:, 3], times = clock.grid(rows[:, 3])
     except DataError as error:
         raise DataError(f"{_some(gathered.paths)}: {error}") from None
-    facts = _sorted_unique(rows)
+    facts = in_order_of_time(rows)
     splits = _split(facts, options)
     graph = TemporalGraph(name, tuple(gathered.entities.ids), tuple(gathered.relations.ids), times, *splits)
     return graph, len(rows) - len(facts)
@@ -178,14 +178,6 @@ class _Names:
         by_row = np.arange(2 * len(left)).reshape(2, -1).T.ravel()
         ids = self.encode(pa.concat_arrays([left, right]).take(pa.array(by_row)))
         return ids[::2], ids[1::2]
-
-
-def _sorted_unique(facts: Facts) -> Facts:
-    """Each fact once, sorted by time, subject, relation and object."""
-    facts = facts[np.lexsort((facts[:, 2], facts[:, 1], facts[:, 0], facts[:, 3]))]
-    fresh = np.ones(len(facts), bool)
-    fresh[1:] = (facts[1:] != facts[:-1]).any(axis=1)
-    return facts[fresh]
 
 
 def _split(facts: Facts, options: ImportOptions) -> tuple[Facts, Facts, Facts]:

@@ -249,6 +249,11 @@ class PairTable(nn.Module):
             self.own = nn.Parameter(torch.zeros(directed, directed, classes))
             self.register_buffer("kinds", _kinds(torch.arange(directed), directed), persistent=False)
 
+    @property
+    def bytes_per_question(self) -> int:
+        """Memory of the row that a question may need for itself; none where all rows are there."""
+        return 12 * self.directed * self.classes if self.narrow else 0
+
     def forward(self, relation: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
         """Relations [n] -> a table [rows, directed, classes], the relation of each row if it is not all, places [n]."""
         if not self.narrow:

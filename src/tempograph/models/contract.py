@@ -22,13 +22,13 @@ class Support(NamedTuple):
     shares: Tensor | None
 
 
-_WITHOUT_BUDGET: Final = 2**27
-"""Bytes for scores as if facts were not there."""
+_BUDGET: Final = 2**27
+"""Bytes for scores as if facts were not there, or of every relation."""
 
 
-def within_budget(left_out: Tensor, each: int) -> tuple[Tensor, ...]:
-    """Facts to leave out, in parts whose scores, so many bytes for each, stay within a budget; at least one part."""
-    return torch.split(left_out, max(1, _WITHOUT_BUDGET // each))
+def within_budget(numbers: Tensor, each: int) -> tuple[Tensor, ...]:
+    """Facts to leave out, or relations, in parts whose scores, so many bytes for each, stay within a budget."""
+    return torch.split(numbers, max(1, _BUDGET // each))
 
 
 class Judges(NamedTuple):

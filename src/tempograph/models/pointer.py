@@ -76,6 +76,9 @@ class Pointer(Model):
             # A question's votes count as shared out among all entities; those of one source are gone before the next.
             votes = max(most for _, most, _ in asked)
             self.bytes_per_candidate += math.ceil(_BYTES_PER_VOTE * votes / timeline.num_entities)
+        # Those of one source are gone before the next as well.
+        rows = max(source.pair.bytes_per_question for source in sources if isinstance(source, Copying))
+        self.bytes_per_candidate += math.ceil(rows / timeline.num_entities)
         if settings.paths:
             paths = Paths(timeline, start=0.1)
             sources.append(paths)
@@ -112,9 +115,13 @@ class Pointer(Model):
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation for (subject, ?, object, time): how likely each makes the object, [relations]."""
+        found = []
         relations = torch.arange(self.timeline.num_relations, device=self.device)
-        queries = Queries(torch.full_like(relations, subject), relations, torch.full_like(relations, time))
-        return torch.log_softmax(self.scores(queries), dim=1)[:, object_]
+        for some in within_budget(relations, self.bytes_per_candidate * self.timeline.num_entities):
+            queries = Queries(torch.full_like(some, subject), some, torch.full_like(some, time))
+            scores = self.scores(queries)
+            found.append(scores[:, object_] - torch.logsumexp(scores, 1))
+        return torch.cat(found)
 
     def evidence(self, query: Queries, answer: int) -> Support:
         """The facts that speak for an answer, with their shares of all that facts say of it; below 0 if against it."""

@@ -13,7 +13,7 @@ from torch import Tensor
 from tempograph.errors import ConfigError
 from tempograph.layers.layout import laid_out, layout_of
 from tempograph.models.contract import Model, Support
-from tempograph.ranges import Ranges, equal_range
+from tempograph.ranges import equal_range
 from tempograph.timeline import Queries, Timeline, answered, both_directions
 
 PAPER_SIGMAS: Final = (1e-5, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e5)
@@ -169,8 +169,10 @@ class DecayedCounts:
     def __init__(self, key: Tensor, answer: Tensor, time: Tensor, rate: float, timeline: Timeline) -> None:
         self.rate = rate
         self.num_steps = timeline.num_steps
-        group_of, group = torch.unique(key * timeline.num_entities + answer, return_inverse=True)
-        self.group_key = group_of // timeline.num_entities
+        # Numbering the keys that occur keeps the joint key small: two entities and a relation may not fit.
+        keys, place = torch.unique(key, return_inverse=True)
+        group_of, group = torch.unique(place * timeline.num_entities + answer, return_inverse=True)
+        self.group_key = keys[group_of // timeline.num_entities]
         self.group_answer = group_of % timeline.num_entities
         # One moment for each (group, step), with the number of facts it holds.
         self.moments, count = torch.unique(group * self.num_steps + time, return_counts=True)
@@ -188,7 +190,7 @@ class DecayedCounts:
         row, group = equal_range(self.group_key, key).expand()
         now = time[row]
         here = equal_range(self.moments, group * self.num_steps + now)
-        start, stop = Ranges(*(bound[group] for bound in self.group_moments))
+        start, stop = self.group_moments.take(group)
         before, after = here.start - 1, here.stop
         value = torch.logaddexp(
             self._decayed(self.past, before, before >= start, now), self._decayed(self.future, after, after < stop, now)
@@ -199,7 +201,7 @@ class DecayedCounts:
 
     def _decayed(self, running: Tensor, moment: Tensor, exists: Tensor, now: Tensor) -> Tensor:
         moment = moment.clamp(0, len(running) - 1)
-        value: Tensor = running[moment] - self.rate * (self.time[moment] - now).abs()
+        value: Tensor = running[moment] - self.rate * (self.time[moment] - now).abs().double()
         return value.masked_fill(~exists, -math.inf)
 
 
@@ -213,7 +215,7 @@ def decayed_running_sum(value: Tensor, time: Tensor, group: Tensor, rate: float)
         same = group[reach:] == group[:-reach]
         if not same.any():
             break
-        earlier = value[:-reach] - rate * (time[reach:] - time[:-reach])
+        earlier = value[:-reach] - rate * (time[reach:] - time[:-reach]).double()
         value = torch.cat([value[:reach], torch.logaddexp(value[reach:], earlier.masked_fill(~same, -math.inf))])
         reach *= 2
     return value

@@ -21,7 +21,7 @@ from tempograph.models.contract import Model, Support
 from tempograph.models.evidence import nearest_facts
 from tempograph.models.temp_settings import TeMPSettings
 from tempograph.objective import leave_out
-from tempograph.ranges import Ranges, equal_range, key_range
+from tempograph.ranges import equal_range, key_range
 from tempograph.timeline import Queries, Timeline
 
 # Bytes of the tables of all entities at several times that lie in memory at once when scores are asked for; the scores
@@ -138,7 +138,7 @@ class TeMP(Model):
             future = key_range(around.keys, first + time + 1, first + last)
             touched = touched + future.lengths
         keys = touched.nonzero()[:, 0]
-        windows = Windows(time[keys], _take(past, keys), _take(future, keys) if future is not None else None)
+        windows = Windows(time[keys], past.take(keys), None if future is None else future.take(keys))
         context = Context(around.x, around.keys % num_steps)
         x = alone.index_select(0, entity[keys])
         if self.imputation is not None:
@@ -245,7 +245,7 @@ class TeMP(Model):
     def drop_rates(self) -> Tensor:
         """0.2 for a train fact whose subject and object have no other fact in the window, 0.8 for the busiest pair."""
         counts = self.frequencies.count(self.timeline.facts, *self.reach)[:, PATTERNS.index("so")].float().log1p()
-        return 0.2 + 0.6 * counts / counts.max().clamp(min=1)
+        return 0.2 + 0.6 * counts / counts.max().clamp(min=0.5)
 
     def _propagate(
         self, here: Snapshot, around: Snapshot | None, sample: Sample | None
@@ -382,7 +382,3 @@ class Nodes(NamedTuple):
 def all_pairs(times: Tensor, entities: int) -> tuple[Tensor, Tensor]:
     """All pairs of some times [n] and the entities from 0, time by time, [n * entities] each."""
     return times.repeat_interleave(entities), torch.arange(entities, device=times.device).repeat(len(times))
-
-
-def _take(ranges: Ranges, index: Tensor) -> Ranges:
-    return Ranges(ranges.start[index], ranges.stop[index])

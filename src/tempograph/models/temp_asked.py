@@ -82,7 +82,7 @@ class AskedTeMP(Model):
         base = encoded[0].base
         given = torch.empty(len(place), base.shape[1], dtype=base.dtype, device=self.device)
         for some, each in zip(mine, encoded, strict=True):
-            given[some] = self._take(*each, queries.entity[some])
+            given[some] = each.take(torch.zeros_like(some), queries.entity[some])
         questions = self.model.questions(queries, given)
         # Most entities are as in the base, whatever the time; the others' scores take the place of these, so that no
         # table is made.
@@ -91,13 +91,6 @@ class AskedTeMP(Model):
             own = self.model.score(questions.take(some), rows).float()
             scores[some] = scores[some].index_copy(1, keys, own)
         return scores
-
-    @staticmethod
-    def _take(base: Tensor, keys: Tensor, rows: Tensor, entity: Tensor) -> Tensor:
-        """Some entities at the one time that is encoded, [n, width]."""
-        place, given = equal_range(keys, entity), base.index_select(0, entity)
-        there = place.lengths.nonzero()[:, 0]
-        return given.index_copy(0, there, rows.index_select(0, place.start[there]))
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation for (subject, ?, object, time), [relations]."""
