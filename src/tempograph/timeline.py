@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -86,6 +87,11 @@ class Timeline:
         """The active pair of each train fact's subject at its time, [facts]."""
         self.object_pair = torch.searchsorted(self.pair_keys, self._key(object_, time))
         """The active pair of each train fact's object at its time, [facts]."""
+
+    @cached_property
+    def busiest(self) -> int:
+        """The most train facts of a step."""
+        return int(self.step_start.diff().max())
 
     def edges(self, times: Tensor) -> tuple[Tensor, Tensor]:
         """The edges of some snapshots as (row in times, position in facts), each [edges]."""

@@ -47,7 +47,7 @@ class View:
         keys = torch.arange(len(self.values) + 2, device=directed.device)
 
         self.relation, self.time = directed[:, 1].contiguous(), directed[:, 3].contiguous()
-        self.fact = order % max(1, len(timeline.facts))
+        self.fact = order % len(timeline.facts)
         """Which train fact each is, whichever its direction, [2 facts]."""
         self._place = torch.argsort(order)
         self.joint = of_fact * self.steps + self.time

@@ -76,7 +76,7 @@ def _vote(asked: _Asked, tables: list[Tensor], sums: Tensor, slopes: list[Tensor
     ruler, ballot, place, kept = asked
     view = ruler.view
     most = len(ruler.count_bin) // 2
-    if not len(place) or not len(view.time) or not most:
+    if not len(place) or not most:
         return
     # A range holds at most so many facts that vote, and two that are removed.
     grid = (len(place), triton.cdiv(most + 2, _BLOCK))
@@ -122,7 +122,7 @@ def _gain(
     """`scores` are added to, or hold their slopes on the way back."""
     ruler, ballot, place, _ = asked
     view = ruler.view
-    if not len(place) or not len(view.time):
+    if not len(place):
         return
     grid = (len(place), max(1, triton.cdiv(view.most_candidates, _CANDIDATES)))
     _gains[grid](

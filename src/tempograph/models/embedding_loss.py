@@ -52,7 +52,7 @@ class EmbeddingLoss(Objective):
 
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
         """Positions of train facts; where those of some times are too many for one step, several steps take them."""
-        timeline, s = self.model.timeline, self.settings
+        timeline, s = self.timeline, self.settings
         if s.batch == "facts":
             return self.shuffled_facts(s.facts_per_step, generator)
         negatives = timeline.num_entities if s.negatives == "all" else s.negatives
@@ -63,7 +63,7 @@ class EmbeddingLoss(Objective):
 
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> a scalar."""
-        s, timeline = self.settings, self.model.timeline
+        s, timeline = self.settings, self.timeline
         queries, answer = both_questions(timeline.facts[batch], timeline.num_relations)
         factors = self.model.relations.factors(queries)
         questions = self.model.ask(queries, total(factors))

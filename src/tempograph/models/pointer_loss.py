@@ -52,7 +52,7 @@ class PointerLoss(Objective):
 
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> a scalar."""
-        timeline = self.model.timeline
+        timeline = self.timeline
         kept = None
         if self.settings.fact_dropout:
             chance = torch.rand(len(timeline.facts), device=timeline.device, generator=generator)
@@ -75,7 +75,7 @@ class PointerLoss(Objective):
 
     def _mean(self, asked: Tensor, kept: Tensor | None) -> Tensor:
         """The mean loss of questions by number, so many at once that their scores stay within a budget."""
-        at_once = room(_SCORES, asked.device) // (self.model.bytes_per_candidate * self.model.timeline.num_entities)
+        at_once = room(_SCORES, asked.device) // (self.model.bytes_per_candidate * self.timeline.num_entities)
         if at_once >= len(asked):
             return self._loss(asked, kept)
         # Backward makes the scores of one part again instead of keeping those of all.

@@ -110,7 +110,7 @@ class AskedTeMP(Model):
         Steps around it stay as they are, and only the entity asked about and the candidates are followed through time.
         """
         entities, place = torch.unique(torch.cat([query.entity, candidates]), return_inverse=True)
-        per_step = int(self.timeline.step_start.diff().max())
+        per_step = self.timeline.busiest
         each = 8 * self.model.settings.dim * (4 * per_step + len(entities) * self._width)
         gone = torch.cat([left_out.new_tensor([-1]), left_out])
         parts = [self._without(query, some, entities, place) for some in within_budget(gone, each)]

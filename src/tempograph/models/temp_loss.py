@@ -30,24 +30,19 @@ class TeMPLoss(Objective):
         queries, _ = both_questions(self.timeline.facts, self.timeline.num_relations)
         return self.model.frequencies.of_queries(queries, *self.model.reach).view(2, -1, 3)
 
-    @cached_property
-    def busiest(self) -> int:
-        """The most facts of a snapshot."""
-        return int(self.timeline.step_start.diff().max())
-
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
         """The times that have facts, some at once."""
         return self.shuffled_times(self.settings.times_per_step, generator)
 
     def forward(self, times: Tensor, generator: torch.Generator) -> Tensor:
         """Times [n], distinct -> a scalar; 0 when no fact counts."""
-        timeline = self.model.timeline
+        timeline = self.timeline
         sample = self.model.draw(generator)
         place, position = timeline.edges(times)
         if self.settings.targets == "dropped":
             counted = ~sample.keep[position]
             place, position = place[counted], position[counted]
-        if self.busiest > self.settings.max_facts:
+        if self.timeline.busiest > self.settings.max_facts:
             place, position = capped(place, position, self.settings.max_facts, generator)
         encoded = self.model.encode(times, sample)
         if not len(position):
@@ -70,7 +65,7 @@ class TeMPLoss(Objective):
         generator: torch.Generator,
     ) -> Tensor:
         """Against a sample of entities, drawn for each time and side and shared by its questions; never a true fact."""
-        timeline, count = self.model.timeline, self.settings.negatives
+        timeline, count = self.timeline, self.settings.negatives
         assert count != "all"
         group = place * 2 + queries.relation // timeline.num_relations
         used, group = torch.unique(group, return_inverse=True)
