@@ -151,8 +151,9 @@ def test_a_run_keeps_its_calibration(tmp_path: Path) -> None:
     assert sum(row["questions"] for row in kept["reliability"]) == 2 * len(GRAPH.valid) == 2 * kept["facts"]
     assert kept["log_loss"] < kept["log_loss_before"] + 0.1
     assert "expected calibration error" in (path / "README.md").read_text()
-    figure = reliability_figure(kept, "complex")
+    figure = reliability_figure(kept, run.config.about)
     assert len(figure.axes) == 2
+    assert figure.get_supxlabel() == "complex on demo; protocol strict, seed 0, valid, filter time"
 
 
 def test_a_run_without_one_is_calibrated_when_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

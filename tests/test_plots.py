@@ -84,7 +84,8 @@ def test_only_facts_that_speak_for_an_answer_are_drawn_large() -> None:
     for more, largest in (([], 12), ([Evidence("a", "r", "b", "step 2", None, 0.1)], 312)):
         answer = Answer(1, "b", 1.0, None, None, "why", (*facts, *more), 4)
         asked = Completion("a", "r", None, "step 1", "object", (answer,), ())
-        figure = plots.completion_figure(asked, named("n").times)
+        figure = plots.completion_figure(asked, named("n").times, "ted on n; protocol strict")
+        assert figure.get_supxlabel() == "ted on n; protocol strict"
         sizes = [float(size) for dots in figure.axes[0].collections for size in dots.get_sizes()]  # type: ignore[attr-defined]
         assert sizes[:3] == [12, 12, 12] and max(sizes) == largest
 

@@ -35,6 +35,11 @@ class Config:
     preset: str | None = None
     target: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def about(self) -> str:
+        """What must stand beside the figures of a run."""
+        return f"{self.name} on {self.dataset}; protocol {self.protocol}, seed {self.seed}"
+
     def to_toml(self) -> str:
         """The complete configuration as a preset file would hold it."""
         run = {"name": self.name, "dataset": self.dataset, "protocol": self.protocol, "seed": self.seed}

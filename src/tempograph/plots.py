@@ -120,7 +120,7 @@ def _draw_entities(axes: Axes, graph: TemporalGraph) -> None:
     axes.grid(color=GRID, linewidth=0.6)
 
 
-def completion_figure(completion: Completion, times: tuple[str, ...], most: int = 6) -> Figure:
+def completion_figure(completion: Completion, times: tuple[str, ...], about: str, most: int = 6) -> Figure:
     """Each of the best answers as a row over time: dots are the facts it rests on, as large as their effect."""
     answers = completion.answers[:most]
     figure = Figure(figsize=(9, 1.6 + 0.42 * max(1, len(answers))), layout="constrained")
@@ -145,6 +145,7 @@ def completion_figure(completion: Completion, times: tuple[str, ...], most: int 
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     tidy(axes)
+    stand_beside(figure, about)
     return figure
 
 
@@ -153,7 +154,7 @@ def _weight(fact: Evidence) -> float:
     return fact.effect if fact.effect is not None else fact.share or 0
 
 
-def reliability_figure(calibration: Mapping[str, Any], title: str) -> Figure:
+def reliability_figure(calibration: Mapping[str, Any], about: str) -> Figure:
     """How often the best answer is right by how sure it is; on the line sureness can be taken at its word."""
     rows = calibration["reliability"]
     figure = Figure(figsize=(5.2, 5.6), layout="constrained")
@@ -164,12 +165,13 @@ def reliability_figure(calibration: Mapping[str, Any], title: str) -> Figure:
     )
     curve.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of best answers that are right")
     error = calibration["calibration_error"]
-    curve.set_title(f"{plain(title)}: expected calibration error {error:.3f}", fontsize=10)
+    curve.set_title(f"how sure, and how often right; expected calibration error {error:.3f}", fontsize=10)
     middles, widths = zip(*(((row["from"] + row["to"]) / 2, row["to"] - row["from"]) for row in rows), strict=True)
     counts.bar(middles, [row["questions"] for row in rows], [0.9 * width for width in widths], color=ORANGE)
     counts.set(xlabel="probability of the best answer", ylabel="questions")
     for axes in (curve, counts):
         tidy(axes)
+    stand_beside(figure, f"{about}, {calibration['split']}, filter time")
     return figure
 
 

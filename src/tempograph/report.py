@@ -69,11 +69,6 @@ class Entry:
                 )
         return found
 
-    @property
-    def about(self) -> str:
-        """What must stand beside its figures."""
-        return f"{self.config.name} on {self.graph.name}; protocol {self.config.protocol}, seed {self.config.seed}"
-
 
 def write_report(folders: Sequence[str | Path], out: str | Path, window: int = 8) -> None:
     """Write a report on run folders; frequencies are counted so many steps before and after a question.
@@ -222,7 +217,7 @@ def _training(entry: Entry, prefix: str) -> list[Block]:
     history = [line for line in read_history(entry.folder) if "epoch" in line and "loss" in line]
     if len(history) < 2:
         return []
-    figure = analysis_plots.training_figure(history, entry.results["best_epoch"], entry.about)
+    figure = analysis_plots.training_figure(history, entry.results["best_epoch"], entry.config.about)
     alt = f"Training of {entry.label}: the loss and the MRR on valid after each of {len(history)} epochs."
     return [Heading(f"Training of {entry.label}", 3), Picture(f"{prefix}training", figure, alt)]
 
@@ -248,5 +243,5 @@ def _learned(entry: Entry, prefix: str) -> list[Block]:
     words += "Decay: how much of what an entity was is left after some steps."
     if learned.attention is not None:
         words += " Attention: how much an active step counts, by its distance; 0 is the time asked about."
-    figure = analysis_plots.learned_figure(learned, entry.about)
+    figure = analysis_plots.learned_figure(learned, entry.config.about)
     return [Heading(f"What {entry.label} has learned", 3), Picture(f"{prefix}learned", figure, words)]

@@ -77,7 +77,7 @@ def complete(
     if plot is not None:
         from tempograph import plots
 
-        plots.save(plots.completion_figure(ask(10_000), predictor.graph.times), plot)
+        plots.save(plots.completion_figure(ask(10_000), predictor.graph.times, predictor.run.config.about), plot)
     if json_output:
         print_json(_plain({"run": str(run), "model": predictor.run.config.name} | dataclasses.asdict(completion)))
     else:
@@ -214,7 +214,7 @@ def calibration(
     if plot is not None:
         from tempograph import plots
 
-        plots.save(plots.reliability_figure(found, f"{loaded.config.name} on {loaded.config.dataset}"), plot)
+        plots.save(plots.reliability_figure(found, loaded.config.about), plot)
     if json_output:
         print_json({"run": str(run), "model": loaded.config.name} | found)
         return
