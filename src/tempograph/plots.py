@@ -137,7 +137,7 @@ def completion_figure(completion: Completion, times: tuple[str, ...], about: str
         range(len(answers)),
         [f"{a.rank}. {plain(a.name)}" + (f" (known: {a.known})" if a.known else "") for a in answers],
     )
-    axes.set(ylim=(len(answers) - 0.5, -0.5), xlim=(0, len(times) - 1))
+    axes.set(ylim=(max(1, len(answers)) - 0.5, -0.5), xlim=(0, max(1, len(times) - 1)))
     ticks = sorted({round(index * (len(times) - 1) / 5) for index in range(6)})
     axes.set_xticks(ticks, [times[tick] for tick in ticks])
     axes.set_title(plain(completion.question))

@@ -254,6 +254,8 @@ class Predictor:
     def _ids(self, subject: Name | None, relation: Name | None, object_: Name | None, time: When | None) -> Fact:
         """The fact in ids, with -1 for what is asked."""
         graph = self.graph
+        if [subject, relation, object_, time].count(None) > 1:
+            raise QueryError("one part of a fact is asked for; the other three must be given, found None")
         return (
             -1 if subject is None else graph.entity_id(subject),
             -1 if relation is None else graph.relation_id(relation),

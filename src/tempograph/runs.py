@@ -18,7 +18,7 @@ import safetensors.torch
 import torch
 from safetensors import safe_open
 
-from tempograph.choices import Filter, Split
+from tempograph.choices import SPLITS, Filter, Split
 from tempograph.config import Config
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.graph import TemporalGraph
@@ -150,10 +150,19 @@ class Run:
                 self.results.update(read_record(self.path)[1] | found)
                 self.keep_results()
 
+    def forget_figures(self) -> None:
+        """Drop what was measured with weights that will not stay: figures, ranks and the temperature."""
+        for name in (*SPLITS, "calibration"):
+            self.results.pop(name, None)
+        if self.path is not None:
+            with locked(self.path):
+                self.keep_results()
+                (self.path / RANKS).unlink(missing_ok=True)
+
     def record(self, evaluation: Evaluation) -> None:
         """Keep an evaluation: its ranks in ranks.parquet, its figures in results.json and on the card."""
         if self.path is not None:
-            with locked(self.path):
+            with locked(self.path), _whole(self.path):
                 _keep_ranks(evaluation, self.path / RANKS)
         self.add_results(**({evaluation.split: evaluation.summary()} if evaluation.filter == "time" else {}))
 

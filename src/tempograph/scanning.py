@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,10 @@ from tempograph.known import KnownAnswers
 from tempograph.listening import Progress
 from tempograph.models.contract import Model
 from tempograph.timeline import Queries, answered
+
+
+_TOGETHER: Final = 4096
+"""About how many questions are asked at once, of one time step or several."""
 
 
 class Candidates(NamedTuple):
@@ -96,12 +100,15 @@ def scan(
     # A loop answers two questions of its entity; where both are asked, that for its object counts.
     turned = given * 2 * known.num_relations + relation - known.num_relations
     twice = (relation >= known.num_relations) & torch.isin(turned, turned + known.num_relations)
-    for number, time in enumerate(times if len(pairs) else ()):
-        queries = Queries(given, relation, torch.full_like(given, time))
+    # Where few are asked about, many steps go together: else a grid with gaps of years would take a call for each day.
+    together = max(1, _TOGETHER // max(1, len(pairs)))
+    for start in range(0, len(times) if len(pairs) else 0, together):
+        steps = torch.tensor(times[start : start + together], device=model.device)
+        queries = Queries(given.repeat(len(steps)), relation.repeat(len(steps)), steps.repeat_interleave(len(given)))
         for index in in_turn(model, queries, known, budget):
-            yield _best_of(model, queries.take(index), twice[index], known, temperature, most, at_least)
+            yield _best_of(model, queries.take(index), twice[index % len(pairs)], known, temperature, most, at_least)
         if progress is not None:
-            progress(number + 1, len(times))
+            progress(start + len(steps), len(times))
 
 
 def _best_of(
@@ -169,7 +176,9 @@ def write_all(found: Iterator[Candidates], graph: TemporalGraph, path: Path) -> 
     count, schema = 0, Candidates.none().table(graph, True).schema
     with atomic_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
         for batch in found:
-            table = _distinct(batch).table(graph, True)
+            distinct = _distinct(batch)
+            order = torch.argsort(distinct.facts[:, 3], stable=True)
+            table = Candidates(*(column[order] for column in distinct)).table(graph, True)
             if len(table):
                 writer.write_table(table)
             count += len(table)

@@ -77,6 +77,8 @@ def resume(
     if run.results["finished"]:
         raise RunError(f"{path}: this run is finished; train another one, or evaluate it")
     for begun in (*run.parts.values(), run):
+        if not begun.results["finished"]:
+            begun.forget_figures()
         if begun.checkpoint is not None and not begun.checkpoint.exists() and not begun.results["finished"]:
             # Killed in its first epoch: what weights there are may be those of a part of it.
             begun.model.load_state_dict(build(begun.config, begun.timeline, begun.parts).state_dict())
@@ -175,12 +177,14 @@ def _train_on(run: Run, outside: Outside) -> Run:
 
 def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
     memory = peak_memory_bytes(run.model.device)
-    run.results.update(train_seconds=round(seconds, 3), peak_memory_bytes=memory, finished=True)
+    run.results.update(train_seconds=round(seconds, 3), peak_memory_bytes=memory)
     run.keep_weights()
     run.keep_results()
     if len(run.graph.valid):
         evaluate(run, "valid", progress=progress)
         temperature_of(run, progress)
+    # Only now: whoever is stopped before this resumes, and nothing is measured twice but valid.
+    run.add_results(finished=True)
     if run.checkpoint is not None:
         run.checkpoint.unlink(missing_ok=True)
     return run

@@ -106,13 +106,17 @@ def score(
     Example: **tempograph score runs/mine rumours.csv --out scored.parquet**
     """
     from tempograph.data.tables import read_columns
+    from tempograph.errors import QueryError
     from tempograph.predict import Predictor
     from tempograph.scanning import write_table
 
     given = read_columns(facts, (subject, relation, object_, time))
     predictor = Predictor(run, device)
     with progress_bar("scoring") as progress:
-        found = predictor.score(given, progress, memory * 2**20 if memory else None, ranks)
+        try:
+            found = predictor.score(given, progress, memory * 2**20 if memory else None, ranks)
+        except QueryError as error:
+            raise QueryError(f"{facts}, rows counted from 0: {error}") from None
     if out_file is not None:
         write_table(found, out_file)
     if json_output:

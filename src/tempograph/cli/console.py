@@ -70,7 +70,8 @@ def table(
     made.caption_justify = "left"
     for index, column in enumerate(columns):
         text = index < left
-        whole = index == 0 or not text
+        # A name that is the only text gives way where the table is too wide: else it, and the numbers, are cut off.
+        whole = not text or (index == 0 and left > 1)
         made.add_column(column, justify="left" if text else "right", overflow="fold", no_wrap=whole)
     for row in rows:
         made.add_row(*row)

@@ -124,7 +124,9 @@ def import_events(
         return
     importing.tell_import(imported, format)
     out.print(table(str(folder), ["", "count"], [[name, f"{count:,}"] for name, count in counts.items()]))
-    way_on = f"next: tempograph train {quote(str(folder))} --model pointer"
+    # Without facts to choose on, there is one model that needs none.
+    model = "pointer" if len(graph.valid) else "ted model.sigma=0.1"
+    way_on = f"next: tempograph train {quote(str(folder))} --model {model}"
     out.print(f"steps from {graph.times[0]} to {graph.times[-1]}; {way_on}", soft_wrap=True)
 
 

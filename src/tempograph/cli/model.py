@@ -103,13 +103,17 @@ def refuse_unfinished(folder: Path) -> None:
 
     if not Processes.here().leads:
         return
-    try:
-        finished = json.loads((folder / "results.json").read_text(encoding="utf-8"))["finished"]
-    except (OSError, ValueError, TypeError, KeyError):
-        return
-    if not finished:
+    if _finished(folder) is False:
         way_on = f"go on with it: tempograph resume {quote(str(folder))}"
         raise StorageError(f"{folder} holds a training that is not finished; {way_on}, or pass --overwrite")
+
+
+def _finished(folder: Path) -> bool | None:
+    """Whether the training of a run folder is finished; None where there is no such folder."""
+    try:
+        return bool(json.loads((folder / "results.json").read_text(encoding="utf-8"))["finished"])
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
 
 
 def resume(
@@ -144,8 +148,15 @@ def training_progress(
         if not quiet:
             err.print("  ".join(_shown(name, value) for name, value in line.items() if name not in _UNSHOWN))
 
+    before = _finished(folder)
+
     def way_on() -> str | None:
-        return f"go on with: tempograph resume {quote(str(folder))}" if (folder / "config.toml").is_file() else None
+        finished = _finished(folder)
+        if finished is None or (before and finished):
+            return None
+        if finished:
+            return f"the run is trained; go on with: tempograph evaluate {quote(str(folder))}"
+        return f"go on with: tempograph resume {quote(str(folder))}"
 
     with stoppable(way_on), progress_bar(description) as progress:
         yield report, progress

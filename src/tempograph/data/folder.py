@@ -94,7 +94,8 @@ def _read_facts(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
     try:
         table = pa.csv.read_csv(
             io.BytesIO(data),
-            read_options=pa.csv.ReadOptions(column_names=["s", "r", "o", "t"]),
+            # Threads of Arrow that are still starting when a command ends at once abort the process.
+            read_options=pa.csv.ReadOptions(column_names=["s", "r", "o", "t"], use_threads=False),
             parse_options=pa.csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False),
             convert_options=pa.csv.ConvertOptions(
                 column_types=dict.fromkeys("srot", pa.int64()), null_values=[], strings_can_be_null=False

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Final
 
@@ -82,12 +84,19 @@ class TemporalGraph:
         """The id of a time step given its label, its id, or a date that lies in it."""
         if isinstance(label, int | np.integer):
             return _checked("time step", int(label), len(self.times))
-        if isinstance(label, date):
-            label = label_at(label, self.times[0])
+        given, label = label, self.time_label(label)
         if label not in self._time_ids:
+            label = given.isoformat() if isinstance(given, date) else given
             span = f"{self.times[0]} to {self.times[-1]}"
             raise QueryError(f"'{label}' is not on the time grid of {self.name} ({len(self.times)} steps, {span})")
         return self._time_ids[label]
+
+    def time_label(self, when: str | date) -> str:
+        """What the grid calls, or would call, a step: by its label, a date, or an ISO date or moment as text."""
+        if isinstance(when, str) and when not in self._time_ids and _OF_DATES.fullmatch(self.times[0]):
+            with suppress(ValueError):
+                when = datetime.fromisoformat(when.strip()) if _MOMENT.match(when.strip()) else when
+        return label_at(when, self.times[0]) if isinstance(when, date) else when
 
     def describe(self, fact: Facts) -> dict[str, str]:
         """One fact with names in the place of ids."""
@@ -133,6 +142,9 @@ class TemporalGraph:
 
 COLUMNS: Final = ("subject", "relation", "object", "time")
 
+_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_OF_DATES: Final = re.compile(r"\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
+
 
 def out_of_range(facts: Facts, sizes: tuple[int, int, int, int]) -> tuple[int, str, int, int] | None:
     """The first id outside its range as (row, column name, value, size), or None."""
@@ -145,6 +157,11 @@ def out_of_range(facts: Facts, sizes: tuple[int, int, int, int]) -> tuple[int, s
 
 def label_at(day: date, like: str) -> str:
     """The label of the step that a day or a moment lies in, on a grid with labels such as this one."""
+    if not _OF_DATES.fullmatch(like):
+        raise QueryError(f"the time {day.isoformat()} is a date, but the steps are called as {like} is; name one of them")
+    if isinstance(day, datetime) and day.tzinfo is not None:
+        # As an import does.
+        day = day.astimezone(UTC)
     if "W" in like:
         year, week, _ = day.isocalendar()
         return f"{year}-W{week:02d}"

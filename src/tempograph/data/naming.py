@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tempograph.choices import Granularity
-from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, label_at, out_of_range
+from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, out_of_range
 from tempograph.data.times import format_pattern, labels, read_dates, read_integers, steps_at
 from tempograph.errors import DataError, QueryError
 
@@ -118,7 +118,7 @@ def _transposed(facts: Given) -> list[Any]:
 def with_later_steps(graph: TemporalGraph, times: Iterable[Any]) -> TemporalGraph:
     """The graph with as many further time steps as the latest of some labels needs; others are left as they are."""
     known = set(graph.times)
-    wanted = {label_at(time, graph.times[0]) if isinstance(time, date) else time for time in times}
+    wanted = {graph.time_label(time) if isinstance(time, str | date) else time for time in times}
     new = sorted(label for label in wanted if isinstance(label, str) and label not in known)
     if not new:
         return graph

@@ -76,7 +76,8 @@ def read_columns(path: Path, columns: tuple[str, str, str, str] = COLUMNS) -> pa
         else:
             options = pa.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()))
             parsing = pa.csv.ParseOptions(delimiter=delimiter_of(path) or ",")
-            found = pa.csv.read_csv(path, parse_options=parsing, convert_options=options)
+            reading = pa.csv.ReadOptions(use_threads=False)
+            found = pa.csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=options)
         _find_columns(path, found.column_names, Layout(columns, True, None))
         return pa.table({part: _as_date_or_text(found[name]) for part, name in zip(COLUMNS, columns, strict=True)})
 
