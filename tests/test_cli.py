@@ -22,6 +22,7 @@ from coded import ICEWS_HEADER, gdelt_row, icews_row
 from conftest import Call, as_json
 from graphs import make_graph
 from tempograph.answers import Answer, Completion, Evidence
+from tempograph.cli import console
 from tempograph.cli.asking import print_completion
 from tempograph.data import world
 from tempograph.models.registry import MODELS
@@ -510,3 +511,52 @@ def test_python_m_works_without_an_installation() -> None:
         text=True,
     )
     assert done.stdout.strip() == f"tempograph {__version__}"
+
+
+def test_moments_are_scored_on_the_grid_they_were_put_on(call: Call) -> None:
+    rows = [f"Ann,meets,Bob,2024-01-{day:02}T23:30:00-05:00" for day in range(1, 20)]
+    Path("moments.csv").write_text("\n".join(["subject,relation,object,time", *rows]))
+    for granularity, first in (("day", "2024-01-02"), ("week", "2024-W01"), ("hour", "2024-01-02T04")):
+        imported = call("data", "import", "moments.csv", "--granularity", granularity, "--out", granularity)
+        assert imported[0] == 0, imported
+        assert call("train", granularity, "model.sigma=1", "--out", f"runs/{granularity}")[0] == 0
+        facts = as_json(call("score", f"runs/{granularity}", "moments.csv", "--json"))["facts"]
+        assert len(facts) == 19 and facts[0]["time"] == first and all(fact["known"] for fact in facts)
+    Path("odd.csv").write_text("subject,relation,object,time\nAnn,meets,Bob,2034-01-01\n")
+    code, _, err = call("score", "runs/day", "odd.csv")
+    assert code == 2 and err.startswith("error: odd.csv, rows counted from 0: fact 0: '2034-01-01' is not on the time")
+
+
+def test_a_dataset_without_facts_to_choose_on_gets_a_training_that_works(call: Call) -> None:
+    Path("one.csv").write_text("subject,relation,object,time\nAnn,meets,Bob,2024-01-15\n")
+    code, out, _ = call("data", "import", "one.csv", "--out", "one")
+    assert code == 0
+    suggested = out.rpartition("next: tempograph ")[2].split()
+    assert suggested[:2] == ["train", "one"] and call(*suggested)[0] == 0
+
+
+def test_long_names_fold_and_figures_stay_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console.out, "_width", 80)
+    names = [f"Express intent to engage in diplomatic cooperation in the matter of {letter}" for letter in "abc"]
+    made = console.table("t", ["relation", "questions", "first"], [[name, "1,234", "56%"] for name in names])
+    console.out.print(made)
+    shown = capsys.readouterr().out
+    assert shown.count("1,234") == 3 and "questions" in shown and "first" in shown
+    lines = [line for line in shown.splitlines() if line.strip().endswith(("a", "b", "c"))]
+    assert [line.split()[-1] for line in lines] == ["a", "b", "c"] and max(map(len, shown.splitlines())) <= 80
+
+
+def test_figures_of_an_unfinished_training_say_so(call: Call, events: Path) -> None:
+    settings = ("model.dim=4", "train.epochs=3")
+    assert call("train", "mine", "--model", "complex", "--max-time", "0", "--out", "run", *settings)[0] == 0
+    code, _, err = call("evaluate", "run")
+    assert code == 0 and "note: the training is not finished; tempograph resume run goes on" in err
+
+
+def test_ranks_that_are_damaged_are_told_in_one_line(call: Call, events: Path) -> None:
+    assert call("train", "mine", "--out", "run")[0] == 0
+    Path("run/ranks.parquet").write_bytes(Path("run/ranks.parquet").read_bytes()[:200])
+    code, _, err = call("evaluate", "run")
+    assert code == 2 and err.count("\n") == 1 and err.startswith("error: run: ")

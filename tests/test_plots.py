@@ -116,3 +116,10 @@ def test_epochs_are_whole_also_with_one_validation(history: list[dict[str, float
     figure.canvas.draw()
     for axes in figure.axes:
         assert all(tick == int(tick) for tick in axes.get_xticks())
+
+
+def test_a_question_at_the_only_step_and_one_without_an_answer_are_drawn() -> None:
+    answer = Answer(1, "b", 1.0, None, None, "why", (Evidence("a", "r", "b", "step 0", None, 0.1),), 1)
+    for answers in ((answer,), ()):
+        asked = Completion("a", "r", None, "step 0", "object", answers, ())
+        plots.completion_figure(asked, ("step 0",), "").canvas.draw()

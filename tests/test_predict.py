@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import numpy as np
@@ -438,3 +438,43 @@ def test_a_loop_is_found_once_whatever_the_budget(tmp_path: Path) -> None:
         assert count == len(rows) == len(set(rows))
         found.append(sorted(rows))
     assert found[0] == found[1] and any(row[0] == row[2] for row in found[0])
+
+
+def test_a_date_is_no_step_of_a_grid_of_numbers() -> None:
+    graph = replace(GRAPH, times=tuple(str(number) for number in range(1, 1 + len(GRAPH.times))))
+    with pytest.raises(QueryError, match="^the time 2024-01-05 is a date, but the steps are called as 1 is"):
+        graph.time_id(date(2024, 1, 5))
+    late = datetime(2030, 1, 5, 23, tzinfo=timezone(timedelta(hours=-5)))
+    assert GRAPH.times[GRAPH.time_id(late)] == "2030-01-06" == GRAPH.times[GRAPH.time_id(late.isoformat())]
+
+
+@pytest.mark.parametrize("model", ["ted", "pointer", "temp-gru"])
+def test_many_steps_are_scanned_together_as_one_by_one(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {"ted": ["model.sigma=1"], "pointer": ["train.epochs=1"], "temp-gru": ["model.dim=8", "train.epochs=1"]}
+    predictor = Predictor(tempograph.train(GRAPH, model, overrides=few[model], device="cpu"))
+    found = []
+    for together in (1, 50, 100_000):
+        monkeypatch.setattr("tempograph.scanning._TOGETHER", together)
+        told: list[tuple[int, int]] = []
+        table = predictor.missing(top=40, progress=lambda done, of, told=told: told.append((done, of)))  # type: ignore[misc]
+        assert isinstance(table, pa.Table) and told[-1] == (20, 20)
+        found.append(table.drop_columns(["score", *(["probability"] if model != "ted" else [])]).to_pylist())
+        if model != "ted":
+            predictor.missing(at_least=0.05, out=tmp_path / f"{together}.parquet")
+            times = pq.read_table(tmp_path / f"{together}.parquet")["time"].to_pylist()
+            assert times == sorted(times) and len(times) > 100
+    assert found[0] == found[1] == found[2]
+
+
+def test_two_unknown_parts_are_no_question() -> None:
+    predictor = Predictor(tempograph.train(GRAPH, "ted", overrides=["model.sigma=1"]))
+    with pytest.raises(QueryError, match="the other three must be given, found None"):
+        predictor.objects(None, 0, 0)  # type: ignore[arg-type]
+
+
+def test_names_that_differ_by_case_are_all_offered() -> None:
+    graph = replace(make_graph([(0, 0, 1, 0)]), entities=("ANN", "Ann", "ann", "nan"))
+    with pytest.raises(QueryError, match="there is no entity 'aNN'; did you mean 'ANN', 'Ann' or 'ann'"):
+        graph.entity_id("aNN")

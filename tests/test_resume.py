@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 from safetensors import safe_open
@@ -23,6 +24,7 @@ from graphs import make_graph
 from tempograph.data.folder import write_folder
 from tempograph.data.world import make_world
 from tempograph.errors import RunError
+from tempograph.predict import Predictor
 
 GRAPH = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
 SETTINGS = [
@@ -75,6 +77,35 @@ def test_a_run_in_pieces_equals_a_run_in_one(uninterrupted: Path, tmp_path: Path
     assert not (path / "checkpoint.safetensors").exists()
     with pytest.raises(RunError, match="this run is finished"):
         tempograph.resume(path)
+
+
+def test_what_was_measured_on_the_way_is_forgotten(uninterrupted: Path, tmp_path: Path) -> None:
+    path = tmp_path / "asked"
+    train(path, max_seconds=0)
+    tempograph.evaluate(tempograph.Run.load(path), "test")
+    assert Predictor(path).temperature != Predictor(uninterrupted).temperature
+    on_the_way = json.loads((path / "results.json").read_text())
+    assert on_the_way["test"] and on_the_way["calibration"] and (path / "ranks.parquet").exists()
+    run = tempograph.resume(path, device="cpu")
+    assert "test" not in run.results and "test" not in (path / "README.md").read_text().split("`tempograph")[0]
+    assert set(pq.read_table(path / "ranks.parquet")["split"].to_pylist()) == {"valid"}
+    assert run.results["calibration"] == json.loads((uninterrupted / "results.json").read_text())["calibration"]
+
+
+def test_a_run_stopped_while_it_is_measured_is_not_finished(
+    uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "run"
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr("tempograph.training.temperature_of", interrupted)
+        train(path)
+    assert not json.loads((path / "results.json").read_text())["finished"]
+    tempograph.resume(path, device="cpu")
+    assert outcome(path) == outcome(uninterrupted) and not (path / "checkpoint.safetensors").exists()
+    assert json.loads((path / "results.json").read_text())["calibration"]
 
 
 FACTS = ["model.dim=8", "train.epochs=4", "train.learning_rate=0.05", "train.validate_every=1", "train.negatives=5"]

@@ -364,7 +364,8 @@ class Predictor:
         possible = int((scores > -math.inf).sum())
         if possible < len(scores) and len(answers) == possible:
             one, more = "1 candidate has anything that speaks for it", "candidates have anything that speaks for them"
-            notes.append(f"only {one if possible == 1 else f'{possible:,} {more}'}")
+            few = f"only {one if possible == 1 else f'{possible:,} {more}'}"
+            notes.append(few if possible else "nothing speaks for any candidate")
         if fact[3] >= len(original.times):
             last = original.times[-1]
             notes.append(f"'{graph.times[fact[3]]}' is after {last}, the last step of training, which stands in for it")

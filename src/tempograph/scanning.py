@@ -22,7 +22,6 @@ from tempograph.listening import Progress
 from tempograph.models.contract import Model
 from tempograph.timeline import Queries, answered
 
-
 _TOGETHER: Final = 4096
 """About how many questions are asked at once, of one time step or several."""
 

@@ -316,7 +316,8 @@ def _print_facts(title: str, facts: Sequence[Mapping[str, Any]]) -> None:
         for fact in facts
     ]
     two_sided = any("_" in name for name in shown)
-    caption = "o: asked for the object, s: for the subject; p: probability" if two_sided else ""
+    sure = "; p: probability" if any("probability" in name for name in shown) else ""
+    caption = f"o: asked for the object, s: for the subject{sure}" if two_sided else ""
     out.print(
         table(title, [*texts, *(_HEADS.get(name, name) for name in shown)], rows, left=len(texts), caption=caption)
     )

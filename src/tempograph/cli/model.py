@@ -231,6 +231,8 @@ def evaluate(
             budget=memory * 2**20 if memory else None,
             progress=progress,
         )
+    if _finished(run) is False:
+        err.print(f"note: the training is not finished; tempograph resume {quote(str(run))} goes on", soft_wrap=True)
     # Figures are published to three digits.
     found = {name: round(value, 3) for name, value in evaluation.summary()["metrics"].items()} if check else {}
     missed = {name: value for name, value in targets.items() if found[name] < value}

@@ -158,7 +158,9 @@ def out_of_range(facts: Facts, sizes: tuple[int, int, int, int]) -> tuple[int, s
 def label_at(day: date, like: str) -> str:
     """The label of the step that a day or a moment lies in, on a grid with labels such as this one."""
     if not _OF_DATES.fullmatch(like):
-        raise QueryError(f"the time {day.isoformat()} is a date, but the steps are called as {like} is; name one of them")
+        raise QueryError(
+            f"the time {day.isoformat()} is a date, but the steps are called as {like} is; name one of them"
+        )
     if isinstance(day, datetime) and day.tzinfo is not None:
         # As an import does.
         day = day.astimezone(UTC)
