@@ -93,6 +93,8 @@ def score(
     relation: importing.Relation = "relation",
     object_: importing.Object = "object",
     time: importing.Time = "time",
+    delimiter: importing.Delimiter = None,
+    time_format: importing.TimeFormat = None,
     out_file: Out = None,
     ranks: Annotated[
         bool, typer.Option(help="With probability and rank among all entities, or scores alone, which is faster.")
@@ -105,12 +107,15 @@ def score(
 
     Example: **tempograph score runs/mine rumours.csv --out scored.parquet**
     """
+    from tempograph.data.options import ImportOptions
     from tempograph.data.tables import read_columns
     from tempograph.errors import QueryError
     from tempograph.predict import Predictor
     from tempograph.scanning import write_table
 
-    given = read_columns(facts, (subject, relation, object_, time))
+    separator = importing.as_typed(delimiter)
+    options = ImportOptions(subject, relation, object_, time, delimiter=separator, time_format=time_format)
+    given = read_columns(facts, options.columns, options.delimiter, options.time_format)
     predictor = Predictor(run, device)
     with progress_bar("scoring") as progress:
         try:

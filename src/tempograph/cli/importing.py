@@ -113,7 +113,7 @@ def import_options(
         object=object_,
         time=time,
         header=header,
-        delimiter=delimiter.replace("\\t", "\t") if delimiter else None,
+        delimiter=as_typed(delimiter),
         time_format=time_format,
         entity=entity,
         relation_level=level,
@@ -124,6 +124,11 @@ def import_options(
         seed=seed,
         skip_bad=skip_bad,
     )
+
+
+def as_typed(delimiter: str | None) -> str | None:
+    """A delimiter as it was meant: a tab is hard to type."""
+    return delimiter.replace("\\t", "\t") if delimiter else None
 
 
 def tell_import(imported: Imported, format: Format | None) -> None:

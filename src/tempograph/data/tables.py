@@ -22,7 +22,7 @@ import pyarrow.parquet
 from tempograph.data.graph import COLUMNS
 from tempograph.data.skips import RAGGED, UNDECODABLE, UNUSABLE, Places, Skips
 from tempograph.data.sources import delimiter_of, is_gzipped, is_parquet, readable, suffix_of
-from tempograph.data.times import Clock, Mask, Steps
+from tempograph.data.times import Clock, Mask, Steps, format_pattern, read_dates
 from tempograph.errors import DataError, did_you_mean
 
 _Binary = io.BufferedReader | gzip.GzipFile
@@ -68,18 +68,38 @@ def read_batches(path: Path, size: int, layout: Layout, clock: Clock, skips: Ski
             yield from _text_batches(path, layout, clock, skips)
 
 
-def read_columns(path: Path, columns: tuple[str, str, str, str] = COLUMNS) -> pa.Table:
-    """Columns subject, relation, object and time, whatever a file calls them, as text but for dates in Parquet."""
+def read_columns(
+    path: Path,
+    columns: tuple[str, str, str, str] = COLUMNS,
+    delimiter: str | None = None,
+    time_format: str | None = None,
+) -> pa.Table:
+    """Columns subject, relation, object and time, whatever a file calls them: text, but for dates in Parquet.
+
+    Times of a format other than integer are moments.
+    """
     with readable(path):
         if is_parquet(path):
             found = pa.parquet.read_table(path)
         else:
             options = pa.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()))
-            parsing = pa.csv.ParseOptions(delimiter=delimiter_of(path) or ",")
+            parsing = pa.csv.ParseOptions(delimiter=delimiter or delimiter_of(path) or ",")
             reading = pa.csv.ReadOptions(use_threads=False)
             found = pa.csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=options)
         _find_columns(path, found.column_names, Layout(columns, True, None))
-        return pa.table({part: _as_date_or_text(found[name]) for part, name in zip(COLUMNS, columns, strict=True)})
+        given = {part: _as_date_or_text(found[name]) for part, name in zip(COLUMNS, columns, strict=True)}
+        if time_format not in (None, "integer") and pa.types.is_string(given["time"].type):
+            given["time"] = _moments(path, given["time"], str(time_format))
+        return pa.table(given)
+
+
+def _moments(path: Path, times: pa.ChunkedArray, time_format: str) -> pa.Array:
+    texts = pc.utf8_trim_whitespace(times.combine_chunks())
+    moments, readable = read_dates(texts, format_pattern(time_format))
+    if not readable.all():
+        row = int(np.argmin(readable))
+        raise DataError(f"{path}: row {row + 1}: {Clock(time_format).complaint(texts[row].as_py())}")
+    return pa.array(moments)
 
 
 def _check(columns: Sequence[pa.Array], clock: Clock) -> Steps:
