@@ -522,16 +522,17 @@ def test_moments_are_scored_on_the_grid_they_were_put_on(call: Call) -> None:
         assert call("train", granularity, "model.sigma=1", "--out", f"runs/{granularity}")[0] == 0
         facts = as_json(call("score", f"runs/{granularity}", "moments.csv", "--json"))["facts"]
         assert len(facts) == 19 and facts[0]["time"] == first and all(fact["known"] for fact in facts)
-    Path("written.csv").write_text(
-        "subject;relation;object;time\nAnn;meets;Bob;02/01/2024\nAnn;meets;Bob; 20/01/2024\n"
-    )
+    two = "subject;relation;object;time\nAnn;meets;Bob;02/01/2024\nAnn;meets;Bob; 20/01/2024\n"
+    Path("written.csv").write_text(two)
     how = ("--delimiter", ";", "--time-format", "%d/%m/%Y", "--json")
     facts = as_json(call("score", "runs/day", "written.csv", *how))["facts"]
     assert [fact["time"] for fact in facts] == ["2024-01-02", "2024-01-20"]
-    Path("written.csv").write_text("subject;relation;object;time\nAnn;meets;Bob;02/01/2024\nAnn;meets;Bob;31/02/2024\n")
+    Path("written.csv").write_text(two.replace(" 20/01", "31/02"))
     code, _, err = call("score", "runs/day", "written.csv", *how)
     fault = "the time '31/02/2024' does not match the time format '%d/%m/%Y'"
     assert code == 2 and err == f"error: written.csv: row 2: {fault}\n"
+    code, _, err = call("score", "runs/day", "written.csv", "--delimiter", "ab")
+    assert code == 2 and err == "error: the delimiter must be one ASCII character such as ',', found 'ab'\n"
     Path("odd.csv").write_text("subject,relation,object,time\nAnn,meets,Bob,2034-01-01\n")
     code, _, err = call("score", "runs/day", "odd.csv")
     assert code == 2 and err.startswith("error: odd.csv, rows counted from 0: fact 0: '2034-01-01' is not on the time")
