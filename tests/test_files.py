@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from graphs import make_graph
 from tempograph.data.folder import write_folder
 from tempograph.errors import StorageError
-from tempograph.files import atomic_file, atomic_folder, write_json, write_text
+from tempograph.files import atomic_file, atomic_folder, refuse_existing, write_json, write_text
 
 
 def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
@@ -85,3 +86,14 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> Non
     assert done.returncode == 2 and done.stdout == ""
     assert done.stderr.strip().startswith("error: cannot write run") and done.stderr.count("\n") == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
+
+
+def test_a_file_in_the_way_is_told_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path / "file" / "run", tmp_path / "file" / "deeper" / "run"):
+        with pytest.raises(
+            StorageError, match=f"^{re.escape(str(tmp_path / 'file'))} is a file, so nothing can be kept"
+        ):
+            refuse_existing(place, "config.toml")
+    assert (tmp_path / "file").read_text() == "mine"
+    refuse_existing(tmp_path / "new" / "deeper" / "run", "config.toml")

@@ -191,7 +191,10 @@ def test_the_command(call: Call, events: Path) -> None:
         ("", "e.csv: "),
         ("actor,action,target,date\n", "the file has no rows"),
         ("actor,action,target,date\na,b,c,yesterday\n", "yesterday"),
-        ("actor,action,target,date\na,b,c,2024-01-01\n", "too few"),
+        (
+            "actor,action,target,date\na,b,c,2024-01-01\n",
+            "e.csv: too few facts, 1, to hold some out",
+        ),
     ],
 )
 def test_what_cannot_be_fitted_is_one_line_and_leaves_nothing(

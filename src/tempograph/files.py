@@ -66,7 +66,10 @@ def _take_place(new: Path, path: Path) -> None:
 
 
 def refuse_existing(path: Path, marker: str, overwrite: bool = False) -> None:
-    """Say before the work, not after it, that the place for its result is taken."""
+    """Say before the work, not after it, that the place for its result is taken, or is none."""
+    above = next(folder for folder in path.absolute().parents if folder.exists())
+    if not above.is_dir():
+        raise StorageError(f"{above} is a file, so nothing can be kept at {path}; choose another place")
     if not path.exists() and not path.is_symlink():
         return
     if not overwrite:

@@ -136,8 +136,8 @@ def fit(
     graph = imported.graph
     if not len(graph.valid) or not len(graph.test):
         raise DataError(
-            f"there are too few facts, {len(graph.all_facts):,}, to hold some out to choose and to test on; "
-            "bring more, or set larger shares"
+            f"{', '.join(map(str, paths))}: too few facts, {len(graph.all_facts):,}, to hold some out to choose and to "
+            "test on; bring more, or hold out a larger share with --valid and --test"
         )
     choice = choose_model(graph, place) if model is None else Choice(model, "it was asked for")
     run = train(
