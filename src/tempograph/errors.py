@@ -42,18 +42,16 @@ def did_you_mean(value: str, known: Iterable[str]) -> str:
 def _closest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
     """Names that hold the value, then names spelled like it, then names with a word spelled like it."""
     folded = value.casefold()
-    spelled: dict[str, str] = {}
-    same = []
-    for name in known:
-        spelled.setdefault(name.casefold(), name)
-        same += [name] if name.casefold() == folded else []
+    spelled: dict[str, list[str]] = {}
+    for name in dict.fromkeys(known):
+        spelled.setdefault(name.casefold(), []).append(name)
     inside = sorted((name for name in spelled if folded and folded in name), key=len)
     alike = difflib.get_close_matches(folded, spelled, n=most, cutoff=0.6)
     found = dict.fromkeys(inside[:most] + alike)
     if not found:
         words = {word: name for name in spelled for word in name.split()}
         found = dict.fromkeys(words[word] for word in difflib.get_close_matches(folded, words, n=most, cutoff=0.7))
-    return list(dict.fromkeys([*same, *(spelled[name] for name in found)]))[:most]
+    return [name for same in found for name in spelled[same]][:most]
 
 
 def refuse_unknown(what: str, name: str, names: Iterable[str], error: type[TempographError] = ConfigError) -> None:

@@ -76,10 +76,9 @@ def resume(
     run = Run.load(path, resolve_device(device))
     if run.results["finished"]:
         raise RunError(f"{path}: this run is finished; train another one, or evaluate it")
-    for begun in (*run.parts.values(), run):
-        if not begun.results["finished"]:
-            begun.forget_figures()
-        if begun.checkpoint is not None and not begun.checkpoint.exists() and not begun.results["finished"]:
+    for begun in (each for each in (*run.parts.values(), run) if not each.results["finished"]):
+        begun.forget_figures()
+        if begun.checkpoint is not None and not begun.checkpoint.exists():
             # Killed in its first epoch: what weights there are may be those of a part of it.
             begun.model.load_state_dict(build(begun.config, begun.timeline, begun.parts).state_dict())
     return _go_on(run, _outside(max_seconds, report, progress, tensorboard))

@@ -65,12 +65,14 @@ def note(line: str) -> None:
 def table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[RenderableType]], left: int = 1, caption: str = ""
 ) -> Table:
-    """A table whose first `left` columns are text and the others numbers; names and numbers are never broken."""
+    """A table whose first `left` columns are text and the others numbers; numbers are never broken.
+
+    Nor is the first column, unless it is the only text: then it gives way where the table is too wide.
+    """
     made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, caption=caption or None)
     made.caption_justify = "left"
     for index, column in enumerate(columns):
         text = index < left
-        # A name that is the only text gives way where the table is too wide: else it, and the numbers, are cut off.
         whole = not text or (index == 0 and left > 1)
         made.add_column(column, justify="left" if text else "right", overflow="fold", no_wrap=whole)
     for row in rows:

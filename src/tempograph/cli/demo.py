@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempograph.cli.asking import print_completion
+from tempograph.cli.answers import print_completion
 from tempograph.cli.console import metric_cells, metric_columns, out, print_json, progress_bar, table
 from tempograph.cli.model import Json, training_progress
 

@@ -22,7 +22,7 @@ import pyarrow.parquet
 from tempograph.data.graph import COLUMNS
 from tempograph.data.skips import RAGGED, UNDECODABLE, UNUSABLE, Places, Skips
 from tempograph.data.sources import delimiter_of, is_gzipped, is_parquet, readable, suffix_of
-from tempograph.data.times import Clock, Mask, Steps, format_pattern, read_dates
+from tempograph.data.times import Clock, Mask, Steps
 from tempograph.errors import DataError, did_you_mean
 
 _Binary = io.BufferedReader | gzip.GzipFile
@@ -68,40 +68,6 @@ def read_batches(path: Path, size: int, layout: Layout, clock: Clock, skips: Ski
             yield from _text_batches(path, layout, clock, skips)
 
 
-def read_columns(
-    path: Path,
-    columns: tuple[str, str, str, str] = COLUMNS,
-    delimiter: str | None = None,
-    time_format: str | None = None,
-) -> pa.Table:
-    """Columns subject, relation, object and time, whatever a file calls them: text, but for dates in Parquet.
-
-    Times of a format other than integer are moments.
-    """
-    with readable(path):
-        if is_parquet(path):
-            found = pa.parquet.read_table(path)
-        else:
-            options = pa.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()))
-            parsing = pa.csv.ParseOptions(delimiter=delimiter or delimiter_of(path) or ",")
-            reading = pa.csv.ReadOptions(use_threads=False)
-            found = pa.csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=options)
-        _find_columns(path, found.column_names, Layout(columns, True, None))
-        given = {part: _as_date_or_text(found[name]) for part, name in zip(COLUMNS, columns, strict=True)}
-        if time_format not in (None, "integer") and pa.types.is_string(given["time"].type):
-            given["time"] = _moments(path, given["time"], str(time_format))
-        return pa.table(given)
-
-
-def _moments(path: Path, times: pa.ChunkedArray, time_format: str) -> pa.Array:
-    texts = pc.utf8_trim_whitespace(times.combine_chunks())
-    moments, readable = read_dates(texts, format_pattern(time_format))
-    if not readable.all():
-        row = int(np.argmin(readable))
-        raise DataError(f"{path}: row {row + 1}: {Clock(time_format).complaint(texts[row].as_py())}")
-    return pa.array(moments)
-
-
 def _check(columns: Sequence[pa.Array], clock: Clock) -> Steps:
     """The steps of a batch of subjects, relations, objects and times; raises the error of the first faulty row."""
     steps, faulty = _faults(columns, clock)
@@ -141,19 +107,20 @@ def _unusable(names: pa.Array) -> Mask:
     return mask
 
 
-def _find_columns(path: Path, names: Sequence[str], layout: Layout) -> tuple[int, ...]:
-    for column in layout.columns:
+def find_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> tuple[int, ...]:
+    """The places of some columns among all; one that is not there, or there twice, is refused."""
+    for column in columns:
         if column not in names:
             known = ", ".join(repr(name) for name in names)
             raise DataError(f"{path}: there is no column '{column}' among {known}{did_you_mean(column, names)}")
         if names.count(column) > 1:
             raise DataError(f"{path}: {names.count(column)} columns are named '{column}'; rename all but one")
-    return tuple(names.index(column) for column in layout.columns)
+    return tuple(names.index(column) for column in columns)
 
 
 def _parquet_batches(path: Path, size: int, layout: Layout, clock: Clock, skips: Skips | None) -> Iterator[Batch]:
     with pa.parquet.ParquetFile(path) as file:
-        for place in _find_columns(path, file.schema_arrow.names, layout):
+        for place in find_columns(path, file.schema_arrow.names, layout.columns):
             field = file.schema_arrow.field(place)
             if pa.types.is_nested(field.type):
                 raise DataError(f"{path}: column '{field.name}' must hold text, numbers or dates, not {field.type}")
@@ -163,7 +130,7 @@ def _parquet_batches(path: Path, size: int, layout: Layout, clock: Clock, skips:
         for batch in file.iter_batches(min(1 << 16, rows // 50 + 1), columns=list(layout.columns)):
             *names, times = (batch.column(column) for column in layout.columns)
             try:
-                columns = [*(_as_text(column) for column in names), times]
+                columns = [*(as_text(column) for column in names), times]
                 if skips is None:
                     steps = _check(columns, clock)
                 else:
@@ -176,13 +143,7 @@ def _parquet_batches(path: Path, size: int, layout: Layout, clock: Clock, skips:
             yield columns, steps, size * done // rows
 
 
-def _as_date_or_text(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    if pa.types.is_timestamp(times.type):
-        return times.cast(pa.timestamp("s"), safe=False)
-    return times if pa.types.is_date(times.type) else _as_text(times)
-
-
-def _as_text(names: pa.Array) -> pa.Array:
+def as_text(names: pa.Array) -> pa.Array:
     """A column of names as text, where a float that is not a number is no name."""
     if pa.types.is_floating(names.type):
         names = pc.if_else(pc.is_nan(names), None, names)
@@ -234,7 +195,7 @@ def _text_file(path: Path, layout: Layout) -> _TextFile:
     if len(first) == 1 and layout.header:
         raise DataError(f"{path}: the file has no rows, so there is nothing to import")
     names = tuple(fields) if layout.header else tuple(str(number) for number in range(len(fields)))
-    return _TextFile(path, delimiter, layout.header, names, _find_columns(path, names, layout))
+    return _TextFile(path, delimiter, layout.header, names, find_columns(path, names, layout.columns))
 
 
 def _fast_columns(file: _TextFile) -> Iterator[tuple[list[pa.Array], int]]:
