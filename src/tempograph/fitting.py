@@ -16,7 +16,7 @@ import torch
 from tempograph.analysis import by_relation, group_figures, ranked_of
 from tempograph.batch import Note
 from tempograph.data.codings import guess_format
-from tempograph.data.graph import COLUMNS, TemporalGraph
+from tempograph.data.graph import COLUMNS, TemporalGraph, rows_in
 from tempograph.data.importing import Imported, import_files
 from tempograph.data.options import ImportOptions
 from tempograph.data.sources import delimiter_of, find_files, is_parquet, readable, texts
@@ -257,13 +257,8 @@ def choose_model(graph: TemporalGraph, device: torch.device) -> Choice:
 
 def meeting_share(graph: TemporalGraph) -> float:
     """The share of valid facts whose subject and object stand together in some train fact, either way round."""
-
-    def pairs(facts: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
-        ends = np.sort(facts[:, [0, 2]], axis=1)
-        keys: np.ndarray[Any, np.dtype[np.int64]] = ends[:, 0] * len(graph.entities) + ends[:, 1]
-        return keys
-
-    return float(np.isin(pairs(graph.valid), pairs(graph.train)).mean()) if len(graph.valid) else 0.0
+    held_out, train = (np.sort(facts[:, [0, 2]], axis=1) for facts in (graph.valid, graph.train))
+    return float(rows_in(held_out, train).mean()) if len(held_out) else 0.0
 
 
 def in_words(evaluation: Evaluation, candidates: int) -> str:

@@ -112,7 +112,7 @@ def score(
 
     separator = importing.as_typed(delimiter)
     options = ImportOptions(subject, relation, object_, time, delimiter=separator, time_format=time_format)
-    given = read_columns(facts, options.columns, options.delimiter, options.time_format)
+    given = read_columns(facts, options)
     predictor = Predictor(run, device)
     with progress_bar("scoring") as progress:
         try:

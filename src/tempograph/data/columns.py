@@ -11,34 +11,31 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tempograph.data.graph import COLUMNS
+from tempograph.data.options import ImportOptions
 from tempograph.data.sources import delimiter_of, is_parquet, readable
 from tempograph.data.tables import as_text, find_columns
 from tempograph.data.times import Clock, format_pattern, read_dates
 from tempograph.errors import DataError
 
 
-def read_columns(
-    path: Path,
-    columns: tuple[str, str, str, str] = COLUMNS,
-    delimiter: str | None = None,
-    time_format: str | None = None,
-) -> pa.Table:
-    """Columns subject, relation, object and time, whatever a file calls them: text, but for dates in Parquet.
+def read_columns(path: Path, options: ImportOptions) -> pa.Table:
+    """Columns subject, relation, object and time of a table as an import would find them, all of them text.
 
-    Times of a format other than integer are moments.
+    Dates in Parquet stay dates; times of a format other than integer become moments.
     """
+    columns = options.columns
     with readable(path):
         if is_parquet(path):
             found = pa.parquet.read_table(path)
         else:
-            options = pa.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()))
-            parsing = pa.csv.ParseOptions(delimiter=delimiter or delimiter_of(path) or ",")
+            converting = pa.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()))
+            parsing = pa.csv.ParseOptions(delimiter=options.delimiter or delimiter_of(path) or ",")
             reading = pa.csv.ReadOptions(use_threads=False)
-            found = pa.csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=options)
+            found = pa.csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=converting)
         find_columns(path, found.column_names, columns)
         given = {part: _as_date_or_text(found[name]) for part, name in zip(COLUMNS, columns, strict=True)}
-        if time_format not in (None, "integer") and pa.types.is_string(given["time"].type):
-            given["time"] = _moments(path, given["time"], str(time_format))
+        if options.time_format not in (None, "integer") and pa.types.is_string(given["time"].type):
+            given["time"] = _moments(path, given["time"], str(options.time_format))
         return pa.table(given)
 
 
