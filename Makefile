@@ -16,6 +16,7 @@ check: .venv/ready
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 format: .venv/ready
 	$(BIN)/ruff format

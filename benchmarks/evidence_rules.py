@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from tempograph.cli.console import out, table
-from tempograph.data.world import World, make_world
-from tempograph.data.world_rules import BURSTS, RELATIONS
-from tempograph.predict import Predictor
-from tempograph.runs import Run
-from tempograph.training import train
+from tempograph.data.synthetic.rules import BURSTS, RELATIONS
+from tempograph.data.synthetic.world import World, make_world
+from tempograph.prediction.predictor import Predictor
+from tempograph.training.runs import Run
+from tempograph.training.trainer import train
 
 KINDS = ("recurring", "reciprocal", "chain")
 

@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tempograph.cli.console import err, out, table
-from tempograph.files import write_json
+from tempograph.io import write_json
 
 CHUNK = 250_000
 COLUMNS = 61
@@ -50,7 +50,7 @@ def main() -> None:
         found = measure(path)
     import torch
 
-    from tempograph.environment import environment, hardware
+    from tempograph.device import environment, hardware
 
     cpu = torch.device("cpu")
     names = ("rows", "skipped", "duplicates", "entities", "relations", "steps")

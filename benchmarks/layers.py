@@ -20,22 +20,22 @@ from typing import Any
 
 import torch
 import torch_geometric
+from speed_tables import layers_speed_sheet
 from torch import Tensor, nn
 from torch_geometric.nn import FastRGCNConv, RGCNConv
 
 from tempograph.cli.console import out, show
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.world import make_world
-from tempograph.environment import environment, resolve_device
+from tempograph.data.sorted_ranges import Ranges
+from tempograph.data.synthetic.world import make_world
+from tempograph.data.timeline import Timeline
+from tempograph.device import environment, resolve_device
 from tempograph.errors import DataError
-from tempograph.files import write_json
-from tempograph.layers.structure import RGCN, Edges, edge_weights
-from tempograph.layers.temporal import Context, DecayedGRU, Windows
-from tempograph.models.temp import Encoded
-from tempograph.ranges import Ranges
-from tempograph.speed_tables import layers_speed_sheet
-from tempograph.timeline import Timeline
+from tempograph.io import write_json
+from tempograph.models.temp.temp import Encoded
+from tempograph.nn.structure import RGCN, Edges, edge_weights
+from tempograph.nn.temporal import Context, DecayedGRU, Windows
 
 WINDOW = 8
 QUERY_TIMES = 32

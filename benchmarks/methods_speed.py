@@ -15,25 +15,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from speed_tables import methods_speed_sheet
 from temp_speed import found_of
 
-from tempograph.beginning import configure
 from tempograph.cli.console import err, show
-from tempograph.config import shipped_presets
 from tempograph.data.graph import TemporalGraph
-from tempograph.environment import environment, peak_memory_bytes, resolve_device
-from tempograph.evaluation import evaluate_model
-from tempograph.files import write_json
-from tempograph.loop import Hooks, fit
-from tempograph.models.contract import Model
+from tempograph.data.timeline import Timeline
+from tempograph.device import environment, peak_memory_bytes, resolve_device
+from tempograph.evaluation.evaluator import evaluate_model
+from tempograph.io import write_json
+from tempograph.models.base import Model
 from tempograph.models.registry import MODELS, model_kind
-from tempograph.speed_tables import methods_speed_sheet
-from tempograph.timeline import Timeline
+from tempograph.training.config import shipped_presets
+from tempograph.training.loop import Hooks, fit
+from tempograph.training.recipes import recipe_for
+from tempograph.training.setup import configure
 
 
 def main() -> None:
     """Measure each method on each dataset."""
-    trained = [name for name, kind in MODELS.items() if kind.gradient is not None]
+    trained = [name for name, kind in MODELS.items() if recipe_for(kind).gradient is not None]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", default=",".join(trained))
     parser.add_argument("--datasets", default="icews14,icews05-15,gdelt-size")
@@ -64,7 +65,7 @@ def measure(
     named = dataclasses.replace(graph, name="gdelt") if graph.name == "gdelt-size" else graph
     shipped = preset if f"{named.name}.{preset}" in shipped_presets(name) else None
     config = configure(named, name, device, preset=shipped, overrides=overrides)
-    gradient = model_kind(name).gradient
+    gradient = recipe_for(model_kind(name)).gradient
     assert gradient is not None and config.train is not None
     model = model_kind(name).build(config.model, Timeline(graph, "strict", device))
     train = dataclasses.replace(config.train, epochs=epochs + 1, validate_every=epochs + 1)

@@ -19,12 +19,12 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from tempograph.cli.console import out, table
-from tempograph.data.world import Rule, World, make_world
-from tempograph.data.world_rules import BURSTS, RELATIONS
-from tempograph.layers.copying import Copying
-from tempograph.models.pointer import Pointer
-from tempograph.plots import save
-from tempograph.training import evaluate, train
+from tempograph.data.synthetic.rules import BURSTS, RELATIONS
+from tempograph.data.synthetic.world import Rule, World, make_world
+from tempograph.models.pointer.copying import Copying
+from tempograph.models.pointer.pointer import Pointer
+from tempograph.report.plots import save
+from tempograph.training.trainer import evaluate, train
 
 _IN_A_BURST = 6
 """Steps before a fact of a recurring relation at which its own kind is looked for."""

@@ -18,20 +18,22 @@ from typing import Any
 from unittest import mock
 
 import torch
+from speed_tables import pointer_speed_sheet
 from temp_speed import found_of
 from torch import Tensor
 
-from tempograph.beginning import configure
 from tempograph.cli.console import show
-from tempograph.config import Config
 from tempograph.data.graph import TemporalGraph
-from tempograph.environment import environment, peak_memory_bytes, resolve_device
-from tempograph.files import write_json
-from tempograph.layers import copying, voting
-from tempograph.models.pointer import Pointer
-from tempograph.models.pointer_loss import PointerLoss, PointerTraining
-from tempograph.speed_tables import pointer_speed_sheet
-from tempograph.timeline import Timeline
+from tempograph.data.timeline import Timeline
+from tempograph.device import environment, peak_memory_bytes, resolve_device
+from tempograph.io import write_json
+from tempograph.models.pointer import copying
+from tempograph.models.pointer.pointer import Pointer
+from tempograph.nn import votes as voting
+from tempograph.training.config import Config
+from tempograph.training.losses.pointer_loss import PointerLoss
+from tempograph.training.settings import PointerTraining
+from tempograph.training.setup import configure
 
 
 def main() -> None:

@@ -19,15 +19,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from tempograph.beginning import build
 from tempograph.cli.console import out, table
-from tempograph.config import make_config
 from tempograph.data.catalog import load_dataset
-from tempograph.environment import environment, resolve_device
-from tempograph.files import write_json
-from tempograph.predict import Predictor
-from tempograph.runs import Run
-from tempograph.timeline import Timeline
+from tempograph.data.timeline import Timeline
+from tempograph.device import environment, resolve_device
+from tempograph.io import write_json
+from tempograph.prediction.predictor import Predictor
+from tempograph.training.config import make_config
+from tempograph.training.runs import Run
+from tempograph.training.setup import build
 
 
 def main() -> None:

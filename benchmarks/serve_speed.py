@@ -31,14 +31,14 @@ from typing import Any
 import torch
 
 from tempograph.cli.console import err, out, table
-from tempograph.config import make_config
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import TemporalGraph
-from tempograph.environment import environment, hardware
-from tempograph.files import write_json
+from tempograph.data.timeline import Timeline
+from tempograph.device import environment, hardware
+from tempograph.io import write_json
 from tempograph.models.registry import model_kind
-from tempograph.runs import Run
-from tempograph.timeline import Timeline
+from tempograph.training.config import make_config
+from tempograph.training.runs import Run
 
 WAYS = {
     "gathered": [],

@@ -18,25 +18,25 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
+from speed_tables import temp_speed_sheet
 from torch import Tensor
 
 from tempograph.cli.console import err, show
-from tempograph.config import make_config
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.world import make_world
-from tempograph.environment import environment, peak_memory_bytes, resolve_device
+from tempograph.data.synthetic.world import make_world
+from tempograph.data.timeline import Timeline
+from tempograph.device import environment, peak_memory_bytes, resolve_device
 from tempograph.errors import DataError
-from tempograph.evaluation import evaluate_model
-from tempograph.files import write_json
-from tempograph.layers.temporal import DecayedGRU
-from tempograph.loop import Hooks, fit
-from tempograph.models.contract import Model
-from tempograph.models.temp import TeMP
-from tempograph.models.temp_loss import TeMPLoss
-from tempograph.objective import SnapshotTraining
-from tempograph.speed_tables import temp_speed_sheet
-from tempograph.timeline import Timeline
+from tempograph.evaluation.evaluator import evaluate_model
+from tempograph.io import write_json
+from tempograph.models.base import Model
+from tempograph.models.temp.temp import TeMP
+from tempograph.nn.temporal import DecayedGRU
+from tempograph.training.config import make_config
+from tempograph.training.loop import Hooks, fit
+from tempograph.training.losses.temp_loss import TeMPLoss
+from tempograph.training.settings import SnapshotTraining
 
 Precision = Literal["32-true", "tf32"]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import torch
 
 import tempograph
-from tempograph.data.world import make_world
-from tempograph.runs import FORMAT
-from tempograph.timeline import both_questions
+from tempograph.data.synthetic.world import make_world
+from tempograph.data.timeline import both_questions
+from tempograph.training.runs import FORMAT
 
 STORED = Path(__file__).parents[1] / "tests" / "stored" / f"format-{FORMAT}"
 RUNS = {

@@ -12,11 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from api_reference import api_reference
-
-from tempograph.results import load_alone, load_results
-from tempograph.speed_tables import layers_speed_sheet, methods_speed_sheet, pointer_speed_sheet, temp_speed_sheet
-from tempograph.tables import (
+from tempograph.experiments.paper.paper_tables import (
     ablation_sheet,
     comparative_sheet,
     cost_sheet,
@@ -27,8 +23,18 @@ from tempograph.tables import (
     ted_sheet,
     tried_sheet,
 )
+from tempograph.experiments.results import load_alone, load_results
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "benchmarks"))
+
+from speed_tables import (  # noqa: E402 - needs the path above
+    layers_speed_sheet,
+    methods_speed_sheet,
+    pointer_speed_sheet,
+    temp_speed_sheet,
+)
+
 BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -59,7 +65,7 @@ def tables() -> dict[str, str]:
     captioned = [name for name in made if name.startswith("tried") or name.endswith("-speed")]
     texts = {name: sheet.markdown() for name, sheet in made.items()}
     texts |= {name: f"{made[name].caption}\n\n{texts[name]}" for name in captioned}
-    return texts | {"api": api_reference()}
+    return texts
 
 
 def _measured(name: str) -> dict[str, Any]:

@@ -13,11 +13,11 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-import tempograph.batch
+import tempograph.experiments.batch
 from tempograph import TemporalGraph
 from tempograph.cli import main
 from tempograph.data.folder import read_folder
-from tempograph.jobs import Hear, Job, work
+from tempograph.experiments.scheduler import Hear, Job, work
 
 # Derandomised: a failure is about the change at hand, not about luck.
 settings.register_profile("tempograph", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -84,5 +84,5 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             work(job, lambda line, job=job: hear(job, "report", line))  # type: ignore[misc]
             hear(job, "ended", {})
 
-    monkeypatch.setattr(tempograph.batch, "run_jobs", here)
+    monkeypatch.setattr(tempograph.experiments.batch, "run_jobs", here)
     return names

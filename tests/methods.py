@@ -14,10 +14,10 @@ from torch import Tensor
 import oracle_methods as oracle
 from graphs import make_graph
 from tempograph import TemporalGraph
-from tempograph.models.embedding import Embedding
-from tempograph.models.embedding_settings import EmbeddingSettings
+from tempograph.data.timeline import Queries, Timeline
+from tempograph.models.embedding.embedding import Embedding
+from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.registry import MODELS
-from tempograph.timeline import Queries, Timeline
 
 
 class Method(NamedTuple):

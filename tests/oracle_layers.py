@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from tempograph.layers.structure import RGAT, RGCN, CompGCN
-from tempograph.layers.temporal import Context, Decay, DecayedGRU, Imputation, TemporalAttention
+from tempograph.nn.structure import RGAT, RGCN, CompGCN
+from tempograph.nn.temporal import Context, Decay, DecayedGRU, Imputation, TemporalAttention
 
 Edge = tuple[int, int, int]
 """Source, relation, target."""

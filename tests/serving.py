@@ -19,8 +19,8 @@ import httpx2
 from starlette.testclient import TestClient
 
 from tempograph import Predictor
+from tempograph.server.admission import Gate
 from tempograph.server.app import create_app
-from tempograph.server.gate import Gate
 from tempograph.server.service import Limits, Service
 
 # A Predictor keeps what it fits in the run folder, and stored runs stay as they are.

@@ -8,14 +8,19 @@ import pytest
 import torch
 
 from graphs import make_graph
-from tempograph import acquaintances, evaluation, suggest
-from tempograph.acquaintances import tables_fit
-from tempograph.evaluation import in_turn
-from tempograph.layers import decoders
-from tempograph.memory import room
-from tempograph.models import embedding, embedding_loss, pointer_loss, temp
-from tempograph.suggest import suggest_temp
-from tempograph.timeline import Queries
+from tempograph.data import common_neighbors as acquaintances
+from tempograph.data.common_neighbors import tables_fit
+from tempograph.data.timeline import Queries
+from tempograph.device import room
+from tempograph.evaluation import evaluator as evaluation
+from tempograph.evaluation.evaluator import in_turn
+from tempograph.models.embedding import embedding
+from tempograph.models.registry import model_kind
+from tempograph.models.temp import temp
+from tempograph.nn import decoders
+from tempograph.training import defaults as suggest
+from tempograph.training.defaults import suggest_temp
+from tempograph.training.losses import embedding_loss, pointer_loss
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 GIBIBYTE = 2**30
@@ -65,6 +70,6 @@ def test_less_is_done_at_once_where_there_is_less_room(monkeypatch: pytest.Monke
     for gibibytes in (139, 8):
         with_gpu(gibibytes, monkeypatch)
         at_once = len(next(in_turn(model, queries, known)))
-        times = suggest_temp(graph, GPU)["train"]["times_per_step"]
+        times = suggest_temp(model_kind("temp-gru"), graph, GPU)["train"]["times_per_step"]
         found.append((at_once, times, tables_fit(32_000, GPU), tables_fit(11_000, GPU)))
     assert found == [(2**12 // 24, 32, True, True), (2**10 // 24, 8, False, True)]

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 from tempograph.version import __version__
 
 if TYPE_CHECKING:
-    from tempograph.comparing import compare
     from tempograph.data.catalog import load_dataset
     from tempograph.data.graph import TemporalGraph
     from tempograph.errors import TempographError
-    from tempograph.fitting import fit
-    from tempograph.predict import Predictor
-    from tempograph.reproducing import reproduce
-    from tempograph.runs import Run
-    from tempograph.training import evaluate, resume, train
+    from tempograph.experiments.autofit import fit
+    from tempograph.experiments.comparing import compare
+    from tempograph.experiments.paper.reproduction import reproduce
+    from tempograph.prediction.predictor import Predictor
+    from tempograph.training.runs import Run
+    from tempograph.training.trainer import evaluate, resume, train
 
 __all__ = [
     "Predictor",
@@ -40,17 +40,17 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Predictor": "tempograph.predict",
-    "Run": "tempograph.runs",
+    "Predictor": "tempograph.prediction.predictor",
+    "Run": "tempograph.training.runs",
     "TemporalGraph": "tempograph.data.graph",
     "TempographError": "tempograph.errors",
-    "compare": "tempograph.comparing",
-    "evaluate": "tempograph.training",
-    "fit": "tempograph.fitting",
+    "compare": "tempograph.experiments.comparing",
+    "evaluate": "tempograph.training.trainer",
+    "fit": "tempograph.experiments.autofit",
     "load_dataset": "tempograph.data.catalog",
-    "reproduce": "tempograph.reproducing",
-    "resume": "tempograph.training",
-    "train": "tempograph.training",
+    "reproduce": "tempograph.experiments.paper.reproduction",
+    "resume": "tempograph.training.trainer",
+    "train": "tempograph.training.trainer",
 }
 
 

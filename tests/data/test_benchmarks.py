@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tempograph.choices import SPLITS
 from tempograph.data import benchmarks
 from tempograph.data.benchmarks import (
     BENCHMARKS,
@@ -31,6 +30,7 @@ from tempograph.data.benchmarks import (
 from tempograph.data.folder import read_folder
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import DataError, StorageError
+from tempograph.typing import SPLITS
 
 TEXTS = {
     "entity2id.txt": "Zürich\t2\nAda\xa0\t0\nline\u2028separator\t1\n".encode(),

@@ -11,7 +11,7 @@ from tempograph.data.benchmarks import BENCHMARKS
 from tempograph.data.catalog import Available, available, dataset_roots, download_target, load_dataset
 from tempograph.data.folder import write_folder
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.world import make_world
+from tempograph.data.synthetic.world import make_world
 from tempograph.errors import DataError
 
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tempograph.choices import SPLITS
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.world import World, make_world
+from tempograph.data.synthetic.world import World, make_world
 from tempograph.errors import ConfigError, DataError
+from tempograph.typing import SPLITS
 
 Array = NDArray[np.int64]
 

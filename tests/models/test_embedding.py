@@ -17,10 +17,10 @@ from graphs import graphs, make_graph
 from memory import Largest
 from methods import METHODS, REGISTERED, build, dated, each_candidate, every_question, small_graph
 from tempograph import TemporalGraph
-from tempograph.layers import decoders
-from tempograph.models import embedding
-from tempograph.models.embedding import Embedding
-from tempograph.timeline import Queries
+from tempograph.data.timeline import Queries
+from tempograph.models.embedding import embedding
+from tempograph.models.embedding.embedding import Embedding
+from tempograph.nn import decoders
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 EVERY = pytest.mark.parametrize("name", METHODS)

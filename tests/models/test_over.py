@@ -14,18 +14,18 @@ from torch.testing import assert_close
 from graphs import graphs, make_graph
 from methods import REGISTERED
 from tempograph import TemporalGraph
-from tempograph.choices import PROTOCOLS, Protocol
-from tempograph.config import make_config
-from tempograph.memory import Memory
-from tempograph.models.contract import Model
-from tempograph.models.mixture import Mixture
-from tempograph.models.mixture_settings import MixtureSettings
-from tempograph.models.pointer import Pointer, PointerSettings
+from tempograph.cache import Memory
+from tempograph.data.timeline import Queries, Timeline
+from tempograph.models.base import Model
+from tempograph.models.ensemble.ensemble import Mixture
+from tempograph.models.ensemble.ensemble_settings import MixtureSettings
+from tempograph.models.pointer.pointer import Pointer, PointerSettings
 from tempograph.models.registry import model_kind
 from tempograph.models.ted import TED
-from tempograph.models.temp import TeMP
-from tempograph.models.temp_settings import TeMPSettings
-from tempograph.timeline import Queries, Timeline
+from tempograph.models.temp.temp import TeMP
+from tempograph.models.temp.temp_settings import TeMPSettings
+from tempograph.training.config import make_config
+from tempograph.typing import PROTOCOLS, Protocol
 
 SMALL = {"dim": 4, "heads": 2, "window": 2, "initial_scale": 1.0}
 TEMP = {

@@ -18,17 +18,20 @@ from torch.testing import assert_close
 import tempograph
 from graphs import make_graph
 from memory import Peak
-from tempograph.choices import Protocol
+from tempograph.data.fact_index import Key, View, scattered
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.timeline import Queries, Timeline, both_directions
 from tempograph.errors import ConfigError
-from tempograph.evaluation import evaluate_model
-from tempograph.layers import copying
-from tempograph.layers.copying import Copying, Key, View, scattered, signed_bins
-from tempograph.layers.paths import Paths
-from tempograph.models import contract, pointer_loss
-from tempograph.models.pointer import Pointer, PointerSettings
-from tempograph.models.pointer_loss import PointerLoss, PointerTraining
-from tempograph.timeline import Queries, Timeline, both_directions
+from tempograph.evaluation.evaluator import evaluate_model
+from tempograph.models import base as contract
+from tempograph.models.pointer import copying
+from tempograph.models.pointer.copying import Copying, signed_bins
+from tempograph.models.pointer.paths import Paths
+from tempograph.models.pointer.pointer import Pointer, PointerSettings
+from tempograph.training.losses import pointer_loss
+from tempograph.training.losses.pointer_loss import PointerLoss
+from tempograph.training.settings import PointerTraining
+from tempograph.typing import Protocol
 
 KEYS: tuple[Key, ...] = ("entity", "relation", "both", "time", "any")
 SEEDS = st.integers(0, 2**32 - 1)

@@ -18,10 +18,10 @@ from conftest import benchmark
 from graphs import graphs, make_graph
 from memory import Peak
 from tempograph import TemporalGraph
+from tempograph.data.filters import KnownAnswers
+from tempograph.data.timeline import Queries, Timeline, both_directions
 from tempograph.errors import ConfigError
-from tempograph.evaluation import evaluate_model, rank_facts
-from tempograph.explaining import explain
-from tempograph.known import KnownAnswers
+from tempograph.evaluation.evaluator import evaluate_model, rank_facts
 from tempograph.models.ted import (
     PAPER_SIGMAS,
     SAME,
@@ -31,7 +31,7 @@ from tempograph.models.ted import (
     decayed_running_sum,
     sums_without_each,
 )
-from tempograph.timeline import Queries, Timeline, both_directions
+from tempograph.prediction.explain import explain
 
 SIGMAS = st.sampled_from([0.0, *PAPER_SIGMAS, 30.0])
 

@@ -17,19 +17,19 @@ from torch.testing import assert_close
 from graphs import graphs, make_graph
 from memory import Largest
 from tempograph import TemporalGraph
-from tempograph.choices import PROTOCOLS, Protocol
+from tempograph.data.sorted_ranges import Ranges
+from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import ConfigError
-from tempograph.evaluation import evaluate_model
-from tempograph.layers.structure import Edges, edge_weights, with_inverse
-from tempograph.layers.temporal import Context, Windows
-from tempograph.loop import Hooks, fit
-from tempograph.models import temp
-from tempograph.models.temp import Encoded, Questions, Sample, TeMP
-from tempograph.models.temp_loss import TeMPLoss, capped
-from tempograph.models.temp_settings import TeMPSettings
-from tempograph.objective import SnapshotTraining
-from tempograph.ranges import Ranges
-from tempograph.timeline import Queries, Timeline
+from tempograph.evaluation.evaluator import evaluate_model
+from tempograph.models.temp import temp
+from tempograph.models.temp.temp import Encoded, Questions, Sample, TeMP
+from tempograph.models.temp.temp_settings import TeMPSettings
+from tempograph.nn.structure import Edges, edge_weights, with_inverse
+from tempograph.nn.temporal import Context, Windows
+from tempograph.training.loop import Hooks, fit
+from tempograph.training.losses.temp_loss import TeMPLoss, capped
+from tempograph.training.settings import SnapshotTraining
+from tempograph.typing import PROTOCOLS, Protocol
 
 SMALL = {"dim": 4, "heads": 2, "window": 2, "feature_dropout": 0.0, "initial_scale": 1.0}
 NO_TIME = {"temporal": "none", "gate": False, "imputation": False}

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from tempograph.data.timeline import Queries
 from tempograph.server.batching import Gatherer, Question
 from tempograph.server.problems import Problem
-from tempograph.timeline import Queries
 
 
 class Scorer:

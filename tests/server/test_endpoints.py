@@ -14,11 +14,11 @@ from starlette.testclient import TestClient
 import tempograph
 from serving import RUNS, client_of
 from tempograph import Predictor, TemporalGraph, train
-from tempograph.models.mixture import Mixture
-from tempograph.models.mixture_settings import MixtureSettings
-from tempograph.models.temp import TeMP
-from tempograph.models.temp_settings import TeMPSettings
-from tempograph.predict import Completion
+from tempograph.models.ensemble.ensemble import Mixture
+from tempograph.models.ensemble.ensemble_settings import MixtureSettings
+from tempograph.models.temp.temp import TeMP
+from tempograph.models.temp.temp_settings import TeMPSettings
+from tempograph.prediction.predictor import Completion
 from tempograph.server.service import Limits, window_of
 
 pytest_plugins = ("serving_fixtures",)

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from graphs import graphs
 from tempograph import TemporalGraph
-from tempograph.choices import SPLITS
-from tempograph.server.facts import FactBook
-from tempograph.server.names import Names, fold
+from tempograph.data.name_index import Names, fold
+from tempograph.server.fact_book import FactBook
+from tempograph.typing import SPLITS
 
 NAMES = ("Angela Merkel", "Merkel", "Ángel Gurría", "México", "Police (Mexico)", "Amerkel", "merkel (town)", "ÅLAND")
 

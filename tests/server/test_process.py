@@ -22,7 +22,7 @@ import pytest
 
 from conftest import Call
 from serving import STORED, Served
-from tempograph.server.running import logger
+from tempograph.server.launch import logger
 
 pytest_plugins = ("serving_fixtures",)
 TED = str(STORED / "ted")

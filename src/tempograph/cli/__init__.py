@@ -8,7 +8,11 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from tempograph.cli import asking, compare, data, demo, export, fit, model, report, reproduce, serve
+from tempograph.cli import ask as asking
+from tempograph.cli import compare, demo, export, fit, reproduce, serve
+from tempograph.cli import datasets as data
+from tempograph.cli import reports as report
+from tempograph.cli import train as model
 from tempograph.cli.console import err, out
 from tempograph.errors import TempographError
 from tempograph.version import __version__

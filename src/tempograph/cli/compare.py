@@ -13,14 +13,14 @@ import typer
 from rich.live import Live
 from rich.text import Text
 
-from tempograph.choices import Protocol
 from tempograph.cli.console import err, note, out, print_json, show, stoppable
-from tempograph.cli.model import Dataset, Device, Json
-from tempograph.sheet import Sheet
+from tempograph.cli.train import Dataset, Device, Json
+from tempograph.report.text_table import Sheet
+from tempograph.typing import Protocol
 
 if TYPE_CHECKING:
-    from tempograph.comparison import Comparison
-    from tempograph.standing import Standing, Watch
+    from tempograph.experiments.comparison import Comparison
+    from tempograph.experiments.status import Standing, Watch
 
 
 _SELDOM = 60
@@ -70,7 +70,7 @@ def compare(
 
     Example: **tempograph compare icews14 --models ted,temp-gru --seeds 0,1,2 --out runs/table**
     """
-    from tempograph.comparing import compare as compared
+    from tempograph.experiments.comparing import compare as compared
 
     names = None if models is None else _parts(models)
     target = folder or Path("runs") / f"{Path(dataset).name}-compare"
@@ -115,7 +115,7 @@ def numbers(text: str) -> list[int]:
 @contextmanager
 def watching(jobs: int, most: float | None, quiet: bool) -> Iterator[Watch]:
     """Say on standard error how the runs stand: each one that ends, and in a terminal those at work all the time."""
-    from tempograph.standing import seconds_left
+    from tempograph.experiments.status import seconds_left
 
     runs: list[Standing] = []
     said = time.monotonic()
@@ -166,7 +166,7 @@ def _duration(seconds: float) -> str:
 
 def _print(comparison: Comparison) -> None:
     """The table, what it cannot show, and where it is kept."""
-    from tempograph.comparison import COLUMNS
+    from tempograph.experiments.comparison import COLUMNS
 
     if not show(comparison.sheet()):
         rows = [row.cells() for row in comparison.rows]

@@ -14,8 +14,8 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tempograph.processes import Processes
-from tempograph.sheet import Sheet
+from tempograph.report.text_table import Sheet
+from tempograph.training.distributed import Processes
 
 _leads = Processes.here().leads
 # Names from data are printed as they are: brackets in them are no markup, and colons no pictures.

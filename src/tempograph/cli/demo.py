@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tempograph.cli.answers import print_completion
+from tempograph.cli.answer_tables import print_completion
 from tempograph.cli.console import metric_cells, metric_columns, out, print_json, progress_bar, table
-from tempograph.cli.model import Json, training_progress
+from tempograph.cli.train import Json, training_progress
 
 if TYPE_CHECKING:
-    from tempograph.predict import Completion
+    from tempograph.prediction.predictor import Completion
 
 
 def demo(
@@ -25,9 +25,9 @@ def demo(
     json_output: Json = False,
 ) -> None:
     """Make a small invented world, fit models to it, rank its missing facts, and answer a question with evidence."""
-    from tempograph.data.world import make_world
-    from tempograph.predict import Predictor
-    from tempograph.training import evaluate, train
+    from tempograph.data.synthetic.world import make_world
+    from tempograph.prediction.predictor import Predictor
+    from tempograph.training.trainer import evaluate, train
 
     begin = time.perf_counter()
     graph = make_world().graph

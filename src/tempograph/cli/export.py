@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tempograph.cli.console import out, print_json, progress_bar
-from tempograph.cli.model import Device, Json, RunFolder
+from tempograph.cli.train import Device, Json, RunFolder
 
 
 def export(
@@ -24,9 +24,9 @@ def export(
 
     Example: **tempograph export runs/mine --out vectors.parquet --times 2014-06-01,2014-06-02**
     """
-    from tempograph.environment import resolve_device
-    from tempograph.runs import Run
-    from tempograph.vectors import export_vectors
+    from tempograph.device import resolve_device
+    from tempograph.prediction.vectors import export_vectors
+    from tempograph.training.runs import Run
 
     loaded = Run.load(run, resolve_device(device))
     every = loaded.graph.times

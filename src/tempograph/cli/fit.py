@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempograph.cli import importing
+from tempograph.cli import import_options as importing
 from tempograph.cli.console import note, out, print_json, progress_bar, show
-from tempograph.cli.model import Device, Json, MaxTime, refuse_unfinished, training_progress
-from tempograph.sheet import Sheet
+from tempograph.cli.train import Device, Json, MaxTime, refuse_unfinished, training_progress
+from tempograph.report.text_table import Sheet
 
 if TYPE_CHECKING:
-    from tempograph.fitting import Fitted
+    from tempograph.experiments.autofit import Fitted
 
 
 def fit(
@@ -48,7 +48,7 @@ def fit(
 
     Example: **tempograph fit events.csv --out runs/mine**
     """
-    from tempograph.fitting import fit as fitted
+    from tempograph.experiments.autofit import fit as fitted
 
     options = importing.import_options(
         format,
@@ -86,8 +86,8 @@ def fit(
 
 
 def _print(found: Fitted, folder: Path) -> None:
-    from tempograph.fitting import in_words, relation_rows
-    from tempograph.reliability import reliability_sheet
+    from tempograph.experiments.autofit import in_words, relation_rows
+    from tempograph.report.reliability_table import reliability_sheet
 
     graph, quoted = found.run.graph, quote(str(folder))
     out.print(

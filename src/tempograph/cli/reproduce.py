@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tempograph.choices import ARTEFACTS, Artefact, Protocol
 from tempograph.cli.compare import numbers, watching
 from tempograph.cli.console import err, note, out, print_json, show, stoppable
-from tempograph.cli.model import Device, Json
+from tempograph.cli.train import Device, Json
+from tempograph.typing import ARTEFACTS, Artefact, Protocol
 
 if TYPE_CHECKING:
-    from tempograph.reproducing import Reproduction
+    from tempograph.experiments.paper.reproduction import Reproduction
 
 
 def reproduce(
@@ -52,8 +52,8 @@ def reproduce(
 
     Example: **tempograph reproduce table --dataset icews14 --no-train**
     """
-    from tempograph.environment import resolve_device, runs_at_once
-    from tempograph.reproducing import reproduce as reproduced
+    from tempograph.device import resolve_device, runs_at_once
+    from tempograph.experiments.paper.reproduction import reproduce as reproduced
 
     target = folder or Path("reproduced") / Path(dataset).name
     most = None if max_time is None else 60 * max_time

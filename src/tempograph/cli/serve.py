@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli.model import Device
+from tempograph.cli.train import Device
 
 
 def serve(
@@ -39,7 +39,7 @@ def serve(
     from tempograph.errors import ConfigError
 
     try:
-        from tempograph.server.running import serve as serve_runs
+        from tempograph.server.launch import serve as serve_runs
         from tempograph.server.service import Limits
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "httptools", "pydantic", "starlette"):

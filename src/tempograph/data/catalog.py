@@ -64,7 +64,7 @@ def _load(value: str) -> TemporalGraph:
     name = _level_case(value)
     if name == DEMO:
         # Imported here: nobody else has to wait for the maker of the demo.
-        from tempograph.data.world import make_world
+        from tempograph.data.synthetic.world import make_world
 
         return make_world().graph
     found = _find(name)

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from tempograph.choices import SPLITS
 from tempograph.data.graph import Facts, TemporalGraph, out_of_range
 from tempograph.errors import DataError
-from tempograph.files import atomic_folder
+from tempograph.io import atomic_folder
+from tempograph.typing import SPLITS
 
 DATASET_MARKER: Final = "entities.txt"
 NAME_FILES: Final = ("entities.txt", "relations.txt", "times.txt")

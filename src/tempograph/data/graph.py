@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tempograph.choices import SPLITS, Split
 from tempograph.errors import DataError, QueryError, did_you_mean, refuse_unknown
+from tempograph.typing import SPLITS, Split
 
 Name = str | int
 """An entity or a relation by its name or its id."""

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tempograph.choices import SPLITS, Protocol
 from tempograph.data.graph import Facts, TemporalGraph
-from tempograph.ranges import key_range
-from tempograph.timeline import Timeline
+from tempograph.data.sorted_ranges import key_range
+from tempograph.data.timeline import Timeline
+from tempograph.typing import SPLITS, Protocol
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from tempograph.models.contract import Support
-from tempograph.timeline import Queries, Timeline
+from tempograph.data.timeline import Queries, Timeline
+from tempograph.models.base import Support
 
 
 def nearest_facts(timeline: Timeline, query: Queries, answer: int) -> Support:

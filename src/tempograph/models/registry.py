@@ -6,47 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tempograph.data.graph import TemporalGraph
 from tempograph.errors import refuse_unknown
-from tempograph.listening import Progress, Report
-from tempograph.models.contract import Model
-from tempograph.models.embedding import Embedding
-from tempograph.models.embedding_loss import EmbeddingLoss
-from tempograph.models.embedding_settings import EmbeddingSettings
-from tempograph.models.mixture import Mixture
-from tempograph.models.mixture_fit import fit_mixture
-from tempograph.models.mixture_settings import MixtureSettings
-from tempograph.models.pointer import Pointer, PointerSettings
-from tempograph.models.pointer_loss import PointerLoss, PointerTraining
-from tempograph.models.ted import TED, TEDSettings, choose_sigma
-from tempograph.models.temp import TeMP
-from tempograph.models.temp_loss import TeMPLoss
-from tempograph.models.temp_settings import TeMPSettings
-from tempograph.objective import FactTraining, Objective, SnapshotTraining, TrainSettings
-from tempograph.suggest import Suggest, suggest_embedding, suggest_gaussian, suggest_pointer, suggest_temp
-from tempograph.timeline import Timeline
-
-Validate = Callable[[Model], dict[str, float]]
-"""The metrics of a model on valid; raises DataError when valid has no facts."""
-
-
-@dataclass(frozen=True)
-class Gradient:
-    """How a model is trained by gradient: the loss, its settings, and what suits the data and the machine."""
-
-    loss: Callable[[Any, Any], Objective]
-    settings: type[TrainSettings]
-    suggest: Suggest
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Where the settings of this model differ from the defaults of their class."""
+from tempograph.models.base import Model
+from tempograph.models.embedding.embedding import Embedding
+from tempograph.models.embedding.embedding_settings import EmbeddingSettings
+from tempograph.models.ensemble.ensemble import Mixture
+from tempograph.models.ensemble.ensemble_settings import MixtureSettings
+from tempograph.models.pointer.pointer import Pointer, PointerSettings
+from tempograph.models.ted import TED, TEDSettings
+from tempograph.models.temp.temp import TeMP
+from tempograph.models.temp.temp_settings import TeMPSettings
 
 
 @dataclass(frozen=True)
 class ModelKind:
     """What the rest of the package needs to know of a kind of model.
 
-    A model is trained by gradient; or by `choose`: settings as asked for -> as fitted; or it is made of trained parts,
-    which its setting `parts` names, and `join` fits what joins them on valid -> what results.json says of that.
+    How it is trained is in `training.recipes`, by the type of its settings.
     """
 
     name: str
@@ -59,12 +35,12 @@ class ModelKind:
     settings: type[Any]
     build: Callable[..., Model]
     """From settings, timeline and, where it is made of parts, each of these."""
-    choose: Callable[[Any, Timeline, Validate, Report], Any] | None = None
-    gradient: Gradient | None = None
-    join: Callable[[Any, TemporalGraph, int, Report, Progress | None], dict[str, Any]] | None = None
-    """Takes the model, the data, the seed, and who hears of it."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Where the settings of this model differ from the defaults of their class."""
+    train_defaults: Mapping[str, Any] = field(default_factory=dict)
+    """Where its training differs from the defaults of the training settings."""
+    has_parts: bool = False
+    """Whether it is made of other trained models, which its setting `parts` names."""
 
 
 def _temp(name: str, summary: str, timed: str, **defaults: Any) -> ModelKind:
@@ -76,7 +52,6 @@ def _temp(name: str, summary: str, timed: str, **defaults: Any) -> ModelKind:
         reference="Wu et al., EMNLP 2020",
         settings=TeMPSettings,
         build=lambda settings, timeline: TeMP(timeline, settings, name),
-        gradient=Gradient(TeMPLoss, SnapshotTraining, suggest_temp),
         defaults=defaults,
     )
 
@@ -92,12 +67,7 @@ def _embedding(
         reference=reference,
         settings=EmbeddingSettings,
         build=lambda settings, timeline: Embedding(timeline, settings, name),
-        gradient=Gradient(
-            EmbeddingLoss,
-            FactTraining,
-            suggest_gaussian if defaults["decoder"] == "gaussian" else suggest_embedding,
-            {"batch": "times"} if by_time else {},
-        ),
+        train_defaults={"batch": "times"} if by_time else {},
         defaults=defaults,
     )
 
@@ -111,7 +81,7 @@ def _mixture(name: str, summary: str, timed: str, reference: str, *parts: str, c
         reference=reference,
         settings=MixtureSettings,
         build=lambda settings, timeline, *models: Mixture(timeline, settings, name, *models),
-        join=fit_mixture,
+        has_parts=True,
         defaults={"parts": parts, "candidate_hidden": candidate_hidden, "through_others": candidate_hidden > 0},
     )
 
@@ -132,7 +102,6 @@ MODELS: Final = {
             reference="Wu et al., EMNLP 2020",
             settings=TEDSettings,
             build=lambda settings, timeline: TED(timeline, settings.sigma),
-            choose=choose_sigma,
         ),
         _embedding("transe", "a relation is a translation", "-|s + r - o|", "nothing", _TRANSE, decoder="transe"),
         _embedding(
@@ -266,7 +235,6 @@ MODELS: Final = {
             reference="ours, after the outlook of Wu et al., EMNLP 2020",
             settings=PointerSettings,
             build=lambda settings, timeline: Pointer(timeline, settings),
-            gradient=Gradient(PointerLoss, PointerTraining, suggest_pointer),
         ),
         _temp(
             "srgcn",

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import torch
 from torch import Tensor
 
+from tempograph.data.sorted_ranges import equal_range
+from tempograph.data.timeline import Queries, Timeline, answered, both_directions
 from tempograph.errors import ConfigError
-from tempograph.layers.layout import laid_out, layout_of
-from tempograph.models.contract import Model, Support
-from tempograph.ranges import equal_range
-from tempograph.timeline import Queries, Timeline, answered, both_directions
+from tempograph.models.base import Model, Support
+from tempograph.nn.grouped_layout import laid_out, layout_of
 
 PAPER_SIGMAS: Final = (1e-5, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e5)
 """The decay rates of the paper's sensitivity table; `sigma = "auto"` chooses among them on valid."""
@@ -140,23 +139,6 @@ def sums_without_each(logs: Tensor, group: Tensor, groups: int) -> tuple[Tensor,
     before, after = (torch.cat([nothing, each], 1) for each in (before, after))
     without = torch.logaddexp(before[:, :-1], after[:, :-1].flip(1))
     return before[:, -1], without.flatten()[slot]
-
-
-def choose_sigma(
-    settings: TEDSettings,
-    timeline: Timeline,
-    validate: Callable[[TED], dict[str, float]],
-    report: Callable[[dict[str, float]], None],
-) -> TEDSettings:
-    """The settings with sigma as given, or with the paper's sigma that has the highest MRR on valid."""
-    if isinstance(settings.sigma, float | int):
-        return settings
-    reached: dict[float, float] = {}
-    for sigma in PAPER_SIGMAS:
-        found = validate(TED(timeline, sigma))
-        reached[sigma] = found["mrr"]
-        report({"sigma": sigma} | {f"valid/{name}": value for name, value in found.items()})
-    return TEDSettings(sigma=max(reached, key=lambda sigma: reached[sigma]))
 
 
 class DecayedCounts:

@@ -15,7 +15,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 
 from tempograph.server import schema
-from tempograph.server.docs import docs_page
+from tempograph.server.api_docs import docs_page
 from tempograph.server.problems import MEDIA_TYPE, Problem, invalid
 from tempograph.server.service import Service
 from tempograph.version import __version__

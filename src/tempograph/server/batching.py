@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from tempograph.data.timeline import Queries
 from tempograph.server.problems import Problem
-from tempograph.timeline import Queries
 
 Answer = TypeVar("Answer")
 Question = tuple[int, int, int]

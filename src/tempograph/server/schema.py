@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tempograph.choices import Split
+from tempograph.typing import Split
 
 Name = Annotated[str, Field(max_length=1000)]
 Part = Literal["subject", "relation", "object"]

@@ -14,20 +14,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempograph.choices import SPLITS
+from tempograph.cache import Memory
+from tempograph.data.name_index import Names
+from tempograph.data.timeline import Queries
 from tempograph.errors import ConfigError, QueryError
-from tempograph.memory import Memory
-from tempograph.models.contract import Model
-from tempograph.models.mixture import Mixture
-from tempograph.models.temp import TeMP
-from tempograph.models.temp_asked import AskedTeMP
-from tempograph.predict import Completion, Fact, Predictor
+from tempograph.models.base import Model
+from tempograph.models.ensemble.ensemble import Mixture
+from tempograph.models.temp.cached_temp import AskedTeMP
+from tempograph.models.temp.temp import TeMP
+from tempograph.prediction.predictor import Completion, Fact, Predictor
 from tempograph.server.batching import Answer, Gatherer, Question
-from tempograph.server.facts import FactBook
+from tempograph.server.fact_book import FactBook
 from tempograph.server.metrics import Metrics
-from tempograph.server.names import Names
 from tempograph.server.problems import invalid, unknown
-from tempograph.timeline import Queries
+from tempograph.typing import SPLITS
 
 _SCORE_BUDGET: Final = 2**28
 """Bytes for the scores of a batch."""

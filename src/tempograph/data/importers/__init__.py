@@ -1,0 +1,1 @@
+"""Importers: tables of dated events and the event files of ICEWS and GDELT."""

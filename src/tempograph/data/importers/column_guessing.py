@@ -1,0 +1,139 @@
+"""Which columns of a table hold subject, relation, object and time."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import pyarrow.parquet as pq
+
+from tempograph.data.graph import COLUMNS
+from tempograph.data.importers.event_formats import guess_format
+from tempograph.data.importers.options import ImportOptions
+from tempograph.data.importers.sources import delimiter_of, find_files, is_parquet, readable, texts
+from tempograph.errors import DataError
+
+_WORDS: Final = {
+    "subject": ("subject", "actor", "actor1", "source", "from", "head", "sender", "src", "who", "initiator"),
+    "relation": ("relation", "predicate", "action", "event", "type", "verb", "rel", "edge", "link", "activity", "what"),
+    "object": ("object", "target", "actor2", "to", "tail", "receiver", "recipient", "dst", "whom", "counterpart"),
+    "time": ("time", "date", "timestamp", "when", "datetime"),
+}
+"""What columns are called; one that is called as the part itself is it, whatever else there is."""
+
+
+_PARTS_OF_DATES: Final = ("day", "month", "year")
+"""What a column of times may be called where no other could hold them."""
+
+
+_PAIRS: Final = {
+    ("source", "target"),
+    ("actor", "target"),
+    ("actor", "recipient"),
+    ("actor", "counterpart"),
+    ("actor1", "actor2"),
+    ("from", "to"),
+    ("head", "tail"),
+    ("sender", "receiver"),
+    ("sender", "recipient"),
+    ("src", "dst"),
+    ("who", "whom"),
+    ("initiator", "target"),
+    ("initiator", "recipient"),
+}
+"""Words for subject and object that belong together."""
+
+
+_HEAD: Final = 1 << 16
+
+
+def with_columns(patterns: Sequence[Path], options: ImportOptions) -> tuple[ImportOptions, dict[str, str]]:
+    """The options with the columns of a table named, and these; coded events have columns of their own."""
+    paths = find_files(patterns)
+    if not paths:
+        raise DataError("there is no file to fit; name at least one")
+    coded = options.format not in (None, "table")
+    if coded or (options.format is None and not options.described and guess_format(paths[0]) is not None):
+        return options, {}
+    if not options.header:
+        return options, dict(zip(COLUMNS, options.columns, strict=True))
+    guessed = guess_columns(paths[0], header_of(paths[0], options), options)
+    return replace(options, format="table", **guessed), guessed  # type: ignore[arg-type]
+
+
+def header_of(path: Path, options: ImportOptions) -> list[str]:
+    """The names of the columns of a table."""
+    with readable(path):
+        if is_parquet(path):
+            return list(pq.read_schema(path).names)
+        with closing(texts(path)) as found:
+            head = next(found).content.read(_HEAD)
+    lines = head.decode("utf-8-sig", errors="replace").splitlines()
+    delimiter = options.delimiter or delimiter_of(path) or ","
+    return next((record for record in csv.reader(lines, delimiter=delimiter) if record), [])
+
+
+def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> dict[str, str]:
+    """Which column holds each part of a fact: as told, or by what columns are called; refused where that is unclear."""
+    fitting: dict[str, list[str]] = {part: [getattr(options, part)] for part in COLUMNS if part in options.described}
+
+    def free() -> list[str]:
+        return [name for name in names if not any(name in columns for columns in fitting.values())]
+
+    # What is called after an event may hold its date or its actors; these are told apart first.
+    if "time" not in fitting:
+        fitting["time"] = _fitting("time", free()) or _fitting("time", free(), _PARTS_OF_DATES)
+    ends = {part: fitting.get(part) or _fitting(part, free()) for part in ("subject", "object")}
+    fitting |= _belonging(ends)
+    if "relation" not in fitting:
+        fitting["relation"] = _fitting("relation", free())
+    lacking = [part for part in COLUMNS if not fitting[part]]
+    if lacking:
+        part = f"{'an' if lacking[0] == 'object' else 'a'} {lacking[0]}"
+        known = ", ".join(map(repr, names))
+        raise DataError(f"{path}: no column is called like {part}; there are {known}: name it with --{lacking[0]}")
+    unclear = [part for part in COLUMNS if len(fitting[part]) > 1]
+    if unclear:
+        raise DataError(f"{path}: {'; '.join(_question(part, fitting[part]) for part in unclear)}")
+    return {part: fitting[part][0] for part in COLUMNS}
+
+
+def columns_in_words(columns: Mapping[str, str]) -> str:
+    """Which column each part of a fact was taken from."""
+    named = ", ".join(f"{part} from '{column}'" for part, column in columns.items())
+    return f"columns: {named}; if that is wrong, name them with --subject, --relation, --object and --time"
+
+
+def _fitting(part: str, names: Sequence[str], words: Sequence[str] | None = None) -> list[str]:
+    """The columns called as the part is, or else by any word for it, or else those that hold one as a word."""
+    words = words or _WORDS[part]
+    exact = [name for name in names if "".join(_plain(name)) in words]
+    named = [name for name in exact if "".join(_plain(name)) == part]
+    return named or exact or [name for name in names if set(_plain(name)) & set(words)]
+
+
+def _belonging(ends: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """The columns of subject and object, fewer where some of them are called by words that belong together."""
+
+    def paired(subject: str, object_: str) -> bool:
+        left, right = ({"".join(_plain(name)), *_plain(name)} for name in (subject, object_))
+        return any(one in left and other in right for one, other in _PAIRS)
+
+    pairs = [(one, other) for one in ends["subject"] for other in ends["object"] if paired(one, other)]
+    if not pairs:
+        return dict(ends)
+    subjects, objects = zip(*pairs, strict=True)
+    return {"subject": list(dict.fromkeys(subjects)), "object": list(dict.fromkeys(objects))}
+
+
+def _plain(name: str) -> list[str]:
+    """The words of a column's name."""
+    return "".join(sign if sign.isalnum() else " " for sign in name.lower()).split()
+
+
+def _question(part: str, columns: Sequence[str]) -> str:
+    return f"{' and '.join(map(repr, columns))} fit the {part} equally well; say which it is with --{part}"

@@ -1,0 +1,1 @@
+"""Synthetic worlds: invented facts with known rules."""

@@ -1,0 +1,1 @@
+"""Filtered ranking, metrics, calibration and analysis of ranks."""

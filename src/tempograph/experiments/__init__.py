@@ -1,0 +1,1 @@
+"""Comparisons, scheduled runs, measured results and automatic model choice."""

@@ -1,0 +1,1 @@
+"""The TeMP paper: published figures, its tables, and how to reproduce them."""

@@ -1,1 +1,0 @@
-"""Pure modules: tensors in, tensors out, no data access."""

@@ -1,0 +1,1 @@
+"""The embedding methods: TransE to TNTComplEx."""

@@ -1,0 +1,64 @@
+"""The parts of the embedding methods as settings, and which of them fit together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tempograph.errors import ConfigError, refuse_unknown
+from tempograph.nn.decoders import DECODERS
+from tempograph.typing import Amount, Count, Positive, Share, check_bounds
+
+
+@dataclass(frozen=True)
+class EmbeddingSettings:
+    """What entities and relations are at a time, and how they are compared; every method is a choice of these."""
+
+    dim: Count = 128
+    decoder: str = "complex"
+    """transe, distmult, complex, simple or gaussian, or a name that was added to `layers.decoders.DECODERS`."""
+    distance: Literal["l1", "l2"] = "l2"
+    """Of transe."""
+    entities: Literal["fixed", "diachronic", "projected", "drifting"] = "fixed"
+    relations: Literal["fixed", "shifted", "factored", "projected", "tokens", "drifting"] = "fixed"
+    constant: bool = True
+    """Whether factored relations have a part that does not depend on time."""
+    reciprocal: bool = False
+    """Whether the two directions of a relation have vectors of their own."""
+    wave_share: Share = 0.64
+    """Share of a diachronic entity's numbers that depend on time."""
+    smallest_variance: Positive = 0.005
+    largest_variance: float = 0.3
+    """Bounds of every variance of decoder gaussian."""
+    longest_mean: Amount = 0.0
+    """Length to which the constant part of a mean of decoder gaussian is shortened; 0 leaves it as it is."""
+    initial_scale: Amount = 0.1
+    """Standard deviation of the vectors at the start."""
+
+    def __post_init__(self) -> None:
+        refuse_unknown("decoder", self.decoder, (*DECODERS, "gaussian"))
+        check_bounds(self)
+        if self.decoder in ("complex", "simple") and self.dim % 2:
+            raise ConfigError(f"decoder {self.decoder} needs an even dim, found {self.dim}")
+        if self.distance == "l1" and self.decoder != "transe":
+            raise ConfigError(f"distance l1 is for decoder transe, not {self.decoder}")
+        if not self.smallest_variance <= self.largest_variance:
+            raise ConfigError(
+                "smallest_variance must be at most largest_variance, "
+                f"found {self.smallest_variance} and {self.largest_variance}"
+            )
+        self._check_parts()
+
+    def _check_parts(self) -> None:
+        if "drifting" in (self.entities, self.relations) and self.decoder != "gaussian":
+            raise ConfigError(f"drifting vectors are for decoder gaussian, not {self.decoder}")
+        if self.decoder == "gaussian":
+            for part in ("entities", "relations"):
+                if getattr(self, part) not in ("fixed", "drifting"):
+                    raise ConfigError(f"decoder gaussian takes {part} fixed or drifting, found {getattr(self, part)}")
+        if self.relations == "projected" and self.entities != "projected":
+            raise ConfigError("projected relations share the planes of projected entities; set entities=projected")
+        if self.relations == "factored" and self.decoder not in ("complex", "distmult"):
+            raise ConfigError(f"factored relations are for decoder complex or distmult, not {self.decoder}")
+        if self.reciprocal and self.relations not in ("fixed", "factored", "drifting"):
+            raise ConfigError(f"reciprocal relations are fixed, factored or drifting, found {self.relations}")

@@ -1,0 +1,1 @@
+"""Ensembles: trained models combined by a gate."""

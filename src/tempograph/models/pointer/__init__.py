@@ -1,0 +1,1 @@
+"""The pointer: learned copying of past and future facts."""

@@ -1,0 +1,1 @@
+"""TeMP: temporal message passing."""

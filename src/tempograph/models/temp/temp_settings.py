@@ -1,0 +1,63 @@
+"""The parts of TeMP as settings, and which of them fit together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tempograph.errors import ConfigError, refuse_unknown
+from tempograph.nn.decoders import DECODERS
+from tempograph.nn.structure import STRUCTURES, Composition, Norm
+from tempograph.typing import Amount, Count, Natural, Part, check_bounds
+
+Activation = Literal["none", "relu", "tanh"]
+
+
+@dataclass(frozen=True)
+class TeMPSettings:
+    """The parts of TeMP and their sizes; every combination that makes sense is a setting, none a subclass."""
+
+    dim: Count = 128
+    structure: str = "rgcn"
+    """rgcn, compgcn, rgat or none, or a name that was added to `layers.structure.STRUCTURES`."""
+    layers: Count = 2
+    inactive: Literal["isolated", "embedding"] = "isolated"
+    """What an entity that is not active is: what the layers make of it by itself, or its embedding as it is."""
+    blocks: Natural = 0
+    """Blocks of W_r; 0 means as many as dimensions, which makes it a vector."""
+    norm: Norm = "relation"
+    inverse_edges: bool = True
+    composition: Composition = "multiply"
+    inner_activation: Activation = "none"
+    last_activation: Activation = "none"
+    temporal: Literal["gru", "attention", "none"] = "gru"
+    window: Count = 8
+    """Steps on each side that are looked at."""
+    bidirectional: bool = True
+    heads: Count = 8
+    imputation: bool = True
+    gate: bool = True
+    time_embedding: bool = False
+    decoder: str = "complex"
+    """transe, distmult, complex or simple, or a name that was added to `layers.decoders.DECODERS`."""
+    initial_scale: Amount = 0.1
+    """Standard deviation of the entity and relation vectors at the start."""
+    feature_dropout: Part = 0.1
+    edge_dropout: Part = 0.5
+    context_dropout: Part = 0.2
+    dropout_by_frequency: bool = False
+
+    def __post_init__(self) -> None:
+        refuse_unknown("structure", self.structure, (*STRUCTURES, "none"))
+        refuse_unknown("decoder", self.decoder, DECODERS)
+        check_bounds(self)
+        if self.blocks and self.dim % self.blocks:
+            raise ConfigError(f"blocks must divide dim = {self.dim}, found {self.blocks}")
+        if self.decoder in ("complex", "simple") and self.dim % 2:
+            raise ConfigError(f"decoder {self.decoder} needs an even dim, found {self.dim}")
+        if (self.temporal == "attention" or self.structure == "rgat") and self.dim % self.heads:
+            raise ConfigError(f"heads must divide dim = {self.dim}, found {self.heads}")
+        if self.temporal == "none" and (self.gate or self.imputation):
+            raise ConfigError("gate and imputation need a temporal encoder; set gate=false and imputation=false")
+        if self.temporal == "attention" and not self.imputation:
+            raise ConfigError("imputation is a part of attention; set imputation=true")

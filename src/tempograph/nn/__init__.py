@@ -1,0 +1,1 @@
+"""Layers without data access: message passing, recurrence, attention, decoders, gates."""

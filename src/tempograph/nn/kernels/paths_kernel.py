@@ -1,0 +1,106 @@
+"""What `paths.Paths` gains as a Triton kernel each way; their twins in torch are the plain ones there."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from tempograph.data.common_neighbors import ROUNDING, Asked, Tables
+from tempograph.nn.kernels.votes_kernel import log1p
+
+_BLOCK = 1024
+"""Candidates that one program takes."""
+
+
+def add_logs(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
+    """`paths.add_logs_plainly` of what `Acquaintances.through_others` finds in tables."""
+    _run(scores, gain.contiguous(), tables, asked, None)
+    return scores
+
+
+def slopes_of_gain(slopes: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
+    """`paths.slopes_of_gain_plainly` of the same."""
+    found = torch.zeros_like(gain)
+    _run(slopes.contiguous(), gain.contiguous(), tables, asked, found)
+    return found
+
+
+def _run(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked, slopes: Tensor | None) -> None:
+    questions, entities = scores.shape
+    if not questions:
+        return
+    _logs[questions, triton.cdiv(entities, _BLOCK)](
+        scores,
+        gain,
+        tables.through_others,
+        tables.weight,
+        *tables.rows.contiguous(),
+        *asked[:4],
+        *(change.float() for change in asked[4:]),
+        slopes if slopes is not None else gain,
+        entities,
+        ROUNDING=ROUNDING,
+        BACKWARD=slopes is not None,
+        BLOCK=_BLOCK,
+    )
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _logs(  # type: ignore[no-untyped-def]
+    scores,
+    gain,
+    table,
+    weight,
+    own_row,
+    one_row,
+    other_row,
+    asked_entity,
+    asked_one,
+    asked_other,
+    asked_parted,
+    by_one,
+    by_other,
+    to_one,
+    to_other,
+    gain_slope,
+    entities,
+    ROUNDING: tl.constexpr,  # noqa: N803
+    BACKWARD: tl.constexpr,  # noqa: N803
+    BLOCK: tl.constexpr,  # noqa: N803
+) -> None:
+    """One block of the candidates of one question; `scores` holds their slopes on the way back."""
+    question = tl.program_id(0).to(tl.int64)
+    entity = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    there = entity < entities
+    own = tl.load(own_row + question) * entities + entity
+    sums = tl.load(table + own, mask=there, other=0.0)
+    least = ROUNDING * sums
+    over_one = tl.load(by_one + question)
+    over_other = tl.load(by_other + question)
+    # Mostly one of the two is the question's entity, over which no path of its own goes.
+    row = tl.load(one_row + question) * entities + entity
+    sums += over_one * tl.load(weight + row, mask=tl.where(there, over_one, 0.0) != 0.0, other=0.0)
+    row = tl.load(other_row + question) * entities + entity
+    sums += over_other * tl.load(weight + row, mask=tl.where(there, over_other, 0.0) != 0.0, other=0.0)
+    sums += tl.where(entity == tl.load(asked_one + question), tl.load(to_one + question), 0.0)
+    sums += tl.where(entity == tl.load(asked_other + question), tl.load(to_other + question), 0.0)
+    sums = tl.where((sums > least) & (entity != tl.load(asked_entity + question)), sums, 0.0)
+    known = (tl.load(weight + own, mask=there, other=0.0) > 0.0) & (entity != tl.load(asked_parted + question))
+
+    of_met = tl.load(gain + 4 * question)
+    of_others = tl.load(gain + 4 * question + 1)
+    scaled = tl.exp(tl.load(gain + 4 * question + 2)) * sums
+    logs = log1p(scaled)
+    at = question * entities + entity
+    here = tl.load(scores + at, mask=there, other=0.0)
+    if BACKWARD:
+        height = tl.where(known, of_met, of_others)
+        tl.atomic_add(gain_slope + 4 * question, tl.sum(tl.where(known, here * logs, 0.0), 0))
+        tl.atomic_add(gain_slope + 4 * question + 1, tl.sum(tl.where(known, 0.0, here * logs), 0))
+        tl.atomic_add(gain_slope + 4 * question + 2, tl.sum(here * height * scaled / (1.0 + scaled), 0))
+        tl.atomic_add(gain_slope + 4 * question + 3, tl.sum(tl.where(known, 0.0, here), 0))
+    else:
+        offset = tl.load(gain + 4 * question + 3)
+        tl.store(scores + at, here + tl.where(known, of_met * logs, of_others * logs + offset), mask=there)

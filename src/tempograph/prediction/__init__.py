@@ -1,0 +1,1 @@
+"""Answers with evidence from a trained run."""

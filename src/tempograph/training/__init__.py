@@ -1,0 +1,1 @@
+"""From a dataset and settings to a trained run."""

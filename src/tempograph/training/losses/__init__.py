@@ -1,0 +1,1 @@
+"""The training loss of each family of models."""

@@ -1,0 +1,183 @@
+"""Temperatures against a grid, reliability against loops, what a run keeps of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tempograph
+from tempograph import Predictor, Run
+from tempograph.data.synthetic.world import make_world
+from tempograph.data.timeline import Queries
+from tempograph.evaluation import calibration
+from tempograph.evaluation.calibration import calibrate, fit_temperature
+from tempograph.evaluation.reliability import BINS, calibration_error, reliability
+from tempograph.models.base import Judges, Model, Support
+from tempograph.prediction.batch_scoring import log_shares
+from tempograph.report.plots import reliability_figure
+from tempograph.training.calibrated import temperature_of
+
+GRAPH = make_world(entities=20, relations=4, steps=20, facts=400).graph
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32 - 1), st.floats(0.3, 5))
+def test_the_temperature_that_made_the_answers_is_found(seed: int, true: float) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    scores = 2 * torch.randn(4000, 6, generator=generator)
+    answer = torch.multinomial(torch.softmax(scores / true, 1), 1, generator=generator)[:, 0]
+    found = fit_temperature(scores, answer)
+    assert found == pytest.approx(true, rel=0.2)
+
+    def loss(temperature: float) -> float:
+        return -float(torch.log_softmax(scores / temperature, 1).gather(1, answer[:, None]).mean())
+
+    assert all(loss(found) <= loss(found * factor) + 1e-6 for factor in (0.9, 0.99, 1.01, 1.1))
+
+
+class Spoken(Model):
+    """Scores from a table of (entity, relation, time); another table's where it has judges for valid."""
+
+    name = "spoken"
+    bytes_per_candidate = 8
+    probabilistic = True
+    device = torch.device("cpu")
+
+    def __init__(self, tables: torch.Tensor, judged: bool) -> None:
+        super().__init__()
+        self.tables, self.judged = tables, judged
+
+    def said(self, number: int, queries: Queries) -> torch.Tensor:
+        return self.tables[number][queries.entity, queries.relation, queries.time]
+
+    def scores(self, queries: Queries) -> torch.Tensor:
+        return self.said(0, queries)
+
+    def judges(self, split: str, facts: int) -> Judges | None:
+        ways = (partial(self.said, 0), partial(self.said, 1))
+        return Judges(ways, torch.arange(facts) // 3 % 2, "judged") if self.judged else None
+
+    def evidence(self, query: Queries, answer: int) -> Support:
+        raise AssertionError("calibration asks for no evidence")
+
+
+@pytest.mark.parametrize("judged", [False, True])
+def test_calibration_equals_a_loop(judged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Facts spread over valid, both questions of a fact in one half, each half at the temperature of the other."""
+    monkeypatch.setattr(calibration, "_MOST_FACTS", 29)
+    entities, relations, _, steps = GRAPH.sizes
+    generator = torch.Generator().manual_seed(3)
+    model = Spoken(2 * torch.randn(2, entities, 2 * relations, steps, entities, generator=generator), judged)
+    found = calibrate(model, GRAPH)
+    told = {tuple(fact) for split in (GRAPH.train, GRAPH.valid) for fact in split.tolist()}
+    halves: list[list[tuple[torch.Tensor, int]]] = [[], []]
+    for place in range(29):
+        position = round(place * (len(GRAPH.valid) - 1) / 28)
+        s, r, o, t = GRAPH.valid[position].tolist()
+        table = model.tables[position // 3 % 2 if judged else 0]
+        for one, relation, own in ((s, r, o), (o, r + relations, s)):
+            row = table[one, relation, t].clone()
+            for other in range(entities):
+                fact = (one, r, other, t) if relation == r else (other, r, one, t)
+                if other != own and fact in told:
+                    row[other] = -math.inf
+            halves[place % 2].append((row, own))
+    asked = [(torch.stack([row for row, _ in half]), torch.tensor([own for _, own in half])) for half in halves]
+    every = tuple(torch.cat(columns) for columns in zip(*asked, strict=True))
+    assert found["facts"] == 29 and found["temperature"] == pytest.approx(fit_temperature(*every))
+    sure, right, among, losses = [], [], [], []
+    for half, other in (asked, asked[::-1]):
+        for row, own in zip(*half, strict=True):
+            shares = torch.softmax(row.double() / fit_temperature(*other), 0)
+            sure.append(float(shares.max()))
+            right.append(bool(shares.argmax() == own))
+            among.append(sum(bool(share > shares[own]) for share in shares) < 10)
+            losses.append(-math.log(float(shares[own])))
+    assert found["log_loss"] == pytest.approx(np.mean(losses), rel=1e-4)
+    expected = reliability(*(torch.tensor(column) for column in (sure, right, among)))
+    for shown, wanted in zip(found["reliability"], expected, strict=True):
+        assert shown == pytest.approx(wanted, rel=1e-4)
+
+
+def test_other_right_answers_do_not_count() -> None:
+    scores = torch.tensor([[3.0, 1.0, -math.inf, 0.0]] * 8)
+    assert math.isfinite(fit_temperature(scores, torch.tensor([0, 1] * 4)))
+
+
+@settings(max_examples=30)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60))
+def test_reliability_equals_a_loop(seed: int, count: int) -> None:
+    rng = np.random.default_rng(seed)
+    confidence, right = rng.random(count).round(1), rng.random(count) < 0.5
+    table = reliability(torch.from_numpy(confidence), torch.from_numpy(right))
+    error, seen = 0.0, 0
+    for number in range(BINS):
+        inside = [i for i in range(count) if min(BINS - 1, int(confidence[i] * BINS)) == number]
+        if inside:
+            row = table[seen]
+            seen += 1
+            assert row["questions"] == len(inside) and row["from"] == number / BINS
+            sure, share = confidence[inside].mean(), right[inside].mean()
+            assert (row["confidence"], row["right"]) == (pytest.approx(sure), pytest.approx(share))
+            error += len(inside) / count * abs(sure - share)
+    assert seen == len(table) and calibration_error(table) == pytest.approx(error)
+
+
+def test_shares_equal_a_loop() -> None:
+    rng = np.random.default_rng(0)
+    scores, known = rng.normal(size=(3, 5)), {(0, 1), (0, 2), (2, 0)}
+    pairs = torch.tensor(sorted(known)).T
+    found = log_shares(torch.from_numpy(scores), (pairs[0], pairs[1]), 1.7).exp().numpy()
+    for row in range(3):
+        for candidate in range(5):
+            others = [o for o in range(5) if (row, o) not in known and o != candidate]
+            weights = np.exp(scores[row] / 1.7)
+            assert found[row, candidate] == pytest.approx(
+                weights[candidate] / (weights[candidate] + weights[others].sum())
+            )
+
+
+def test_a_run_keeps_its_calibration(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    run = tempograph.train(GRAPH, "complex", out=path, device="cpu", overrides=["model.dim=8", "train.epochs=3"])
+    kept = json.loads((path / "results.json").read_text())["calibration"]
+    assert kept == run.results["calibration"] == calibrate(run.model, GRAPH)
+    assert sum(row["questions"] for row in kept["reliability"]) == 2 * len(GRAPH.valid) == 2 * kept["facts"]
+    assert kept["log_loss"] < kept["log_loss_before"] + 0.1
+    assert "expected calibration error" in (path / "README.md").read_text()
+    figure = reliability_figure(kept, run.config.about)
+    assert len(figure.axes) == 2
+    assert figure.get_supxlabel() == "complex on demo; protocol strict, seed 0, valid, filter time"
+
+
+def test_a_run_without_one_is_calibrated_when_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "run"
+    tempograph.train(GRAPH, "complex", out=path, device="cpu", overrides=["model.dim=8", "train.epochs=3"])
+    results = json.loads((path / "results.json").read_text())
+    kept = results.pop("calibration")
+    (path / "results.json").write_text(json.dumps(results))
+    assert Predictor(path).temperature == kept["temperature"]
+    assert json.loads((path / "results.json").read_text())["calibration"] == kept
+    (path / "results.json").write_text(json.dumps(results))
+
+    def refuse(_: Run) -> None:
+        raise tempograph.errors.StorageError("nobody may write here")
+
+    monkeypatch.setattr(Run, "keep_results", refuse)
+    assert Predictor(path).temperature == kept["temperature"]
+
+
+def test_scores_that_are_no_probabilities_say_so() -> None:
+    run = tempograph.train(GRAPH, "ted", overrides=["model.sigma=1"])
+    assert temperature_of(run) is None and "calibration" not in run.results
+    found = Predictor(run).objects(0, 0, 0)
+    assert "the scores of ted are not probabilities" in found.notes
+    assert all(answer.probability is None for answer in found.answers)

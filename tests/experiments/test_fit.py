@@ -1,0 +1,212 @@
+"""From a file of events to a model: columns found, a model chosen with a reason, figures that mean what they say."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import tempograph
+from conftest import Call, as_json
+from graphs import make_graph
+from tempograph.data.importers.column_guessing import guess_columns, with_columns
+from tempograph.data.importers.options import ImportOptions
+from tempograph.data.synthetic.world import make_world
+from tempograph.errors import DataError, TempographError
+from tempograph.experiments.autofit import choose_model, meeting_share
+
+QUICK = ["train.epochs=2"]
+
+
+@pytest.fixture(scope="module")
+def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("events") / "events.csv"
+    graph = make_world(seed=4, entities=20, relations=5, steps=20, facts=500).graph
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["id", "Event Date", "Source Name", "Event Type", "Target Name"])
+        for number, (s, r, o, t) in enumerate(graph.all_facts):
+            writer.writerow([number, graph.times[t], graph.entities[s], graph.relations[r], graph.entities[o]])
+    return path
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (["subject", "relation", "object", "time"], ["subject", "relation", "object", "time"]),
+        (["actor", "action", "target", "date"], ["actor", "action", "target", "date"]),
+        (["date", "from", "to", "type"], ["from", "type", "to", "date"]),
+        (
+            ["Event Date", "Source Name", "Event Type", "Target Name"],
+            ["Source Name", "Event Type", "Target Name", "Event Date"],
+        ),
+        (["Actor1", "Actor2", "Predicate", "Timestamp"], ["Actor1", "Predicate", "Actor2", "Timestamp"]),
+        (["SENDER_ID", "receiver_id", "created time", "edge"], ["SENDER_ID", "edge", "receiver_id", "created time"]),
+        (["source", "from", "to", "type", "date"], ["from", "type", "to", "date"]),
+        (["source", "actor", "action", "recipient", "date"], ["actor", "action", "recipient", "date"]),
+        (["actor1", "actor2", "source", "source scale", "event", "date"], ["actor1", "event", "actor2", "date"]),
+        (["subject", "actor", "relation", "object", "time", "date"], ["subject", "relation", "object", "time"]),
+        (["actor", "action", "target", "event date", "year"], ["actor", "action", "target", "event date"]),
+    ],
+)
+def test_columns_are_found_by_what_they_are_called(names: list[str], expected: list[str]) -> None:
+    assert list(guess_columns(Path("x.csv"), names, ImportOptions()).values()) == expected
+
+
+def test_what_is_told_is_not_guessed() -> None:
+    names = ["actor", "action", "target", "date", "kind"]
+    assert guess_columns(Path("x.csv"), names, ImportOptions(relation="kind"))["relation"] == "kind"
+
+
+def test_a_column_that_is_not_found_is_asked_for() -> None:
+    with pytest.raises(DataError, match="x.csv: no column is called like an object; there are 'who', 'did', 'when'"):
+        guess_columns(Path("x.csv"), ["who", "did", "when"], ImportOptions(relation="did"))
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (
+            ["date", "source", "actor", "action", "target"],
+            "x.csv: 'source' and 'actor' fit the subject equally well; say which it is with --subject",
+        ),
+        (["date", "actor", "action", "type", "target"], "'action' and 'type' fit the relation equally well"),
+        (["day", "month", "year", "who", "what", "whom"], "'day' and 'month' and 'year' fit the time equally well"),
+        (
+            ["date", "source name", "source country", "event", "type", "target name"],
+            "--subject; 'event' and 'type' fit the relation equally well; say which it is with --relation",
+        ),
+    ],
+)
+def test_columns_that_fit_equally_well_are_asked_about(names: list[str], message: str) -> None:
+    with pytest.raises(DataError) as caught:
+        guess_columns(Path("x.csv"), names, ImportOptions())
+    assert message in str(caught.value)
+
+
+def test_what_is_told_settles_which_of_two_it_is() -> None:
+    names = ["date", "source", "actor", "action", "target"]
+    assert guess_columns(Path("x.csv"), names, ImportOptions(subject="actor"))["subject"] == "actor"
+
+
+def test_headers_of_every_kind_of_table(tmp_path: Path) -> None:
+    rows = {"actor": ["a"], "action": ["b"], "target": ["c"], "date": ["2024-01-01"]}
+    pq.write_table(pa.table(rows), tmp_path / "e.parquet")
+    (tmp_path / "e.tsv").write_text("\t".join(rows) + "\n")
+    (tmp_path / "e.csv.gz").write_bytes(gzip.compress((",".join(rows) + "\r\n").encode("utf-8-sig")))
+    (tmp_path / "late.csv").write_text("\n\n" + ",".join(rows) + "\n")
+    for name in ("e.parquet", "e.tsv", "e.csv.gz", "late.csv"):
+        options, columns = with_columns([tmp_path / name], ImportOptions())
+        assert list(columns.values()) == list(rows) and options.columns == tuple(rows)
+
+
+def test_the_whole_way(events: Path, tmp_path: Path) -> None:
+    fitted = tempograph.fit([events], out=tmp_path / "run", overrides=QUICK, device="cpu")
+    assert fitted.choice.model == "pointer" and fitted.run.path == tmp_path / "run"
+    told = fitted.summary()
+    assert told["facts"] == 500 and told["columns"]["time"] == "Event Date"
+    assert 0 < told["held_out"]["metrics"]["hits@1"] <= 1 and told["held_out"]["split"] == "test"
+    assert sum(row["questions"] for row in told["relations_held_out"]) == 2 * len(fitted.run.graph.test)
+    mean = np.average(
+        [row["hits@10"] for row in told["relations_held_out"]],
+        weights=[row["questions"] for row in told["relations_held_out"]],
+    )
+    assert mean == pytest.approx(told["held_out"]["metrics"]["hits@10"])
+    for row in told["calibration"]["reliability"]:
+        assert row["right"] <= row["among_ten"]
+    again = tempograph.Predictor(tmp_path / "run").objects(0, 0, 0, top=2, evidence=0)
+    assert len(again.answers) == 2
+
+
+def test_it_is_what_train_makes_of_the_same_data(events: Path, tmp_path: Path) -> None:
+    fitted = tempograph.fit([events], out=tmp_path / "one", model="complex", overrides=QUICK, device="cpu")
+    trained = tempograph.train(fitted.run.graph, "complex", overrides=QUICK, device="cpu")
+    for name, value in trained.model.state_dict().items():
+        assert torch.equal(value, fitted.run.model.state_dict()[name])
+
+
+def test_a_model_is_chosen_by_how_often_pairs_meet_again() -> None:
+    train = [(0, 0, 1, 0), (1, 0, 2, 0)]
+    meeting = make_graph(train, valid=[(1, 0, 0, 1), (2, 0, 1, 1)], entities=9)
+    apart = make_graph(train, valid=[(0, 0, 2, 1), (3, 0, 4, 1)], entities=9)
+    assert meeting_share(meeting) == 1 and meeting_share(apart) == 0
+    assert choose_model(meeting, torch.device("cpu")).model == "pointer"
+    assert choose_model(meeting, torch.device("cuda")).model == "temp-pointer"
+    assert choose_model(apart, torch.device("cpu")).model == "tntcomplex"
+    assert "100% of held-out facts" in choose_model(meeting, torch.device("cpu")).why
+
+
+def test_columns_are_told_before_training(events: Path, tmp_path: Path) -> None:
+    told: list[str] = []
+    tempograph.fit(
+        [events],
+        out=tmp_path / "run",
+        model="complex",
+        overrides=QUICK,
+        device="cpu",
+        report=lambda line: told.append("epoch"),
+        note=told.append,
+    )
+    assert "subject from 'Source Name'" in told[0] and told.count("epoch") == len(told) - 1 >= 1
+
+
+def test_help_says_that_columns_are_guessed(call: Call) -> None:
+    _, out, _ = call("fit", "--help")
+    assert "[default: subject]" not in out and "by default guessed" in out
+
+
+def test_repeated_rows_are_told_and_names_are_quoted(call: Call, events: Path) -> None:
+    text = events.read_text().replace(",Talenne", ",O'Neill & Co")
+    first = text.splitlines()[1].split(",")[2]
+    Path("events.csv").write_text(text.replace(first, "O'Neill & Co") + text.splitlines()[-1] + "\n")
+    code, out, err = call("fit", "events.csv", "--out", "my run", "--model", "ted")
+    assert code == 0, err
+    assert "500 facts of 501 rows (1 repeated)" in out
+    (line,) = (line for line in out.splitlines() if line.startswith("Next: "))
+    told = shlex.split(line.removeprefix("Next: ").partition(", or ")[0])
+    assert told[:5] == ["tempograph", "complete", "my run", "--subject", "O'Neill & Co"]
+    assert call(*told[1:])[0] == 0
+
+
+def test_the_command(call: Call, events: Path) -> None:
+    code, out, err = call("fit", str(events), "--out", "run", "--model", "ted")
+    assert code == 0, err
+    assert "Model: ted, because it was asked for." in out and "it put the right one of 20 first in" in out
+    assert "time from 'Event Date'" in err and "tempograph complete run --subject" in out
+    code, _, err = call("fit", str(events), "--out", "run")
+    assert code == 2 and "run exists already" in err
+    made = as_json(call("fit", str(events), "--out", "run", "--model", "ted", "--overwrite", "--json"))
+    assert made["model"] == "ted" and made["entities"] == 20
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "e.csv: "),
+        ("actor,action,target,date\n", "the file has no rows"),
+        ("actor,action,target,date\na,b,c,yesterday\n", "yesterday"),
+        (
+            "actor,action,target,date\na,b,c,2024-01-01\n",
+            "e.csv: too few facts, 1, to hold some out",
+        ),
+    ],
+)
+def test_what_cannot_be_fitted_is_one_line_and_leaves_nothing(
+    text: str, message: str, tmp_path: Path, call: Call
+) -> None:
+    (tmp_path / "e.csv").write_text(text)
+    code, _, err = call("fit", str(tmp_path / "e.csv"), "--out", str(tmp_path / "run"))
+    assert code == 2 and message in err and "Traceback" not in err
+    assert not (tmp_path / "run").exists()
+
+
+def test_nothing_to_fit_says_so(tmp_path: Path) -> None:
+    with pytest.raises(TempographError, match="there is no file to fit"):
+        tempograph.fit([], out=tmp_path / "run")

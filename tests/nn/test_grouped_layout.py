@@ -1,0 +1,57 @@
+"""Rows of groups side by side, and groups by parts, against a loop."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tempograph.nn.grouped_layout import laid_out, layout_of, parts_of
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=20))
+def test_each_group_holds_its_rows_in_their_order_and_then_the_fill(groups: list[int]) -> None:
+    rows = torch.arange(2.0 * len(groups)).view(-1, 2)
+    layout, slot = layout_of(torch.tensor(groups), 5)
+    members = [
+        [row for row, group in zip(rows.tolist(), groups, strict=True) if group == number] for number in range(5)
+    ]
+    most = max(map(len, members))
+    assert layout == (5, most)
+    laid = laid_out(rows, layout, slot, fill=-1.0)
+    assert laid.tolist() == [mine + [[-1.0, -1.0]] * (most - len(mine)) for mine in members]
+    assert torch.equal(laid.flatten(0, 1)[slot], rows)
+    assert torch.equal(laid_out(rows[:, 0], layout, slot), laid_out(rows, layout, slot)[..., 0])
+
+
+@given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 11), st.integers(0, 60))
+def test_every_group_is_in_one_part_and_parts_are_within_bounds(members: list[int], most: int, slots: int) -> None:
+    group, seen = torch.tensor(members, dtype=torch.int64), []
+    for groups, inside, place in parts_of(group, most, slots):
+        assert torch.equal(groups[place], group[inside])
+        assert groups.tolist() == sorted(set(groups.tolist())) == sorted(set(group[inside].tolist()))
+        (rows, columns), _ = layout_of(place, len(groups))
+        assert rows <= most and rows * columns <= max(slots, 2 * len(inside))
+        assert inside.tolist() == [number for number, each in enumerate(members) if each in groups.tolist()]
+        seen += groups.tolist()
+    assert sorted(seen) == sorted(set(members))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "slots", "parts"),
+    [
+        ([9] * 6, 0, [[0, 1, 2, 3, 4, 5]]),
+        ([9, 5, 9, 1, 9, 5], 0, [[0, 1, 2, 3, 4, 5]]),
+        ([2, 2, 90, 2, 2, 2], 0, [[0, 2], [1, 3, 4, 5]]),
+        ([2, 2, 90, 2, 2, 2], 539, [[0, 1, 2, 3, 4], [5]]),
+        ([2, 2, 90, 2, 2, 2], 540, [[0, 1, 2, 3, 4, 5]]),
+        ([1, 4, 40, 400, 4, 1], 0, [[2, 3], [0, 1, 4, 5]]),
+    ],
+)
+def test_only_groups_that_leave_most_of_a_large_layout_empty_are_parted(
+    sizes: list[int], slots: int, parts: list[list[int]]
+) -> None:
+    group = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    assert [groups.tolist() for groups, _, _ in parts_of(group, 6, slots)] == parts
+    assert [groups.tolist() for groups, _, _ in parts_of(group, 4)] == [[0, 1, 2, 3], [4, 5]]

@@ -1,0 +1,130 @@
+"""What is read off a trained TeMP, against its layers asked one entity or one question at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from numpy.testing import assert_allclose
+
+import oracle
+from graphs import make_graph
+from tempograph.data.synthetic.world import make_world
+from tempograph.data.timeline import Timeline
+from tempograph.models.temp.temp import TeMP
+from tempograph.models.temp.temp_settings import TeMPSettings
+from tempograph.nn.temporal import TemporalAttention
+from tempograph.report.introspection import attention_by_distance, decay_curves, gate_curves, gate_weights
+
+GRAPH = make_world(entities=12, relations=4, steps=10, facts=120).graph
+TRAIN = oracle.facts_of(GRAPH.train)
+
+
+def model_of(**settings: object) -> TeMP:
+    torch.manual_seed(0)
+    model = TeMP(Timeline(GRAPH), TeMPSettings(dim=8, window=3, heads=2, **settings))  # type: ignore[arg-type]
+    return model.eval()
+
+
+def test_decay_by_hand() -> None:
+    model = model_of(temporal="gru", imputation=True)
+    assert model.temporal is not None and model.imputation is not None
+    with torch.no_grad():
+        model.temporal.decay.rate.fill_(0.5)
+        model.imputation.decay.shift.fill_(-0.2)
+    curves = decay_curves(model)
+    assert_allclose(curves["memory"], [math.exp(-0.5 * gap) for gap in range(4)], rtol=1e-6)
+    assert_allclose(curves["imputation"], [1, 1, 1, math.exp(-0.1)], rtol=1e-6)
+    assert decay_curves(model_of(temporal="none", imputation=False, gate=False)) == {}
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_gate_weights_are_those_of_each_question(bidirectional: bool) -> None:
+    model = model_of(gate=True, bidirectional=bidirectional)
+    found = gate_weights(model, GRAPH.test)
+    assert found is not None and model.gate is not None
+    future = 3 if bidirectional else 0
+    for i, fact in enumerate(oracle.facts_of(np.tile(GRAPH.test, (2, 1)))):
+        s, o, r, sr, ro, _, _ = oracle.frequencies(TRAIN, fact, 3, future)
+        asks_subject = i >= len(GRAPH.test)
+        assert found.frequencies[i].tolist() == ([o, r, ro] if asks_subject else [s, r, sr])
+        assert found.asks_subject[i] == asks_subject
+        alphas = model.gate(torch.from_numpy(found.frequencies[i : i + 1]), torch.tensor([int(asks_subject)]))
+        assert_allclose([found.given[i], found.candidates[i]], [alpha.item() for alpha in alphas], rtol=1e-5)
+    assert gate_weights(model_of(gate=False), GRAPH.test) is None
+
+
+def test_gate_curves_hold_eight_weights_in_ten() -> None:
+    model = model_of(gate=True)
+    weights = gate_weights(model, GRAPH.train)
+    assert weights is not None
+    curves = gate_curves(model, GRAPH.train)
+    assert list(curves) == [f"{a} asked: {b}" for a in ("object", "subject") for b in ("given", "candidates")]
+    for name, curve in curves.items():
+        assert curve.questions.sum() == len(GRAPH.train)
+        there = weights.asks_subject == name.startswith("subject")
+        alpha = (weights.given if name.endswith("given") else weights.candidates)[there]
+        assert_allclose(curve.questions @ curve.mean / len(GRAPH.train), alpha.mean())
+        alone = alpha[weights.frequencies[there, 2] == 0]
+        assert_allclose([curve.mean[0], curve.low[0], curve.high[0]], [alone.mean(), *np.quantile(alone, [0.1, 0.9])])
+    assert gate_curves(model_of(gate=False), GRAPH.train) == {}
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+def test_attention_by_distance_equals_a_loop(bidirectional: bool) -> None:
+    model = model_of(temporal="attention", gate=False, bidirectional=bidirectional)
+    found = attention_by_distance(model)
+    attention = model.temporal
+    assert found is not None and isinstance(attention, TemporalAttention)
+    future = 3 if bidirectional else 0
+    assert found.distance.tolist() == list(range(-3, future + 1))
+    sums, counts = np.zeros((2, len(found.distance))), np.zeros(len(found.distance))
+
+    alike = TeMPSettings(dim=8, window=3, heads=2, temporal="none", imputation=False, gate=False)
+    static = TeMP(model.timeline, alike)
+    static.load_state_dict({name: model.state_dict()[name] for name in static.state_dict()})
+
+    def x_at(entity: int, time: int) -> torch.Tensor:
+        return static.encode(torch.tensor([time])).tables(1)[0, entity]
+
+    def x_now(entity: int, time: int, around: list[int]) -> torch.Tensor:
+        x = x_at(entity, time)
+        if oracle.active(TRAIN, entity, time):
+            return x
+        assert model.imputation is not None
+        sides = [[step for step in around if step < time][-1:], [step for step in around if step > time][:1]]
+        parts = [
+            (model.imputation.decay(torch.tensor(abs(step - time))) / (2 if future else 1), step)
+            for side in sides
+            for step in side
+        ]
+        return (1 - sum(share for share, _ in parts)) * x + sum(share * x_at(entity, step) for share, step in parts)
+
+    with torch.no_grad():
+        for time in range(10):
+            for entity in range(12):
+                around = [step for step in oracle.active_steps(TRAIN, entity, time - 3, time + future) if step != time]
+                if not around and not oracle.active(TRAIN, entity, time):
+                    continue
+                here, steps = x_now(entity, time, around), [*around, time]
+                rows = [*(x_at(entity, step) for step in around), here]
+                keys = attention.key(torch.stack(rows)).view(-1, 2, 4)
+                logits = (keys * attention.query(here).view(2, 4)).sum(-1) / 2
+                logits -= attention.decay.exponent(torch.tensor([abs(step - time) for step in steps]))[:, None]
+                for step, share in zip(steps, torch.softmax(logits, 0), strict=True):
+                    sums[:, step - time + 3] += share.numpy()
+                    counts[step - time + 3] += 1
+    assert found.pairs.tolist() == counts.tolist()
+    assert_allclose(found.shares, sums / counts, rtol=1e-4)
+    assert attention_by_distance(model_of(temporal="gru")) is None
+
+
+def test_where_nobody_is_active_there_is_no_share() -> None:
+    torch.manual_seed(0)
+    graph = make_graph([(0, 0, 1, 0)], steps=3)
+    settings = TeMPSettings(dim=4, window=2, heads=1, temporal="attention", gate=False)
+    found = attention_by_distance(TeMP(Timeline(graph), settings))
+    assert found is not None and found.pairs.tolist() == [2, 2, 6, 0, 0]
+    assert np.isnan(found.shares[0, 3:]).all() and not np.isnan(found.shares[0, :3]).any()

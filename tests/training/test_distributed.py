@@ -1,0 +1,62 @@
+"""Training in several processes: who does what, and that two processes with half the batch equal one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.testing import assert_close
+
+import tempograph
+from tempograph.cli.train import refuse_unfinished
+from tempograph.errors import StorageError
+from tempograph.training.distributed import Processes
+from tempograph.training.runs import Run
+
+
+@given(st.integers(1, 40), st.integers(1, 8))
+def test_every_batch_is_taken_and_all_processes_take_as_many(batches: int, size: int) -> None:
+    shares = [Processes(rank, size, rank, size).share(range(batches)) for rank in range(size)]
+    assert len({len(share) for share in shares}) == 1
+    assert {batch for share in shares for batch in share} == set(range(batches))
+    assert sum(map(len, shares)) < batches + size
+
+
+def test_without_a_launcher_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert Processes.here() == Processes(0, 1, 0, 1)
+    monkeypatch.setenv("RANK", "3")
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert not Processes.here().leads and Processes.here().size == 4
+
+
+def test_two_processes_are_one_with_twice_the_batch(tmp_path: Path) -> None:
+    # Plain steps down the gradient would do; Adam's first steps magnify rounding where a gradient is all but zero.
+    settings = ["model.dim=8", "train.epochs=2", "train.dropout=0", "train.optimizer=adagrad", "train.validate_every=2"]
+    two = tmp_path / "two"
+    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "-m", "tempograph", "train", "demo"]
+    options = ["--model", "distmult", "--device", "cpu", "--out", str(two), "train.facts_per_step=250", *settings]
+    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("valid MRR") == 1, "one process talks"
+    one = tempograph.train("demo", "distmult", device="cpu", overrides=["train.facts_per_step=500", *settings])
+    weights = safetensors.torch.load_file(two / "model.safetensors")
+    assert_close(weights, dict(one.model.state_dict()), rtol=1e-3, atol=1e-4)
+    assert Run.load(two).results["valid"]["metrics"]["mrr"] == pytest.approx(
+        one.results["valid"]["metrics"]["mrr"], abs=0.01
+    )
+
+
+def test_one_process_alone_looks_whether_a_training_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The others would find the one that the first has just begun."""
+    (tmp_path / "results.json").write_text('{"finished": false}')
+    with pytest.raises(StorageError, match="tempograph resume"):
+        refuse_unfinished(tmp_path)
+    monkeypatch.setenv("RANK", "1")
+    refuse_unfinished(tmp_path)

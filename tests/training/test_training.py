@@ -1,0 +1,266 @@
+"""From dataset to run folder and back: nothing is lost, nothing is half-written, damage is named."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+import tempograph
+from graphs import make_graph
+from tempograph.data.synthetic.world import make_world
+from tempograph.data.timeline import Timeline
+from tempograph.errors import ConfigError, DataError, QueryError, RunError, StorageError
+from tempograph.evaluation.evaluator import evaluate_model
+from tempograph.models.ted import PAPER_SIGMAS, TED
+from tempograph.prediction.predictor import Predictor
+from tempograph.training.objective import Objective
+from tempograph.training.runs import Run
+
+GRAPH = make_world(seed=1, entities=30, relations=6, steps=30, facts=600).graph
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return tempograph.train(GRAPH, "ted", out=tmp_path_factory.mktemp("runs") / "ted", device="cpu")
+
+
+def test_sigma_is_chosen_on_valid(run: Run) -> None:
+    timeline = Timeline(GRAPH)
+    reached = [
+        evaluate_model(TED(timeline, sigma), GRAPH, "valid", "strict").summary()["metrics"]["mrr"]
+        for sigma in PAPER_SIGMAS
+    ]
+    assert [line["valid/mrr"] for line in run.history] == reached
+    assert run.config.model.sigma == PAPER_SIGMAS[int(np.argmax(reached))]
+    assert run.results["valid"]["metrics"]["mrr"] == max(reached)
+    assert "test" not in run.results, "test is touched only when asked for"
+
+
+def test_choosing_without_valid_facts_says_what_to_do() -> None:
+    with pytest.raises(DataError, match="the valid split has no facts"):
+        tempograph.train(make_graph([(0, 0, 1, 0)]), "ted")
+    assert tempograph.train(make_graph([(0, 0, 1, 0)]), "ted", overrides=["model.sigma=1"]).results["parameters"] == 0
+
+
+def test_training_without_valid_facts_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="small: temp-gru stops training by its valid split, which has no facts"):
+        tempograph.train(make_graph([(0, 0, 1, 0)]), "temp-gru", out=tmp_path / "run")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="hyte's entities change with time: .*; set train.batch=times or a number of"):
+        tempograph.train(GRAPH, "hyte", out=tmp_path / "run", overrides=["train.batch=facts"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_folder_holds_everything(run: Run) -> None:
+    assert run.path is not None
+    files = {path.name for path in run.path.iterdir()}
+    expected = {
+        "config.toml",
+        "metrics.jsonl",
+        "model.safetensors",
+        "ranks.parquet",
+        "environment.json",
+        "results.json",
+        "README.md",
+        "dataset",
+    }
+    assert files == expected
+    environment = json.loads((run.path / "environment.json").read_text())
+    assert {"torch", "commit", "hardware", "seed", "protocol"} <= set(environment)
+    results = json.loads((run.path / "results.json").read_text())
+    assert {
+        "dataset",
+        "model",
+        "protocol",
+        "seed",
+        "preset",
+        "config",
+        "commit",
+        "hardware",
+        "epoch_seconds",
+        "train_seconds",
+        "peak_memory_bytes",
+        "parameters",
+        "best_epoch",
+        "valid",
+    } <= set(results)
+    assert "Protocol **strict**" in (run.path / "README.md").read_text()
+
+
+def test_a_loaded_run_gives_the_same_ranks(run: Run) -> None:
+    assert run.path is not None
+    loaded = Run.load(run.path)
+    assert loaded.config == run.config and loaded.history == run.history
+    one, other = (tempograph.evaluate(each, "test").ranks.realistic for each in (run, run.path))
+    assert torch.equal(one, other)
+    assert json.loads((run.path / "results.json").read_text())["test"]["metrics"] == run.results["test"]["metrics"]
+
+
+def test_ranks_of_several_evaluations_live_side_by_side(run: Run) -> None:
+    assert run.path is not None
+    for _ in range(2):
+        for split, filter in (("valid", "time"), ("test", "raw"), ("test", "time")):
+            tempograph.evaluate(run, split, filter=filter)  # type: ignore[arg-type]
+    table = pq.read_table(run.path / "ranks.parquet")
+    rows = table.group_by(["split", "filter"]).aggregate([("rank", "count")]).to_pylist()
+    found = {(row["split"], row["filter"]): row["rank_count"] for row in rows}
+    assert found == {
+        ("valid", "time"): 2 * len(GRAPH.valid),
+        ("test", "raw"): 2 * len(GRAPH.test),
+        ("test", "time"): 2 * len(GRAPH.test),
+    }
+    assert table.column_names == ["s", "r", "o", "t", "side", "rank", "optimistic", "pessimistic", "split", "filter"]
+    assert run.results["test"]["filter"] == "time", "only the default filter's figures are kept as the run's"
+
+
+def test_what_two_readers_find_is_kept_of_both(run: Run, tmp_path: Path) -> None:
+    copied = run.save_pretrained(tmp_path / "copied")
+    assert copied.path is not None
+    one, other = Run.load(copied.path), Run.load(copied.path)
+    tempograph.evaluate(one, "train")
+    tempograph.evaluate(other, "test")
+    kept = json.loads((copied.path / "results.json").read_text())
+    assert {"train", "valid", "test"} <= set(kept) and "train" in other.results
+
+
+def test_a_taken_place_is_refused_before_the_work(run: Run) -> None:
+    with pytest.raises(StorageError, match="exists already"):
+        tempograph.train("a dataset that is never looked for", "ted", out=run.path)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("model.safetensors", b"\x80\x04cos\nsystem\n", "the run is damaged"),
+        ("results.json", b"{", "the run is damaged"),
+        ("metrics.jsonl", b"\xff\xfe", "the run is damaged"),
+        ("config.toml", b"[run]\nname = 'ted'\n", "lacks the setting 'dataset'"),
+        ("dataset/entities.txt", b"", "the file is empty"),
+    ],
+)
+def test_a_damaged_run_is_refused_in_one_line(tmp_path: Path, file: str, content: bytes, message: str) -> None:
+    path = tmp_path / "run"
+    tempograph.train(GRAPH, "ted", out=path, overrides=["model.sigma=1"])
+    (path / file).write_bytes(content)
+    with pytest.raises(tempograph.TempographError, match=message) as caught:
+        Run.load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="no run here"):
+        Run.load(tmp_path)
+
+
+def test_an_unknown_device_is_refused() -> None:
+    for device in ("abacus", "meta"):
+        with pytest.raises(ConfigError, match=f"no device '{device}' here; use auto, cpu, or cuda"):
+            tempograph.train(GRAPH, "ted", device=device)
+
+
+def test_a_training_that_diverges_says_so_in_one_line() -> None:
+    wild = ["model.dim=4", "train.learning_rate=1e20", "train.clip=0", "train.epochs=9"]
+    with pytest.raises(RunError, match=r"epoch \d: the loss is not a number any more; .* below 1e\+20"):
+        tempograph.train(GRAPH, "complex", overrides=wild, device="cpu")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes. Error code 12"),
+        MemoryError(),
+    ],
+    ids=["gpu", "cpu", "numpy"],
+)
+def test_memory_that_runs_out_is_told_with_the_way_out(
+    error: Exception, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(type(run.model), "scores", full)
+    with pytest.raises(RunError, match=r"^ranking ran out of memory; .* a smaller budget for scores \(--memory MIB\)$"):
+        tempograph.evaluate(run, "test")
+    for model, names in (("complex", "facts_per_step below 20 or train.times_per_step"), ("srgcn", "times_per_step")):
+        with monkeypatch.context() as patch:
+            patch.setattr(Objective, "__call__", full)
+            size = "facts" if model == "complex" else "times"
+            with pytest.raises(RunError, match=f"^training ran out of memory; take fewer at once, with train.{names} "):
+                tempograph.train(GRAPH, model, overrides=["model.dim=4", f"train.{size}_per_step=20"], device="cpu")
+
+
+def test_another_error_is_not_taken_for_lack_of_memory(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("shapes differ")
+
+    monkeypatch.setattr(type(run.model), "scores", broken)
+    with pytest.raises(RuntimeError, match="^shapes differ$"):
+        tempograph.evaluate(run, "test")
+
+
+def test_a_prediction_lists_the_best_answers_with_their_facts(run: Run) -> None:
+    predictor = Predictor(run)
+    subject, relation, object_, time = GRAPH.test[0].tolist()
+    names = GRAPH.entities[subject], GRAPH.relations[relation], GRAPH.times[time]
+    found = predictor.objects(*names, top=30, evidence=2)
+    scores = [answer.score for answer in found.answers]
+    assert scores == sorted(scores, reverse=True) and all(math.isfinite(score) for score in scores)
+    assert [answer.rank for answer in found.answers] == [1 + sum(other > score for other in scores) for score in scores]
+    known = {answer.name: answer.known for answer in found.answers if answer.known}
+    assert known.get(GRAPH.entities[object_], "test") == "test"
+    train = {tuple(GRAPH.describe(fact).values()) for fact in GRAPH.train}
+    for answer in found.answers:
+        assert 1 <= len(answer.evidence) <= 2 <= answer.evidence_count + 1
+        for fact in answer.evidence:
+            assert (fact.subject, fact.relation, fact.object, fact.time) in train and fact.object == answer.name
+            assert fact.time != names[2]
+
+
+def test_subject_and_object_questions_mirror_each_other(run: Run) -> None:
+    predictor = Predictor(run)
+    subject, relation, object_, time = (
+        GRAPH.describe(GRAPH.valid[0])[key] for key in ("subject", "relation", "object", "time")
+    )
+    of_object = predictor.objects(subject, relation, time, top=30)
+    of_subject = predictor.subjects(relation, object_, time, top=30)
+    assert (of_object.subject, of_object.object, of_object.asked) == (subject, None, "object")
+    assert (of_subject.subject, of_subject.object, of_subject.asked) == (None, object_, "subject")
+    for found, answer in ((of_object, object_), (of_subject, subject)):
+        marks = {entry.name: entry.known for entry in found.answers}
+        assert marks.get(answer, "valid") == "valid"
+
+
+def test_an_entity_never_seen_in_train_can_be_asked_about() -> None:
+    run = tempograph.train(
+        make_graph([(0, 0, 1, 0), (0, 0, 1, 1)], test=[(3, 0, 1, 2)]), "ted", overrides=["model.sigma=1"]
+    )
+    found = Predictor(run).objects("e3", "r0", "day 2")
+    assert [answer.name for answer in found.answers] == ["e1"] and found.answers[0].known == "test"
+    assert found.answers[0].why == "same relation"
+    assert "'e3' is in no train fact" in found.notes[0] and "only 1 candidate has" in found.notes[1]
+    assert tempograph.evaluate(run, "test").summary()["object"]["mrr"] == 1
+
+
+def test_wrong_names_and_numbers_are_answered(run: Run) -> None:
+    predictor = Predictor(run)
+    with pytest.raises(QueryError, match="no relation 'vists'; did you mean 'visits'"):
+        predictor.objects(GRAPH.entities[0], "vists", GRAPH.times[0])
+    with pytest.raises(ConfigError, match="top must be at least 1, found 0"):
+        predictor.objects(GRAPH.entities[0], GRAPH.relations[0], GRAPH.times[0], top=0)
+
+
+def test_degenerate_data_work(tmp_path: Path) -> None:
+    graph = make_graph([(0, 0, 0, 0)], entities=1, relations=1, steps=1)
+    run = tempograph.train(graph, "ted", out=tmp_path / "run", overrides=["model.sigma=1"])
+    assert tempograph.evaluate(run, "train").summary()["metrics"]["mrr"] == 1
+    assert Predictor(run).objects("e0", "r0", "day 0").answers == ()
