@@ -35,7 +35,9 @@ COLUMNS = 61
 
 def main() -> None:
     """Make the file, import it in a process of its own, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--packing", choices=("plain", "zip"), default="plain")
@@ -45,7 +47,9 @@ def main() -> None:
         # A command counts as at least as large as the process that starts it has been: hence another process makes the
         # file, and torch comes later.
         with ProcessPoolExecutor(1, get_context("spawn")) as maker:
-            path = maker.submit(write_export, Path(folder), arguments.rows, arguments.days, arguments.packing).result()
+            path = maker.submit(
+                write_export, Path(folder), arguments.rows, arguments.days, arguments.packing
+            ).result()
         err.print(f"{path.name}: {path.stat().st_size / 1e6:,.0f} MB")
         found = measure(path)
     import torch
@@ -104,7 +108,9 @@ def write_rows(file: IO[bytes], rows: int, days: int) -> None:
     """Write so many rows, some at a time."""
     options = pa.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     for columns in chunks(rows, days):
-        pa.csv.write_csv(pa.table(columns, names=[str(place) for place in range(COLUMNS)]), file, options)
+        pa.csv.write_csv(
+            pa.table(columns, names=[str(place) for place in range(COLUMNS)]), file, options
+        )
         file.write(b"410479387\t20150218\t201502\n")
 
 
@@ -114,9 +120,26 @@ def chunks(rows: int, days: int) -> Iterator[list[pa.Array]]:
     actors = np.array(["", *(f"ACTOR NUMBER {number}" for number in range(20_000))])
     codes = np.array([f"{root:02d}{leaf}" for root in range(1, 21) for leaf in range(10)])
     dates = np.char.replace((np.datetime64("2015-02-18") + np.arange(days)).astype(str), "-", "")
-    place = ("4", "São Paulo, São Paulo, Brazil", "BR", "BR27", "9966", "-23.5333", "-46.6167", "-671824")
-    constant = {2: "201502", 3: "2015", 4: "2015.1315", 25: "1", **dict.fromkeys(range(29, 35), "2.5")}
-    constant |= {35 + number: value for number, value in enumerate(place * 3)} | {59: "20150218230000"}
+    place = (
+        "4",
+        "São Paulo, São Paulo, Brazil",
+        "BR",
+        "BR27",
+        "9966",
+        "-23.5333",
+        "-46.6167",
+        "-671824",
+    )
+    constant = {
+        2: "201502",
+        3: "2015",
+        4: "2015.1315",
+        25: "1",
+        **dict.fromkeys(range(29, 35), "2.5"),
+    }
+    constant |= {35 + number: value for number, value in enumerate(place * 3)} | {
+        59: "20150218230000"
+    }
     for first in range(0, rows, CHUNK):
         numbers = np.arange(first, min(first + CHUNK, rows))
         count = len(numbers)
@@ -124,12 +147,16 @@ def chunks(rows: int, days: int) -> Iterator[list[pa.Array]]:
         columns[0] = (400_000_000 + numbers).astype(str)
         columns[1] = dates[np.sort(generator.integers(days, size=count))]
         for column in (5, 15):
-            chosen = np.minimum(generator.zipf(1.3, count), len(actors) - 1) * (generator.random(count) > 0.2)
+            chosen = np.minimum(generator.zipf(1.3, count), len(actors) - 1) * (
+                generator.random(count) > 0.2
+            )
             columns[column + 1] = actors[chosen]
             columns[column] = np.where(chosen, np.char.add("ACT", chosen.astype(str)), "")
         columns[26] = columns[27] = codes[generator.integers(len(codes), size=count)]
         columns[28] = columns[26].astype("U2")
-        columns[60] = np.char.add("http://news.example.com/2015/02/18/an-article-about-an-event-", numbers.astype(str))
+        columns[60] = np.char.add(
+            "http://news.example.com/2015/02/18/an-article-about-an-event-", numbers.astype(str)
+        )
         yield [pa.array(columns[column].tolist()) for column in range(COLUMNS)]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 import torch_geometric
-from speed_tables import layers_speed_sheet
+from speed_tables import layers_speed_table
 from torch import Tensor, nn
 from torch_geometric.nn import FastRGCNConv, RGCNConv
 
@@ -46,7 +46,9 @@ Work = Callable[[], list[Tensor]]
 
 def main() -> None:
     """Compare, time, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--dim", type=int, default=128)
     parser.add_argument("--json", type=Path)
@@ -62,13 +64,18 @@ def main() -> None:
         *structure_rows(timeline, arguments.dim, blocks=arguments.dim),
         *recurrence_rows(timeline, arguments.dim),
     ]
-    found = {"environment": environment(device), "dataset": graph.name, "dim": arguments.dim, "results": results}
+    found = {
+        "environment": environment(device),
+        "dataset": graph.name,
+        "dim": arguments.dim,
+        "results": results,
+    }
     about = (
         f"forward and backward over {graph.name}: {len(timeline.pair_keys):,} nodes, {len(timeline.facts):,} edges, "
         f"{timeline.num_relations} relations, dim {arguments.dim}; torch {torch.__version__}; "
         "results and gradients agree to 1e-3 of each number or 1e-5 of the largest"
     )
-    show(layers_speed_sheet(found, about))
+    show(layers_speed_table(found, about))
     if arguments.json is not None:
         write_json(arguments.json, found)
 
@@ -78,7 +85,9 @@ def icews14() -> TemporalGraph:
     try:
         return load_dataset("icews14")
     except DataError:
-        return make_world(entities=7000, relations=230, steps=365, facts=90_000, name="world of ICEWS14's size").graph
+        return make_world(
+            entities=7000, relations=230, steps=365, facts=90_000, name="world of ICEWS14's size"
+        ).graph
 
 
 def structure_rows(timeline: Timeline, dim: int, blocks: int) -> list[dict[str, Any]]:
@@ -102,21 +111,29 @@ def structure_rows(timeline: Timeline, dim: int, blocks: int) -> list[dict[str, 
         return work
 
     works = {
-        "ours": pass_of(ours, ours.weight, lambda: ours(x, edges, edge_weights(edges, relations, "relation"))),
+        "ours": pass_of(
+            ours, ours.weight, lambda: ours(x, edges, edge_weights(edges, relations, "relation"))
+        )
     }
     for twin in (FastRGCNConv, RGCNConv):
-        layer = twin(dim, dim, relations, num_blocks=None if blocks == 1 else blocks, bias=False).to(device)
+        layer = twin(
+            dim, dim, relations, num_blocks=None if blocks == 1 else blocks, bias=False
+        ).to(device)
         with torch.no_grad():
             layer.weight.copy_(ours.weight.view_as(layer.weight))
             layer.root.copy_(ours.self_loop.weight.T)
-        works[twin.__name__] = pass_of(layer, layer.weight, partial(layer, x, index, edges.relation))
+        works[twin.__name__] = pass_of(
+            layer, layer.weight, partial(layer, x, index, edges.relation)
+        )
     return compared(f"RGCN, {'1 block' if blocks == 1 else f'{blocks} blocks'}", works, device)
 
 
 def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
     """DecayedGRU and a plain loop, both to every entity at some query times, both sides of the window."""
     device, entities = timeline.device, timeline.num_entities
-    times = torch.unique(torch.linspace(0, timeline.num_steps - 1, QUERY_TIMES, device=device).long())
+    times = torch.unique(
+        torch.linspace(0, timeline.num_steps - 1, QUERY_TIMES, device=device).long()
+    )
     entity = torch.randn(entities, dim, device=device, requires_grad=True)
     context = torch.randn(len(timeline.pair_keys), dim, device=device, requires_grad=True)
     upstream = torch.randn(len(times), entities, dim, device=device)
@@ -126,10 +143,18 @@ def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
 
     def ours() -> list[Tensor]:
         entity.grad = context.grad = None
-        asked, who = times.repeat_interleave(entities), torch.arange(entities, device=device).repeat(len(times))
-        past, future = timeline.window(who, asked - WINDOW, asked - 1), timeline.window(who, asked + 1, asked + WINDOW)
+        asked, who = (
+            times.repeat_interleave(entities),
+            torch.arange(entities, device=device).repeat(len(times)),
+        )
+        past, future = (
+            timeline.window(who, asked - WINDOW, asked - 1),
+            timeline.window(who, asked + 1, asked + WINDOW),
+        )
         keys = (past.lengths + future.lengths).nonzero()[:, 0]
-        windows = Windows(asked[keys], *(Ranges(side.start[keys], side.stop[keys]) for side in (past, future)))
+        windows = Windows(
+            asked[keys], *(Ranges(side.start[keys], side.stop[keys]) for side in (past, future))
+        )
         z = gru(entity[who[keys]], windows, Context(context, timeline.pair_time))
         result = Encoded(gru.alone(entity), keys, z).tables(len(times))
         torch.autograd.backward(result, upstream)
@@ -162,7 +187,11 @@ def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
             results.append(result.detach())
         return [torch.stack(results), *gradients(entity, context)]
 
-    return compared(f"GRU, {len(times)} times, window {WINDOW}", {"ours": ours, "snapshot by snapshot": plain}, device)
+    return compared(
+        f"GRU, {len(times)} times, window {WINDOW}",
+        {"ours": ours, "snapshot by snapshot": plain},
+        device,
+    )
 
 
 def gru_cells(gru: DecayedGRU) -> list[nn.GRUCell]:
@@ -191,11 +220,16 @@ def compared(what: str, works: dict[str, Work], device: torch.device) -> list[di
     for who, work in works.items():
         for value, wanted in zip(work(), expected, strict=True):
             # A gradient sums thousands of terms that may cancel: its rounding goes by the largest, not by the result.
-            torch.testing.assert_close(value, wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max()))
+            torch.testing.assert_close(
+                value, wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max())
+            )
         taken[who] = seconds(work, device)
         out.print(f"{what}: {who} agrees, {taken[who]:.4g} s")
     ours = taken["ours"]
-    return [{"what": what, "who": who, "seconds": taken[who], "times_ours": taken[who] / ours} for who in works]
+    return [
+        {"what": what, "who": who, "seconds": taken[who], "times_ours": taken[who] / ours}
+        for who in works
+    ]
 
 
 def seconds(work: Work, device: torch.device) -> float:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from speed_tables import methods_speed_sheet
+from speed_tables import methods_speed_table
 from temp_speed import found_of
 
 from tempograph.cli.console import err, show
@@ -35,11 +35,15 @@ from tempograph.training.setup import configure
 def main() -> None:
     """Measure each method on each dataset."""
     trained = [name for name, kind in MODELS.items() if recipe_for(kind).gradient is not None]
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--models", default=",".join(trained))
     parser.add_argument("--datasets", default="icews14,icews05-15,gdelt-size")
     parser.add_argument("--preset", default="tuned")
-    parser.add_argument("--epochs", type=int, default=2, help="epochs that count, after one that does not")
+    parser.add_argument(
+        "--epochs", type=int, default=2, help="epochs that count, after one that does not"
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", type=Path)
     parser.add_argument("overrides", nargs="*", help="settings, such as model.dim=2000")
@@ -49,16 +53,25 @@ def main() -> None:
     found = {"environment": environment(device), "preset": arguments.preset, "results": results}
     for graph in found_of(arguments.datasets):
         for name in arguments.models.split(","):
-            results.append(measure(name, graph, arguments.preset, arguments.epochs, arguments.overrides, device))
+            results.append(
+                measure(
+                    name, graph, arguments.preset, arguments.epochs, arguments.overrides, device
+                )
+            )
             err.print(f"{name}, {graph.name}: {results[-1]['epoch_seconds']:.3g} s an epoch")
             if arguments.json is not None:
                 write_json(arguments.json, found)
     whose = "GPU" if device.type == "cuda" else "process so far"
-    show(methods_speed_sheet(found, f"preset {arguments.preset}; GiB: most memory, of the {whose}"))
+    show(methods_speed_table(found, f"preset {arguments.preset}; GiB: most memory, of the {whose}"))
 
 
 def measure(
-    name: str, graph: TemporalGraph, preset: str, epochs: int, overrides: list[str], device: torch.device
+    name: str,
+    graph: TemporalGraph,
+    preset: str,
+    epochs: int,
+    overrides: list[str],
+    device: torch.device,
 ) -> dict[str, Any]:
     """Train for some epochs and evaluate."""
     torch.manual_seed(0)
@@ -73,7 +86,11 @@ def measure(
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
     # One validation warms up the next.
-    hooks = Hooks(validate=lambda model: valid(model, graph), report=lambda line, _: None, keep_weights=lambda _: None)
+    hooks = Hooks(
+        validate=lambda model: valid(model, graph),
+        report=lambda line, _: None,
+        keep_weights=lambda _: None,
+    )
     training = fit(model, gradient.loss(model, train), train, seed=0, hooks=hooks)
     begin = time.perf_counter()
     found = valid(model, graph)

@@ -46,7 +46,9 @@ class Found:
 
 def main() -> None:
     """Train, look, print, draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, help="where to draw the weights")
     parser.add_argument("overrides", nargs="*", help="settings, such as train.epochs=20")
@@ -54,7 +56,11 @@ def main() -> None:
     world = make_world()
     with tempfile.TemporaryDirectory() as folder:
         run = train(
-            world.graph, "pointer", out=Path(folder) / "run", seed=arguments.seed, overrides=arguments.overrides
+            world.graph,
+            "pointer",
+            out=Path(folder) / "run",
+            seed=arguments.seed,
+            overrides=arguments.overrides,
         )
         valid = evaluate(run, "valid").summary()["metrics"]["mrr"]
     assert isinstance(run.model, Pointer)
@@ -66,20 +72,32 @@ def main() -> None:
     every = [one.rank for one in found]
     rows.append(["all", str(len(every)), f"{share_first(every):.0%}", str(max(every))])
     caption = f"Both sides of each rule; the world's valid MRR {valid:.3f}, protocol strict, seed {arguments.seed}."
-    out.print(table("True relation first", ["rules", "questions", "first", "worst rank"], rows, caption=caption))
+    out.print(
+        table(
+            "True relation first",
+            ["rules", "questions", "first", "worst rank"],
+            rows,
+            caption=caption,
+        )
+    )
     if arguments.picture is not None:
         save(picture(found, world), arguments.picture)
 
 
 def look(model: Pointer, world: World) -> list[Found]:
     """Every rule with a cause, from both sides."""
-    source = next(way for way in model.ways if isinstance(way, Copying) and way.view.key == "entity")
+    source = next(
+        way for way in model.ways if isinstance(way, Copying) and way.view.key == "entity"
+    )
     relations, found = model.timeline.num_relations, []
     with torch.no_grad():
         pair, _, _ = source.pair(torch.arange(2 * relations, device=model.device))
     middle = len(source.ruler.gap_class) // 2
     for rule in world.rules:
-        once = rule.kind == "recurring" and BURSTS[RELATIONS[rule.relation % len(RELATIONS)]] == (1, 1)
+        once = rule.kind == "recurring" and BURSTS[RELATIONS[rule.relation % len(RELATIONS)]] == (
+            1,
+            1,
+        )
         if rule.cause is None or once:
             continue
         lag = _IN_A_BURST if rule.lag is None else rule.lag
@@ -105,9 +123,20 @@ def picture(found: list[Found], world: World) -> Figure:
     image = axes.imshow(torch.stack([one.weights for one in shown]), cmap="viridis", aspect="auto")
     for row, one in enumerate(shown):
         colour = "#D55E00" if one.rank == 1 else "white"
-        axes.plot([one.cause], [row], marker="s", markersize=11, markerfacecolor="none", markeredgecolor=colour, mew=2)
+        axes.plot(
+            [one.cause],
+            [row],
+            marker="s",
+            markersize=11,
+            markerfacecolor="none",
+            markeredgecolor=colour,
+            mew=2,
+        )
     when = {None: "in a burst", 0: "the same day", 1: "a day before"}
-    labels = [f"{names[one.rule.relation]}, {when.get(one.rule.lag, f'{one.rule.lag} days before')}" for one in shown]
+    labels = [
+        f"{names[one.rule.relation]}, {when.get(one.rule.lag, f'{one.rule.lag} days before')}"
+        for one in shown
+    ]
     axes.set_yticks(range(len(shown)), labels, fontsize=8)
     both = [*names, *(f"{name}, turned round" for name in names)]
     axes.set_xticks(range(len(both)), both, rotation=90, fontsize=7)

@@ -18,7 +18,7 @@ from typing import Any
 from unittest import mock
 
 import torch
-from speed_tables import pointer_speed_sheet
+from speed_tables import pointer_speed_table
 from temp_speed import found_of
 from torch import Tensor
 
@@ -38,12 +38,21 @@ from tempograph.training.setup import configure
 
 def main() -> None:
     """Compare, time, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--datasets", default="icews14,icews05-15,gdelt-size")
-    parser.add_argument("--steps", type=int, default=40, help="training steps that are timed, after five that are not")
+    parser.add_argument(
+        "--steps",
+        type=int,
+        default=40,
+        help="training steps that are timed, after five that are not",
+    )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="instead of those of the preset")
+    parser.add_argument(
+        "settings", nargs="*", metavar="KEY=VALUE", help="instead of those of the preset"
+    )
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
     results = [
@@ -52,13 +61,17 @@ def main() -> None:
     ]
     found = {"environment": environment(device), "results": results}
     changed = f", with {', '.join(arguments.settings)}" if arguments.settings else ""
-    about = f"an epoch by the mean of {arguments.steps} steps, settings of the preset tuned{changed}"
-    show(pointer_speed_sheet(found, about))
+    about = (
+        f"an epoch by the mean of {arguments.steps} steps, settings of the preset tuned{changed}"
+    )
+    show(pointer_speed_table(found, about))
     if arguments.json is not None:
         write_json(arguments.json, found)
 
 
-def measure(graph: TemporalGraph, config: Config, steps: int, device: torch.device) -> dict[str, Any]:
+def measure(
+    graph: TemporalGraph, config: Config, steps: int, device: torch.device
+) -> dict[str, Any]:
     """An epoch in both ways, each from the same start."""
     check(graph, config, device)
     seconds, peak = timed(graph, config, steps, device)
@@ -80,7 +93,9 @@ def check(graph: TemporalGraph, config: Config, device: torch.device) -> None:
     with mock.patch.object(copying, "add_gains", voting.add_gains_plainly):
         other = slopes(graph, config, device)
     for value, wanted in zip(one, other, strict=True):
-        torch.testing.assert_close(value, wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max()) + 1e-9)
+        torch.testing.assert_close(
+            value, wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max()) + 1e-9
+        )
 
 
 def slopes(graph: TemporalGraph, config: Config, device: torch.device) -> Sequence[Tensor]:
@@ -90,7 +105,9 @@ def slopes(graph: TemporalGraph, config: Config, device: torch.device) -> Sequen
     return [value.detach(), *torch.autograd.grad(value, list(model.parameters()))]
 
 
-def timed(graph: TemporalGraph, config: Config, steps: int, device: torch.device) -> tuple[float, int]:
+def timed(
+    graph: TemporalGraph, config: Config, steps: int, device: torch.device
+) -> tuple[float, int]:
     """Seconds of an epoch, and the most memory."""
     model, loss, batches, generator = start(graph, config, device)
     optimizer = torch.optim.Adam(model.parameters(), 0.01, fused=device.type == "cuda")

@@ -32,13 +32,19 @@ from tempograph.training.setup import build
 
 def main() -> None:
     """Build, ask, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, help="a trained run; by default one that has learned nothing")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--run", type=Path, help="a trained run; by default one that has learned nothing"
+    )
     parser.add_argument("--dataset", default="icews14")
     parser.add_argument("--model", default="temp-gru")
     parser.add_argument("--questions", type=int, default=40)
     parser.add_argument("--facts", type=int, default=10_000)
-    parser.add_argument("--days", type=int, default=30, help="days that the facts are from; 0 for all")
+    parser.add_argument(
+        "--days", type=int, default=30, help="days that the facts are from; 0 for all"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--json", type=Path, help="where to keep the figures")
     arguments = parser.parse_args()
@@ -75,7 +81,11 @@ def measure(arguments: Any) -> dict[str, tuple[float, str]]:
         facts[:, 3] = days[rng.integers(0, len(days), len(facts))]
         what += f" of {arguments.days} days"
     predictor = Predictor(run)
-    for how, ranks in ((", scores alone", False), (" with ranks", True), (" with ranks, again", True)):
+    for how, ranks in (
+        (", scores alone", False),
+        (" with ranks", True),
+        (" with ranks, again", True),
+    ):
         begin = time.perf_counter()
         predictor.score(facts, ranks=ranks)
         results[what + how] = time.perf_counter() - begin, "s"
@@ -85,8 +95,18 @@ def measure(arguments: Any) -> dict[str, tuple[float, str]]:
 def untrained(arguments: Any, device: torch.device) -> Run:
     """A run that has learned nothing."""
     graph = load_dataset(arguments.dataset)
-    config, timeline = make_config(arguments.model, graph.name, preset="tuned"), Timeline(graph, "strict", device)
-    return Run(config, graph, build(config, timeline, {}).eval(), timeline, [], {"calibration": {"temperature": 1.0}})
+    config, timeline = (
+        make_config(arguments.model, graph.name, preset="tuned"),
+        Timeline(graph, "strict", device),
+    )
+    return Run(
+        config,
+        graph,
+        build(config, timeline, {}).eval(),
+        timeline,
+        [],
+        {"calibration": {"temperature": 1.0}},
+    )
 
 
 def median(ask: Callable[[list[int]], object], asked: list[list[int]]) -> float:

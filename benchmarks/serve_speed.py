@@ -50,8 +50,12 @@ WAYS = {
 
 def main() -> None:
     """Serve in each way, ask, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--run", type=Path, help="a trained run; by default one that has learned nothing")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--run", type=Path, help="a trained run; by default one that has learned nothing"
+    )
     parser.add_argument("--dataset", default="icews14")
     parser.add_argument("--preset", default="tuned")
     parser.add_argument("--clients", type=int, default=32)
@@ -104,7 +108,9 @@ def save_untrained(graph: TemporalGraph, preset: str, path: Path) -> None:
     Run(config, graph, model, timeline, [], {"finished": True}).save(path)
 
 
-def measure(run: Path, options: Sequence[str], bodies: list[bytes], arguments: argparse.Namespace) -> dict[str, Any]:
+def measure(
+    run: Path, options: Sequence[str], bodies: list[bytes], arguments: argparse.Namespace
+) -> dict[str, Any]:
     """One server: its first answer, its answers to one client, and to many at once."""
     with server(run, options) as (port, process):
         asked = Asked()
@@ -131,7 +137,18 @@ def measure(run: Path, options: Sequence[str], bodies: list[bytes], arguments: a
 @contextmanager
 def server(run: Path, options: Sequence[str]) -> Iterator[tuple[int, subprocess.Popen[str]]]:
     """A server process that is ready, and its port; ended politely."""
-    command = [sys.executable, "-m", "tempograph", "serve", str(run), "--port", "0", "--max-seconds", "600", *options]
+    command = [
+        sys.executable,
+        "-m",
+        "tempograph",
+        "serve",
+        str(run),
+        "--port",
+        "0",
+        "--max-seconds",
+        "600",
+        *options,
+    ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         line = process.stderr.readline()
@@ -155,7 +172,12 @@ class Asked:
     def summary(self) -> dict[str, float]:
         """How many, and their median and 99th percentile."""
         cut = statistics.quantiles(self.seconds, n=100, method="inclusive")
-        return {"requests": len(self.seconds), "failed": self.failed, "p50": cut[49], "p99": cut[98]}
+        return {
+            "requests": len(self.seconds),
+            "failed": self.failed,
+            "p50": cut[49],
+            "p99": cut[98],
+        }
 
 
 async def ask(port: int, bodies: Iterator[bytes], asked: Asked, stop: float = float("inf")) -> None:
@@ -175,7 +197,9 @@ async def ask(port: int, bodies: Iterator[bytes], asked: Asked, stop: float = fl
     writer.close()
 
 
-async def ask_at_once(port: int, bodies: list[bytes], clients: int, asked: Asked, stop: float) -> None:
+async def ask_at_once(
+    port: int, bodies: list[bytes], clients: int, asked: Asked, stop: float
+) -> None:
     """Many clients, each with questions of its own, until it is time to stop."""
     shares = (iter(bodies[number::clients]) for number in range(clients))
     await asyncio.gather(*(ask(port, share, asked, stop) for share in shares))

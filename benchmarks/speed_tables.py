@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 
 Measured = dict[str, Any]
 """What a program of benchmarks/ writes as JSON: the environment, and figures for each thing measured."""
@@ -19,7 +19,7 @@ def figure(name: str, shape: str = "", unit: float = 1) -> Callable[[dict[str, A
     return lambda found: format(found[name] if unit == 1 else found[name] / unit, shape)
 
 
-def temp_speed_sheet(measured: Measured, about: str = "") -> Sheet:
+def temp_speed_table(measured: Measured, about: str = "") -> TextTable:
     """An epoch of TeMP, an evaluation, the most memory, and how near the epoch comes to the floor."""
     columns: Columns = {
         "model": figure("model"),
@@ -28,12 +28,14 @@ def temp_speed_sheet(measured: Measured, about: str = "") -> Sheet:
         "s/valid": figure("evaluation_seconds", ".2f"),
         "GiB": figure("training_peak_bytes", ".1f", 2**30),
         "of the floor": figure("share_of_floor", ".1%"),
-        "paper: s/epoch": lambda found: f"{found['paper_epoch_seconds']:,}" if found["paper_epoch_seconds"] else "-",
+        "paper: s/epoch": lambda found: (
+            f"{found['paper_epoch_seconds']:,}" if found["paper_epoch_seconds"] else "-"
+        ),
     }
-    return _sheet("Speed of TeMP", measured, columns, 2, about)
+    return _text_table("Speed of TeMP", measured, columns, 2, about)
 
 
-def methods_speed_sheet(measured: Measured, about: str = "") -> Sheet:
+def methods_speed_table(measured: Measured, about: str = "") -> TextTable:
     """Parameters of every method, an epoch, ranking valid, and the most memory."""
     columns: Columns = {
         "model": figure("model"),
@@ -43,10 +45,10 @@ def methods_speed_sheet(measured: Measured, about: str = "") -> Sheet:
         "s/valid": figure("evaluation_seconds", ".2f"),
         "GiB": figure("peak_bytes", ".2f", 2**30),
     }
-    return _sheet("Speed of methods", measured, columns, 2, about)
+    return _text_table("Speed of methods", measured, columns, 2, about)
 
 
-def layers_speed_sheet(measured: Measured, about: str = "") -> Sheet:
+def layers_speed_table(measured: Measured, about: str = "") -> TextTable:
     """Our layers beside the usual ways to write them."""
     columns: Columns = {
         "layer": figure("what"),
@@ -54,10 +56,10 @@ def layers_speed_sheet(measured: Measured, about: str = "") -> Sheet:
         "milliseconds": figure("seconds", ".1f", 0.001),
         "times ours": figure("times_ours", ".1f"),
     }
-    return _sheet("Speed of layers", measured, columns, 2, about)
+    return _text_table("Speed of layers", measured, columns, 2, about)
 
 
-def pointer_speed_sheet(measured: Measured, about: str = "") -> Sheet:
+def pointer_speed_table(measured: Measured, about: str = "") -> TextTable:
     """An epoch of the pointer with its kernels, and with plain operations."""
     columns: Columns = {
         "dataset": figure("dataset"),
@@ -68,10 +70,12 @@ def pointer_speed_sheet(measured: Measured, about: str = "") -> Sheet:
         "GiB": figure("peak_bytes", ".2f", 2**30),
         "plain: GiB": figure("twin_peak_bytes", ".2f", 2**30),
     }
-    return _sheet("Speed of the pointer", measured, columns, 1, about)
+    return _text_table("Speed of the pointer", measured, columns, 1, about)
 
 
-def _sheet(title: str, measured: Measured, columns: Columns, left: int, about: str) -> Sheet:
+def _text_table(
+    title: str, measured: Measured, columns: Columns, left: int, about: str
+) -> TextTable:
     rows = [[cell(found) for cell in columns.values()] for found in measured["results"]]
     caption = f"{measured['environment']['hardware']}{f'; {about}' if about else ''}."
-    return Sheet(title, tuple(columns), rows, left, caption)
+    return TextTable(title, tuple(columns), rows, left, caption)

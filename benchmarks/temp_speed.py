@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import torch
-from speed_tables import temp_speed_sheet
+from speed_tables import temp_speed_table
 from torch import Tensor
 
 from tempograph.cli.console import err, show
@@ -72,7 +72,11 @@ class Work:
 
     def flops(self, model: TeMP) -> float:
         """A product of [n, a] and [a, b] costs 2 n a b; the gradients of both its factors make it three times that."""
-        dim, entities, alone = model.settings.dim, model.timeline.num_entities, self.steps * model.timeline.num_entities
+        dim, entities, alone = (
+            model.settings.dim,
+            model.timeline.num_entities,
+            self.steps * model.timeline.num_entities,
+        )
         # Scoring: questions [dim, or twice that with a gate] against all entities. Self loops: each node, each layer.
         total = self.questions * entities * width_of(model) + self.nodes * dim**2
         if isinstance(model.temporal, DecayedGRU):
@@ -84,7 +88,9 @@ class Work:
         elif model.temporal is not None:
             # Query, key and value of pairs, key and value of the context, value of entities alone; then the two
             # products of attention, with each attended row and the pair itself.
-            total += (3 * self.pairs + 2 * self.context + alone) * dim**2 + 2 * (self.links + self.pairs) * dim
+            total += (3 * self.pairs + 2 * self.context + alone) * dim**2 + 2 * (
+                self.links + self.pairs
+            ) * dim
         return 3 * 2 * total
 
     def bytes(self, model: TeMP) -> float:
@@ -109,10 +115,14 @@ class Work:
 
 def main() -> None:
     """Measure each model on each dataset."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--models", default="temp-gru,temp-sa,srgcn")
     parser.add_argument("--datasets", default="icews14,icews05-15,gdelt-size")
-    parser.add_argument("--epochs", type=int, default=3, help="epochs that count, after one that does not")
+    parser.add_argument(
+        "--epochs", type=int, default=3, help="epochs that count, after one that does not"
+    )
     parser.add_argument("--times-per-step", type=int, default=32)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", type=Path)
@@ -132,12 +142,16 @@ def main() -> None:
             )
             results.append(measure(name, graph, train, rates, device))
             err.print(f"{name}, {graph.name}: {results[-1]['epoch_seconds']:.3g} s an epoch")
-    found = {"environment": environment(device), "rates": dataclasses.asdict(rates), "results": results}
+    found = {
+        "environment": environment(device),
+        "rates": dataclasses.asdict(rates),
+        "results": results,
+    }
     about = (
         f"{precision}: products {rates.flops / 1e12:.2f} TFLOP/s, copies {rates.bytes / 1e9:.0f} GB/s; "
         f"GiB: most memory of training, of the {'GPU' if device.type == 'cuda' else 'process, earlier rows included'}"
     )
-    show(temp_speed_sheet(found, about))
+    show(temp_speed_table(found, about))
     if arguments.json is not None:
         write_json(arguments.json, found)
 
@@ -154,7 +168,9 @@ def found_of(datasets: str) -> Iterator[TemporalGraph]:
 def find(dataset: str) -> TemporalGraph:
     """A dataset by its name, or the made world of GDELT's size."""
     if dataset == "gdelt-size":
-        return make_world(entities=500, relations=20, steps=366, facts=3_400_000, name=dataset).graph
+        return make_world(
+            entities=500, relations=20, steps=366, facts=3_400_000, name=dataset
+        ).graph
     return load_dataset(dataset)
 
 
@@ -176,7 +192,9 @@ def measure(
         training_peak.append(peak_memory_bytes(device))
         return {"mrr": evaluate_model(model, graph, "valid", "strict").summary()["metrics"]["mrr"]}
 
-    hooks = Hooks(validate=validate, report=lambda line, progress: None, keep_weights=lambda model: None)
+    hooks = Hooks(
+        validate=validate, report=lambda line, progress: None, keep_weights=lambda model: None
+    )
     training = fit(model, loss, train, seed=0, hooks=hooks)
     # The validation inside the loop was the warm-up of this one.
     evaluation = evaluate_model(model, graph, "valid", "strict")
@@ -195,7 +213,9 @@ def measure(
         "bytes": work.bytes(model),
         "floor_seconds": floor,
         "share_of_floor": floor / seconds,
-        "paper_epoch_seconds": PAPER_SECONDS.get(graph.name) if model.temporal is not None else None,
+        "paper_epoch_seconds": PAPER_SECONDS.get(graph.name)
+        if model.temporal is not None
+        else None,
     }
 
 
@@ -203,7 +223,10 @@ def count_work(model: TeMP, loss: TeMPLoss) -> Work:
     """Look on while an epoch goes forward."""
     timeline, settings = model.timeline, loss.settings
     per_step = torch.bincount(timeline.facts[:, 3])
-    work = Work(times=int((per_step > 0).sum()), questions=2 * int(per_step.clamp(max=settings.max_facts).sum()))
+    work = Work(
+        times=int((per_step > 0).sum()),
+        questions=2 * int(per_step.clamp(max=settings.max_facts).sum()),
+    )
 
     def structural(_: Any, inputs: tuple[Any, ...], __: Tensor) -> None:
         x, edges, _ = inputs
@@ -214,7 +237,9 @@ def count_work(model: TeMP, loss: TeMPLoss) -> Work:
         x, windows, context = inputs
         work.pairs += len(x)
         work.context += len(context.x)
-        work.links += sum(int(side.lengths.sum()) for side in (windows.past, windows.future) if side is not None)
+        work.links += sum(
+            int(side.lengths.sum()) for side in (windows.past, windows.future) if side is not None
+        )
 
     handles = [layer.register_forward_hook(structural) for layer in model.structure]
     if model.temporal is not None:
@@ -242,7 +267,10 @@ def measure_rates(device: torch.device) -> Rates:
     one, other = torch.randn(2, size, size, device=device)
     source = torch.zeros(numbers, device=device)
     target = torch.empty_like(source)
-    product, copy = fastest(lambda: one @ other, device), fastest(lambda: target.copy_(source), device)
+    product, copy = (
+        fastest(lambda: one @ other, device),
+        fastest(lambda: target.copy_(source), device),
+    )
     return Rates(2 * size**3 / product, 2 * 4 * numbers / copy)
 
 

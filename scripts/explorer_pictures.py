@@ -32,7 +32,9 @@ def views(runs: list[str]) -> dict[str, dict[str, str]]:
     """What is looked at, by the name of its pictures."""
     wrong = FACT | {"subject": "Solalva"}
     alone = {"first-visit": {}, "answers": FACT, "wrong": wrong}
-    return alone | ({"comparison": FACT | {"run": runs[0], "other": runs[1]}} if len(runs) > 1 else {})
+    return alone | (
+        {"comparison": FACT | {"run": runs[0], "other": runs[1]}} if len(runs) > 1 else {}
+    )
 
 
 @contextmanager
@@ -55,7 +57,9 @@ def served(runs: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 def main() -> None:
     """Make all pictures."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("runs", nargs="+", help="run folders, as for `tempograph serve`")
     parser.add_argument("--out", type=Path, required=True, help="a folder for the pictures")
     given = parser.parse_args()
@@ -65,7 +69,9 @@ def main() -> None:
         browser = driver.chromium.launch(executable_path=program)
         for width, height in SIZES.items():
             for scheme in ("light", "dark"):
-                context = browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
+                context = browser.new_context(
+                    viewport={"width": width, "height": height}, color_scheme=scheme
+                )
                 tab = context.new_page()
                 for name, view in views(names).items():
                     tab.goto(f"{url}/?{urlencode(view)}", wait_until="networkidle")

@@ -26,7 +26,9 @@ def main() -> int:
     scope: dict[str, Any] = {"__name__": "__main__"}
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for number, cell in enumerate(cell for cell in notebook["cells"] if cell["cell_type"] == "code"):
+        for number, cell in enumerate(
+            cell for cell in notebook["cells"] if cell["cell_type"] == "code"
+        ):
             printed = run("".join(cell["source"]), scope)
             lines = printed.splitlines(keepends=True)
             outputs = [{"name": "stdout", "output_type": "stream", "text": lines}] if lines else []

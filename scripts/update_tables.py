@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from tempograph.experiments.paper.paper_tables import (
-    ablation_sheet,
-    comparative_sheet,
-    cost_sheet,
-    error_reduction_sheet,
-    leak_sheet,
-    model_sheet,
-    preset_sheet,
-    ted_sheet,
-    tried_sheet,
+    ablation_table,
+    comparative_table,
+    cost_table,
+    error_reduction_table,
+    leak_table,
+    model_table,
+    preset_table,
+    ted_table,
+    tried_table,
 )
 from tempograph.experiments.results import load_alone, load_results
 
@@ -29,10 +29,10 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
 from speed_tables import (  # noqa: E402 - needs the path above
-    layers_speed_sheet,
-    methods_speed_sheet,
-    pointer_speed_sheet,
-    temp_speed_sheet,
+    layers_speed_table,
+    methods_speed_table,
+    pointer_speed_table,
+    temp_speed_table,
 )
 
 BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -43,24 +43,24 @@ def tables() -> dict[str, str]:
     results = load_results(ROOT / "results", ("valid", "test"))
     alone = load_alone(ROOT / "results")
     made = {
-        "models": model_sheet(),
-        "leak": leak_sheet(results),
-        "temp-presets": preset_sheet(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
-        "temp-speed": temp_speed_sheet(_measured("temp-speed")),
-        "methods-speed": methods_speed_sheet(_measured("methods-speed")),
-        "layers-speed": layers_speed_sheet(_measured("layers-speed")),
-        "pointer-speed": pointer_speed_sheet(_measured("pointer-speed")),
+        "models": model_table(),
+        "leak": leak_table(results),
+        "temp-presets": preset_table(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
+        "temp-speed": temp_speed_table(_measured("temp-speed")),
+        "methods-speed": methods_speed_table(_measured("methods-speed")),
+        "layers-speed": layers_speed_table(_measured("layers-speed")),
+        "pointer-speed": pointer_speed_table(_measured("pointer-speed")),
     }
     tried = load_results(ROOT / "results" / "tried", ("valid",))
     for dataset, model in sorted({(run["dataset"], run["model"]) for run in tried}):
-        made[f"tried-{dataset}-{model}"] = tried_sheet(tried, dataset, model)
+        made[f"tried-{dataset}-{model}"] = tried_table(tried, dataset, model)
     for dataset in ("icews14", "icews05-15"):
-        made[f"comparative-{dataset}"] = comparative_sheet(results, dataset)
-        made[f"ablation-{dataset}"] = ablation_sheet(results, dataset)
-        made[f"errors-{dataset}"] = error_reduction_sheet(results, dataset)
-        made[f"cost-{dataset}"] = cost_sheet(results, dataset, alone=alone)
+        made[f"comparative-{dataset}"] = comparative_table(results, dataset)
+        made[f"ablation-{dataset}"] = ablation_table(results, dataset)
+        made[f"errors-{dataset}"] = error_reduction_table(results, dataset)
+        made[f"cost-{dataset}"] = cost_table(results, dataset, alone=alone)
         for split in ("valid", "test"):
-            made[f"ted-{dataset}-{split}"] = ted_sheet(results, dataset, split)
+            made[f"ted-{dataset}-{split}"] = ted_table(results, dataset, split)
     # What the other tables are of stands in the text around them.
     captioned = [name for name in made if name.startswith("tried") or name.endswith("-speed")]
     texts = {name: sheet.markdown() for name, sheet in made.items()}
@@ -69,7 +69,9 @@ def tables() -> dict[str, str]:
 
 
 def _measured(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    found: dict[str, Any] = json.loads(
+        (ROOT / "results" / f"{name}.json").read_text(encoding="utf-8")
+    )
     return found
 
 

@@ -18,6 +18,8 @@ def browser() -> Iterator[Any]:
         program = shutil.which("chromium") or driver.chromium.executable_path
         if not Path(program).exists():
             pytest.skip("needs the browser chromium")
-        chromium = driver.chromium.launch(executable_path=program, args=["--disable-background-networking"])
+        chromium = driver.chromium.launch(
+            executable_path=program, args=["--disable-background-networking"]
+        )
         yield chromium
         chromium.close()

@@ -24,10 +24,25 @@ ICEWS_COLUMNS = (
     "Latitude",
     "Longitude",
 )
-_ACTOR = ("Code", "Name", "CountryCode", "KnownGroupCode", "EthnicCode", "Religion1Code", "Religion2Code")
+_ACTOR = (
+    "Code",
+    "Name",
+    "CountryCode",
+    "KnownGroupCode",
+    "EthnicCode",
+    "Religion1Code",
+    "Religion2Code",
+)
 _TYPES = ("Type1Code", "Type2Code", "Type3Code")
 _PLACE = ("Type", "FullName", "CountryCode", "ADM1Code", "ADM2Code", "Lat", "Long", "FeatureID")
-_EVENT = ("IsRootEvent", "EventCode", "EventBaseCode", "EventRootCode", "QuadClass", "GoldsteinScale")
+_EVENT = (
+    "IsRootEvent",
+    "EventCode",
+    "EventBaseCode",
+    "EventRootCode",
+    "QuadClass",
+    "GoldsteinScale",
+)
 _COVERAGE = ("NumMentions", "NumSources", "NumArticles", "AvgTone")
 GDELT_WIDTHS = (57, 58, 61)
 
@@ -44,7 +59,9 @@ def gdelt_columns(width: int) -> list[str]:
     return columns
 
 
-def gdelt_row(subject: str, code: str, object_: str, date: str, width: int = 61, **others: str) -> str:
+def gdelt_row(
+    subject: str, code: str, object_: str, date: str, width: int = 61, **others: str
+) -> str:
     """A line of a GDELT event export, without its line end; the code of an actor is its name in three letters."""
     values = {
         "GLOBALEVENTID": "410479387",
@@ -69,7 +86,9 @@ def gdelt_row(subject: str, code: str, object_: str, date: str, width: int = 61,
     return "\t".join(values.get(column, "") for column in gdelt_columns(width))
 
 
-def icews_row(subject: str, text: str, object_: str, date: str, code: str = "010", **others: str) -> str:
+def icews_row(
+    subject: str, text: str, object_: str, date: str, code: str = "010", **others: str
+) -> str:
     """A line of an ICEWS file of coded events, without its line end."""
     values = {
         "Event ID": "20718170",

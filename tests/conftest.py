@@ -20,12 +20,19 @@ from tempograph.data.folder import read_folder
 from tempograph.experiments.scheduler import Hear, Job, work
 
 # Derandomised: a failure is about the change at hand, not about luck.
-settings.register_profile("tempograph", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "tempograph", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("tempograph")
 torch.set_num_threads(1)
 # Consoles read their width when they are made. Workers and the programs that tests start share the cores: each takes
 # one thread, and where a test wants two, they wait for one another without keeping a core busy.
-os.environ |= {"COLUMNS": "200", "TERM": "dumb", "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive"}
+os.environ |= {
+    "COLUMNS": "200",
+    "TERM": "dumb",
+    "OMP_NUM_THREADS": "1",
+    "OMP_WAIT_POLICY": "passive",
+}
 
 
 def benchmark(name: str) -> TemporalGraph:

@@ -19,9 +19,15 @@ class Largest(TorchDispatchMode):
 
     most = 0
 
-    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         found = operation(*args, **(kwargs or {}))
-        sizes = [leaf.untyped_storage().nbytes() for leaf in tree_leaves(found) if isinstance(leaf, Tensor)]
+        sizes = [
+            leaf.untyped_storage().nbytes()
+            for leaf in tree_leaves(found)
+            if isinstance(leaf, Tensor)
+        ]
         self.most = max(self.most, *sizes, 0)
         return found
 
@@ -34,12 +40,18 @@ class Peak(TorchDispatchMode):
         self.most = 0
         self._there: dict[StorageWeakRef, int] = {}
 
-    def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         found = operation(*args, **(kwargs or {}))
         for leaf in tree_leaves(found):
             if isinstance(leaf, Tensor):
-                self._there[StorageWeakRef(leaf.untyped_storage())] = leaf.untyped_storage().nbytes()
-        self._there = {storage: size for storage, size in self._there.items() if not storage.expired()}
+                self._there[StorageWeakRef(leaf.untyped_storage())] = (
+                    leaf.untyped_storage().nbytes()
+                )
+        self._there = {
+            storage: size for storage, size in self._there.items() if not storage.expired()
+        }
         self.most = max(self.most, sum(self._there.values()))
         return found
 

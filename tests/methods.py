@@ -31,14 +31,17 @@ REGISTERED = {name: kind for name, kind in MODELS.items() if kind.settings is Em
 
 _FACTORED = {"relations": "factored"}
 _DRIFTING = {"decoder": "gaussian", "entities": "drifting", "relations": "drifting"}
-METHODS = {name: Method(dict(kind.defaults), oracle.TWINS[name]) for name, kind in REGISTERED.items()} | {
+METHODS = {
+    name: Method(dict(kind.defaults), oracle.TWINS[name]) for name, kind in REGISTERED.items()
+} | {
     "transe, l1": Method({"decoder": "transe", "distance": "l1"}, partial(oracle.transe, norm=1)),
     "transe, reciprocal": Method({"decoder": "transe", "reciprocal": True}, oracle.transe),
     "distmult, reciprocal": Method({"decoder": "distmult", "reciprocal": True}, oracle.distmult),
     "complex, reciprocal": Method({"decoder": "complex", "reciprocal": True}, oracle.complex_),
     "simple, reciprocal": Method({"decoder": "simple", "reciprocal": True}, oracle.simple),
     "ttranse, l1": Method(
-        {"decoder": "transe", "distance": "l1", "relations": "shifted"}, partial(oracle.ttranse, norm=1)
+        {"decoder": "transe", "distance": "l1", "relations": "shifted"},
+        partial(oracle.ttranse, norm=1),
     ),
     "hyte, l1": Method(
         {"decoder": "transe", "distance": "l1", "entities": "projected", "relations": "projected"},
@@ -48,12 +51,17 @@ METHODS = {name: Method(dict(kind.defaults), oracle.TWINS[name]) for name, kind 
         {"decoder": "transe", "entities": "projected"}, partial(oracle.hyte, flat=False)
     ),
     "de-transe, l1": Method(
-        {"decoder": "transe", "distance": "l1", "entities": "diachronic"}, partial(oracle.de_transe, norm=1)
+        {"decoder": "transe", "distance": "l1", "entities": "diachronic"},
+        partial(oracle.de_transe, norm=1),
     ),
     "de-complex": Method({"decoder": "complex", "entities": "diachronic"}, oracle.de_complex),
-    "tcomplex, inverted": Method(_FACTORED | {"constant": False}, partial(oracle.tntcomplex, constant=False)),
+    "tcomplex, inverted": Method(
+        _FACTORED | {"constant": False}, partial(oracle.tntcomplex, constant=False)
+    ),
     "tntcomplex, inverted": Method(_FACTORED, oracle.tntcomplex),
-    "tntdistmult": Method(_FACTORED | {"decoder": "distmult", "reciprocal": True}, oracle.tntdistmult),
+    "tntdistmult": Method(
+        _FACTORED | {"decoder": "distmult", "reciprocal": True}, oracle.tntdistmult
+    ),
     "atise, nothing drifts": Method({"decoder": "gaussian"}, oracle.atise),
     "atise, all drifts": Method(_DRIFTING, oracle.atise),
     "atise, reciprocal, bounded": Method(
@@ -65,12 +73,18 @@ METHODS = {name: Method(dict(kind.defaults), oracle.TWINS[name]) for name, kind 
 def dated(graph: TemporalGraph) -> TemporalGraph:
     """The graph with days as labels: across a month and a year, and not one after the other."""
     first = date(2013, 12, 19)
-    return replace(graph, times=tuple(str(first + timedelta(6 * step)) for step in range(len(graph.times))))
+    return replace(
+        graph, times=tuple(str(first + timedelta(6 * step)) for step in range(len(graph.times)))
+    )
 
 
-def small_graph(entities: int = 4, relations: int = 2, steps: int = 5, facts: int = 12, seed: int = 0) -> TemporalGraph:
+def small_graph(
+    entities: int = 4, relations: int = 2, steps: int = 5, facts: int = 12, seed: int = 0
+) -> TemporalGraph:
     chance = torch.Generator().manual_seed(seed)
-    every = torch.tensor(list(itertools.product(*map(range, (entities, relations, entities, steps)))))
+    every = torch.tensor(
+        list(itertools.product(*map(range, (entities, relations, entities, steps))))
+    )
     chosen = every[torch.randperm(len(every), generator=chance)[:facts]]
     return dated(make_graph(chosen.tolist(), entities=entities, relations=relations, steps=steps))
 
@@ -88,7 +102,11 @@ def build(graph: TemporalGraph, name: str, **settings: Any) -> Embedding:
 def every_question(model: Embedding) -> Queries:
     """All questions of both sides, [entities * 2 relations * steps]."""
     t = model.timeline
-    asked = torch.tensor(list(itertools.product(range(t.num_entities), range(2 * t.num_relations), range(t.num_steps))))
+    asked = torch.tensor(
+        list(
+            itertools.product(range(t.num_entities), range(2 * t.num_relations), range(t.num_steps))
+        )
+    )
     return Queries(*asked.unbind(1))
 
 

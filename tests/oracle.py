@@ -51,12 +51,18 @@ def known_answers(graph: TemporalGraph, question: Question, filter: str) -> set[
         return set()
     entity, relation, time = question
     facts = directed(facts_of(graph.all_facts), len(graph.relations))
-    return {o for s, r, o, t in facts if (s, r) == (entity, relation) and (filter == "static" or t == time)}
+    return {
+        o
+        for s, r, o, t in facts
+        if (s, r) == (entity, relation) and (filter == "static" or t == time)
+    }
 
 
 def ranks(scores: list[float], target: int, known: set[int]) -> tuple[float, int, int]:
     """Realistic, optimistic and pessimistic rank."""
-    rivals = [score for entity, score in enumerate(scores) if entity != target and entity not in known]
+    rivals = [
+        score for entity, score in enumerate(scores) if entity != target and entity not in known
+    ]
     better = sum(score > scores[target] for score in rivals)
     level = sum(score == scores[target] for score in rivals)
     return better + 1 + level / 2, better + 1, better + 1 + level

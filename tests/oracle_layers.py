@@ -16,11 +16,15 @@ Edge = tuple[int, int, int]
 
 
 def edge_weights(edges: list[Edge], norm: str) -> list[float]:
-    return [1 / sum(w == v and (norm == "degree" or q == r) for _, q, w in edges) for _, r, v in edges]
+    return [
+        1 / sum(w == v and (norm == "degree" or q == r) for _, q, w in edges) for _, r, v in edges
+    ]
 
 
 def blockwise(x: Tensor, relation: list[int], weight: Tensor) -> Tensor:
-    rows = [row @ torch.block_diag(*weight[number]) for row, number in zip(x, relation, strict=True)]
+    rows = [
+        row @ torch.block_diag(*weight[number]) for row, number in zip(x, relation, strict=True)
+    ]
     return torch.stack(rows) if rows else x
 
 
@@ -38,7 +42,9 @@ def compose(composition: str, node: Tensor, relation: Tensor) -> Tensor:
         return node * relation
     a, b = node.tolist(), relation.tolist()
     dim = len(a)
-    return node.new_tensor([math.fsum(a[i] * b[(k + i) % dim] for i in range(dim)) for k in range(dim)])
+    return node.new_tensor(
+        [math.fsum(a[i] * b[(k + i) % dim] for i in range(dim)) for k in range(dim)]
+    )
 
 
 def compgcn(layer: CompGCN, x: Tensor, edges: list[Edge], weights: list[float]) -> Tensor:
@@ -55,7 +61,9 @@ def rgat(layer: RGAT, x: Tensor, edges: list[Edge]) -> Tensor:
     for number, node in enumerate(x):
         asked = (layer.project.weight @ node).chunk(layer.heads)
         into = [
-            (layer.weight[r] * (layer.project.weight @ x[u])).chunk(layer.heads) for u, r, v in edges if v == number
+            (layer.weight[r] * (layer.project.weight @ x[u])).chunk(layer.heads)
+            for u, r, v in edges
+            if v == number
         ]
         heads = []
         for head in range(layer.heads):
@@ -94,7 +102,12 @@ def gru_cell(layer: DecayedGRU, side: int) -> nn.GRUCell:
 
 
 def decayed_gru(
-    layer: DecayedGRU, x: Tensor, time: int, past: list[int], future: list[int] | None, context: Context
+    layer: DecayedGRU,
+    x: Tensor,
+    time: int,
+    past: list[int],
+    future: list[int] | None,
+    context: Context,
 ) -> Tensor:
     """One entity at one time; past and future are its rows of the context, oldest first."""
     total = torch.zeros_like(x)
@@ -112,10 +125,17 @@ def decayed_gru(
 
 
 def temporal_attention(
-    layer: TemporalAttention, x: Tensor, time: int, past: list[int], future: list[int] | None, context: Context
+    layer: TemporalAttention,
+    x: Tensor,
+    time: int,
+    past: list[int],
+    future: list[int] | None,
+    context: Context,
 ) -> Tensor:
     """One entity at one time."""
-    steps = [(context.x[row], abs(int(context.time[row]) - time)) for row in [*past, *(future or [])]]
+    steps = [
+        (context.x[row], abs(int(context.time[row]) - time)) for row in [*past, *(future or [])]
+    ]
     steps.append((x, 0))
     asked = (layer.query.weight @ x).chunk(layer.heads)
     heads = []
@@ -124,7 +144,9 @@ def temporal_attention(
         for seen, gap in steps:
             key = (layer.key.weight @ seen).chunk(layer.heads)[head]
             values.append((layer.value.weight @ seen).chunk(layer.heads)[head])
-            logits.append((asked[head] @ key).item() / math.sqrt(len(key)) - exponent(layer.decay, gap))
+            logits.append(
+                (asked[head] @ key).item() / math.sqrt(len(key)) - exponent(layer.decay, gap)
+            )
         mixed = torch.zeros_like(values[0])
         for share, value in zip(softmax(logits), values, strict=True):
             mixed = mixed + share * value
@@ -133,36 +155,57 @@ def temporal_attention(
 
 
 def imputation(
-    layer: Imputation, x: Tensor, time: int, past: list[int], future: list[int] | None, context: Context
+    layer: Imputation,
+    x: Tensor,
+    time: int,
+    past: list[int],
+    future: list[int] | None,
+    context: Context,
 ) -> Tensor:
     """One entity at one time."""
     nearest = [past[-1:]] if future is None else [past[-1:], future[:1]]
     out, rest = torch.zeros_like(x), 1.0
     for rows in nearest:
         for row in rows:
-            share = math.exp(-exponent(layer.decay, abs(time - int(context.time[row])))) / len(nearest)
+            share = math.exp(-exponent(layer.decay, abs(time - int(context.time[row])))) / len(
+                nearest
+            )
             out, rest = out + share * context.x[row], rest - share
     return out + rest * x
 
 
-def softmax_loss(scores: list[list[float]], row: list[int], answer: list[int], known: set[tuple[int, int]]) -> float:
+def softmax_loss(
+    scores: list[list[float]], row: list[int], answer: list[int], known: set[tuple[int, int]]
+) -> float:
     """Known holds (question, entity) pairs."""
     losses = []
     for question, (place, target) in enumerate(zip(row, answer, strict=True)):
-        rivals = [score for e, score in enumerate(scores[place]) if e == target or (question, e) not in known]
-        losses.append(math.log(math.fsum(math.exp(score) for score in rivals)) - scores[place][target])
+        rivals = [
+            score
+            for e, score in enumerate(scores[place])
+            if e == target or (question, e) not in known
+        ]
+        losses.append(
+            math.log(math.fsum(math.exp(score) for score in rivals)) - scores[place][target]
+        )
     return math.fsum(losses) / len(losses)
 
 
-def sampled_loss(positive: list[float], negative: list[list[float]], excluded: list[list[bool]]) -> float:
+def sampled_loss(
+    positive: list[float], negative: list[list[float]], excluded: list[list[bool]]
+) -> float:
     losses = []
     for score, row, out in zip(positive, negative, excluded, strict=True):
         rivals = [rival for rival, gone in zip(row, out, strict=True) if not gone]
-        losses.append(-math.log(math.exp(score) / math.fsum(math.exp(value) for value in [score, *rivals])))
+        losses.append(
+            -math.log(math.exp(score) / math.fsum(math.exp(value) for value in [score, *rivals]))
+        )
     return math.fsum(losses) / len(losses)
 
 
-def margin_loss(positive: list[float], negative: list[list[float]], excluded: list[list[bool]], margin: float) -> float:
+def margin_loss(
+    positive: list[float], negative: list[list[float]], excluded: list[list[bool]], margin: float
+) -> float:
     lacking = [
         max(0.0, margin + rival - score)
         for score, row, out in zip(positive, negative, excluded, strict=True)
@@ -177,12 +220,20 @@ def logistic_loss(
 ) -> float:
     losses = []
     for score, row, out in zip(positive, negative, excluded, strict=True):
-        rivals = [math.log(1 + math.exp(margin + rival)) for rival, gone in zip(row, out, strict=True) if not gone]
-        losses.append((math.log(1 + math.exp(-margin - score)) + math.fsum(rivals) / max(1, len(rivals))) / 2)
+        rivals = [
+            math.log(1 + math.exp(margin + rival))
+            for rival, gone in zip(row, out, strict=True)
+            if not gone
+        ]
+        losses.append(
+            (math.log(1 + math.exp(-margin - score)) + math.fsum(rivals) / max(1, len(rivals))) / 2
+        )
     return math.fsum(losses) / len(losses)
 
 
-def slopes_hold(layer: nn.Module, arguments: Callable[..., tuple[object, ...]], inputs: Sequence[Tensor]) -> bool:
+def slopes_hold(
+    layer: nn.Module, arguments: Callable[..., tuple[object, ...]], inputs: Sequence[Tensor]
+) -> bool:
     """Whether autograd equals finite differences in the inputs and in every parameter.
 
     `arguments` makes the arguments of the layer out of the inputs.

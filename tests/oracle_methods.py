@@ -33,16 +33,25 @@ def distance(difference: Vector, norm: int) -> float:
 def transe(w: Weights, fact: Fact, labels: tuple[str, ...], norm: int = 2) -> float:
     s, r, o, _ = fact
     entity, relation = w["entities.entity"], w["relations.relation"]
-    return -distance([a + b - c for a, b, c in zip(entity[s], relation[r], entity[o], strict=True)], norm)
+    return -distance(
+        [a + b - c for a, b, c in zip(entity[s], relation[r], entity[o], strict=True)], norm
+    )
 
 
 def ttranse(w: Weights, fact: Fact, labels: tuple[str, ...], norm: int = 2) -> float:
     s, r, o, t = fact
-    rows = w["entities.entity"][s], w["relations.relation"][r], w["relations.time"][t], w["entities.entity"][o]
+    rows = (
+        w["entities.entity"][s],
+        w["relations.relation"][r],
+        w["relations.time"][t],
+        w["entities.entity"][o],
+    )
     return -distance([a + b + tau - c for a, b, tau, c in zip(*rows, strict=True)], norm)
 
 
-def hyte(w: Weights, fact: Fact, labels: tuple[str, ...], norm: int = 2, flat: bool = True) -> float:
+def hyte(
+    w: Weights, fact: Fact, labels: tuple[str, ...], norm: int = 2, flat: bool = True
+) -> float:
     """Without `flat`, the relation stays off the plane."""
     s, r, o, t = fact
     normal = w["entities.planes.normal"][t]
@@ -53,7 +62,11 @@ def hyte(w: Weights, fact: Fact, labels: tuple[str, ...], norm: int = 2, flat: b
         along = math.fsum(x * n for x, n in zip(vector, unit, strict=True))
         return [x - along * n for x, n in zip(vector, unit, strict=True)]
 
-    subject, relation, object_ = w["entities.entity"][s], w["relations.relation"][r], w["entities.entity"][o]
+    subject, relation, object_ = (
+        w["entities.entity"][s],
+        w["relations.relation"][r],
+        w["entities.entity"][o],
+    )
     rows = projected(subject), projected(relation) if flat else relation, projected(object_)
     return -distance([a + b - c for a, b, c in zip(*rows, strict=True)], norm)
 
@@ -78,16 +91,22 @@ def lstm(w: Weights, read: list[Vector]) -> Vector:
 
     def gate(number: int, k: int, x: Vector, before: Vector) -> float:
         row = number * dim + k
-        seen = math.fsum(a * b for a, b in zip(w["relations.lstm.weight_ih_l0"][row], x, strict=True))
-        kept = math.fsum(a * b for a, b in zip(w["relations.lstm.weight_hh_l0"][row], before, strict=True))
-        return seen + kept + w["relations.lstm.bias_ih_l0"][row] + w["relations.lstm.bias_hh_l0"][row]
+        seen = math.fsum(
+            a * b for a, b in zip(w["relations.lstm.weight_ih_l0"][row], x, strict=True)
+        )
+        kept = math.fsum(
+            a * b for a, b in zip(w["relations.lstm.weight_hh_l0"][row], before, strict=True)
+        )
+        return (
+            seen + kept + w["relations.lstm.bias_ih_l0"][row] + w["relations.lstm.bias_hh_l0"][row]
+        )
 
     for x in read:
         before = hidden
         for k in range(dim):
-            cell[k] = sigmoid(gate(1, k, x, before)) * cell[k] + sigmoid(gate(0, k, x, before)) * math.tanh(
-                gate(2, k, x, before)
-            )
+            cell[k] = sigmoid(gate(1, k, x, before)) * cell[k] + sigmoid(
+                gate(0, k, x, before)
+            ) * math.tanh(gate(2, k, x, before))
         hidden = [sigmoid(gate(3, k, x, before)) * math.tanh(cell[k]) for k in range(dim)]
     return hidden
 
@@ -96,7 +115,11 @@ def ta_distmult(w: Weights, fact: Fact, labels: tuple[str, ...]) -> float:
     """Words are the digits 0y to 9y, the months 01m to 12m and the digits 0d to 9d."""
     s, r, o, t = fact
     year, month, day = labels[t].split("-")
-    words = [*(int(digit) for digit in year), 10 + int(month) - 1, *(22 + int(digit) for digit in day)]
+    words = [
+        *(int(digit) for digit in year),
+        10 + int(month) - 1,
+        *(22 + int(digit) for digit in day),
+    ]
     read = [w["relations.relation"][r], *(w["relations.token"][word] for word in words)]
     return product(w["entities.entity"][s], lstm(w, read), w["entities.entity"][o])
 
@@ -111,7 +134,10 @@ def diachronic(w: Weights, entity: int, t: int, labels: tuple[str, ...]) -> list
         for k in range(len(w["entities.amplitude"][0][entity][part])):
             wave = 0.0
             for unit, x in enumerate(moment):
-                a, f, b = (w[f"entities.{name}"][unit][entity][part][k] for name in ("amplitude", "frequency", "phase"))
+                a, f, b = (
+                    w[f"entities.{name}"][unit][entity][part][k]
+                    for name in ("amplitude", "frequency", "phase")
+                )
                 wave += a * math.sin(f * x + b)
             vector.append(wave)
         parts.append(vector)
@@ -121,7 +147,10 @@ def diachronic(w: Weights, entity: int, t: int, labels: tuple[str, ...]) -> list
 def de_transe(w: Weights, fact: Fact, labels: tuple[str, ...], norm: int = 2) -> float:
     s, r, o, t = fact
     (subject,), (object_,) = diachronic(w, s, t, labels), diachronic(w, o, t, labels)
-    return -distance([a + b - c for a, b, c in zip(subject, w["relations.relation"][r], object_, strict=True)], norm)
+    return -distance(
+        [a + b - c for a, b, c in zip(subject, w["relations.relation"][r], object_, strict=True)],
+        norm,
+    )
 
 
 def de_distmult(w: Weights, fact: Fact, labels: tuple[str, ...]) -> float:
@@ -134,9 +163,13 @@ def halves(vector: Vector) -> tuple[Vector, Vector]:
     return vector[: len(vector) // 2], vector[len(vector) // 2 :]
 
 
-def simple_score(subject: tuple[Vector, Vector], relation: Vector, object_: tuple[Vector, Vector]) -> float:
+def simple_score(
+    subject: tuple[Vector, Vector], relation: Vector, object_: tuple[Vector, Vector]
+) -> float:
     forward, backward = halves(relation)
-    return (product(subject[0], forward, object_[1]) + product(object_[0], backward, subject[1])) / 2
+    return (
+        product(subject[0], forward, object_[1]) + product(object_[0], backward, subject[1])
+    ) / 2
 
 
 def simple(w: Weights, fact: Fact, labels: tuple[str, ...]) -> float:
@@ -156,7 +189,9 @@ def as_complex(real: Vector, imaginary: Vector) -> list[complex]:
 
 
 def complex_score(subject: list[complex], relation: list[complex], object_: list[complex]) -> float:
-    return math.fsum((a * b * c.conjugate()).real for a, b, c in zip(subject, relation, object_, strict=True))
+    return math.fsum(
+        (a * b * c.conjugate()).real for a, b, c in zip(subject, relation, object_, strict=True)
+    )
 
 
 def complex_(w: Weights, fact: Fact, labels: tuple[str, ...]) -> float:
@@ -174,15 +209,26 @@ def de_complex(w: Weights, fact: Fact, labels: tuple[str, ...]) -> float:
 def tntcomplex(w: Weights, fact: Fact, labels: tuple[str, ...], constant: bool = True) -> float:
     """TComplEx is the same without the part of the relation that is constant."""
     s, r, o, t = fact
-    rows = w["entities.entity"][s], w["relations.relation"][r], w["relations.time"][t], w["entities.entity"][o]
+    rows = (
+        w["entities.entity"][s],
+        w["relations.relation"][r],
+        w["relations.time"][t],
+        w["entities.entity"][o],
+    )
     subject, moving, tau, object_ = (as_complex(*halves(row)) for row in rows)
     still = as_complex(*halves(w["relations.constant"][r])) if constant else [0j] * len(tau)
-    return complex_score(subject, [a * b + c for a, b, c in zip(moving, tau, still, strict=True)], object_)
+    return complex_score(
+        subject, [a * b + c for a, b, c in zip(moving, tau, still, strict=True)], object_
+    )
 
 
 def tntdistmult(w: Weights, fact: Fact, labels: tuple[str, ...]) -> float:
     s, r, o, t = fact
-    moving, tau, still = w["relations.relation"][r], w["relations.time"][t], w["relations.constant"][r]
+    moving, tau, still = (
+        w["relations.relation"][r],
+        w["relations.time"][t],
+        w["relations.constant"][r],
+    )
     relation = [a * b + c for a, b, c in zip(moving, tau, still, strict=True)]
     return product(w["entities.entity"][s], relation, w["entities.entity"][o])
 
@@ -193,7 +239,13 @@ def divergence(mean: float, variance: float, other: float, width: float) -> floa
 
 
 def gaussian(
-    w: Weights, owner: str, member: int, t: int, steps: int, bounds: tuple[float, float], longest: float
+    w: Weights,
+    owner: str,
+    member: int,
+    t: int,
+    steps: int,
+    bounds: tuple[float, float],
+    longest: float,
 ) -> list[tuple[float, float]]:
     """Mean and variance of each number: constant + slope trend u + season sin(2 pi f u), u the share of time passed."""
     found = []
@@ -203,7 +255,9 @@ def gaussian(
         mean = constant * longest / length if length > longest else constant
         if f"{owner}.slope" in w:
             mean += w[f"{owner}.slope"][member][0] * w[f"{owner}.trend"][member][k] * u
-            mean += w[f"{owner}.season"][member][k] * math.sin(2 * math.pi * w[f"{owner}.frequency"][member][k] * u)
+            mean += w[f"{owner}.season"][member][k] * math.sin(
+                2 * math.pi * w[f"{owner}.frequency"][member][k] * u
+            )
         share = 1 / (1 + math.exp(-w[f"{owner}.spread"][member][k]))
         found.append((mean, bounds[0] ** (1 - share) * bounds[1] ** share))
     return found
@@ -217,12 +271,18 @@ def atise(
     longest: float = math.inf,
 ) -> float:
     s, r, o, t = fact
-    subject, object_ = (gaussian(w, "entities", entity, t, len(labels), bounds, longest) for entity in (s, o))
+    subject, object_ = (
+        gaussian(w, "entities", entity, t, len(labels), bounds, longest) for entity in (s, o)
+    )
     relation = gaussian(w, "relations.series", r, t, len(labels), bounds, longest)
     total = 0.0
-    for (mean_s, var_s), (mean_r, var_r), (mean_o, var_o) in zip(subject, relation, object_, strict=True):
+    for (mean_s, var_s), (mean_r, var_r), (mean_o, var_o) in zip(
+        subject, relation, object_, strict=True
+    ):
         difference = mean_o - mean_s, var_s + var_o
-        total += (divergence(*difference, mean_r, var_r) + divergence(mean_r, var_r, *difference)) / 2
+        total += (
+            divergence(*difference, mean_r, var_r) + divergence(mean_r, var_r, *difference)
+        ) / 2
     return -total
 
 

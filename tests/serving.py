@@ -42,7 +42,13 @@ def client_of(
     service = Service(predictors, limits)
     for run in service.runs.values():
         run.warm()
-    app = Gate(create_app(service), limits, service.metrics, token, [].append if told is None else told.append)
+    app = Gate(
+        create_app(service),
+        limits,
+        service.metrics,
+        token,
+        [].append if told is None else told.append,
+    )
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
         yield client
 
@@ -51,19 +57,35 @@ class Served:
     """`tempograph serve` in a process of its own, once it is ready."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
-        command = [sys.executable, "-m", "tempograph", "serve", "--device", "cpu", "--port", "0", *arguments]
-        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | environment)
+        command = [
+            sys.executable,
+            "-m",
+            "tempograph",
+            "serve",
+            "--device",
+            "cpu",
+            "--port",
+            "0",
+            *arguments,
+        ]
+        self.process = subprocess.Popen(
+            command, stderr=subprocess.PIPE, text=True, env=os.environ | environment
+        )
         self._lines: list[str] = []
         self._begun = threading.Event()
         # A log that nobody reads would stop the service once the pipe is full.
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
-        assert self._begun.wait(60) and self._lines and self._lines[0].startswith("{"), "".join(self._lines)
+        assert self._begun.wait(60) and self._lines and self._lines[0].startswith("{"), "".join(
+            self._lines
+        )
         self.ready: dict[str, Any] = json.loads(self._lines[0])
         self.port = int(self.ready["url"].rpartition(":")[2])
         # A connection for each request: one that is kept may be ended as idle just as the next request goes out.
         fresh = httpx2.Limits(max_keepalive_connections=0)
-        self.http = httpx2.Client(base_url=f"http://localhost:{self.port}", timeout=30, limits=fresh)
+        self.http = httpx2.Client(
+            base_url=f"http://localhost:{self.port}", timeout=30, limits=fresh
+        )
 
     def _read(self) -> None:
         assert self.process.stderr is not None

@@ -28,7 +28,9 @@ def client(predictors: dict[str, Predictor]) -> Iterator[TestClient]:
 def graph_run() -> Predictor:
     """A run over other names than those of the stored ones."""
     facts = np.array([(0, 0, 1, 0), (1, 0, 2, 1), (2, 0, 0, 2)])
-    graph = TemporalGraph("small", ("Ann", "Bob", "Cai"), ("meets",), ("a", "b", "c"), facts, facts[:1], facts[:0])
+    graph = TemporalGraph(
+        "small", ("Ann", "Bob", "Cai"), ("meets",), ("a", "b", "c"), facts, facts[:1], facts[:0]
+    )
     return Predictor(train(graph, "ted", device="cpu"), "cpu")
 
 

@@ -20,7 +20,9 @@ def test_every_public_name_is_there() -> None:
 
 
 def python(program: str) -> str:
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
 
 
 def test_help_does_not_wait_for_torch() -> None:
@@ -29,10 +31,34 @@ def test_help_does_not_wait_for_torch() -> None:
 
 
 def test_the_core_imports_without_extras() -> None:
-    hidden = ("fastapi", "uvicorn", "polars", "duckdb", "pydantic", "pandas", "pytest", "hypothesis")
-    rooms = ("data", "nn", "models", "evaluation", "training", "prediction", "report", "experiments", "cli")
+    hidden = (
+        "fastapi",
+        "uvicorn",
+        "polars",
+        "duckdb",
+        "pydantic",
+        "pandas",
+        "pytest",
+        "hypothesis",
+    )
+    rooms = (
+        "data",
+        "nn",
+        "models",
+        "evaluation",
+        "training",
+        "prediction",
+        "report",
+        "experiments",
+        "cli",
+    )
     package = Path(tempograph.__file__).parent
-    files = [file for room in rooms for file in sorted((package / room).rglob("*.py")) if "kernels" not in file.parts]
+    files = [
+        file
+        for room in rooms
+        for file in sorted((package / room).rglob("*.py"))
+        if "kernels" not in file.parts
+    ]
     names = [".".join(file.relative_to(package.parent).with_suffix("").parts) for file in files]
     imports = "; ".join(f"import {name.removesuffix('.__init__')}" for name in names)
     # Training by gradient imports it when it begins.

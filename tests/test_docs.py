@@ -22,27 +22,39 @@ COMMANDS = re.compile(r"```sh\n(.*?)```", re.DOTALL)
 
 
 def programs() -> list[tuple[str, str, str]]:
-    return [(page.name, *found) for page in PAGES for found in PROGRAM.findall(page.read_text(encoding="utf-8"))]
+    return [
+        (page.name, *found)
+        for page in PAGES
+        for found in PROGRAM.findall(page.read_text(encoding="utf-8"))
+    ]
 
 
 @pytest.mark.parametrize(
     ("page", "program", "expected"), programs(), ids=lambda value: value if len(value) < 30 else ""
 )
-def test_a_program_prints_what_the_page_says(tmp_path: Path, page: str, program: str, expected: str) -> None:
-    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True)
+def test_a_program_prints_what_the_page_says(
+    tmp_path: Path, page: str, program: str, expected: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
+    )
     assert done.returncode == 0, f"{page}: {done.stderr}"
     assert done.stdout == expected
 
 
 def test_a_script_is_a_command_line_that_knows_its_decoder(tmp_path: Path) -> None:
-    (program,) = (program for page, program, _ in programs() if page == "extending.md" and "main()" in program)
+    (program,) = (
+        program for page, program, _ in programs() if page == "extending.md" and "main()" in program
+    )
     (tmp_path / "mine.py").write_text(program)
     settings = ["model.decoder=rotate", "model.dim=8", "train.epochs=1"]
     for command in (
         ["train", "demo", "--model", "temp-gru", *settings, "--out", "run", "--device", "cpu"],
         ["complete", "run", "--subject", "Talenne", "--relation", "visits", "--time", "2030-03-01"],
     ):
-        done = subprocess.run([sys.executable, "mine.py", *command], cwd=tmp_path, capture_output=True, text=True)
+        done = subprocess.run(
+            [sys.executable, "mine.py", *command], cwd=tmp_path, capture_output=True, text=True
+        )
         assert done.returncode == 0, done.stderr
 
 
@@ -51,7 +63,11 @@ def test_the_citation_names_the_version() -> None:
 
 
 def test_every_program_has_its_output() -> None:
-    assert sum(page.read_text(encoding="utf-8").count("```python") for page in PAGES) == len(programs()) == 5
+    assert (
+        sum(page.read_text(encoding="utf-8").count("```python") for page in PAGES)
+        == len(programs())
+        == 5
+    )
 
 
 def test_the_commands_run(call: Call) -> None:
@@ -59,7 +75,11 @@ def test_the_commands_run(call: Call) -> None:
     rows = [row for day in days for row in (f"Ann,meets,Bob,{day}", f"Bob,calls,Cai,{day}")]
     Path("events.csv").write_text("\n".join(["actor,action,target,date", *rows]) + "\n")
     for packed, name, lines in (
-        ("icews", "events.2014.tab", [ICEWS_HEADER, icews_row("Ann", "Make a visit", "Bob", "2014-01-31")]),
+        (
+            "icews",
+            "events.2014.tab",
+            [ICEWS_HEADER, icews_row("Ann", "Make a visit", "Bob", "2014-01-31")],
+        ),
         ("gdelt", "20150218.export.CSV", [gdelt_row("ANN", "042", "BOB", "20150218")]),
     ):
         Path(packed).mkdir()
@@ -75,7 +95,9 @@ def test_the_commands_run(call: Call) -> None:
     for command in dict.fromkeys(commands):
         program, *arguments = shlex.split(command, comments=True)
         if program == "make":
-            assert f"\n{arguments[0]}:" in (ROOT / "Makefile").read_text(), f"{command}: no such target"
+            assert f"\n{arguments[0]}:" in (ROOT / "Makefile").read_text(), (
+                f"{command}: no such target"
+            )
         elif program == "torchrun":
             launched = [sys.executable, "-m", "torch.distributed.run", *arguments]
             done = subprocess.run(launched, capture_output=True, text=True)
@@ -90,7 +112,10 @@ def test_the_commands_run(call: Call) -> None:
 
 def test_the_tables_are_made_from_the_results() -> None:
     done = subprocess.run(
-        [sys.executable, "scripts/update_tables.py", "--check"], cwd=ROOT, capture_output=True, text=True
+        [sys.executable, "scripts/update_tables.py", "--check"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -28,7 +28,10 @@ def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
 
 def test_what_appears_in_the_meantime_is_not_replaced(tmp_path: Path) -> None:
     place = tmp_path / "run"
-    with pytest.raises(StorageError, match="exists already"), atomic_folder(place, "config.toml") as temporary:
+    with (
+        pytest.raises(StorageError, match="exists already"),
+        atomic_folder(place, "config.toml") as temporary,
+    ):
         (temporary / "config.toml").touch()
         place.mkdir()
         (place / "thesis.doc").touch()
@@ -81,10 +84,16 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> Non
     )
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 2 and done.stdout == ""
-    assert done.stderr.strip().startswith("error: cannot write run") and done.stderr.count("\n") == 1
+    assert (
+        done.stderr.strip().startswith("error: cannot write run") and done.stderr.count("\n") == 1
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
 
 
@@ -92,7 +101,8 @@ def test_a_file_in_the_way_is_told_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for place in (tmp_path / "file" / "run", tmp_path / "file" / "deeper" / "run"):
         with pytest.raises(
-            StorageError, match=f"^{re.escape(str(tmp_path / 'file'))} is a file, so nothing can be kept"
+            StorageError,
+            match=f"^{re.escape(str(tmp_path / 'file'))} is a file, so nothing can be kept",
         ):
             refuse_existing(place, "config.toml")
     assert (tmp_path / "file").read_text() == "mine"

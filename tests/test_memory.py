@@ -9,11 +9,11 @@ import torch
 
 from graphs import make_graph
 from tempograph.data import common_neighbors as acquaintances
-from tempograph.data.common_neighbors import tables_fit
+from tempograph.data.common_neighbors import pair_tables_fit
 from tempograph.data.timeline import Queries
-from tempograph.device import room
+from tempograph.device import memory_budget
 from tempograph.evaluation import evaluator as evaluation
-from tempograph.evaluation.evaluator import in_turn
+from tempograph.evaluation.evaluator import query_batches
 from tempograph.models.embedding import embedding
 from tempograph.models.registry import model_kind
 from tempograph.models.temp import temp
@@ -48,7 +48,7 @@ def test_a_large_gpu_gets_whole_budgets(
     budget: dict[str, int], gibibytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with_gpu(gibibytes, monkeypatch)
-    assert room(budget, GPU) == budget["cuda"]
+    assert memory_budget(budget, GPU) == budget["cuda"]
 
 
 @pytest.mark.parametrize("budget", BUDGETS.values(), ids=BUDGETS)
@@ -57,8 +57,8 @@ def test_a_small_gpu_gets_an_eighth_of_its_memory_at_most(
 ) -> None:
     for gibibytes in (4, 8, 11.75, 24):
         with_gpu(gibibytes, monkeypatch)
-        assert room(budget, GPU) == min(budget["cuda"], int(gibibytes * GIBIBYTE) // 8)
-        assert room(budget, CPU) == budget["cpu"]
+        assert memory_budget(budget, GPU) == min(budget["cuda"], int(gibibytes * GIBIBYTE) // 8)
+        assert memory_budget(budget, CPU) == budget["cpu"]
 
 
 def test_less_is_done_at_once_where_there_is_less_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,7 +69,7 @@ def test_less_is_done_at_once_where_there_is_less_room(monkeypatch: pytest.Monke
     found = []
     for gibibytes in (139, 8):
         with_gpu(gibibytes, monkeypatch)
-        at_once = len(next(in_turn(model, queries, known)))
+        at_once = len(next(query_batches(model, queries, known)))
         times = suggest_temp(model_kind("temp-gru"), graph, GPU)["train"]["times_per_step"]
-        found.append((at_once, times, tables_fit(32_000, GPU), tables_fit(11_000, GPU)))
+        found.append((at_once, times, pair_tables_fit(32_000, GPU), pair_tables_fit(11_000, GPU)))
     assert found == [(2**12 // 24, 32, True, True), (2**10 // 24, 8, False, True)]

@@ -11,7 +11,7 @@ from torch import Tensor
 Kept = TypeVar("Kept", bound=tuple[Tensor, ...])
 
 
-class Memory:
+class TensorCache:
     """Tuples of tensors by name, the least lately used left out first when they are more than the budget in bytes.
 
     What is not kept is made again when it is asked for.

@@ -35,7 +35,9 @@ def resolve_device(device: str) -> torch.device:
     except (RuntimeError, AssertionError):
         found = None
     if found is None or found.type not in ("cpu", "cuda"):
-        raise ConfigError(f"there is no device '{device}' here; use auto, cpu, or cuda on a machine with a GPU")
+        raise ConfigError(
+            f"there is no device '{device}' here; use auto, cpu, or cuda on a machine with a GPU"
+        )
     return found
 
 
@@ -92,7 +94,9 @@ def commit() -> str | None:
 
 def _git(folder: Path, *arguments: str) -> str | None:
     try:
-        done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
+        )
     except (OSError, subprocess.CalledProcessError):
         return None
     return done.stdout.strip()
@@ -111,7 +115,7 @@ _SHARE: Final = 8
 """A budget takes at most one part in so many of a GPU's memory, for several are in use at once."""
 
 
-def room(budget: Mapping[str, int], device: torch.device) -> int:
+def memory_budget(budget: Mapping[str, int], device: torch.device) -> int:
     """A budget in bytes, by kind of device; less where the GPU is too small for it."""
     if device.type != "cuda":
         return budget[device.type]
@@ -120,12 +124,14 @@ def room(budget: Mapping[str, int], device: torch.device) -> int:
 
 
 @contextmanager
-def enough_for(what: str, way_out: str) -> Iterator[None]:
+def explain_out_of_memory(what: str, way_out: str) -> Iterator[None]:
     """Memory that runs out is told in one line, with the way out."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:
         # Of main memory torch says so in words alone.
-        if not isinstance(error, MemoryError | torch.OutOfMemoryError) and "can't allocate memory" not in str(error):
+        if not isinstance(
+            error, MemoryError | torch.OutOfMemoryError
+        ) and "can't allocate memory" not in str(error):
             raise
         raise RunError(f"{what} ran out of memory; {way_out}") from error

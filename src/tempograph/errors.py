@@ -36,7 +36,9 @@ def did_you_mean(value: str, known: Iterable[str]) -> str:
     if not matches:
         return ""
     quoted = [f"'{match}'" for match in matches]
-    return f"; did you mean {', '.join(quoted[:-1])}{' or ' if len(quoted) > 1 else ''}{quoted[-1]}?"
+    return (
+        f"; did you mean {', '.join(quoted[:-1])}{' or ' if len(quoted) > 1 else ''}{quoted[-1]}?"
+    )
 
 
 def _closest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
@@ -50,11 +52,15 @@ def _closest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
     found = dict.fromkeys(inside[:most] + alike)
     if not found:
         words = {word: name for name in spelled for word in name.split()}
-        found = dict.fromkeys(words[word] for word in difflib.get_close_matches(folded, words, n=most, cutoff=0.7))
+        found = dict.fromkeys(
+            words[word] for word in difflib.get_close_matches(folded, words, n=most, cutoff=0.7)
+        )
     return [name for same in found for name in spelled[same]][:most]
 
 
-def refuse_unknown(what: str, name: str, names: Iterable[str], error: type[TempographError] = ConfigError) -> None:
+def refuse_unknown(
+    what: str, name: str, names: Iterable[str], error: type[TempographError] = ConfigError
+) -> None:
     """Refuse a name that nothing goes by."""
     known = list(names)
     if name not in known:

@@ -69,13 +69,21 @@ def refuse_existing(path: Path, marker: str, overwrite: bool = False) -> None:
     """Say before the work, not after it, that the place for its result is taken, or is none."""
     above = next(folder for folder in path.absolute().parents if folder.exists())
     if not above.is_dir():
-        raise StorageError(f"{above} is a file, so nothing can be kept at {path}; choose another place")
+        raise StorageError(
+            f"{above} is a file, so nothing can be kept at {path}; choose another place"
+        )
     if not path.exists() and not path.is_symlink():
         return
     if not overwrite:
         raise StorageError(f"{path} exists already; choose another place or pass --overwrite")
-    if not path.is_dir() or path.is_symlink() or (any(path.iterdir()) and not (path / marker).is_file()):
-        raise StorageError(f"{path} holds no {marker}, so it is not ours to overwrite; choose another place")
+    if (
+        not path.is_dir()
+        or path.is_symlink()
+        or (any(path.iterdir()) and not (path / marker).is_file())
+    ):
+        raise StorageError(
+            f"{path} holds no {marker}, so it is not ours to overwrite; choose another place"
+        )
 
 
 @contextmanager
@@ -116,7 +124,9 @@ def _explained(path: Path) -> Iterator[None]:
         cause = error if isinstance(error, OSError) else error.__cause__
         if not isinstance(cause, OSError):
             raise
-        raise StorageError(f"cannot write {path}: {cause.strerror or cause}; nothing was changed") from cause
+        raise StorageError(
+            f"cannot write {path}: {cause.strerror or cause}; nothing was changed"
+        ) from cause
 
 
 def _umask() -> int:

@@ -31,7 +31,11 @@ from tempograph.version import __version__
 EVENTS = "subject,relation,object,time\n" + "".join(
     f"{s},{r},{o},2024-01-{day:02d}\n"
     for day in range(1, 29)
-    for s, r, o in (("Ann", "meets", "Bob"), ("Bob", "calls", "Cai"), (("Ann", "Cai")[day % 2], "visits", "Dee"))
+    for s, r, o in (
+        ("Ann", "meets", "Bob"),
+        ("Bob", "calls", "Cai"),
+        (("Ann", "Cai")[day % 2], "visits", "Dee"),
+    )
 )
 
 
@@ -57,13 +61,20 @@ def test_version(call: Call) -> None:
     assert call("--version")[:2] == (0, f"tempograph {__version__}\n")
 
 
-def test_demo_shows_a_table_and_an_answer_with_evidence(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_shows_a_table_and_an_answer_with_evidence(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = world.make_world(entities=12, relations=4, steps=10, facts=200)
     monkeypatch.setattr(world, "make_world", lambda: small)
     for _ in range(2):
         code, out, _ = call("demo")
         assert code == 0
-        assert "TeMP-GRU" in out and "protocol strict" in out and "probability" in out and "facts with an effect" in out
+        assert (
+            "TeMP-GRU" in out
+            and "protocol strict" in out
+            and "probability" in out
+            and "facts with an effect" in out
+        )
 
 
 def test_in_the_demo_world_time_matters_and_temp_is_ahead(call: Call) -> None:
@@ -71,12 +82,19 @@ def test_in_the_demo_world_time_matters_and_temp_is_ahead(call: Call) -> None:
     static, ted, temp = (entry["metrics"]["mrr"] for entry in shown["models"].values())
     assert temp > ted + 0.02 and temp > static + 0.02
     answer = shown["completion"]["answers"][0]
-    assert answer["known"] == "test" and answer["rank"] == 1 and answer["evidence"] and answer["probability"] > 0.05
+    assert (
+        answer["known"] == "test"
+        and answer["rank"] == 1
+        and answer["evidence"]
+        and answer["probability"] > 0.05
+    )
 
 
 def test_a_trained_model_answers_from_every_side(call: Call, events: Path) -> None:
     settings = ("model.dim=8", "model.window=2", "train.epochs=2", "train.times_per_step=8")
-    code, out, err = call("train", "mine", "--model", "temp-gru", "--out", "run", "--device", "cpu", *settings)
+    code, out, err = call(
+        "train", "mine", "--model", "temp-gru", "--out", "run", "--device", "cpu", *settings
+    )
     assert code == 0 and "epoch 2" in err and "valid MRR" in out
     assert as_json(call("evaluate", "run", "--json"))["model"] == "temp-gru"
     sides = {
@@ -87,15 +105,24 @@ def test_a_trained_model_answers_from_every_side(call: Call, events: Path) -> No
     for asked, question in sides.items():
         found = as_json(call("complete", "run", *question, "--time", "2024-01-15", "--json"))
         assert found["asked"] == asked and found[asked] is None
-        fresh = [answer for answer in found["answers"] if asked == "relation" or not answer["known"]]
+        fresh = [
+            answer for answer in found["answers"] if asked == "relation" or not answer["known"]
+        ]
         assert sum(answer["probability"] for answer in fresh) == pytest.approx(1)
         right = {"subject": "Ann", "relation": "meets", "object": "Bob"}[asked]
         (marked,) = (answer for answer in found["answers"] if answer["name"] == right)
         assert marked["known"] in ("train", "valid", "test")
     code, out, _ = call("complete", "run", *sides["relation"], "--time", "2024-01-15")
-    assert code == 0 and "probability" in out and "(Ann, ?, Bob, 2024-01-15)" in out and "add up" not in out
+    assert (
+        code == 0
+        and "probability" in out
+        and "(Ann, ?, Bob, 2024-01-15)" in out
+        and "add up" not in out
+    )
     code, out, _ = call("complete", "run", *sides["object"], "--time", "2024-01-15")
-    assert code == 0 and "each probability leaves the other known answers out" in " ".join(out.split())
+    assert code == 0 and "each probability leaves the other known answers out" in " ".join(
+        out.split()
+    )
 
 
 def test_what_an_answer_rests_on_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
@@ -105,7 +132,10 @@ def test_what_an_answer_rests_on_stands_below_it(capsys: pytest.CaptureFixture[s
         Evidence("Bob", "hosts", "Ann", "2024-01-02", None, -12.5),
         Evidence("Ann", "greets", "Bob", "2024-01-03", 0.5, None),
     )
-    answers = (Answer(1, "Bob", 2.0, 0.5, "train", "near", facts, 7), Answer(2, long, 1.0, 0.1, None, "none", (), 0))
+    answers = (
+        Answer(1, "Bob", 2.0, 0.5, "train", "near", facts, 7),
+        Answer(2, long, 1.0, 0.1, None, "none", (), 0),
+    )
     print_completion(Completion("Ann", "meets", None, "2024-01-02", "object", answers, ()))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert (
@@ -113,23 +143,43 @@ def test_what_an_answer_rests_on_stands_below_it(capsys: pytest.CaptureFixture[s
         and ["near,", "7", "facts"] in lines
         and ["none,", "0", "facts"] in lines
     )
-    assert ["2024-01-01", "+0.25"] in lines and ["2024-01-02", "-12.50", "Bob", "hosts", "Ann"] in lines
+    assert ["2024-01-01", "+0.25"] in lines and [
+        "2024-01-02",
+        "-12.50",
+        "Bob",
+        "hosts",
+        "Ann",
+    ] in lines
     assert ["2024-01-03", "50%", "greets"] in lines and ["..."] in lines
-    bare = tuple(replace(answer, evidence=(), evidence_count=0, why="not asked for") for answer in answers)
+    bare = tuple(
+        replace(answer, evidence=(), evidence_count=0, why="not asked for") for answer in answers
+    )
     print_completion(Completion("Ann", "meets", None, "2024-01-02", "object", bare, ()))
     shown = capsys.readouterr().out
     assert "not asked for" not in shown and "rests" not in shown and "Bob" in shown
 
 
-def test_an_embedding_method_from_training_to_an_answer(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_embedding_method_from_training_to_an_answer(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = world.make_world(entities=30, relations=6, steps=24, facts=600)
     monkeypatch.setattr(world, "make_world", lambda: small)
     settings = ("model.dim=8", "model.wave_share=0.5", "train.epochs=2", "train.validate_every=1")
-    stopped = call("train", "demo", "--model", "de-simple", "--out", "run", "--max-time", "0", *settings)
-    assert stopped[0] == 0 and "epoch 1" in stopped[2] and "go on with: tempograph resume run" in stopped[1]
+    stopped = call(
+        "train", "demo", "--model", "de-simple", "--out", "run", "--max-time", "0", *settings
+    )
+    assert (
+        stopped[0] == 0
+        and "epoch 1" in stopped[2]
+        and "go on with: tempograph resume run" in stopped[1]
+    )
     assert as_json(call("resume", "run", "--json"))["finished"]
     figures = as_json(call("evaluate", "run", "--json"))
-    assert figures["model"] == "de-simple" and figures["protocol"] == "strict" and 0 < figures["metrics"]["mrr"] <= 1
+    assert (
+        figures["model"] == "de-simple"
+        and figures["protocol"] == "strict"
+        and 0 < figures["metrics"]["mrr"] <= 1
+    )
     subject, relation, object_, time = (
         names[number]
         for names, number in zip(
@@ -140,18 +190,30 @@ def test_an_embedding_method_from_training_to_an_answer(call: Call, monkeypatch:
     )
     parts = {"subject": subject, "relation": relation, "object": object_}
     for asked, right in parts.items():
-        rest = [word for name, part in parts.items() if name != asked for word in (f"--{name}", part)]
+        rest = [
+            word for name, part in parts.items() if name != asked for word in (f"--{name}", part)
+        ]
         found = as_json(call("complete", "run", *rest, "--time", time, "--top", "30", "--json"))
         (marked,) = (answer for answer in found["answers"] if answer["name"] == right)
-        assert found["asked"] == asked and marked["known"] == "train" and marked["evidence"][0]["time"] == time
-        fresh = [answer for answer in found["answers"] if asked == "relation" or not answer["known"]]
+        assert (
+            found["asked"] == asked
+            and marked["known"] == "train"
+            and marked["evidence"][0]["time"] == time
+        )
+        fresh = [
+            answer for answer in found["answers"] if asked == "relation" or not answer["known"]
+        ]
         assert sum(answer["probability"] for answer in fresh) == pytest.approx(1)
 
 
 def test_a_method_whose_settings_do_not_fit_says_so(call: Call, events: Path) -> None:
     command = ("train", "mine", "--model", "de-simple", "--out", "run", "--device", "cpu")
     code, _, err = call(*command, "train.batch=facts")
-    assert code == 2 and err.startswith("error: de-simple's entities change with time") and err.count("\n") == 1
+    assert (
+        code == 2
+        and err.startswith("error: de-simple's entities change with time")
+        and err.count("\n") == 1
+    )
     code, _, err = call(*command, "model.relations=drifting")
     assert code == 2 and "drifting vectors are for decoder gaussian, not simple" in err
     assert not Path("run").exists()
@@ -159,7 +221,9 @@ def test_a_method_whose_settings_do_not_fit_says_so(call: Call, events: Path) ->
 
 def test_a_stopped_training_goes_on(call: Call, events: Path) -> None:
     settings = ("model.dim=8", "model.window=2", "train.epochs=2", "train.times_per_step=8")
-    stopped = call("train", "mine", "--model", "srgcn", "--out", "run", "--max-time", "0", *settings)
+    stopped = call(
+        "train", "mine", "--model", "srgcn", "--out", "run", "--max-time", "0", *settings
+    )
     assert stopped[0] == 0 and "not finished; go on with: tempograph resume run" in stopped[1]
     for command in (("train", "mine"), ("fit", "events.csv")):
         code, _, err = call(*command, "--out", "run")
@@ -174,23 +238,53 @@ def test_from_events_to_an_answer(call: Call, events: Path) -> None:
     assert code == 0 and "valid MRR" in out
     code, out, _ = call("evaluate", "run")
     assert code == 0 and "protocol strict, filter time" in out and "both sides" in out
-    code, out, _ = call("complete", "run", "--subject", "ann", "--relation", "meets", "--time", "2024-01-15")
+    code, out, _ = call(
+        "complete", "run", "--subject", "ann", "--relation", "meets", "--time", "2024-01-15"
+    )
     assert code == 0 and "Bob" in out and "same entity and relation" in out
-    found = as_json(call("complete", "run", "--object", "Bob", "--relation", "meets", "--time", "2024-01-15", "--json"))
+    found = as_json(
+        call(
+            "complete",
+            "run",
+            "--object",
+            "Bob",
+            "--relation",
+            "meets",
+            "--time",
+            "2024-01-15",
+            "--json",
+        )
+    )
     assert found["asked"] == "subject" and found["answers"][0]["name"] == "Ann"
     assert found["answers"][0]["known"] in ("train", "valid", "test")
 
 
 def test_json_is_one_object_and_nothing_else(call: Call, events: Path) -> None:
     assert as_json(call("train", "mine", "--out", "run", "--json", "model.sigma=1"))["run"] == "run"
-    found = as_json(call("evaluate", "run", "--split", "test", "--hits", "1,2", "--filter", "static", "--json"))
-    assert set(found["metrics"]) == {"mrr", "mr", "hits@1", "hits@2"} and found["filter"] == "static"
-    assert {"dataset", "model", "split", "protocol", "filter", "metrics", "subject", "object", "seconds"} <= set(found)
+    found = as_json(
+        call("evaluate", "run", "--split", "test", "--hits", "1,2", "--filter", "static", "--json")
+    )
+    assert (
+        set(found["metrics"]) == {"mrr", "mr", "hits@1", "hits@2"} and found["filter"] == "static"
+    )
+    assert {
+        "dataset",
+        "model",
+        "split",
+        "protocol",
+        "filter",
+        "metrics",
+        "subject",
+        "object",
+        "seconds",
+    } <= set(found)
     listed = as_json(call("data", "list", "--json"))["datasets"]
     assert [entry["name"] for entry in listed] == ["demo", "icews14", "icews05-15", "gdelt"]
     statistics = as_json(call("data", "stats", "mine", "--json"))["datasets"][0]
     assert statistics["entities"] == 4 and len(statistics["active"]) == 28
-    imported = as_json(call("data", "import", "events.csv", "events.csv", "--out", "twice", "--json"))
+    imported = as_json(
+        call("data", "import", "events.csv", "events.csv", "--out", "twice", "--json")
+    )
     assert imported["rows"] == 168 and imported["duplicates"] == 84
 
 
@@ -207,20 +301,35 @@ def test_statistics_are_printed_and_drawn(call: Call, events: Path) -> None:
 
 def test_names_are_printed_as_they_are(call: Call) -> None:
     """Brackets and colons in names are neither markup nor pictures."""
-    rows = (f"{one},meets,:smile:,{day}\n" for day in range(40) for one in ("group [gone]", "group [/left]"))
+    rows = (
+        f"{one},meets,:smile:,{day}\n"
+        for day in range(40)
+        for one in ("group [gone]", "group [/left]")
+    )
     Path("events.csv").write_text("subject,relation,object,time\n" + "".join(rows))
     assert call("data", "import", "events.csv", "--out", "mine")[0] == 0
     assert call("train", "mine", "--out", "run")[0] == 0
-    code, out, _ = call("complete", "run", "--object", ":smile:", "--relation", "meets", "--time", "5")
+    code, out, _ = call(
+        "complete", "run", "--object", ":smile:", "--relation", "meets", "--time", "5"
+    )
     assert code == 0 and "group [gone]" in out and "group [/left]" in out and ":smile:" in out
-    code, _, error = call("complete", "run", "--object", "[/gone]", "--relation", "meets", "--time", "5")
+    code, _, error = call(
+        "complete", "run", "--object", "[/gone]", "--relation", "meets", "--time", "5"
+    )
     assert code == 2 and "error: there is no entity '[/gone]'" in error
 
 
-@pytest.mark.parametrize("name", ["numbers.csv", "numbers.TSV", "numbers.tsv.gz", "numbers.parquet"])
+@pytest.mark.parametrize(
+    "name", ["numbers.csv", "numbers.TSV", "numbers.tsv.gz", "numbers.parquet"]
+)
 def test_a_file_that_was_imported_can_be_scored(call: Call, name: str) -> None:
     """Numbers are names and labels, never ids, whatever the kind of file."""
-    columns = {"subject": [7, 5, 7] * 9, "relation": [1, 1, 3] * 9, "object": [5, 9, 9] * 9, "time": [*range(20, 47)]}
+    columns = {
+        "subject": [7, 5, 7] * 9,
+        "relation": [1, 1, 3] * 9,
+        "object": [5, 9, 9] * 9,
+        "time": [*range(20, 47)],
+    }
     table, tab = pa.table(columns), pa.csv.WriteOptions(delimiter="\t")
     if name.endswith(".parquet"):
         pa.parquet.write_table(table, name)
@@ -237,7 +346,12 @@ def test_a_file_that_was_imported_can_be_scored(call: Call, name: str) -> None:
 
 def test_data_list_says_where_and_how(call: Call) -> None:
     code, out, _ = call("data", "list")
-    assert code == 0 and "made when asked for" in out and "tempograph data get icews14" in out and "3,419,607" in out
+    assert (
+        code == 0
+        and "made when asked for" in out
+        and "tempograph data get icews14" in out
+        and "3,419,607" in out
+    )
 
 
 def test_columns_of_any_name_can_be_scored(call: Call, events: Path) -> None:
@@ -245,7 +359,12 @@ def test_columns_of_any_name_can_be_scored(call: Call, events: Path) -> None:
     Path("rumours.csv").write_text("who,did,whom,day\nAnn,meets,Bob,2024-01-15\n")
     columns = ("--subject", "who", "--relation", "did", "--object", "whom", "--time", "day")
     (fact,) = as_json(call("score", "run", "rumours.csv", *columns, "--json"))["facts"]
-    assert (fact["subject"], fact["relation"], fact["object"], fact["time"]) == ("Ann", "meets", "Bob", "2024-01-15")
+    assert (fact["subject"], fact["relation"], fact["object"], fact["time"]) == (
+        "Ann",
+        "meets",
+        "Bob",
+        "2024-01-15",
+    )
 
 
 def test_what_is_suggested_can_be_pasted(call: Call) -> None:
@@ -256,8 +375,12 @@ def test_what_is_suggested_can_be_pasted(call: Call) -> None:
     assert code == 0 and "next: tempograph evaluate 'my run' --split test" in out
 
 
-def test_a_download_names_its_place_and_its_source(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempograph.data.benchmarks.download", lambda *_: make_graph([(0, 0, 1, 0)]))
+def test_a_download_names_its_place_and_its_source(
+    call: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "tempograph.data.benchmarks.download", lambda *_: make_graph([(0, 0, 1, 0)])
+    )
     code, out, _ = call("data", "get", "ICEWS14", "--out", "there")
     assert code == 0 and "small: 1 facts, every file as published: there" in out
     assert "Source: ICEWS; split of Garcia-Duran et al. 2018" in out
@@ -270,7 +393,9 @@ def test_figures_to_reach_are_checked(call: Call) -> None:
     settings = Path("run/config.toml")
     for mrr, expected in ((0.5, 0), (0.9, 1)):
         kept = settings.read_text().partition("[target]")[0]
-        settings.write_text(f'{kept}[target]\n"test/mrr" = {mrr}\n"test/hits@10" = 0.1\n"valid/mrr" = 1.0\n')
+        settings.write_text(
+            f'{kept}[target]\n"test/mrr" = {mrr}\n"test/hits@10" = 0.1\n"valid/mrr" = 1.0\n'
+        )
         code, out, _ = call("evaluate", "run", "--check")
         assert code == expected and f"mrr {mrr:.3f} {('reached', 'missed')[code]}: 0.55" in out
         assert "hits@10 0.100 reached" in out and "1.000" not in out
@@ -285,18 +410,33 @@ def test_help_names_every_model(call: Call) -> None:
 
 
 MISTAKES = {
-    "no such dataset": (["train", "icwes14"], "there is no dataset 'icwes14'.*did you mean 'icews14'"),
-    "a benchmark not here": (["train", "icews14"], "icews14 is not on this machine; run 'tempograph data get icews14'"),
+    "no such dataset": (
+        ["train", "icwes14"],
+        "there is no dataset 'icwes14'.*did you mean 'icews14'",
+    ),
+    "a benchmark not here": (
+        ["train", "icews14"],
+        "icews14 is not on this machine; run 'tempograph data get icews14'",
+    ),
     "no such folder": (["data", "stats", "./gone"], "gone: no such dataset folder"),
-    "no such model": (["train", "mine", "--model", "tde"], "there is no model 'tde'; did you mean 'ted'?"),
-    "no such setting": (["train", "mine", "model.sigm=1"], "model ted has no setting 'sigm'; did you mean 'sigma'?"),
+    "no such model": (
+        ["train", "mine", "--model", "tde"],
+        "there is no model 'tde'; did you mean 'ted'?",
+    ),
+    "no such setting": (
+        ["train", "mine", "model.sigm=1"],
+        "model ted has no setting 'sigm'; did you mean 'sigma'?",
+    ),
     "no such device": (["train", "mine", "--device", "tpu9"], "there is no device 'tpu9' here"),
     "a taken place": (
         ["train", "mine", "--out", "run"],
         "run exists already; choose another place or pass --overwrite",
     ),
     "no run": (["evaluate", "mine"], "mine: no run here"),
-    "no such run": (["complete", "gone", "--relation", "x", "--time", "y", "--subject", "z"], "gone: no run here"),
+    "no such run": (
+        ["complete", "gone", "--relation", "x", "--time", "y", "--subject", "z"],
+        "gone: no run here",
+    ),
     "hits": (
         ["evaluate", "run", "--hits", "1,ten"],
         "--hits takes whole numbers from 1, separated by commas, found '1,ten'",
@@ -322,7 +462,18 @@ MISTAKES = {
         "ted ranks entities, not relations; give a relation and one entity",
     ),
     "nothing is asked": (
-        ["complete", "run", "--subject", "Ann", "--object", "Bob", "--relation", "meets", "--time", "2024-01-15"],
+        [
+            "complete",
+            "run",
+            "--subject",
+            "Ann",
+            "--object",
+            "Bob",
+            "--relation",
+            "meets",
+            "--time",
+            "2024-01-15",
+        ],
         "give three of --subject, --relation, --object and --time; the fourth is what is asked",
     ),
     "too much is asked": (
@@ -330,11 +481,25 @@ MISTAKES = {
         "give three of --subject",
     ),
     "why a time": (
-        ["complete", "run", "--subject", "Ann", "--object", "Bob", "--relation", "meets", "--why", "Cai"],
+        [
+            "complete",
+            "run",
+            "--subject",
+            "Ann",
+            "--object",
+            "Bob",
+            "--relation",
+            "meets",
+            "--why",
+            "Cai",
+        ],
         "--why takes a subject or an object; give the time and the other one",
     ),
     "facts that are not there": (["score", "run", "gone.csv"], "gone.csv: no such file"),
-    "facts without a time": (["score", "run", "lacking.csv"], "lacking.csv: there is no column 'time'.*"),
+    "facts without a time": (
+        ["score", "run", "lacking.csv"],
+        "lacking.csv: there is no column 'time'.*",
+    ),
     "facts of an unknown entity": (
         ["score", "run", "odd.csv"],
         "fact 1: there is no entity 'Anne'; did you mean 'Ann'?",
@@ -343,7 +508,10 @@ MISTAKES = {
         ["missing", "run", "--at-least", "0.5", "--out", "found.parquet"],
         "the scores of ted are not probabilities; ask for the best ones by top",
     ),
-    "at least, but where": (["missing", "run", "--at-least", "0.5"], "name a Parquet file for them with --out"),
+    "at least, but where": (
+        ["missing", "run", "--at-least", "0.5"],
+        "name a Parquet file for them with --out",
+    ),
     "a period without steps": (
         ["missing", "run", "--first", "2024-01-10", "--last", "2024-01-05"],
         "the period from 2024-01-10 to 2024-01-05 holds no time step",
@@ -352,30 +520,45 @@ MISTAKES = {
         ["surprising", "run", "--split", "test", "--split", "tset"],
         "there is no split 'tset'; did you mean 'test'?",
     ),
-    "calibrating ted": (["calibration", "run"], "the scores of ted are not probabilities, so there is no calibration"),
+    "calibrating ted": (
+        ["calibration", "run"],
+        "the scores of ted are not probabilities, so there is no calibration",
+    ),
     "a picture of what kind": (
         ["data", "stats", "mine", "--plot", "a.gif"],
         "a.gif: a picture ends in .png, .svg, .pdf",
     ),
-    "a report of what kind": (["report", "run", "--out", "a.pdf"], "a.pdf: a report ends in .html or .md"),
+    "a report of what kind": (
+        ["report", "run", "--out", "a.pdf"],
+        "a.pdf: a report ends in .html or .md",
+    ),
     "no run to report on": (["report", "run", "mine", "--out", "a.html"], "mine: no run here"),
     "one picture, two datasets": (
         ["data", "stats", "mine", "demo", "--plot", "a.png"],
         "--plot draws one dataset, found 2",
     ),
     "a missing file": (["data", "import", "gone.csv", "--out", "new"], "gone.csv: no such file"),
-    "an existing dataset": (["data", "import", "events.csv", "--out", "mine"], "mine exists already"),
+    "an existing dataset": (
+        ["data", "import", "events.csv", "--out", "mine"],
+        "mine exists already",
+    ),
     "a missing column": (
         ["data", "import", "events.csv", "--out", "new", "--subject", "subjct"],
         "events.csv.*subjct.*did you mean 'subject'",
     ),
-    "shares": (["data", "import", "events.csv", "--out", "new", "--valid", "0.7", "--test", "0.5"], "together below 1"),
+    "shares": (
+        ["data", "import", "events.csv", "--out", "new", "--valid", "0.7", "--test", "0.5"],
+        "together below 1",
+    ),
     "no match": (["data", "import", "gone/*.zip", "--out", "new"], r"gone/\*.zip: no file matches"),
     "another format": (
         ["data", "import", "events.csv", "--format", "gdelt", "--out", "new"],
         "events.csv: is not a GDELT event export: expected 57, 58 or 61 tab-separated columns, found 1",
     ),
-    "a folder": (["data", "import", "mine", "--format", "icews", "--out", "new"], "mine: is a folder; name the files"),
+    "a folder": (
+        ["data", "import", "mine", "--format", "icews", "--out", "new"],
+        "mine: is a folder; name the files",
+    ),
     "codes of a table": (
         ["data", "import", "events.csv", "--entity", "code", "--out", "new"],
         "entity is for the formats icews, gdelt; of a table, name the columns",
@@ -385,10 +568,14 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_one_clear_line(call: Call, events: Path, arguments: list[str], message: str) -> None:
+def test_a_mistake_is_one_clear_line(
+    call: Call, events: Path, arguments: list[str], message: str
+) -> None:
     assert call("train", "mine", "model.sigma=1", "--out", "run")[0] == 0
     Path("lacking.csv").write_text("subject,relation,object\nAnn,meets,Bob\n")
-    Path("odd.csv").write_text("subject,relation,object,time\nAnn,meets,Bob,2024-01-15\nAnne,meets,Bob,2024-01-15\n")
+    Path("odd.csv").write_text(
+        "subject,relation,object,time\nAnn,meets,Bob,2024-01-15\nAnne,meets,Bob,2024-01-15\n"
+    )
     before = sorted(path.name for path in Path().iterdir())
     code, out, err = call(*arguments)
     assert code == 2 and out == ""
@@ -409,17 +596,26 @@ def test_bad_rows_are_named_and_nothing_is_written(call: Call) -> None:
         ("Ann,meets,,2024-01-01", "object"),
         ("Ann,meets,Bob,soon", "soon"),
     ):
-        Path("bad.csv").write_text(f"subject,relation,object,time\nAnn,meets,Bob,2024-01-01\n{row}\n")
+        Path("bad.csv").write_text(
+            f"subject,relation,object,time\nAnn,meets,Bob,2024-01-01\n{row}\n"
+        )
         code, _, err = call("data", "import", "bad.csv", "--out", "bad")
         assert code == 2 and "bad.csv:3" in err and message in err
         assert not Path("bad").exists()
 
 
 def test_bad_rows_are_skipped_where_that_is_asked_for(call: Call) -> None:
-    rows = ["Ann,meets,Bob", "Ann,meets,,2024-01-01", "Ann,meets,Bob,soon", "Ann,meets,Cai,1024-01-01"]
+    rows = [
+        "Ann,meets,Bob",
+        "Ann,meets,,2024-01-01",
+        "Ann,meets,Bob,soon",
+        "Ann,meets,Cai,1024-01-01",
+    ]
     Path("bad.csv").write_text(EVENTS + "\n".join(rows) + "\n")
     code, _, err = call("data", "import", "bad.csv", "--out", "new")
-    assert code == 2 and err.endswith("bad.csv:86: expected 4 fields, found 3; --skip-bad skips such rows\n")
+    assert code == 2 and err.endswith(
+        "bad.csv:86: expected 4 fields, found 3; --skip-bad skips such rows\n"
+    )
     code, out, err = call("data", "import", "bad.csv", "--skip-bad", "--out", "new")
     assert code == 0 and re.search(r"rows +88 *\n +skipped +3 *\n", out)
     assert err.splitlines() == [
@@ -429,7 +625,9 @@ def test_bad_rows_are_skipped_where_that_is_asked_for(call: Call) -> None:
         "note: only 29 of the 365,271 steps from 1024-01-01 to 2024-01-28 hold a fact; "
         "is one of these two a typing error?",
     ]
-    found = as_json(call("data", "import", "bad.csv", "--skip-bad", "--out", "new", "--overwrite", "--json"))
+    found = as_json(
+        call("data", "import", "bad.csv", "--skip-bad", "--out", "new", "--overwrite", "--json")
+    )
     assert found["skipped"] == 3 and len(found["reasons"]) == 3
     Path("bad.csv").write_text(EVENTS + "\n".join(rows[:3]) + "\n")
     code, out, err = call("fit", "bad.csv", "--skip-bad", "--model", "ted", "--out", "run")
@@ -443,14 +641,12 @@ def test_coded_events_are_told_apart_and_what_is_skipped_is_said(call: Call) -> 
     Path("gdelt").mkdir()
     Path("gdelt/b.CSV").write_text("\n".join([*good, *bad]))
     Path("gdelt/a.CSV.gz").write_bytes(gzip.compress("\n".join(good).encode()))
-    found = as_json(call("data", "import", "gdelt/*", "--relation-level", "root", "--out", "packed", "--json"))
-    assert {name: found[name] for name in ("format", "rows", "duplicates", "skipped", "relations")} == {
-        "format": "gdelt",
-        "rows": 23,
-        "duplicates": 10,
-        "skipped": 3,
-        "relations": 1,
-    }
+    found = as_json(
+        call("data", "import", "gdelt/*", "--relation-level", "root", "--out", "packed", "--json")
+    )
+    assert {
+        name: found[name] for name in ("format", "rows", "duplicates", "skipped", "relations")
+    } == {"format": "gdelt", "rows": 23, "duplicates": 10, "skipped": 3, "relations": 1}
     assert found["train"] + found["valid"] + found["test"] == 10
     assert found["reasons"] == [
         {"reason": "wrong number of columns", "rows": 2, "first": "gdelt/b.CSV:12"},
@@ -472,7 +668,9 @@ def test_coded_events_are_told_apart_and_what_is_skipped_is_said(call: Call) -> 
 
 
 def test_nothing_is_written_of_files_without_an_event(call: Call) -> None:
-    Path("a.tab").write_text("\n".join([ICEWS_HEADER, icews_row("Ann", "Consult", "", "2014-01-31"), "broken"]))
+    Path("a.tab").write_text(
+        "\n".join([ICEWS_HEADER, icews_row("Ann", "Consult", "", "2014-01-31"), "broken"])
+    )
     code, out, err = call("data", "import", "a.tab", "--out", "new")
     assert (code, out) == (2, "") and not Path("new").exists()
     assert err == (
@@ -516,12 +714,20 @@ def test_python_m_works_without_an_installation() -> None:
 def test_moments_are_scored_on_the_grid_they_were_put_on(call: Call) -> None:
     rows = [f"Ann,meets,Bob,2024-01-{day:02}T23:30:00-05:00" for day in range(1, 20)]
     Path("moments.csv").write_text("\n".join(["subject,relation,object,time", *rows]))
-    for granularity, first in (("day", "2024-01-02"), ("week", "2024-W01"), ("hour", "2024-01-02T04")):
-        imported = call("data", "import", "moments.csv", "--granularity", granularity, "--out", granularity)
+    for granularity, first in (
+        ("day", "2024-01-02"),
+        ("week", "2024-W01"),
+        ("hour", "2024-01-02T04"),
+    ):
+        imported = call(
+            "data", "import", "moments.csv", "--granularity", granularity, "--out", granularity
+        )
         assert imported[0] == 0, imported
         assert call("train", granularity, "model.sigma=1", "--out", f"runs/{granularity}")[0] == 0
         facts = as_json(call("score", f"runs/{granularity}", "moments.csv", "--json"))["facts"]
-        assert len(facts) == 19 and facts[0]["time"] == first and all(fact["known"] for fact in facts)
+        assert (
+            len(facts) == 19 and facts[0]["time"] == first and all(fact["known"] for fact in facts)
+        )
     two = "subject;relation;object;time\nAnn;meets;Bob;02/01/2024\nAnn;meets;Bob; 20/01/2024\n"
     Path("written.csv").write_text(two)
     how = ("--delimiter", ";", "--time-format", "%d/%m/%Y", "--json")
@@ -532,10 +738,15 @@ def test_moments_are_scored_on_the_grid_they_were_put_on(call: Call) -> None:
     fault = "the time '31/02/2024' does not match the time format '%d/%m/%Y'"
     assert code == 2 and err == f"error: written.csv: row 2: {fault}\n"
     code, _, err = call("score", "runs/day", "written.csv", "--delimiter", "ab")
-    assert code == 2 and err == "error: the delimiter must be one ASCII character such as ',', found 'ab'\n"
+    assert (
+        code == 2
+        and err == "error: the delimiter must be one ASCII character such as ',', found 'ab'\n"
+    )
     Path("odd.csv").write_text("subject,relation,object,time\nAnn,meets,Bob,2034-01-01\n")
     code, _, err = call("score", "runs/day", "odd.csv")
-    assert code == 2 and err.startswith("error: odd.csv, rows counted from 0: fact 0: '2034-01-01' is not on the time")
+    assert code == 2 and err.startswith(
+        "error: odd.csv, rows counted from 0: fact 0: '2034-01-01' is not on the time"
+    )
 
 
 def test_a_dataset_without_facts_to_choose_on_gets_a_training_that_works(call: Call) -> None:
@@ -550,18 +761,28 @@ def test_long_names_fold_and_figures_stay_whole(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console.out, "_width", 80)
-    names = [f"Express intent to engage in diplomatic cooperation in the matter of {letter}" for letter in "abc"]
-    made = console.table("t", ["relation", "questions", "first"], [[name, "1,234", "56%"] for name in names])
+    names = [
+        f"Express intent to engage in diplomatic cooperation in the matter of {letter}"
+        for letter in "abc"
+    ]
+    made = console.table(
+        "t", ["relation", "questions", "first"], [[name, "1,234", "56%"] for name in names]
+    )
     console.out.print(made)
     shown = capsys.readouterr().out
     assert shown.count("1,234") == 3 and "questions" in shown and "first" in shown
     lines = [line for line in shown.splitlines() if line.strip().endswith(("a", "b", "c"))]
-    assert [line.split()[-1] for line in lines] == ["a", "b", "c"] and max(map(len, shown.splitlines())) <= 80
+    assert [line.split()[-1] for line in lines] == ["a", "b", "c"] and max(
+        map(len, shown.splitlines())
+    ) <= 80
 
 
 def test_figures_of_an_unfinished_training_say_so(call: Call, events: Path) -> None:
     settings = ("model.dim=4", "train.epochs=3")
-    assert call("train", "mine", "--model", "complex", "--max-time", "0", "--out", "run", *settings)[0] == 0
+    assert (
+        call("train", "mine", "--model", "complex", "--max-time", "0", "--out", "run", *settings)[0]
+        == 0
+    )
     code, _, err = call("evaluate", "run")
     assert code == 0 and "note: the training is not finished; tempograph resume run goes on" in err
 

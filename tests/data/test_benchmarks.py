@@ -169,7 +169,12 @@ def tiny(mirror: Mirror, monkeypatch: pytest.MonkeyPatch) -> Benchmark:
 
 
 def assert_same(one: TemporalGraph, two: TemporalGraph) -> None:
-    assert (one.name, one.entities, one.relations, one.times) == (two.name, two.entities, two.relations, two.times)
+    assert (one.name, one.entities, one.relations, one.times) == (
+        two.name,
+        two.entities,
+        two.relations,
+        two.times,
+    )
     for split in SPLITS:
         np.testing.assert_array_equal(one.facts(split), two.facts(split))
 
@@ -179,17 +184,24 @@ def test_blob_ids_are_those_of_git() -> None:
     assert blob_id(b"hello\n") == "ce013625030ba8dba906f756967f9e9ca394464a"
 
 
-@pytest.mark.parametrize(("name", "last"), [("icews14", "2014-12-31"), ("icews05-15", "2015-12-31")])
+@pytest.mark.parametrize(
+    ("name", "last"), [("icews14", "2014-12-31"), ("icews05-15", "2015-12-31")]
+)
 def test_icews_covers_whole_years(name: str, last: str) -> None:
     days = BENCHMARKS[name].days
     assert (days[0][4:], days[-1]) == ("-01-01", last)
 
 
 def test_gdelt_covers_a_year_from_april() -> None:
-    assert (BENCHMARKS["gdelt"].days[0], BENCHMARKS["gdelt"].days[-1]) == ("2015-04-01", "2016-03-31")
+    assert (BENCHMARKS["gdelt"].days[0], BENCHMARKS["gdelt"].days[-1]) == (
+        "2015-04-01",
+        "2016-03-31",
+    )
 
 
-def test_files_come_from_the_authors_unless_a_mirror_is_set(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_come_from_the_authors_unless_a_mirror_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     gdelt = BENCHMARKS["gdelt"]
     monkeypatch.setenv("TEMPOGRAPH_MIRROR", "")
     assert address_of(gdelt, "train.txt") == (
@@ -223,12 +235,16 @@ def test_progress_counts_the_bytes_of_every_file(
     seen: list[tuple[str, int, int | None]] = []
     download("tiny", tmp_path / "tiny", progress=lambda *step: seen.append(step))
     expected = [
-        (file, min(done, len(text)), len(text)) for file, text in TEXTS.items() for done in range(8, len(text) + 8, 8)
+        (file, min(done, len(text)), len(text))
+        for file, text in TEXTS.items()
+        for done in range(8, len(text) + 8, 8)
     ]
     assert seen == expected
 
 
-def test_without_length_or_published_size_the_total_is_unknown(tiny: Benchmark, mirror: Mirror, tmp_path: Path) -> None:
+def test_without_length_or_published_size_the_total_is_unknown(
+    tiny: Benchmark, mirror: Mirror, tmp_path: Path
+) -> None:
     tiny.files["valid.txt"] = Published(blob_id(TEXTS["valid.txt"]))
     mirror.faults = {"/tiny/valid.txt": [without_length]}
     seen: list[tuple[str, int, int | None]] = []
@@ -252,7 +268,12 @@ FAULTS = {
 @pytest.mark.usefixtures("tiny")
 @pytest.mark.parametrize(("answer", "tries", "message"), FAULTS.values(), ids=FAULTS)
 def test_a_lasting_fault_is_one_line_and_leaves_nothing(
-    answer: Answer, tries: int, message: str, mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    answer: Answer,
+    tries: int,
+    message: str,
+    mirror: Mirror,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     if answer in (hanging, hanging_in_body):
         monkeypatch.setattr(benchmarks, "TIMEOUT", 0.3)
@@ -267,15 +288,21 @@ def test_a_lasting_fault_is_one_line_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_wrong_bytes_are_named_by_their_own_id(tiny: Benchmark, mirror: Mirror, tmp_path: Path) -> None:
+def test_wrong_bytes_are_named_by_their_own_id(
+    tiny: Benchmark, mirror: Mirror, tmp_path: Path
+) -> None:
     served = TEXTS["test.txt"][:-2] + b"9\n"
     mirror.faults = {"/tiny/test.txt": [wrong_bytes]}
-    with pytest.raises(DataError, match=f"git blob id {blob_id(served)}, expected {tiny.files['test.txt'].blob}"):
+    with pytest.raises(
+        DataError, match=f"git blob id {blob_id(served)}, expected {tiny.files['test.txt'].blob}"
+    ):
         download("tiny", tmp_path / "tiny")
 
 
 @pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize("answer", [status(500), truncated, reset, no_answer, cut_in_chunk, hanging_in_body])
+@pytest.mark.parametrize(
+    "answer", [status(500), truncated, reset, no_answer, cut_in_chunk, hanging_in_body]
+)
 def test_a_passing_fault_is_overcome(
     answer: Answer, mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -289,7 +316,9 @@ def test_a_passing_fault_is_overcome(
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_pause_comes_before_every_new_try(mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_pause_comes_before_every_new_try(
+    mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     paused: list[float] = []
     monkeypatch.setattr(benchmarks, "PAUSES", (1.0, 3.0))
     monkeypatch.setattr(benchmarks.time, "sleep", paused.append)
@@ -306,14 +335,20 @@ def test_nobody_listening(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
         taken.bind(("127.0.0.1", 0))
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"
         monkeypatch.setenv("TEMPOGRAPH_MIRROR", address)
-        with pytest.raises(DataError, match=f"^{address}/tiny/entity2id.txt: cannot be fetched .Connection refused"):
+        with pytest.raises(
+            DataError, match=f"^{address}/tiny/entity2id.txt: cannot be fetched .Connection refused"
+        ):
             download("tiny", tmp_path / "tiny")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.usefixtures("tiny")
-@pytest.mark.parametrize("base", ["example.org/copy", "http://exa mple.org", "http://example.org:port"])
-def test_a_mirror_that_is_no_address(base: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "base", ["example.org/copy", "http://exa mple.org", "http://example.org:port"]
+)
+def test_a_mirror_that_is_no_address(
+    base: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("TEMPOGRAPH_MIRROR", base)
     with pytest.raises(DataError, match=r"not a web address .*check TEMPOGRAPH_MIRROR"):
         download("tiny", tmp_path / "tiny")
@@ -344,7 +379,9 @@ def test_interrupted_while_writing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
 
 
 @pytest.mark.usefixtures("tiny")
-def test_a_fault_of_the_progress_display_is_not_blamed_on_the_server(mirror: Mirror, tmp_path: Path) -> None:
+def test_a_fault_of_the_progress_display_is_not_blamed_on_the_server(
+    mirror: Mirror, tmp_path: Path
+) -> None:
     def broken(file: str, done: int, total: int | None) -> None:
         raise BrokenPipeError
 
@@ -382,7 +419,9 @@ def test_unknown_names_are_answered_with_known_ones() -> None:
     assert find_benchmark("GDELT") is BENCHMARKS["gdelt"]
     with pytest.raises(DataError, match="no benchmark 'ICEWS-14'; did you mean 'icews14'"):
         find_benchmark("ICEWS-14")
-    with pytest.raises(DataError, match=r"no benchmark 'wikidata'; there are icews14, icews05-15, gdelt$"):
+    with pytest.raises(
+        DataError, match=r"no benchmark 'wikidata'; there are icews14, icews05-15, gdelt$"
+    ):
         find_benchmark("wikidata")
 
 
@@ -395,7 +434,11 @@ def test_the_published_files_pass(name: str, mirror: Mirror, tmp_path: Path) -> 
     assert_same(graph, local)
     counts = BENCHMARKS[name].counts
     assert graph.sizes == (counts.entities, counts.relations, counts.entities, counts.steps)
-    assert [len(graph.facts(split)) for split in SPLITS] == [counts.train, counts.valid, counts.test]
+    assert [len(graph.facts(split)) for split in SPLITS] == [
+        counts.train,
+        counts.valid,
+        counts.test,
+    ]
     sizes = {file: len(mirror.files[f"/{name}/{file}"]) for file in BENCHMARKS[name].files}
     assert sizes == {file: published.size for file, published in BENCHMARKS[name].files.items()}
 

@@ -41,7 +41,9 @@ def test_a_label_by_hand(label: str, expected: tuple[int, int, int]) -> None:
 @given(st.dates(date(1, 1, 1), date(9999, 11, 1)))
 def test_days_are_those_of_the_calendar(first: date) -> None:
     days = [first + timedelta(step) for step in range(60)]
-    assert calendar([str(day) for day in days]).tolist() == [[day.year, day.month, day.day] for day in days]
+    assert calendar([str(day) for day in days]).tolist() == [
+        [day.year, day.month, day.day] for day in days
+    ]
 
 
 @pytest.mark.parametrize("granularity", GRANULARITIES)
@@ -52,10 +54,14 @@ def test_dates_rise_with_the_steps(granularity: Granularity) -> None:
     found = [tuple(row) for row in calendar(labels(first, first + 1500, granularity)).tolist()]
     assert found == sorted(found) and found[0][0] in (1996, 1997)
     days = 1500 // 24 + 1 if granularity == "hour" else 1501
-    assert abs(len(set(found)) - days) <= (granularity == "hour"), "steps of a day or more have dates of their own"
+    assert abs(len(set(found)) - days) <= (granularity == "hour"), (
+        "steps of a day or more have dates of their own"
+    )
 
 
-@pytest.mark.parametrize("names", [[str(step) for step in range(400)], [f"day {step}" for step in range(400)]])
+@pytest.mark.parametrize(
+    "names", [[str(step) for step in range(400)], [f"day {step}" for step in range(400)]]
+)
 def test_labels_that_are_no_dates_have_a_calendar_of_their_own(names: list[str]) -> None:
     found = calendar(names).tolist()
     assert found[0] == [0, 1, 1] and found[29] == [0, 1, 30] and found[30] == [0, 2, 1]
@@ -64,7 +70,11 @@ def test_labels_that_are_no_dates_have_a_calendar_of_their_own(names: list[str])
 
 
 def test_one_label_that_is_no_date_decides_for_all() -> None:
-    assert calendar(["2014-03-09", "spring", "2014-05-01"]).tolist() == [[0, 1, 1], [0, 1, 2], [0, 1, 3]]
+    assert calendar(["2014-03-09", "spring", "2014-05-01"]).tolist() == [
+        [0, 1, 1],
+        [0, 1, 2],
+        [0, 1, 3],
+    ]
     # Integers that grow to four digits are no years.
     assert calendar(["999", "1000"]).tolist() == [[0, 1, 1], [0, 1, 2]]
 
@@ -81,5 +91,9 @@ def test_tokens_by_hand() -> None:
 @given(st.dates())
 def test_tokens_spell_the_date(day: date) -> None:
     (tokens,) = date_tokens([f"{day.year:04}-{day.month:02}-{day.day:02}"]).tolist()
-    spelled = "".join(map(str, tokens[:4])), f"{tokens[4] - 9:02}", "".join(str(token - 22) for token in tokens[5:])
+    spelled = (
+        "".join(map(str, tokens[:4])),
+        f"{tokens[4] - 9:02}",
+        "".join(str(token - 22) for token in tokens[5:]),
+    )
     assert "-".join(spelled) == day.isoformat()

@@ -12,18 +12,26 @@ from hypothesis import strategies as st
 
 from graphs import graphs, make_graph
 from tempograph import TemporalGraph
-from tempograph.data.candidate_features import SHARED, Meetings
+from tempograph.data.candidate_features import SHARED, CandidateFeatures
 from tempograph.data.timeline import Queries, Timeline, both_directions
 
 
-def slow(timeline: Timeline, question: tuple[int, int, int], candidate: int, left_out: int) -> list[float]:
+def slow(
+    timeline: Timeline, question: tuple[int, int, int], candidate: int, left_out: int
+) -> list[float]:
     entity, relation, time = question
-    facts = torch.cat([timeline.facts[:left_out], timeline.facts[left_out + 1 :]]) if left_out >= 0 else timeline.facts
+    facts = (
+        torch.cat([timeline.facts[:left_out], timeline.facts[left_out + 1 :]])
+        if left_out >= 0
+        else timeline.facts
+    )
     told = []
     for shared in SHARED:
         gaps = [
             abs(when - time)
-            for subject, its_relation, answer, when in both_directions(facts, timeline.num_relations).tolist()
+            for subject, its_relation, answer, when in both_directions(
+                facts, timeline.num_relations
+            ).tolist()
             if answer == candidate
             and ("s" not in shared or subject == entity)
             and ("r" not in shared or its_relation == relation)
@@ -39,7 +47,7 @@ def test_equals_a_loop(graph: TemporalGraph, seed: int, without: bool) -> None:
     asked = rng.integers(0, [entities, 2 * relations, steps], (6, 3))
     left_out = rng.integers(-1, len(graph.train), 6)
     timeline = Timeline(graph)
-    found = Meetings(timeline).of_candidates(
+    found = CandidateFeatures(timeline).of_candidates(
         Queries(*torch.from_numpy(asked).unbind(1)), torch.from_numpy(left_out) if without else None
     )
     assert found.shape == (6, entities, 2 * len(SHARED))
@@ -54,18 +62,22 @@ def test_a_loop_of_one_day_is_left_out_on_both_sides() -> None:
     query = Queries(*torch.tensor([[0], [0], [3]]))
     timeline = Timeline(graph)
     position = timeline.facts.tolist().index([0, 0, 0, 3])
-    told = Meetings(timeline).of_candidates(query, torch.tensor([position]))[0, 0]
+    told = CandidateFeatures(timeline).of_candidates(query, torch.tensor([position]))[0, 0]
     assert told.expm1().round().long().tolist() == [1, 2, 4, 0, 1, 2, 4, 0]
 
 
 @pytest.mark.parametrize("without", [False, True])
 def test_how_well_a_candidate_is_known_through_others_comes_last(without: bool) -> None:
     """0 knows 2 through 1, who has met two and each of them twice or once; without a fact one meeting is gone."""
-    graph = make_graph([(0, 0, 1, 0), (1, 1, 0, 2), (1, 0, 2, 1), (3, 0, 3, 0)], entities=4, relations=2, steps=4)
+    graph = make_graph(
+        [(0, 0, 1, 0), (1, 1, 0, 2), (1, 0, 2, 1), (3, 0, 3, 0)], entities=4, relations=2, steps=4
+    )
     timeline = Timeline(graph)
     gone = timeline.facts.tolist().index([0, 0, 1, 0]) if without else -1
-    meetings = Meetings(timeline, through_others=True)
-    told = meetings.of_candidates(Queries(*torch.tensor([[0, 3], [0, 1], [3, 0]])), torch.tensor([gone, -1]))
+    meetings = CandidateFeatures(timeline, through_others=True)
+    told = meetings.of_candidates(
+        Queries(*torch.tensor([[0, 3], [0, 1], [3, 0]])), torch.tensor([gone, -1])
+    )
     assert told.shape == (2, 4, meetings.told) and meetings.told == 2 * len(SHARED) + 1
     known = math.log(2 if without else 3) * math.log(2) / 3
     assert told[0, :, -1].tolist() == pytest.approx([0, 0, math.log1p(1000 * known), 0])

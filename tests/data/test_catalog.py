@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from tempograph.data.benchmarks import BENCHMARKS
-from tempograph.data.catalog import Available, available, dataset_roots, download_target, load_dataset
+from tempograph.data.catalog import (
+    Available,
+    available,
+    dataset_roots,
+    download_target,
+    load_dataset,
+)
 from tempograph.data.folder import write_folder
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.synthetic.world import make_world
@@ -18,7 +24,15 @@ from tempograph.errors import DataError
 def graph_of(name: str) -> TemporalGraph:
     """A graph that can be told from others by its first entity."""
     facts = np.array([[0, 0, 1, 0]])
-    return TemporalGraph(name, (f"entity of {name}", "other"), ("meets",), ("2024-01-01",), facts, facts[:0], facts[:0])
+    return TemporalGraph(
+        name,
+        (f"entity of {name}", "other"),
+        ("meets",),
+        ("2024-01-01",),
+        facts,
+        facts[:0],
+        facts[:0],
+    )
 
 
 def put(folder: Path, mark: str) -> Path:
@@ -67,7 +81,9 @@ def test_a_path_to_nothing(path: str) -> None:
     assert Path(path).name in str(caught.value)
 
 
-def test_names_are_looked_up_here_then_in_the_data_folder_then_in_the_cache(data: Path, cache: Path) -> None:
+def test_names_are_looked_up_here_then_in_the_data_folder_then_in_the_cache(
+    data: Path, cache: Path
+) -> None:
     for name in ("icews14", "mine"):
         put(cache / name, "cache")
         assert mark_of(load_dataset(name)) == "cache"
@@ -149,7 +165,9 @@ def test_the_demo_world_needs_no_folder(name: str) -> None:
     np.testing.assert_array_equal(graph.all_facts, world.all_facts)
 
 
-def test_roots_follow_the_environment(data: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_roots_follow_the_environment(
+    data: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert dataset_roots() == [data, cache]
     assert download_target("ICEWS14") == data / "icews14"
     monkeypatch.delenv("TEMPOGRAPH_DATA")
@@ -165,7 +183,9 @@ def test_only_benchmarks_are_downloaded() -> None:
         download_target("mine")
 
 
-def test_available_lists_demo_benchmarks_and_what_else_lies_under_the_roots(data: Path, cache: Path) -> None:
+def test_available_lists_demo_benchmarks_and_what_else_lies_under_the_roots(
+    data: Path, cache: Path
+) -> None:
     both = put(data / "both", "data")
     put(cache / "both", "cache")
     early = put(cache / "alliances", "cache")
@@ -185,7 +205,9 @@ def test_available_lists_demo_benchmarks_and_what_else_lies_under_the_roots(data
         ("alliances", early),
         ("both", both),
     ]
-    assert entries[3] == Available("gdelt", gdelt, BENCHMARKS["gdelt"].description, BENCHMARKS["gdelt"].counts)
+    assert entries[3] == Available(
+        "gdelt", gdelt, BENCHMARKS["gdelt"].description, BENCHMARKS["gdelt"].counts
+    )
     assert entries[4].counts is None
     assert all(entry.description for entry in entries)
 

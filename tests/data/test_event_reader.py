@@ -80,7 +80,9 @@ def slow_row(line: bytes, columns: list[str], format: EventFormat, level: str) -
         relation = row["Event Text"] if level == "text" else row["CAMEO Code"]
         raw = [row["Source Name"], relation, row["Target Name"], row["Event Date"]]
     else:
-        relation = row[{"full": "EventCode", "base": "EventBaseCode", "root": "EventRootCode"}[level]]
+        relation = row[
+            {"full": "EventCode", "base": "EventBaseCode", "root": "EventRootCode"}[level]
+        ]
         raw = [row["Actor1Name"], relation, row["Actor2Name"], row["SQLDATE"]]
     try:
         *names, date = (value.decode().strip() for value in raw)
@@ -110,7 +112,10 @@ def assert_same(imported: Imported, slow: Slow) -> None:
     assert named(graph) == sorted(set(slow.facts))
     assert {skip.reason: skip.rows for skip in imported.skipped} == slow.skipped
     assert {skip.reason: skip.first for skip in imported.skipped} == slow.first
-    assert (imported.rows, imported.duplicates) == (slow.rows, len(slow.facts) - len(set(slow.facts)))
+    assert (imported.rows, imported.duplicates) == (
+        slow.rows,
+        len(slow.facts) - len(set(slow.facts)),
+    )
     assert imported.rows == len(graph.all_facts) + imported.duplicates + sum(slow.skipped.values())
 
 
@@ -158,7 +163,13 @@ def test_icews_as_it_comes(tmp_path: Path) -> None:
     rows = [
         ICEWS_HEADER,
         icews_row("Citizen (Iraq)", "Make statement", "Iraq", "2014-01-31"),
-        icews_row("Iraq", "Arrest, detain, or charge with legal action", "Citizen (Iraq)", "2014-02-01", "173"),
+        icews_row(
+            "Iraq",
+            "Arrest, detain, or charge with legal action",
+            "Citizen (Iraq)",
+            "2014-02-01",
+            "173",
+        ),
     ]
     imported = read(write(tmp_path / "events.2014.20150313.tab", rows))
     assert (imported.format, imported.rows, imported.skipped) == ("icews", 2, ())
@@ -189,7 +200,10 @@ def test_relations_of_every_level(
     if format == "gdelt":
         rows = [gdelt_row("a", code, "b", "20150218") for code, _ in events]
     else:
-        rows = [ICEWS_HEADER, *(icews_row("a", text, "b", "2014-01-31", code) for code, text in events)]
+        rows = [
+            ICEWS_HEADER,
+            *(icews_row("a", text, "b", "2014-01-31", code) for code, text in events),
+        ]
     imported = read(write(tmp_path / "a.tab", rows), relation_level=level)
     assert imported.graph.relations == relations
     assert imported.duplicates == 3 - len(relations)
@@ -198,16 +212,20 @@ def test_relations_of_every_level(
 def test_gdelt_levels_are_its_own_columns(tmp_path: Path) -> None:
     row = gdelt_row("a", "0311", "b", "20150218", EventBaseCode="04x", EventRootCode="05")
     path = write(tmp_path / "a.CSV", [row])
-    assert [read(path, relation_level=level).graph.relations for level in ("full", "base", "root")] == [
-        ("0311",),
-        ("04x",),
-        ("05",),
-    ]
+    assert [
+        read(path, relation_level=level).graph.relations for level in ("full", "base", "root")
+    ] == [("0311",), ("04x",), ("05",)]
 
 
 def test_entities_are_names_or_codes(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.CSV", [gdelt_row("RUSSIA", "043", "UKRAINE", "20150218", Actor2Code="UKRGOV")])
-    assert read(path).graph.entities == read(path, entity="name").graph.entities == ("RUSSIA", "UKRAINE")
+    path = write(
+        tmp_path / "a.CSV", [gdelt_row("RUSSIA", "043", "UKRAINE", "20150218", Actor2Code="UKRGOV")]
+    )
+    assert (
+        read(path).graph.entities
+        == read(path, entity="name").graph.entities
+        == ("RUSSIA", "UKRAINE")
+    )
     assert read(path, entity="code").graph.entities == ("RUS", "UKRGOV")
 
 
@@ -227,12 +245,20 @@ GDELT_QUIRKS = [
     "half a row\tof",
     gdelt_row("", "", "", "never"),
 ]
-SKIPPED = {RAGGED: (3, 11), "no subject": (2, 5), "no object": (1, 6), "no relation": (1, 7), "no valid date": (3, 8)}
+SKIPPED = {
+    RAGGED: (3, 11),
+    "no subject": (2, 5),
+    "no object": (1, 6),
+    "no relation": (1, 7),
+    "no valid date": (3, 8),
+}
 
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize("block", [64, 500, 1 << 20])
-def test_quirks_are_trimmed_merged_skipped_and_counted(tmp_path: Path, ending: str, block: int) -> None:
+def test_quirks_are_trimmed_merged_skipped_and_counted(
+    tmp_path: Path, ending: str, block: int
+) -> None:
     path = tmp_path / "quirks.export.CSV"
     path.write_bytes(ending.join(GDELT_QUIRKS).encode())
     with patch.object(reading, "_BLOCK", block):
@@ -282,7 +308,12 @@ def test_a_mark_or_a_carriage_return_hides_no_row(tmp_path: Path) -> None:
 def test_icews_of_2017_has_its_own_ways(tmp_path: Path) -> None:
     columns = [column for column in ICEWS_COLUMNS if column != "CAMEO Code"]
     events = [
-        ("1/31/2017", "Iraq", '"Conduct suicide, car, or other ""non-military"" bombing"', "Turkey"),
+        (
+            "1/31/2017",
+            "Iraq",
+            '"Conduct suicide, car, or other ""non-military"" bombing"',
+            "Turkey",
+        ),
         ("12/1/2017", '" Women (Turkey) "', "Make statement", "Iraq"),
         ("13/1/2017", "Iraq", "Make statement", "Turkey"),
         ("2/3/2017", "NULL", "Make statement", "Turkey"),
@@ -290,7 +321,8 @@ def test_icews_of_2017_has_its_own_ways(tmp_path: Path) -> None:
     ]
     rows = [
         "\t".join(
-            {"Event Date": a, "Source Name": b, "Event Text": c, "Target Name": d}.get(e, "NULL") for e in columns
+            {"Event Date": a, "Source Name": b, "Event Text": c, "Target Name": d}.get(e, "NULL")
+            for e in columns
         )
         for a, b, c, d in events
     ]
@@ -306,11 +338,17 @@ def test_icews_of_2017_has_its_own_ways(tmp_path: Path) -> None:
         ("no valid date", f"{path}:4"),
     ]
     message = complaint(path, relation_level="root")
-    assert message == f"{path}: the header has no column 'CAMEO Code'; its relations can only be texts"
+    assert (
+        message == f"{path}: the header has no column 'CAMEO Code'; its relations can only be texts"
+    )
 
 
 def test_a_missing_code_has_no_root(tmp_path: Path) -> None:
-    rows = [ICEWS_HEADER, icews_row("a", "r", "b", "2014-01-31", "NULL"), icews_row("a", "r", "b", "2014-01-31")]
+    rows = [
+        ICEWS_HEADER,
+        icews_row("a", "r", "b", "2014-01-31", "NULL"),
+        icews_row("a", "r", "b", "2014-01-31"),
+    ]
     imported = read(write(tmp_path / "a.tab", rows), relation_level="root")
     assert imported.graph.relations == ("01",)
     assert [(skip.reason, skip.rows) for skip in imported.skipped] == [("no relation", 1)]
@@ -318,7 +356,12 @@ def test_a_missing_code_has_no_root(tmp_path: Path) -> None:
 
 def test_the_header_may_stand_lower_and_be_written_otherwise(tmp_path: Path) -> None:
     order = ["Target Name", "Event Date", "Event Text", "Source Name", "Note", "Note"]
-    rows = ["", "\t".join(f'"{name.upper()}"' for name in order), "b\t2014-01-31\tr\ta\t1\t2", "b\t2014-01-31\tr\ta\t1"]
+    rows = [
+        "",
+        "\t".join(f'"{name.upper()}"' for name in order),
+        "b\t2014-01-31\tr\ta\t1\t2",
+        "b\t2014-01-31\tr\ta\t1",
+    ]
     path = write(tmp_path / "a.tab", rows[1:], "utf-8-sig")
     assert named(read(path).graph) == [("a", "r", "b", "2014-01-31")]
     imported = read(write(path, rows))
@@ -331,10 +374,15 @@ def test_a_second_header_is_a_row_without_a_date(tmp_path: Path) -> None:
     path = write(tmp_path / "all.tab", rows)
     imported = read(path)
     assert (imported.rows, imported.duplicates, imported.graph.entities) == (5, 2, ("a", "b"))
-    assert [str(skip) for skip in imported.skipped] == [f"no valid date: 2 rows, the first at {path}:3"]
+    assert [str(skip) for skip in imported.skipped] == [
+        f"no valid date: 2 rows, the first at {path}:3"
+    ]
 
 
-EVENTS = [gdelt_row(f"e{n % 7}", f"0{n % 3}{n % 2}", f"e{n % 5}", f"201502{n % 28 + 1:02}") for n in range(90)]
+EVENTS = [
+    gdelt_row(f"e{n % 7}", f"0{n % 3}{n % 2}", f"e{n % 5}", f"201502{n % 28 + 1:02}")
+    for n in range(90)
+]
 
 
 def halves() -> list[bytes]:
@@ -351,7 +399,8 @@ def test_packed_files_and_patterns_are_one(tmp_path: Path) -> None:
     (folder / ".hidden").write_bytes(b"\0")
     (folder / "deeper").mkdir()
     both = write_zip(
-        tmp_path / "both.zip", {"x/": b"", "x/a.CSV": first, "__MACOSX/x/._a.CSV": b"\0\0", "b.CSV": second}
+        tmp_path / "both.zip",
+        {"x/": b"", "x/a.CSV": first, "__MACOSX/x/._a.CSV": b"\0\0", "b.CSV": second},
     )
     # Neither a suffix nor its absence deceives.
     renamed = write_zip(tmp_path / "renamed.CSV", {"a": first + second})
@@ -367,13 +416,17 @@ def test_packed_files_and_patterns_are_one(tmp_path: Path) -> None:
         assert imported.graph.same_as(expected)
 
 
-def test_a_pattern_in_the_folder_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pattern_in_the_folder_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name, rows in (("b.CSV", EVENTS[40:]), ("a.CSV", EVENTS[:40])):
         write(Path(name), rows)
     assert read(Path("*.CSV")).graph.entities == read(Path("a.CSV"), Path("b.CSV")).graph.entities
     Path("[ab].CSV").write_text("")
-    assert complaint(Path("[ab].CSV")) == "[ab].CSV: the file is empty, so there is nothing to import"
+    assert (
+        complaint(Path("[ab].CSV")) == "[ab].CSV: the file is empty, so there is nothing to import"
+    )
 
 
 def test_widths_may_differ_from_file_to_file(tmp_path: Path) -> None:
@@ -386,7 +439,10 @@ def test_widths_may_differ_from_file_to_file(tmp_path: Path) -> None:
 
 
 def test_the_first_lines_may_be_bad(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.CSV", ["broken\trow", gdelt_row("a", "010", "b", "20150218", width=58), *EVENTS])
+    path = write(
+        tmp_path / "a.CSV",
+        ["broken\trow", gdelt_row("a", "010", "b", "20150218", width=58), *EVENTS],
+    )
     imported = read(path)
     assert imported.format == "gdelt" and imported.rows == 92
     assert [str(skip) for skip in imported.skipped] == [f"{RAGGED}: 2 rows, the first at {path}:1"]
@@ -394,7 +450,11 @@ def test_the_first_lines_may_be_bad(tmp_path: Path) -> None:
 
 def test_a_line_without_an_end_is_cut_into_bad_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "a.CSV", [EVENTS[0], "x" * 5_000_000, EVENTS[1]])
-    with patch.object(reading, "_BLOCK", 1 << 15), patch.object(reading, "_LONGEST", 1 << 15), most_memory() as most:
+    with (
+        patch.object(reading, "_BLOCK", 1 << 15),
+        patch.object(reading, "_LONGEST", 1 << 15),
+        most_memory() as most,
+    ):
         imported = read(path)
     assert len(imported.graph.all_facts) == 2
     assert [(skip.reason, skip.first) for skip in imported.skipped] == [(RAGGED, f"{path}:2")]
@@ -407,7 +467,9 @@ def test_places_name_the_member_of_an_archive(tmp_path: Path) -> None:
     assert [skip.first for skip in read(path).skipped] == [f"{path}/x/b.CSV:51"]
 
 
-@pytest.mark.parametrize(("granularity", "times"), [("week", ("2015-W08", "2015-W09")), ("month", ("2015-02",))])
+@pytest.mark.parametrize(
+    ("granularity", "times"), [("week", ("2015-W08", "2015-W09")), ("month", ("2015-02",))]
+)
 def test_days_become_longer_steps(tmp_path: Path, granularity: str, times: tuple[str, ...]) -> None:
     rows = [gdelt_row("a", "010", "b", date) for date in ("20150218", "20150219", "20150223")]
     imported = read(write(tmp_path / "a.CSV", rows), granularity=granularity)
@@ -415,21 +477,29 @@ def test_days_become_longer_steps(tmp_path: Path, granularity: str, times: tuple
     assert imported.duplicates == 3 - len(times)
 
 
-DATES = st.sampled_from(["20150218", "20150219", "20150301", "2015-02-18", "20151301", "2015218", "0", ""])
-ICEWS_DATES = st.sampled_from(["2014-01-31", "2014-02-01", "1/31/2014", "31/1/2014", "2014-02-30", "soon", ""])
+DATES = st.sampled_from(
+    ["20150218", "20150219", "20150301", "2015-02-18", "20151301", "2015218", "0", ""]
+)
+ICEWS_DATES = st.sampled_from(
+    ["2014-01-31", "2014-02-01", "1/31/2014", "31/1/2014", "2014-02-30", "soon", ""]
+)
 NAMES = st.sampled_from(["a", "b", " a", "", " ", "NULL", "Türkiye", "東京", '5" pipe', "\u00a0b"])
 CODES = st.sampled_from(["010", "0311", "0312", "19", "", " 010", "NULL"])
 
 
 @st.composite
-def mixtures(draw: st.DrawFn) -> tuple[EventFormat, str, list[list[bytes]]]:
+def ensembles(draw: st.DrawFn) -> tuple[EventFormat, str, list[list[bytes]]]:
     """A format, a level, and the lines of some texts: good rows, bad ones and blank ones."""
     format: EventFormat = draw(st.sampled_from(["icews", "gdelt"]))
     make = icews_row if format == "icews" else gdelt_row
     relations = NAMES if format == "icews" else CODES
     rows = st.builds(make, NAMES, relations, NAMES, ICEWS_DATES if format == "icews" else DATES)
     good = st.builds(
-        make, st.just("a"), st.just("010"), st.just("b"), st.just("2014-01-31" if format == "icews" else "20150218")
+        make,
+        st.just("a"),
+        st.just("010"),
+        st.just("b"),
+        st.just("2014-01-31" if format == "icews" else "20150218"),
     )
     lines = st.one_of(
         good.map(str.encode),
@@ -445,27 +515,43 @@ def mixtures(draw: st.DrawFn) -> tuple[EventFormat, str, list[list[bytes]]]:
 
 
 @settings(deadline=None, max_examples=200)
-@given(mixtures(), st.sampled_from([b"\n", b"\r\n"]), st.booleans(), st.sampled_from([40, 700, 1 << 20]))
-@example(("gdelt", "full", [[EVENTS[0].encode(), b"\xff", EVENTS[1].encode()]]), b"\n", False, 1 << 20)
+@given(
+    ensembles(),
+    st.sampled_from([b"\n", b"\r\n"]),
+    st.booleans(),
+    st.sampled_from([40, 700, 1 << 20]),
+)
+@example(
+    ("gdelt", "full", [[EVENTS[0].encode(), b"\xff", EVENTS[1].encode()]]), b"\n", False, 1 << 20
+)
 def test_mixtures_import_as_a_slow_reading_does(
-    mixture: tuple[EventFormat, str, list[list[bytes]]], ending: bytes, final: bool, block: int
+    ensemble: tuple[EventFormat, str, list[list[bytes]]], ending: bytes, final: bool, block: int
 ) -> None:
-    format, level, texts = mixture
+    format, level, texts = ensemble
     with TemporaryDirectory() as folder, patch.object(reading, "_BLOCK", block):
-        contents = [(f"{number}.tab", ending.join(lines) + ending * final) for number, lines in enumerate(texts)]
+        contents = [
+            (f"{number}.tab", ending.join(lines) + ending * final)
+            for number, lines in enumerate(texts)
+        ]
         for name, content in contents:
             (Path(folder) / name).write_bytes(content)
-        slow = slow_import([(f"{folder}/{name}", content) for name, content in contents], format, level)
+        slow = slow_import(
+            [(f"{folder}/{name}", content) for name, content in contents], format, level
+        )
         paths = [Path(folder) / name for name, _ in contents]
         if slow.facts:
             assert_same(read(*paths, format=format, relation_level=level), slow)
         else:
-            assert f"none of {slow.rows} rows is an event" in complaint(*paths, format=format, relation_level=level)
+            assert f"none of {slow.rows} rows is an event" in complaint(
+                *paths, format=format, relation_level=level
+            )
 
 
 def test_ids_do_not_depend_on_blocks(tmp_path: Path) -> None:
     numbers = np.random.default_rng(1).integers(0, 200, (3000, 2)).tolist()
-    rows = [gdelt_row(f"e{s}", f"{s % 9:03}", f"e{o}", f"201502{o % 28 + 1:02}") for s, o in numbers]
+    rows = [
+        gdelt_row(f"e{s}", f"{s % 9:03}", f"e{o}", f"201502{o % 28 + 1:02}") for s, o in numbers
+    ]
     path = write(tmp_path / "a.CSV", rows)
     whole = read(path)
     assert_same(whole, slow_import([(str(path), path.read_bytes())], "gdelt", "full"))
@@ -476,7 +562,10 @@ def test_ids_do_not_depend_on_blocks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("packing", ["plain", "gz", "zip"])
 def test_progress_goes_from_file_to_file_to_the_end(tmp_path: Path, packing: str) -> None:
     generator = random.Random(0)
-    rows = [gdelt_row("a", "010", "b", "20150218", SOURCEURL=f"{generator.random()}") for _ in range(2000)]
+    rows = [
+        gdelt_row("a", "010", "b", "20150218", SOURCEURL=f"{generator.random()}")
+        for _ in range(2000)
+    ]
     content = "".join(f"{row}\n" for row in rows).encode()
     path = tmp_path / f"a.{packing}"
     if packing == "zip":
@@ -485,7 +574,9 @@ def test_progress_goes_from_file_to_file_to_the_end(tmp_path: Path, packing: str
         path.write_bytes(gzip.compress(content) if packing == "gz" else content)
     calls: list[tuple[int, int]] = []
     with patch.object(reading, "_BLOCK", 1 << 14):
-        import_files([path, path], ImportOptions(), "events", lambda done, total: calls.append((done, total)))
+        import_files(
+            [path, path], ImportOptions(), "events", lambda done, total: calls.append((done, total))
+        )
     total = 2 * path.stat().st_size
     assert {of for _, of in calls} == {total}
     done = [0, *(bytes_done for bytes_done, _ in calls)]
@@ -497,7 +588,10 @@ def test_progress_goes_from_file_to_file_to_the_end(tmp_path: Path, packing: str
 
 def test_files_are_never_whole_in_memory(tmp_path: Path) -> None:
     wanted, clock = Wanted("gdelt", "name", "full"), Clock(DATE_FORMAT)
-    rows = "".join(f"{gdelt_row(f'e{n}', '010', f'f{n}', '20150218', SOURCEURL='x' * 300)}\n" for n in range(500))
+    rows = "".join(
+        f"{gdelt_row(f'e{n}', '010', f'f{n}', '20150218', SOURCEURL='x' * 300)}\n"
+        for n in range(500)
+    )
     path = write_zip(tmp_path / "a.zip", {"a": rows.encode() * 150, "b": rows.encode() * 50})
     shapes = find_shapes(path, wanted)
     with most_memory() as most:
@@ -517,7 +611,10 @@ def refused(tmp_path: Path) -> dict[str, tuple[list[Path], dict[str, object], st
     binary.write_bytes(bytes(range(256)) * 4)
     mentions = write(tmp_path / "mentions.CSV", ["\t".join("0123456789abcdef")])
     table = write(tmp_path / "table.tsv", ["subject\trelation\tobject\ttime", "a\tr\tb\t1"])
-    none = write(tmp_path / "none.CSV", [gdelt_row("", "010", "b", "20150218"), "x", gdelt_row("", "", "", "")])
+    none = write(
+        tmp_path / "none.CSV",
+        [gdelt_row("", "010", "b", "20150218"), "x", gdelt_row("", "", "", "")],
+    )
     lonely = write(tmp_path / "lonely.tab", [ICEWS_HEADER])
     hollow = write_zip(tmp_path / "hollow.zip", {"x/": b""})
     packed = write_zip(tmp_path / "packed.zip", {"a.CSV": halves()[0], "readme.txt": b"read me"})
@@ -539,12 +636,36 @@ def refused(tmp_path: Path) -> dict[str, tuple[list[Path], dict[str, object], st
         "guessed folder": ([tmp_path], {}, ": is a folder; name the files in it"),
         "no files": ([], is_gdelt, "there is no file to import; name at least one"),
         "guessed no files": ([], {}, "there is no file to import; name at least one"),
-        "empty": ([empty], is_gdelt, "/empty.CSV: the file is empty, so there is nothing to import"),
-        "guessed empty": ([empty], {}, "/empty.CSV: the file is empty, so there is nothing to import"),
-        "empty later": ([gdelt, empty], {}, "/empty.CSV: the file is empty, so there is nothing to import"),
-        "blank": ([blank], is_icews, "/blank.CSV: the file is empty, so there is nothing to import"),
-        "binary": ([binary], is_gdelt, "/binary.CSV: is not a GDELT event export, nor any other text"),
-        "binary later": ([icews, binary], {}, "/binary.CSV: is not an ICEWS file of coded events, nor any other text"),
+        "empty": (
+            [empty],
+            is_gdelt,
+            "/empty.CSV: the file is empty, so there is nothing to import",
+        ),
+        "guessed empty": (
+            [empty],
+            {},
+            "/empty.CSV: the file is empty, so there is nothing to import",
+        ),
+        "empty later": (
+            [gdelt, empty],
+            {},
+            "/empty.CSV: the file is empty, so there is nothing to import",
+        ),
+        "blank": (
+            [blank],
+            is_icews,
+            "/blank.CSV: the file is empty, so there is nothing to import",
+        ),
+        "binary": (
+            [binary],
+            is_gdelt,
+            "/binary.CSV: is not a GDELT event export, nor any other text",
+        ),
+        "binary later": (
+            [icews, binary],
+            {},
+            "/binary.CSV: is not an ICEWS file of coded events, nor any other text",
+        ),
         "mentions": (
             [gdelt, mentions],
             {},
@@ -565,8 +686,16 @@ def refused(tmp_path: Path) -> dict[str, tuple[list[Path], dict[str, object], st
             {},
             "/gdelt.CSV: the header has no column 'Source Name', so it is not an ICEWS file of coded events",
         ),
-        "table": ([table], is_gdelt, "/table.tsv: is not a GDELT event export: expected 57, 58 or 61 tab-separated"),
-        "gdelt as table": ([gdelt], {"format": "table"}, "/gdelt.CSV: there is no column 'subject' among"),
+        "table": (
+            [table],
+            is_gdelt,
+            "/table.tsv: is not a GDELT event export: expected 57, 58 or 61 tab-separated",
+        ),
+        "gdelt as table": (
+            [gdelt],
+            {"format": "table"},
+            "/gdelt.CSV: there is no column 'subject' among",
+        ),
         "nothing valid": (
             [none],
             {},
@@ -579,14 +708,26 @@ def refused(tmp_path: Path) -> dict[str, tuple[list[Path], dict[str, object], st
             f"{none}, {none}, {none} and 2 more: none of 15 rows is an event; wrong number of columns: 5 rows",
         ),
         "header alone": ([lonely], {}, "/lonely.tab: none of 0 rows is an event"),
-        "archive of nothing": ([hollow], {}, "/hollow.zip: the archive holds no files, so there is nothing to import"),
+        "archive of nothing": (
+            [hollow],
+            {},
+            "/hollow.zip: the archive holds no files, so there is nothing to import",
+        ),
         "archive of more": (
             [packed],
             {},
             "/packed.zip/readme.txt: is not a GDELT event export: expected 57, 58 or 61 tab-separated columns",
         ),
-        "cut archive": ([cut], is_gdelt, "/cut.zip: cannot be read: File is not a zip file; is the file complete?"),
-        "torn gzip": ([torn], is_gdelt, "/torn.CSV.gz: cannot be read: Compressed file ended before the end-of-stream"),
+        "cut archive": (
+            [cut],
+            is_gdelt,
+            "/cut.zip: cannot be read: File is not a zip file; is the file complete?",
+        ),
+        "torn gzip": (
+            [torn],
+            is_gdelt,
+            "/torn.CSV.gz: cannot be read: Compressed file ended before the end-of-stream",
+        ),
         "secret": ([secret], is_gdelt, "/secret.zip/a.CSV: is encrypted; unpack the archive first"),
     }
 
@@ -604,7 +745,9 @@ def test_files_are_refused_before_any_is_read(tmp_path: Path) -> None:
     assert message in str(caught.value) and not calls
 
 
-@pytest.mark.parametrize("content", [b"", b"a\tb\n", b"\0\1", b"subject,relation,object,time\n", b"PAR1"])
+@pytest.mark.parametrize(
+    "content", [b"", b"a\tb\n", b"\0\1", b"subject,relation,object,time\n", b"PAR1"]
+)
 def test_other_files_are_no_events(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a"
     path.write_bytes(content + b"\n")
@@ -617,10 +760,19 @@ def test_a_width_alone_makes_no_gdelt(tmp_path: Path) -> None:
 
 
 def test_a_described_table_is_a_table(tmp_path: Path) -> None:
-    path = write(tmp_path / "events.tsv", [ICEWS_HEADER, icews_row(" a", "r", "b", "2014-01-31", "011")])
-    described = {"subject": "Source Name", "relation": "CAMEO Code", "object": "Target Name", "time": "Event Date"}
+    path = write(
+        tmp_path / "events.tsv", [ICEWS_HEADER, icews_row(" a", "r", "b", "2014-01-31", "011")]
+    )
+    described = {
+        "subject": "Source Name",
+        "relation": "CAMEO Code",
+        "object": "Target Name",
+        "time": "Event Date",
+    }
     imported = read(path, **described)
-    assert imported.format == "table" and named(imported.graph) == [(" a", "011", "b", "2014-01-31")]
+    assert imported.format == "table" and named(imported.graph) == [
+        (" a", "011", "b", "2014-01-31")
+    ]
     assert read(path).format == "icews"
 
 
@@ -628,26 +780,45 @@ def test_tables_may_be_named_by_patterns_too(tmp_path: Path) -> None:
     for name in ("b", "a"):
         write(tmp_path / f"{name}.csv", ["subject,relation,object,time", f"{name},r,x,1"])
     imported = read(tmp_path / "*.csv")
-    assert (imported.format, imported.graph.entities, imported.skipped) == ("table", ("a", "x", "b"), ())
+    assert (imported.format, imported.graph.entities, imported.skipped) == (
+        "table",
+        ("a", "x", "b"),
+        (),
+    )
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"format": "csv"}, "format must be one of table, icews, gdelt; found 'csv'"),
-        ({"format": "icews", "entity": "code"}, "the entity of icews must be one of name; found 'code'"),
+        (
+            {"format": "icews", "entity": "code"},
+            "the entity of icews must be one of name; found 'code'",
+        ),
         (
             {"format": "gdelt", "relation_level": "text"},
             "the relation_level of gdelt must be one of full, base, root; found 'text'",
         ),
-        ({"format": "gdelt", "subject": "a"}, "the format gdelt knows its columns and dates; leave out subject"),
+        (
+            {"format": "gdelt", "subject": "a"},
+            "the format gdelt knows its columns and dates; leave out subject",
+        ),
         (
             {"format": "icews", "time_format": "%Y"},
             "the format icews knows its columns and dates; leave out time_format",
         ),
-        ({"format": "table", "entity": "name"}, "entity is for the formats icews, gdelt; of a table, name the columns"),
-        ({"format": "table", "relation_level": "root"}, "relation_level is for the formats icews, gdelt; of a table"),
-        ({"format": "gdelt", "granularity": "hour"}, "granularity 'hour' is too fine: the events of the format gdelt"),
+        (
+            {"format": "table", "entity": "name"},
+            "entity is for the formats icews, gdelt; of a table, name the columns",
+        ),
+        (
+            {"format": "table", "relation_level": "root"},
+            "relation_level is for the formats icews, gdelt; of a table",
+        ),
+        (
+            {"format": "gdelt", "granularity": "hour"},
+            "granularity 'hour' is too fine: the events of the format gdelt",
+        ),
     ],
 )
 def test_options_that_cannot_be_meant(options: dict[str, object], message: str) -> None:
@@ -659,9 +830,16 @@ def test_options_that_cannot_be_meant(options: dict[str, object], message: str) 
 def test_options_that_the_files_cannot_meet(tmp_path: Path) -> None:
     gdelt = write(tmp_path / "gdelt.CSV", EVENTS)
     table = write(tmp_path / "table.csv", ["subject,relation,object,time", "a,r,b,1"])
-    with pytest.raises(ConfigError, match="the relation_level of gdelt must be one of full, base, root; found 'text'"):
+    with pytest.raises(
+        ConfigError,
+        match="the relation_level of gdelt must be one of full, base, root; found 'text'",
+    ):
         read(gdelt, relation_level="text")
-    with pytest.raises(ConfigError, match="entity is for the formats icews, gdelt; of a table, name the columns"):
+    with pytest.raises(
+        ConfigError, match="entity is for the formats icews, gdelt; of a table, name the columns"
+    ):
         read(table, entity="code")
-    with pytest.raises(ConfigError, match="the format of coded events must be one of icews, gdelt; found 'None'"):
+    with pytest.raises(
+        ConfigError, match="the format of coded events must be one of icews, gdelt; found 'None'"
+    ):
         import_events([gdelt], ImportOptions(), "events")

@@ -18,9 +18,12 @@ from tempograph.errors import DataError, QueryError, StorageError
 
 
 def equal(one: TemporalGraph, other: TemporalGraph) -> bool:
-    names = all(getattr(one, kind) == getattr(other, kind) for kind in ("entities", "relations", "times"))
+    names = all(
+        getattr(one, kind) == getattr(other, kind) for kind in ("entities", "relations", "times")
+    )
     return names and all(
-        np.array_equal(getattr(one, split), getattr(other, split)) for split in ("train", "valid", "test")
+        np.array_equal(getattr(one, split), getattr(other, split))
+        for split in ("train", "valid", "test")
     )
 
 
@@ -46,7 +49,9 @@ def test_what_is_written_is_read_back(
 
 def test_names_survive_as_they_are(tmp_path: Path) -> None:
     names = ("Ann\u00a0", "\u2028line", " b", "c\r", "tab\tbed", "中国", "")
-    graph = TemporalGraph("x", names, ("r",), ("0",), *(np.zeros((n, 4), np.int64) for n in (1, 0, 0)))
+    graph = TemporalGraph(
+        "x", names, ("r",), ("0",), *(np.zeros((n, 4), np.int64) for n in (1, 0, 0))
+    )
     write_folder(graph, tmp_path / "x")
     assert read_folder(tmp_path / "x").entities == names
 
@@ -55,12 +60,22 @@ def test_the_same_facts_give_the_same_bytes(tmp_path: Path) -> None:
     graph = make_graph([(0, 0, 1, 0)])
     for name in ("a", "b"):
         write_folder(graph, tmp_path / name)
-    assert (tmp_path / "a" / "train.tsv.gz").read_bytes() == (tmp_path / "b" / "train.tsv.gz").read_bytes()
+    assert (tmp_path / "a" / "train.tsv.gz").read_bytes() == (
+        tmp_path / "b" / "train.tsv.gz"
+    ).read_bytes()
 
 
 FAULTS = {
-    "three fields": ("train.tsv", b"0\t0\t1\t0\n0\t0\t1\n", r"train.tsv:2: expected 4 tab-separated fields, found 3"),
-    "five fields": ("test.tsv", b"0\t0\t1\t0\t0\n", r"test.tsv:1: expected 4 tab-separated fields, found 5"),
+    "three fields": (
+        "train.tsv",
+        b"0\t0\t1\t0\n0\t0\t1\n",
+        r"train.tsv:2: expected 4 tab-separated fields, found 3",
+    ),
+    "five fields": (
+        "test.tsv",
+        b"0\t0\t1\t0\t0\n",
+        r"test.tsv:1: expected 4 tab-separated fields, found 5",
+    ),
     "a blank line": (
         "train.tsv",
         b"0\t0\t1\t0\n\n0\t0\t1\t0\n",
@@ -70,15 +85,31 @@ FAULTS = {
     "a fraction": ("train.tsv", b"0\t0\t1\t0.5\n", r"train.tsv:1: '0.5' is not an integer id"),
     "a NaN": ("train.tsv", b"0\t0\tnan\t0\n", r"train.tsv:1: 'nan' is not an integer id"),
     "an empty field": ("train.tsv", b"0\t\t1\t0\n", r"train.tsv:1: '' is not an integer id"),
-    "an undecodable byte": ("train.tsv", b"0\t0\t\xff\t0\n", r"train.tsv:1: '\ufffd' is not an integer id"),
+    "an undecodable byte": (
+        "train.tsv",
+        b"0\t0\t\xff\t0\n",
+        r"train.tsv:1: '\ufffd' is not an integer id",
+    ),
     "an entity too large": (
         "train.tsv",
         b"0\t0\t1\t0\n4\t0\t1\t0\n",
         r"train.tsv:2: subject id 4 is out of range.*0 to 3",
     ),
-    "a negative id": ("train.tsv", b"0\t-1\t1\t0\n", r"train.tsv:1: relation id -1 is out of range.*0 to 1"),
-    "a time off the grid": ("train.tsv", b"0\t0\t1\t5\n", r"train.tsv:1: time id 5 is out of range.*0 to 4"),
-    "an id too long": ("train.tsv", b"0\t0\t1\t99999999999999999999\n", r"train.tsv:1: id 9+ is out of range"),
+    "a negative id": (
+        "train.tsv",
+        b"0\t-1\t1\t0\n",
+        r"train.tsv:1: relation id -1 is out of range.*0 to 1",
+    ),
+    "a time off the grid": (
+        "train.tsv",
+        b"0\t0\t1\t5\n",
+        r"train.tsv:1: time id 5 is out of range.*0 to 4",
+    ),
+    "an id too long": (
+        "train.tsv",
+        b"0\t0\t1\t99999999999999999999\n",
+        r"train.tsv:1: id 9+ is out of range",
+    ),
     "no train facts": ("train.tsv", b"", r"train.tsv: the train split has no facts"),
     "no names": ("entities.txt", b"", r"entities.txt: the file is empty"),
     "a name twice": (
@@ -86,12 +117,18 @@ FAULTS = {
         b"visit\nmeet\nvisit\n",
         r"relations.txt:3: the name 'visit' stands on line 1 already",
     ),
-    "names that are not UTF-8": ("entities.txt", b"a\nb\nCura\xe7ao\nd\n", r"entities.txt:3: byte 0xe7 is not UTF-8"),
+    "names that are not UTF-8": (
+        "entities.txt",
+        b"a\nb\nCura\xe7ao\nd\n",
+        r"entities.txt:3: byte 0xe7 is not UTF-8",
+    ),
 }
 
 
 @pytest.mark.parametrize(("file", "content", "message"), FAULTS.values(), ids=FAULTS)
-def test_a_fault_is_named_by_file_line_and_value(folder: Path, file: str, content: bytes, message: str) -> None:
+def test_a_fault_is_named_by_file_line_and_value(
+    folder: Path, file: str, content: bytes, message: str
+) -> None:
     (folder / file).write_bytes(content)
     with pytest.raises(DataError, match=message) as caught:
         read_folder(folder)
@@ -100,7 +137,9 @@ def test_a_fault_is_named_by_file_line_and_value(folder: Path, file: str, conten
 
 def test_a_fault_far_down_a_gzipped_file_is_found(folder: Path) -> None:
     (folder / "train.tsv").unlink()
-    (folder / "train.tsv.gz").write_bytes(gzip.compress(b"0\t0\t1\t0\n" * 400_000 + b"0\t0\tx\t0\n"))
+    (folder / "train.tsv.gz").write_bytes(
+        gzip.compress(b"0\t0\t1\t0\n" * 400_000 + b"0\t0\tx\t0\n")
+    )
     with pytest.raises(DataError, match=r"train.tsv.gz:400001: 'x' is not an integer id"):
         read_folder(folder)
 
@@ -137,9 +176,13 @@ def test_windows_line_ends_are_read(folder: Path) -> None:
     assert read_folder(folder).same_as(before)
 
 
-def test_an_existing_folder_is_replaced_only_when_asked_and_ours(folder: Path, tmp_path: Path) -> None:
+def test_an_existing_folder_is_replaced_only_when_asked_and_ours(
+    folder: Path, tmp_path: Path
+) -> None:
     graph = make_graph([(3, 1, 3, 3)])
-    with pytest.raises(StorageError, match=r"exists already; choose another place or pass --overwrite"):
+    with pytest.raises(
+        StorageError, match=r"exists already; choose another place or pass --overwrite"
+    ):
         write_folder(graph, folder)
     assert len(read_folder(folder).train) == 2
     write_folder(graph, folder, overwrite=True)
@@ -147,13 +190,17 @@ def test_an_existing_folder_is_replaced_only_when_asked_and_ours(folder: Path, t
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.txt").write_text("years of work")
-    with pytest.raises(StorageError, match=r"precious holds no entities.txt, so it is not ours to overwrite"):
+    with pytest.raises(
+        StorageError, match=r"precious holds no entities.txt, so it is not ours to overwrite"
+    ):
         write_folder(graph, precious, overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d", "precious"]
 
 
 def test_a_name_with_a_line_break_cannot_be_written(tmp_path: Path) -> None:
-    graph = TemporalGraph("x", ("a\nb",), ("r",), ("0",), *(np.zeros((n, 4), np.int64) for n in (1, 0, 0)))
+    graph = TemporalGraph(
+        "x", ("a\nb",), ("r",), ("0",), *(np.zeros((n, 4), np.int64) for n in (1, 0, 0))
+    )
     with pytest.raises(DataError, match="contains a line break"):
         write_folder(graph, tmp_path / "x")
     assert list(tmp_path.iterdir()) == []
@@ -185,7 +232,8 @@ def test_names_are_found_and_typos_answered() -> None:
         with pytest.raises(QueryError, match=f"no entity '{typo}'; did you mean.*{offer}"):
             graph.entity_id(typo)
     with pytest.raises(
-        QueryError, match=r"'2014-01-02' is not on the time grid of x \(1 steps, 2014-01-01 to 2014-01-01\)"
+        QueryError,
+        match=r"'2014-01-02' is not on the time grid of x \(1 steps, 2014-01-01 to 2014-01-01\)",
     ):
         graph.time_id("2014-01-02")
     assert graph.describe(graph.train[0]) == {

@@ -18,9 +18,13 @@ from tempograph.errors import DataError
 @settings(max_examples=300)
 @given(graphs(), st.integers(0, 12), st.integers(0, 12))
 def test_counts_equal_a_loop(graph: TemporalGraph, past: int, future: int) -> None:
-    counts = PatternFrequencies(Timeline(graph)).count(torch.from_numpy(graph.all_facts), past, future)
+    counts = PatternFrequencies(Timeline(graph)).count(
+        torch.from_numpy(graph.all_facts), past, future
+    )
     train = oracle.facts_of(graph.train)
-    expected = [oracle.frequencies(train, fact, past, future) for fact in oracle.facts_of(graph.all_facts)]
+    expected = [
+        oracle.frequencies(train, fact, past, future) for fact in oracle.facts_of(graph.all_facts)
+    ]
     assert counts.tolist() == expected
 
 

@@ -25,15 +25,21 @@ def test_curves_equal_a_loop(graph: TemporalGraph, window: int, protocol: str) -
     for step in range(len(graph.times)):
         active = [e for e in range(len(graph.entities)) if oracle.active(seen, e, step)]
         recent = [e for e in active if oracle.active_steps(seen, e, step - window, step - 1)]
-        facts = [sum(step - window <= f[3] < step and e in (f[0], f[2]) for f in train) for e in active]
+        facts = [
+            sum(step - window <= f[3] < step and e in (f[0], f[2]) for f in train) for e in active
+        ]
         assert found.active[step] == len(active)
         assert found.active_recently[step] == len(recent)
-        assert found.facts_per_active[step] == pytest.approx(sum(facts) / len(facts) if facts else 0)
+        assert found.facts_per_active[step] == pytest.approx(
+            sum(facts) / len(facts) if facts else 0
+        )
 
 
 def test_repeated_and_unseen_facts_are_counted() -> None:
     graph = make_graph(
-        [(0, 0, 1, 0), (0, 0, 1, 0)], valid=[(0, 0, 1, 0)], test=[(0, 0, 2, 1), (1, 0, 0, 1), (3, 1, 2, 1)]
+        [(0, 0, 1, 0), (0, 0, 1, 0)],
+        valid=[(0, 0, 1, 0)],
+        test=[(0, 0, 2, 1), (1, 0, 0, 1), (3, 1, 2, 1)],
     )
     found = statistics(graph)
     assert found.repeated == 2 and found.unseen == {"valid": 0, "test": 2} and found.total == 6

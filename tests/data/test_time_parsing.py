@@ -75,7 +75,10 @@ def test_formats_read_what_they_write(moment: datetime, time_format: str) -> Non
     assert read_one(text, time_format) == expected
 
 
-@given(st.text("0123456789", min_size=1, max_size=9), st.sampled_from(["%Y%m%d", "%d%m%Y", "%Y%m", "%y%m%d"]))
+@given(
+    st.text("0123456789", min_size=1, max_size=9),
+    st.sampled_from(["%Y%m%d", "%d%m%Y", "%Y%m", "%y%m%d"]),
+)
 @example("20140229", "%Y%m%d")
 @example("20120229", "%Y%m%d")
 @example("201411", "%Y%m%d")
@@ -86,7 +89,9 @@ def test_digits_are_read_or_refused_as_python_does(text: str, time_format: str) 
     assert read_one(text, time_format) == parsed(text, time_format)
 
 
-@given(st.tuples(*[st.integers(0, 40)] * 3), st.sampled_from(["{}/{}/20{:02}", "{:02}/{:02}/20{:02}"]))
+@given(
+    st.tuples(*[st.integers(0, 40)] * 3), st.sampled_from(["{}/{}/20{:02}", "{:02}/{:02}/20{:02}"])
+)
 @example((31, 2, 14), "{}/{}/20{:02}")
 @example((30, 4, 14), "{}/{}/20{:02}")
 @example((31, 4, 14), "{}/{}/20{:02}")
@@ -95,7 +100,11 @@ def test_the_calendar_is_kept(numbers: tuple[int, int, int], layout: str) -> Non
     assert read_one(text, "%d/%m/%Y") == parsed(text, "%d/%m/%Y")
 
 
-@given(MOMENTS, st.sampled_from(["T", " "]), st.sampled_from(["hours", "minutes", "seconds", "milliseconds"]))
+@given(
+    MOMENTS,
+    st.sampled_from(["T", " "]),
+    st.sampled_from(["hours", "minutes", "seconds", "milliseconds"]),
+)
 def test_iso_times_are_turned_to_utc(moment: datetime, separator: str, precision: str) -> None:
     text = moment.isoformat(separator, timespec=precision)
     in_utc = datetime.fromisoformat(text).astimezone(UTC)
@@ -121,7 +130,17 @@ def test_iso_forms(text: str, hour: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["2014-02-29", "2014-13-01", "2014-1-1", "2014-01", "2014-01-01T24:00", "2014-01-01T05:60", "0000-01-01", "x", ""],
+    [
+        "2014-02-29",
+        "2014-13-01",
+        "2014-1-1",
+        "2014-01",
+        "2014-01-01T24:00",
+        "2014-01-01T05:60",
+        "0000-01-01",
+        "x",
+        "",
+    ],
 )
 def test_what_is_not_iso_is_not_read(text: str) -> None:
     assert not Clock().steps(pa.array([text]))[1].any()
@@ -153,7 +172,8 @@ def test_formats_that_cannot_be_meant(time_format: str, complaint: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "value"), [("17", 17), ("-3", -3), ("007", 7), ("0", 0), ("999999999999999999", 10**18 - 1)]
+    ("text", "value"),
+    [("17", 17), ("-3", -3), ("007", 7), ("0", 0), ("999999999999999999", 10**18 - 1)],
 )
 def test_integers(text: str, value: int) -> None:
     numbers, readable = read_integers(pa.array([text]))
@@ -182,7 +202,12 @@ def test_labels_of_all_days_of_two_centuries() -> None:
 
 
 def test_hours_before_and_after_1970() -> None:
-    assert labels(-2, 1, "hour") == ("1969-12-31T22", "1969-12-31T23", "1970-01-01T00", "1970-01-01T01")
+    assert labels(-2, 1, "hour") == (
+        "1969-12-31T22",
+        "1969-12-31T23",
+        "1970-01-01T00",
+        "1970-01-01T01",
+    )
 
 
 def test_integer_labels() -> None:
@@ -195,18 +220,24 @@ def test_integer_labels() -> None:
         pa.array([date(1969, 12, 31), date(2014, 1, 6)], pa.date32()),
         pa.array([date(1969, 12, 31), date(2014, 1, 6)], pa.date64()),
         pa.array([datetime(1969, 12, 31, 23), datetime(2014, 1, 6, 1)], pa.timestamp("s")),
-        pa.array([datetime(1969, 12, 31, 23, tzinfo=UTC), datetime(2014, 1, 6, 1, tzinfo=UTC)]).cast(
-            pa.timestamp("ns", "Asia/Tokyo")
-        ),
+        pa.array(
+            [datetime(1969, 12, 31, 23, tzinfo=UTC), datetime(2014, 1, 6, 1, tzinfo=UTC)]
+        ).cast(pa.timestamp("ns", "Asia/Tokyo")),
         pa.array(["1969-12-31", "2014-01-06T01:00"]),
         pa.array(["1969-12-31", "2014-01-06"]).dictionary_encode(),
     ],
 )
 @pytest.mark.parametrize(
     ("granularity", "expected"),
-    [(None, ["1969-12-31", "2014-01-06"]), ("week", ["1970-W01", "2014-W02"]), ("year", ["1969", "2014"])],
+    [
+        (None, ["1969-12-31", "2014-01-06"]),
+        ("week", ["1970-W01", "2014-W02"]),
+        ("year", ["1969", "2014"]),
+    ],
 )
-def test_columns_of_dates(column: pa.Array, granularity: Granularity | None, expected: list[str]) -> None:
+def test_columns_of_dates(
+    column: pa.Array, granularity: Granularity | None, expected: list[str]
+) -> None:
     clock = Clock(granularity=granularity)
     steps, readable = clock.steps(column)
     ids, grid = clock.grid(steps)
@@ -242,10 +273,22 @@ def test_floats_that_are_no_integers_cannot_be_read() -> None:
 @pytest.mark.parametrize(
     ("first", "value", "complaint"),
     [
-        ("2014-01-01", "17", "the time '17' is an integer, but those before it are dates; write all of them one way"),
+        (
+            "2014-01-01",
+            "17",
+            "the time '17' is an integer, but those before it are dates; write all of them one way",
+        ),
         ("17", "2014-01-01", "the time '2014-01-01' is a date, but those before it are integers;"),
-        ("2014-01-01", "1/2/14", "the time '1/2/14' is neither an ISO date such as 2014-01-31T05:00 nor an integer;"),
-        ("17", "x", "the time 'x' is neither an ISO date such as 2014-01-31T05:00 nor an integer; correct it, or pass"),
+        (
+            "2014-01-01",
+            "1/2/14",
+            "the time '1/2/14' is neither an ISO date such as 2014-01-31T05:00 nor an integer;",
+        ),
+        (
+            "17",
+            "x",
+            "the time 'x' is neither an ISO date such as 2014-01-31T05:00 nor an integer; correct it, or pass",
+        ),
         ("17", " ", "the time is empty; fill it in or remove the row"),
         ("17", None, "the time is empty; fill it in or remove the row"),
         ("2014-01-01", "NaN", "the time is 'NaN'; fill it in or remove the row"),
@@ -264,9 +307,13 @@ def test_the_kind_of_the_first_time_holds_for_later_columns() -> None:
     assert not clock.steps(pa.array([date(2014, 1, 1)]))[1].any()
 
 
-@pytest.mark.parametrize("make", [lambda: Clock("integer", "day"), lambda: Clock(None, "day").steps(pa.array(["17"]))])
+@pytest.mark.parametrize(
+    "make", [lambda: Clock("integer", "day"), lambda: Clock(None, "day").steps(pa.array(["17"]))]
+)
 def test_a_granularity_is_for_dates(make: Callable[[], object]) -> None:
-    with pytest.raises(ConfigError, match="granularity 'day' is for dates, but the times are integers"):
+    with pytest.raises(
+        ConfigError, match="granularity 'day' is for dates, but the times are integers"
+    ):
         make()
 
 
@@ -281,19 +328,37 @@ def test_the_longest_grid() -> None:
 @pytest.mark.parametrize(
     ("clock", "times", "complaint"),
     [
-        (Clock(), (0, MOST_STEPS), "from 0 to 1000000, which is 1,000,001 steps and more than 1,000,000; number them"),
-        (Clock(), (1400000000, 1500000000), "they look like seconds since 1970: pass the time format '%s' and a gran"),
+        (
+            Clock(),
+            (0, MOST_STEPS),
+            "from 0 to 1000000, which is 1,000,001 steps and more than 1,000,000; number them",
+        ),
+        (
+            Clock(),
+            (1400000000, 1500000000),
+            "they look like seconds since 1970: pass the time format '%s' and a gran",
+        ),
         (
             Clock(granularity="hour"),
             ("1800-01-01", "2014-01-01"),
             "from 1800-01-01T00 to 2014-01-01T00, which is 1,875,889 steps and more than 1,000,000; choose a coarser",
         ),
-        (Clock(), (20140101, 20141231), "from 20140101 to 20141231, look like dates: pass the time format '%Y%m%d'"),
-        (Clock(), (201401, 201412), "look like dates: pass the time format '%Y%m', or 'integer' if they do count"),
+        (
+            Clock(),
+            (20140101, 20141231),
+            "from 20140101 to 20141231, look like dates: pass the time format '%Y%m%d'",
+        ),
+        (
+            Clock(),
+            (201401, 201412),
+            "look like dates: pass the time format '%Y%m', or 'integer' if they do count",
+        ),
         (Clock(), (2014010105, 2014123123), "look like dates: pass the time format '%Y%m%d%H'"),
     ],
 )
-def test_grids_that_cannot_be_meant(clock: Clock, times: tuple[object, ...], complaint: str) -> None:
+def test_grids_that_cannot_be_meant(
+    clock: Clock, times: tuple[object, ...], complaint: str
+) -> None:
     with pytest.raises(DataError) as caught:
         grid_of(clock, *times)
     assert complaint in str(caught.value)

@@ -37,18 +37,26 @@ def test_who_is_active_equals_a_loop(graph: TemporalGraph, protocol: Protocol) -
 
 @settings(max_examples=200)
 @given(graphs(), st.sampled_from(PROTOCOLS), st.integers(0, 10), st.integers(-2, 10))
-def test_windows_are_contiguous_ranges(graph: TemporalGraph, protocol: Protocol, past: int, future: int) -> None:
+def test_windows_are_contiguous_ranges(
+    graph: TemporalGraph, protocol: Protocol, past: int, future: int
+) -> None:
     timeline, facts = Timeline(graph, protocol), seen_by(graph, protocol)
     entity, time = all_pairs(graph)
     windows = timeline.window(entity, time - past, time + future)
-    for e, t, start, stop in zip(*(column.tolist() for column in (entity, time, *windows)), strict=True):
-        assert timeline.pair_time[start:stop].tolist() == oracle.active_steps(facts, e, t - past, t + future)
+    for e, t, start, stop in zip(
+        *(column.tolist() for column in (entity, time, *windows)), strict=True
+    ):
+        assert timeline.pair_time[start:stop].tolist() == oracle.active_steps(
+            facts, e, t - past, t + future
+        )
         assert (timeline.pair_entity[start:stop] == e).all()
 
 
 @settings(max_examples=200)
 @given(graphs(), st.sampled_from(PROTOCOLS), st.data())
-def test_snapshots_equal_a_loop(graph: TemporalGraph, protocol: Protocol, data: st.DataObject) -> None:
+def test_snapshots_equal_a_loop(
+    graph: TemporalGraph, protocol: Protocol, data: st.DataObject
+) -> None:
     timeline = Timeline(graph, protocol)
     steps = data.draw(st.lists(st.integers(0, len(graph.times) - 1), max_size=5))
     times = torch.tensor(steps, dtype=torch.int64)
@@ -62,7 +70,12 @@ def test_snapshots_equal_a_loop(graph: TemporalGraph, protocol: Protocol, data: 
 def test_both_directions_by_hand() -> None:
     facts = torch.tensor([[0, 1, 2, 3], [4, 0, 4, 1]])
     assert torch.equal(answered(both_directions(facts, 2), 2), facts.repeat(2, 1))
-    assert both_directions(facts, 5).tolist() == [[0, 1, 2, 3], [4, 0, 4, 1], [2, 6, 0, 3], [4, 5, 4, 1]]
+    assert both_directions(facts, 5).tolist() == [
+        [0, 1, 2, 3],
+        [4, 0, 4, 1],
+        [2, 6, 0, 3],
+        [4, 5, 4, 1],
+    ]
 
 
 def what_a_model_sees(graph: TemporalGraph, protocol: Protocol) -> list[torch.Tensor]:
@@ -90,7 +103,10 @@ def test_strict_hides_valid_and_test_facts(graph: TemporalGraph, data: st.DataOb
 
 def test_paper_shows_who_is_active_in_valid_and_test() -> None:
     without = make_graph([(0, 0, 1, 0)])
-    for changed in (make_graph([(0, 0, 1, 0)], valid=[(2, 0, 3, 1)]), make_graph([(0, 0, 1, 0)], test=[(0, 1, 1, 4)])):
+    for changed in (
+        make_graph([(0, 0, 1, 0)], valid=[(2, 0, 3, 1)]),
+        make_graph([(0, 0, 1, 0)], test=[(0, 1, 1, 4)]),
+    ):
         assert same(what_a_model_sees(without, "strict"), what_a_model_sees(changed, "strict"))
         assert not same(what_a_model_sees(without, "paper"), what_a_model_sees(changed, "paper"))
     leaked = Timeline(make_graph([(0, 0, 1, 0)], test=[(2, 0, 3, 1)]), "paper")

@@ -105,7 +105,8 @@ def test_a_seed_gives_the_same_world_on_every_machine() -> None:
     data = np.concatenate([small.graph.all_facts, origins(small)], axis=1).astype("<i8").tobytes()
     names = "\n".join(small.graph.entities).encode()
     assert (
-        hashlib.sha256(data + names).hexdigest() == "4f763973b62aea224a88eec9344fd4601247276d0bcf49fe7b7f4cd29017f80e"
+        hashlib.sha256(data + names).hexdigest()
+        == "4f763973b62aea224a88eec9344fd4601247276d0bcf49fe7b7f4cd29017f80e"
     )
 
 
@@ -140,7 +141,9 @@ def test_periodic_facts_keep_their_period(world: World) -> None:
 
 def test_recurring_facts_come_in_bursts_that_return(world: World) -> None:
     praise = world.graph.relation_id("praises")
-    facts = world.graph.all_facts[(kinds(world) == "recurring") & (world.graph.all_facts[:, 1] == praise)]
+    facts = world.graph.all_facts[
+        (kinds(world) == "recurring") & (world.graph.all_facts[:, 1] == praise)
+    ]
     facts = facts[np.lexsort((facts[:, 3], facts[:, 2], facts[:, 0]))]
     same = (facts[1:, [0, 2]] == facts[:-1, [0, 2]]).all(axis=1)
     gap = (facts[1:, 3] - facts[:-1, 3])[same]
@@ -154,7 +157,10 @@ def test_alliances_drift_across_relations(world: World) -> None:
     facts = facts[facts[:, 0] < 20]
     one, other = (facts[side] for side in np.triu_indices(len(facts), 1))
     comparable = (one[:, 0] == other[:, 0]) & (one[:, 1] != other[:, 1])
-    same_partner, gap = (one[:, 2] == other[:, 2])[comparable], np.abs(one[:, 3] - other[:, 3])[comparable]
+    same_partner, gap = (
+        (one[:, 2] == other[:, 2])[comparable],
+        np.abs(one[:, 3] - other[:, 3])[comparable],
+    )
     assert same_partner[gap <= 5].mean() > 1.7 * same_partner[(gap > 15) & (gap <= 40)].mean()
 
 
@@ -189,7 +195,9 @@ def test_recency_beats_all_time_counts(world: World) -> None:
 
 
 def test_time_steps_are_days_from_2030(world: World) -> None:
-    assert world.graph.times == tuple(str(date(2030, 1, 1) + timedelta(days=day)) for day in range(120))
+    assert world.graph.times == tuple(
+        str(date(2030, 1, 1) + timedelta(days=day)) for day in range(120)
+    )
 
 
 def test_relations_beyond_the_named_ones_repeat_with_a_number_and_the_same_rules() -> None:
@@ -198,7 +206,11 @@ def test_relations_beyond_the_named_ones_repeat_with_a_number_and_the_same_rules
     assert wide.graph.relations[20:22] == ("visits (2)", "hosts a visit from (2)")
     assert wide.graph.relations[42] == "accuses (3)"
     patterns = [
-        {rule.relation - first for rule in wide.rules if first <= rule.relation < first + 20 and rule.cause is not None}
+        {
+            rule.relation - first
+            for rule in wide.rules
+            if first <= rule.relation < first + 20 and rule.cause is not None
+        }
         for first in (0, 20)
     ]
     assert patterns[0] == patterns[1] == set(range(20))
@@ -226,7 +238,9 @@ def test_a_crowded_world_is_consistent_and_filled_up_with_noise() -> None:
     steps=st.integers(1, 40),
     share=st.floats(0, 0.5),
 )
-def test_small_worlds_are_consistent(seed: int, entities: int, relations: int, steps: int, share: float) -> None:
+def test_small_worlds_are_consistent(
+    seed: int, entities: int, relations: int, steps: int, share: float
+) -> None:
     facts = max(3, min(300, int(share * relations * steps)))
     made = make_world(seed, entities, relations, steps, facts)
     assert_consistent(made)
@@ -239,7 +253,9 @@ def test_a_world_can_be_filled_to_the_half_and_no_further() -> None:
     half = make_world(entities=4, relations=4, steps=3, facts=72)
     assert_consistent(half)
     assert len(half.graph.all_facts) == 72
-    with pytest.raises(DataError, match=r"^73 facts do not fit: 4 entities, 4 relations and 3 steps .* ask for 72 "):
+    with pytest.raises(
+        DataError, match=r"^73 facts do not fit: 4 entities, 4 relations and 3 steps .* ask for 72 "
+    ):
         make_world(entities=4, relations=4, steps=3, facts=73)
 
 
@@ -259,6 +275,8 @@ def test_a_world_can_be_filled_to_the_half_and_no_further() -> None:
         ),
     ],
 )
-def test_bad_arguments_are_named_with_their_value(arguments: dict[str, float], message: str) -> None:
+def test_bad_arguments_are_named_with_their_value(
+    arguments: dict[str, float], message: str
+) -> None:
     with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
         make_world(**arguments)  # type: ignore[arg-type]

@@ -60,7 +60,9 @@ def ranked_of(graph: TemporalGraph, seed: int = 0) -> Ranked:
 
 
 @given(VALUES, st.integers(1, 15))
-def test_bins_partition_the_questions_and_no_value_is_in_two(values: np.ndarray, count: int) -> None:
+def test_bins_partition_the_questions_and_no_value_is_in_two(
+    values: np.ndarray, count: int
+) -> None:
     bins = frequency_bins(values, count)
     assert bins.shape == values.shape and len(np.unique(bins[values > 0])) <= count
     assert ((bins == 0) == (values == 0)).all(), "0 is a bin by itself"
@@ -75,7 +77,9 @@ def test_bins_of_distinct_values_hold_equally_many() -> None:
 
 
 @given(VALUES, st.integers(0, 2**16), st.booleans())
-def test_the_mean_over_bins_is_the_overall_figure(values: np.ndarray, seed: int, hits: bool) -> None:
+def test_the_mean_over_bins_is_the_overall_figure(
+    values: np.ndarray, seed: int, hits: bool
+) -> None:
     gains = np.random.default_rng(seed).random(len(values))
     gains = np.round(gains) if hits else gains
     curve = binned(values, gains, frequency_bins(values, 5))
@@ -90,14 +94,20 @@ def test_the_mean_over_bins_is_the_overall_figure(values: np.ndarray, seed: int,
 def test_a_smoothed_curve_equals_a_loop(values: np.ndarray, seed: int) -> None:
     gains = np.round(np.random.default_rng(seed).random(len(values)))
     curve = smoothed(values, gains, points=7, least=0)
-    positive = [(math.log(value), gain) for value, gain in zip(values, gains, strict=True) if value > 0]
+    positive = [
+        (math.log(value), gain) for value, gain in zip(values, gains, strict=True) if value > 0
+    ]
     if len({where for where, _ in positive}) < 2:
         assert len(curve.at) == 0
         return
     for at, count, mean in zip(np.log(curve.at), curve.questions, curve.mean, strict=True):
         weights = [math.exp(-(((at - where) / 0.35) ** 2) / 2) for where, _ in positive]
-        share = sum(weight * gain for weight, (_, gain) in zip(weights, positive, strict=True)) / sum(weights)
-        assert mean == pytest.approx(share) and count == pytest.approx(sum(weights) ** 2 / sum(w * w for w in weights))
+        share = sum(
+            weight * gain for weight, (_, gain) in zip(weights, positive, strict=True)
+        ) / sum(weights)
+        assert mean == pytest.approx(share) and count == pytest.approx(
+            sum(weights) ** 2 / sum(w * w for w in weights)
+        )
     assert (curve.low <= curve.mean).all() and (curve.mean <= curve.high).all()
 
 
@@ -115,23 +125,36 @@ def test_wilson_by_hand_and_against_its_definition() -> None:
     share, count = np.array([0.3]), np.array([25.0])
     for bound in wilson(share, count):
         # The bounds are the shares from which the one found is just 1.96 standard deviations away.
-        assert abs(share - bound) == pytest.approx(1.959964 * np.sqrt(bound * (1 - bound) / count), rel=1e-6)
+        assert abs(share - bound) == pytest.approx(
+            1.959964 * np.sqrt(bound * (1 - bound) / count), rel=1e-6
+        )
 
 
 def test_bounds_of_gains_between_0_and_1_are_as_wide_as_their_spread() -> None:
     gains = np.random.default_rng(1).beta(4, 6, 5000)
     curve = binned(np.ones(5000, dtype=np.int64), gains, np.zeros(5000, dtype=np.int64))
-    assert (curve.high - curve.low)[0] == pytest.approx(2 * 1.96 * gains.std() / math.sqrt(5000), rel=0.01)
-    low, high = bounds(*(np.array([value]) for value in (gains.mean(), len(gains), (gains**2).mean())))
-    assert (high - low)[0] == pytest.approx(2 * 1.96 * gains.std() / math.sqrt(len(gains)), rel=0.01)
-    assert_allclose(bounds(*(np.array([value]) for value in (1.0, 3, 1.0))), wilson(np.array([1.0]), np.array([3])))
+    assert (curve.high - curve.low)[0] == pytest.approx(
+        2 * 1.96 * gains.std() / math.sqrt(5000), rel=0.01
+    )
+    low, high = bounds(
+        *(np.array([value]) for value in (gains.mean(), len(gains), (gains**2).mean()))
+    )
+    assert (high - low)[0] == pytest.approx(
+        2 * 1.96 * gains.std() / math.sqrt(len(gains)), rel=0.01
+    )
+    assert_allclose(
+        bounds(*(np.array([value]) for value in (1.0, 3, 1.0))),
+        wilson(np.array([1.0]), np.array([3])),
+    )
 
 
 @given(graphs(), st.integers(0, 9), st.integers(0, 9))
 def test_effects_equal_a_loop(graph: TemporalGraph, past: int, future: int) -> None:
     ranked = ranked_of(graph)
     train = oracle.facts_of(graph.train)
-    counts = [oracle.frequencies(train, fact, past, future) for fact in oracle.facts_of(ranked.facts)]
+    counts = [
+        oracle.frequencies(train, fact, past, future) for fact in oracle.facts_of(ranked.facts)
+    ]
     frequencies = pattern_frequencies(ranked, graph, past, future)
     for effect in EFFECTS.values():
         for side, pattern in effect:
@@ -141,7 +164,9 @@ def test_effects_equal_a_loop(graph: TemporalGraph, past: int, future: int) -> N
             curve, _ = effect_curves(ranked, frequencies, side, pattern)
             assert curve.questions.sum() == len(asked)
             if 0 in seen:
-                hits = [ranked.rank[i] <= 10 for i, value in zip(asked, seen, strict=True) if value == 0]
+                hits = [
+                    ranked.rank[i] <= 10 for i, value in zip(asked, seen, strict=True) if value == 0
+                ]
                 assert curve.at[0] == 0 and curve.questions[0] == len(hits)
                 assert curve.mean[0] == pytest.approx(sum(hits) / len(hits))
             else:
@@ -168,12 +193,16 @@ def test_groups_equal_a_loop(graph: TemporalGraph) -> None:
         "side": by_side(ranked),
     }
     labels = {name: [groups.labels[place] for place in groups.of] for name, groups in found.items()}
-    for i, ((s, r, o, t), subject) in enumerate(zip(oracle.facts_of(ranked.facts), ranked.asks_subject, strict=True)):
+    for i, ((s, r, o, t), subject) in enumerate(
+        zip(oracle.facts_of(ranked.facts), ranked.asks_subject, strict=True)
+    ):
         given, answer = (o, s) if subject else (s, o)
         assert (ranked.given[i], ranked.answer[i]) == (given, answer)
         same = [abs(t - fact[3]) for fact in train if fact[:3] == (s, r, o)]
         joined = any({given, answer} == {fact[0], fact[2]} for fact in train)
-        assert labels["acquaintance"][i] == ("same relation" if same else "only otherwise" if joined else "never")
+        assert labels["acquaintance"][i] == (
+            "same relation" if same else "only otherwise" if joined else "never"
+        )
         assert holds(labels["distance"][i], min(same, default=None))
         for whose, entity in (("answer", answer), ("given", given)):
             assert holds(labels[whose][i], sum(entity in (fact[0], fact[2]) for fact in train))
@@ -211,15 +240,24 @@ def test_figures_of_groups_add_up(graph: TemporalGraph, seed: int) -> None:
             if not ranks:
                 assert count == 0 and math.isnan(mrr) and math.isnan(hits_10)
                 continue
-            assert count == len(ranks) and mrr == pytest.approx(sum(1 / rank for rank in ranks) / count)
+            assert count == len(ranks) and mrr == pytest.approx(
+                sum(1 / rank for rank in ranks) / count
+            )
             assert hits_1 == pytest.approx(sum(rank <= 1 for rank in ranks) / count)
             assert hits_10 == pytest.approx(sum(rank <= 10 for rank in ranks) / count)
-        assert_allclose(figures.questions @ np.nan_to_num(figures.mrr) / len(ranked.rank), ranked.gains("mrr").mean())
+        assert_allclose(
+            figures.questions @ np.nan_to_num(figures.mrr) / len(ranked.rank),
+            ranked.gains("mrr").mean(),
+        )
 
 
 def test_a_group_between_others_keeps_its_place() -> None:
-    ranked = Ranked(np.zeros((2, 4), dtype=np.int64), np.array([False, True]), np.array([1.0, 20.0]))
-    figures = group_figures(ranked, Groups(("0", "1", "2-3", "4-7", "8-15"), np.array([3, 1]), along=True))
+    ranked = Ranked(
+        np.zeros((2, 4), dtype=np.int64), np.array([False, True]), np.array([1.0, 20.0])
+    )
+    figures = group_figures(
+        ranked, Groups(("0", "1", "2-3", "4-7", "8-15"), np.array([3, 1]), along=True)
+    )
     assert figures.labels == ("1", "2-3", "4-7") and figures.questions.tolist() == [1, 0, 1]
     assert figures.hits_10[[0, 2]].tolist() == [0, 1] and np.isnan(figures.low[1])
 
@@ -228,13 +266,17 @@ def test_a_group_between_others_keeps_its_place() -> None:
 def test_a_rolling_mean_equals_a_loop(values: list[int], width: int) -> None:
     half = width // 2
     near = [values[max(0, place - half) : place + half + 1] for place in range(len(values))]
-    assert_allclose(rolling_mean(np.array(values), width), [sum(some) / len(some) for some in near], atol=1e-12)
+    assert_allclose(
+        rolling_mean(np.array(values), width), [sum(some) / len(some) for some in near], atol=1e-12
+    )
 
 
 @given(graphs())
 def test_facts_per_entity_equal_a_loop(graph: TemporalGraph) -> None:
     train = oracle.facts_of(graph.train)
-    counts = [sum(entity in (fact[0], fact[2]) for fact in train) for entity in range(len(graph.entities))]
+    counts = [
+        sum(entity in (fact[0], fact[2]) for fact in train) for entity in range(len(graph.entities))
+    ]
     assert facts_per_entity(graph).tolist() == counts
     least, share = shares_with_at_least(np.array(counts))
     assert least.tolist() == sorted({count for count in counts if count})
@@ -244,7 +286,9 @@ def test_facts_per_entity_equal_a_loop(graph: TemporalGraph) -> None:
 def test_ranks_come_back_by_split(tmp_path: Path) -> None:
     graph = make_world(entities=20, relations=4, steps=12, facts=300).graph
     run = tempograph.train(graph_folder(graph, tmp_path), "ted", out=tmp_path / "run")
-    evaluations: dict[str, Evaluation] = {split: tempograph.evaluate(run, split) for split in ("valid", "test")}  # type: ignore[arg-type]
+    evaluations: dict[str, Evaluation] = {
+        split: tempograph.evaluate(run, split) for split in ("valid", "test")
+    }  # type: ignore[arg-type]
     tempograph.evaluate(run, "test", filter="raw")
     found = read_ranks(tmp_path / "run")
     assert list(found) == ["valid", "test"]
@@ -262,11 +306,16 @@ def test_ranks_come_back_by_split(tmp_path: Path) -> None:
 @given(graphs(), st.integers(0, 2**16))
 def test_ranks_in_order_equal_a_sort_of_tuples(graph: TemporalGraph, seed: int) -> None:
     facts = graph.all_facts
-    ranked, shuffled = ranked_of(graph, seed), np.random.default_rng(seed).permutation(2 * len(facts))
+    ranked, shuffled = (
+        ranked_of(graph, seed),
+        np.random.default_rng(seed).permutation(2 * len(facts)),
+    )
     mixed = Ranked(ranked.facts[shuffled], ranked.asks_subject[shuffled], ranked.rank[shuffled])
     found = in_order(mixed)
     asked = list(zip(found.asks_subject.tolist(), map(tuple, found.facts.tolist()), strict=True))
-    assert asked == sorted(zip(mixed.asks_subject.tolist(), map(tuple, mixed.facts.tolist()), strict=True))
+    assert asked == sorted(
+        zip(mixed.asks_subject.tolist(), map(tuple, mixed.facts.tolist()), strict=True)
+    )
     assert sorted(found.rank) == sorted(ranked.rank) and are_of(found, facts)
     assert not are_of(found, facts[1:]) and not are_of(found, np.concatenate([facts, facts[:1]]))
     turned = Ranked(found.facts, ~found.asks_subject, found.rank)
@@ -279,7 +328,9 @@ def test_rows_in_another_order_read_the_same(tmp_path: Path) -> None:
     for number, one in enumerate((ranked, turned)):
         keep_ranks(one, tmp_path / f"{number}.parquet")
     first, second = (kept_ranks(tmp_path / f"{number}.parquet") for number in range(2))
-    assert np.array_equal(first.facts, second.facts) and np.array_equal(first.asks_subject, second.asks_subject)
+    assert np.array_equal(first.facts, second.facts) and np.array_equal(
+        first.asks_subject, second.asks_subject
+    )
     assert np.array_equal(first.rank, second.rank)
 
 

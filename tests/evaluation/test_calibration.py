@@ -20,7 +20,7 @@ from tempograph.data.timeline import Queries
 from tempograph.evaluation import calibration
 from tempograph.evaluation.calibration import calibrate, fit_temperature
 from tempograph.evaluation.reliability import BINS, calibration_error, reliability
-from tempograph.models.base import Judges, Model, Support
+from tempograph.models.base import CrossFitted, Model, Support
 from tempograph.prediction.batch_scoring import log_shares
 from tempograph.report.plots import reliability_figure
 from tempograph.training.calibrated import temperature_of
@@ -44,7 +44,7 @@ def test_the_temperature_that_made_the_answers_is_found(seed: int, true: float) 
 
 
 class Spoken(Model):
-    """Scores from a table of (entity, relation, time); another table's where it has judges for valid."""
+    """Scores from a table of (entity, relation, time); another table's where it has cross_fitted for valid."""
 
     name = "spoken"
     bytes_per_candidate = 8
@@ -61,9 +61,9 @@ class Spoken(Model):
     def scores(self, queries: Queries) -> torch.Tensor:
         return self.said(0, queries)
 
-    def judges(self, split: str, facts: int) -> Judges | None:
+    def cross_fitted(self, split: str, facts: int) -> CrossFitted | None:
         ways = (partial(self.said, 0), partial(self.said, 1))
-        return Judges(ways, torch.arange(facts) // 3 % 2, "judged") if self.judged else None
+        return CrossFitted(ways, torch.arange(facts) // 3 % 2, "judged") if self.judged else None
 
     def evidence(self, query: Queries, answer: int) -> Support:
         raise AssertionError("calibration asks for no evidence")
@@ -75,7 +75,9 @@ def test_calibration_equals_a_loop(judged: bool, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(calibration, "_MOST_FACTS", 29)
     entities, relations, _, steps = GRAPH.sizes
     generator = torch.Generator().manual_seed(3)
-    model = Spoken(2 * torch.randn(2, entities, 2 * relations, steps, entities, generator=generator), judged)
+    model = Spoken(
+        2 * torch.randn(2, entities, 2 * relations, steps, entities, generator=generator), judged
+    )
     found = calibrate(model, GRAPH)
     told = {tuple(fact) for split in (GRAPH.train, GRAPH.valid) for fact in split.tolist()}
     halves: list[list[tuple[torch.Tensor, int]]] = [[], []]
@@ -90,7 +92,10 @@ def test_calibration_equals_a_loop(judged: bool, monkeypatch: pytest.MonkeyPatch
                 if other != own and fact in told:
                     row[other] = -math.inf
             halves[place % 2].append((row, own))
-    asked = [(torch.stack([row for row, _ in half]), torch.tensor([own for _, own in half])) for half in halves]
+    asked = [
+        (torch.stack([row for row, _ in half]), torch.tensor([own for _, own in half]))
+        for half in halves
+    ]
     every = tuple(torch.cat(columns) for columns in zip(*asked, strict=True))
     assert found["facts"] == 29 and found["temperature"] == pytest.approx(fit_temperature(*every))
     sure, right, among, losses = [], [], [], []
@@ -147,10 +152,16 @@ def test_shares_equal_a_loop() -> None:
 
 def test_a_run_keeps_its_calibration(tmp_path: Path) -> None:
     path = tmp_path / "run"
-    run = tempograph.train(GRAPH, "complex", out=path, device="cpu", overrides=["model.dim=8", "train.epochs=3"])
+    run = tempograph.train(
+        GRAPH, "complex", out=path, device="cpu", overrides=["model.dim=8", "train.epochs=3"]
+    )
     kept = json.loads((path / "results.json").read_text())["calibration"]
     assert kept == run.results["calibration"] == calibrate(run.model, GRAPH)
-    assert sum(row["questions"] for row in kept["reliability"]) == 2 * len(GRAPH.valid) == 2 * kept["facts"]
+    assert (
+        sum(row["questions"] for row in kept["reliability"])
+        == 2 * len(GRAPH.valid)
+        == 2 * kept["facts"]
+    )
     assert kept["log_loss"] < kept["log_loss_before"] + 0.1
     assert "expected calibration error" in (path / "README.md").read_text()
     figure = reliability_figure(kept, run.config.about)
@@ -158,9 +169,13 @@ def test_a_run_keeps_its_calibration(tmp_path: Path) -> None:
     assert figure.get_supxlabel() == "complex on demo; protocol strict, seed 0, valid, filter time"
 
 
-def test_a_run_without_one_is_calibrated_when_it_is_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_without_one_is_calibrated_when_it_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "run"
-    tempograph.train(GRAPH, "complex", out=path, device="cpu", overrides=["model.dim=8", "train.epochs=3"])
+    tempograph.train(
+        GRAPH, "complex", out=path, device="cpu", overrides=["model.dim=8", "train.epochs=3"]
+    )
     results = json.loads((path / "results.json").read_text())
     kept = results.pop("calibration")
     (path / "results.json").write_text(json.dumps(results))

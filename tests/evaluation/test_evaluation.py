@@ -61,23 +61,36 @@ def test_an_evaluation_keeps_the_ranks_of_its_filter(graph: TemporalGraph, filte
 def test_known_answers_equal_a_loop(graph: TemporalGraph, filter: Filter) -> None:
     directed = oracle.directed(oracle.facts_of(graph.all_facts), len(graph.relations))
     questions = [(s, r, t) for s, r, _, t in directed]
-    queries, own = Queries(*torch.tensor(questions).unbind(1)), torch.tensor([o for _, _, o, _ in directed])
+    queries, own = (
+        Queries(*torch.tensor(questions).unbind(1)),
+        torch.tensor([o for _, _, o, _ in directed]),
+    )
     known = KnownAnswers.of(graph, filter)
     (row, answer), padded = known(queries), known.padded(queries, own)
     for index, question in enumerate(questions):
         wanted = oracle.known_answers(graph, question, filter)
         assert sorted(answer[row == index].tolist()) == sorted(wanted)
         found = padded[1][padded[0] == index].tolist()
-        assert len(found) == known.most and set(found) - {int(own[index])} == set(wanted) - {int(own[index])}
-    assert known.most == max(len(oracle.known_answers(graph, question, filter)) for question in questions)
+        assert len(found) == known.most and set(found) - {int(own[index])} == set(wanted) - {
+            int(own[index])
+        }
+    assert known.most == max(
+        len(oracle.known_answers(graph, question, filter)) for question in questions
+    )
 
 
 @settings(max_examples=200)
 @given(graphs(), st.sampled_from(FILTERS), st.integers(1, 400))
-def test_ranks_equal_a_loop_whatever_the_budget(graph: TemporalGraph, filter: Filter, budget: int) -> None:
+def test_ranks_equal_a_loop_whatever_the_budget(
+    graph: TemporalGraph, filter: Filter, budget: int
+) -> None:
     model = Hash(len(graph.entities))
-    ranks = rank_facts(model, torch.from_numpy(graph.all_facts), KnownAnswers.of(graph, filter), budget)
-    for index, (s, r, o, t) in enumerate(oracle.directed(oracle.facts_of(graph.all_facts), len(graph.relations))):
+    ranks = rank_facts(
+        model, torch.from_numpy(graph.all_facts), KnownAnswers.of(graph, filter), budget
+    )
+    for index, (s, r, o, t) in enumerate(
+        oracle.directed(oracle.facts_of(graph.all_facts), len(graph.relations))
+    ):
         (scores,) = model.scores(Queries(*(torch.tensor([value]) for value in (s, r, t)))).tolist()
         expected = oracle.ranks(scores, o, oracle.known_answers(graph, (s, r, t), filter))
         assert tuple(float(kind[index]) for kind in ranks) == expected
@@ -85,11 +98,17 @@ def test_ranks_equal_a_loop_whatever_the_budget(graph: TemporalGraph, filter: Fi
 
 def test_the_budget_bounds_what_is_asked_at_once() -> None:
     rng = np.random.default_rng(0)
-    graph = make_graph(np.unique(rng.integers(0, 50, (300, 4)), axis=0), entities=50, relations=50, steps=50)
+    graph = make_graph(
+        np.unique(rng.integers(0, 50, (300, 4)), axis=0), entities=50, relations=50, steps=50
+    )
     model = Hash(50)
     told: list[tuple[int, int]] = []
     rank_facts(
-        model, torch.from_numpy(graph.train), KnownAnswers.of(graph), 50 * 8 * 7 + 399, lambda *at: told.append(at)
+        model,
+        torch.from_numpy(graph.train),
+        KnownAnswers.of(graph),
+        50 * 8 * 7 + 399,
+        lambda *at: told.append(at),
     )
     sizes = [len(asked.time) for asked in model.asked]
     assert max(sizes) == 7 and sum(sizes) == 2 * len(graph.train)
@@ -107,7 +126,10 @@ def test_subject_ranks_are_object_ranks_of_the_inverted_graph() -> None:
     from tempograph.data.timeline import Timeline
     from tempograph.models.ted import TED
 
-    one, other = (evaluate_model(TED(Timeline(g), 0.1), g, "test", "strict").ranks.realistic for g in (graph, inverted))
+    one, other = (
+        evaluate_model(TED(Timeline(g), 0.1), g, "test", "strict").ranks.realistic
+        for g in (graph, inverted)
+    )
     assert torch.equal(one, torch.cat(other.chunk(2)[::-1]))
 
 
@@ -131,7 +153,12 @@ def test_summary_and_table_hold_every_question() -> None:
     assert summary["metrics"]["mr"] == (summary["subject"]["mr"] + summary["object"]["mr"]) / 2
     assert summary["optimistic"]["mr"] <= summary["metrics"]["mr"] <= summary["pessimistic"]["mr"]
     rows = evaluation.table().to_pylist()
-    assert [(row["s"], row["side"]) for row in rows] == [(1, "object"), (3, "object"), (1, "subject"), (3, "subject")]
+    assert [(row["s"], row["side"]) for row in rows] == [
+        (1, "object"),
+        (3, "object"),
+        (1, "subject"),
+        (3, "subject"),
+    ]
     assert [row["rank"] for row in rows] == evaluation.ranks.realistic.tolist()
     assert {(row["split"], row["filter"]) for row in rows} == {("test", "raw")}
 

@@ -66,12 +66,21 @@ def folder(fresh: Comparison, tmp_path: Path) -> Path:
 
 def test_a_fresh_table(fresh: Comparison, world: Path) -> None:
     ted, srgcn = fresh.rows
-    assert (ted.model, ted.settings, srgcn.model, srgcn.settings) == ("ted", "paper", "srgcn", "tuned")
+    assert (ted.model, ted.settings, srgcn.model, srgcn.settings) == (
+        "ted",
+        "paper",
+        "srgcn",
+        "tuned",
+    )
     for row in fresh.rows:
         (run,) = row.runs
         results = json.loads((fresh.folder / f"{row.model}-seed0" / "results.json").read_text())
         assert run.state == "finished" and run.results == results
-        assert results["finished"] and {"valid", "test"} <= set(results) and results["protocol"] == "strict"
+        assert (
+            results["finished"]
+            and {"valid", "test"} <= set(results)
+            and results["protocol"] == "strict"
+        )
         assert row.cells()[3] == f"{results['test']['metrics']['mrr']:.3f}"
     assert not list(fresh.folder.glob("*.log")) and not fresh.failed and not fresh.notes()
     assert json.loads((fresh.folder / "compare.json").read_text()) == fresh.summary()
@@ -84,15 +93,25 @@ def test_published_figures_that_hold_under_the_protocol_stand_beside(fresh: Comp
     ted, srgcn = (row.cells() for row in fresh.rows)
     assert ted[7:11] == ["0.441", "35.3", "49.1", "60.8"] and srgcn[7:11] == ["-"] * 4
     summaries = fresh.summary()["models"]
-    assert summaries[0]["published"] == {"mrr": 0.441, "hits@1": 0.353, "hits@3": 0.491, "hits@10": 0.608}
+    assert summaries[0]["published"] == {
+        "mrr": 0.441,
+        "hits@1": 0.353,
+        "hits@3": 0.491,
+        "hits@10": 0.608,
+    }
     assert summaries[1]["published"] is None
 
 
 def test_under_protocol_paper_every_published_figure_stands_beside(
     world: Path, tmp_path: Path, started: list[str]
 ) -> None:
-    made = tempograph.compare(world, ["srgcn"], out=tmp_path, protocol="paper", overrides=TINY, device="cpu")
-    assert made.rows[0].cells()[7:11] == ["0.604", "48.3", "68.0", "83.0"] and "protocol paper" in made.caption()
+    made = tempograph.compare(
+        world, ["srgcn"], out=tmp_path, protocol="paper", overrides=TINY, device="cpu"
+    )
+    assert (
+        made.rows[0].cells()[7:11] == ["0.604", "48.3", "68.0", "83.0"]
+        and "protocol paper" in made.caption()
+    )
 
 
 def test_finished_runs_are_taken_over_and_only_missing_ones_are_trained(
@@ -100,7 +119,9 @@ def test_finished_runs_are_taken_over_and_only_missing_ones_are_trained(
 ) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/*")}
     notes: list[str] = []
-    made = tempograph.compare(world, MODELS, out=folder, seeds=(0, 1), overrides=TINY, device="cpu", note=notes.append)
+    made = tempograph.compare(
+        world, MODELS, out=folder, seeds=(0, 1), overrides=TINY, device="cpu", note=notes.append
+    )
     assert started == ["ted-seed1", "srgcn-seed1"]
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert notes == [
@@ -111,9 +132,14 @@ def test_finished_runs_are_taken_over_and_only_missing_ones_are_trained(
     ]
     for row in made.rows:
         first, second = (metrics["mrr"] for metrics in row.tested)
-        assert row.cells()[2:4] == ["2", f"{(first + second) / 2:.3f} ± {abs(first - second) / 2:.3f}"]
+        assert row.cells()[2:4] == [
+            "2",
+            f"{(first + second) / 2:.3f} ± {abs(first - second) / 2:.3f}",
+        ]
         summary = row.summary()
-        assert summary["seeds"] == [0, 1] and summary["spread"]["mrr"] == pytest.approx(abs(first - second) / 2)
+        assert summary["seeds"] == [0, 1] and summary["spread"]["mrr"] == pytest.approx(
+            abs(first - second) / 2
+        )
 
 
 def test_test_is_ranked_once(folder: Path, world: Path, started: list[str]) -> None:
@@ -124,7 +150,10 @@ def test_test_is_ranked_once(folder: Path, world: Path, started: list[str]) -> N
     (path / "results.json").write_text(json.dumps(results))
     made = tempograph.compare(world, MODELS, out=folder, overrides=TINY, device="cpu")
     again = made.rows[1].runs[0].results
-    assert started == ["srgcn-seed0"] and (again["test"]["metrics"], again["valid"]["metrics"]) == figures
+    assert (
+        started == ["srgcn-seed0"]
+        and (again["test"]["metrics"], again["valid"]["metrics"]) == figures
+    )
 
 
 def test_a_run_out_of_time_shows_no_test_figure_and_goes_on(
@@ -135,7 +164,9 @@ def test_a_run_out_of_time_shows_no_test_figure_and_goes_on(
     (run,) = made.rows[1].runs
     assert run.state == "unfinished" and "test" not in run.results
     assert made.rows[1].cells()[2:7] == ["0/1", "not finished", "-", "-", "-"]
-    assert made.notes() == ["srgcn-seed0: not finished when its time was up; the same command goes on with it"]
+    assert made.notes() == [
+        "srgcn-seed0: not finished when its time was up; the same command goes on with it"
+    ]
     made = tempograph.compare(world, MODELS, **asked)
     assert started == ["ted-seed0", "srgcn-seed0", "srgcn-seed0"]
     assert made.rows[1].tested == fresh.rows[1].tested, "as if never stopped"
@@ -155,18 +186,37 @@ def test_an_interrupt_ends_the_processes_and_the_same_command_goes_on(
 
     def interrupt() -> None:
         metrics = path / "metrics.jsonl"
-        while not (path / "checkpoint.safetensors").exists() or not metrics.exists() or not metrics.stat().st_size:
+        while (
+            not (path / "checkpoint.safetensors").exists()
+            or not metrics.exists()
+            or not metrics.stat().st_size
+        ):
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGTERM)
 
     patient = ("train.epochs=80", "train.patience=80")
-    command = ("compare", str(world), "--models", "srgcn", "--out", "table", "--device", "cpu", *TINY, *patient)
+    command = (
+        "compare",
+        str(world),
+        "--models",
+        "srgcn",
+        "--out",
+        "table",
+        "--device",
+        "cpu",
+        *TINY,
+        *patient,
+    )
     with monkeypatch.context() as patch:
         patch.setattr(tempograph.experiments.scheduler.subprocess, "Popen", Noted)
         threading.Thread(target=interrupt, daemon=True).start()
         code, out, err = call(*command)
     assert code == 130 and out == "" and "stopped; the same command goes on" in err
-    assert [process.poll() for process in processes if "tempograph.experiments.scheduler" in str(process.args)] == [130]
+    assert [
+        process.poll()
+        for process in processes
+        if "tempograph.experiments.scheduler" in str(process.args)
+    ] == [130]
     assert [file.name for file in Path("table").iterdir()] == ["srgcn-seed0"]
     history = (path / "metrics.jsonl").read_text().splitlines()
     assert 1 <= len(history) < 80
@@ -177,21 +227,53 @@ def test_an_interrupt_ends_the_processes_and_the_same_command_goes_on(
 
 def test_one_failing_run_stops_no_other_and_is_named(call: Call, folder: Path, world: Path) -> None:
     shutil.rmtree(folder / "srgcn-seed0")
-    command = ("compare", str(world), "--models", "srgcn,ted", "--out", str(folder), "--device", "cpu")
+    command = (
+        "compare",
+        str(world),
+        "--models",
+        "srgcn,ted",
+        "--out",
+        str(folder),
+        "--device",
+        "cpu",
+    )
     code, out, err = call(*command, *TINY, "model.dim=10000000000")
     assert code == 1 and "ted" in out and "failed" in out
-    assert re.search(r"srgcn-seed0: failed: RuntimeError: .*allocate.*; see .*srgcn-seed0.log", err.splitlines()[-1])
+    assert re.search(
+        r"srgcn-seed0: failed: RuntimeError: .*allocate.*; see .*srgcn-seed0.log",
+        err.splitlines()[-1],
+    )
     assert "Traceback" in (folder / "srgcn-seed0.log").read_text()
     rows = json.loads((folder / "compare.json").read_text())["models"]
     assert [row["runs"][0]["state"] for row in rows] == ["failed", "finished"]
 
 
-def test_the_command_prints_the_table_and_one_json_object(call: Call, folder: Path, world: Path) -> None:
-    command = ("compare", str(world), "--models", "ted, srgcn", "--out", str(folder), "--device", "cpu", *TINY)
+def test_the_command_prints_the_table_and_one_json_object(
+    call: Call, folder: Path, world: Path
+) -> None:
+    command = (
+        "compare",
+        str(world),
+        "--models",
+        "ted, srgcn",
+        "--out",
+        str(folder),
+        "--device",
+        "cpu",
+        *TINY,
+    )
     assert as_json(call(*command, "--json")) == json.loads((folder / "compare.json").read_text())
     code, out, err = call(*command)
     assert code == 0 and "2 of 2 runs are there" in err
-    for told in ("Models on icews14, test", "protocol strict", "settings", "published", "0.441", "s/epoch", "tuned"):
+    for told in (
+        "Models on icews14, test",
+        "protocol strict",
+        "settings",
+        "published",
+        "0.441",
+        "s/epoch",
+        "tuned",
+    ):
         assert told in out
 
 
@@ -199,7 +281,17 @@ def test_a_narrow_terminal_gets_two_tables_and_every_figure(
     call: Call, folder: Path, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempograph.cli.compare.out._width", 80)
-    code, out, _ = call("compare", str(world), "--models", "ted,srgcn", "--out", str(folder), "--device", "cpu", *TINY)
+    code, out, _ = call(
+        "compare",
+        str(world),
+        "--models",
+        "ted,srgcn",
+        "--out",
+        str(folder),
+        "--device",
+        "cpu",
+        *TINY,
+    )
     assert code == 0 and "0.441 35.3 49.1 60.8" in out and "What they cost" in out
     assert max(len(line) for line in out.splitlines()[:-1]) <= 80
 
@@ -207,10 +299,19 @@ def test_a_narrow_terminal_gets_two_tables_and_every_figure(
 MISTAKES = {
     "model": (["--models", "ted,srgnc"], "there is no model 'srgnc'; did you mean 'srgcn'?"),
     "no model": (["--models", ","], "compare needs at least one model, found 0"),
-    "seed": (["--seeds", "0,one"], "--seeds takes whole numbers separated by commas, found '0,one'"),
-    "negative seed": (["--seeds", "-1"], "--seeds takes whole numbers separated by commas, found '-1'"),
+    "seed": (
+        ["--seeds", "0,one"],
+        "--seeds takes whole numbers separated by commas, found '0,one'",
+    ),
+    "negative seed": (
+        ["--seeds", "-1"],
+        "--seeds takes whole numbers separated by commas, found '-1'",
+    ),
     "preset": (["--preset", "tunde"], "there is no preset 'tunde'; did you mean 'tuned'?"),
-    "setting": (["train.epoch=1"], "none of the models has a setting 'train.epoch'; did you mean 'train.epochs'"),
+    "setting": (
+        ["train.epoch=1"],
+        "none of the models has a setting 'train.epoch'; did you mean 'train.epochs'",
+    ),
     "value": (["train.epochs=many"], "train: epochs must be a whole number, found 'many'"),
     "device": (["--device", "tpu9"], "there is no device 'tpu9' here"),
 }
@@ -225,26 +326,37 @@ def test_a_mistake_is_one_line_before_anything_is_trained(
     assert message in err and not started and not Path("table").exists()
 
 
-def test_a_run_of_something_else_is_refused(folder: Path, world: Path, tmp_path: Path, started: list[str]) -> None:
+def test_a_run_of_something_else_is_refused(
+    folder: Path, world: Path, tmp_path: Path, started: list[str]
+) -> None:
     def again(data: Path = world, **options: Any) -> None:
-        tempograph.compare(data, MODELS, out=folder, device="cpu", **({"overrides": TINY} | options))
+        tempograph.compare(
+            data, MODELS, out=folder, device="cpu", **({"overrides": TINY} | options)
+        )
 
     other = [*TINY, "train.epochs=4"]
     with pytest.raises(
-        RunError, match=r"srgcn-seed0: a run with other settings \(train.epochs is 3, asked for 4\); choo"
+        RunError,
+        match=r"srgcn-seed0: a run with other settings \(train.epochs is 3, asked for 4\); choo",
     ):
         again(overrides=other)
-    with pytest.raises(RunError, match="ted-seed0: a run with other settings .protocol is strict, asked for paper"):
+    with pytest.raises(
+        RunError, match="ted-seed0: a run with other settings .protocol is strict, asked for paper"
+    ):
         again(protocol="paper")
     with pytest.raises(RunError, match="model.sigma is 0.1, asked for auto"):
         again(preset="tuned")
     larger = tmp_path / "data" / "icews14"
     write_folder(make_world(seed=3, entities=12, relations=4, steps=10, facts=200).graph, larger)
-    with pytest.raises(RunError, match="ted-seed0: a run on other data of the name icews14; choose another --out"):
+    with pytest.raises(
+        RunError, match="ted-seed0: a run on other data of the name icews14; choose another --out"
+    ):
         again(larger)
     shutil.rmtree(folder / "ted-seed0")
     (folder / "ted-seed0").mkdir()
-    with pytest.raises(RunError, match="ted-seed0: exists and is not a run; choose another --out, or remove it"):
+    with pytest.raises(
+        RunError, match="ted-seed0: exists and is not a run; choose another --out, or remove it"
+    ):
         again()
     assert started == []
 
@@ -269,7 +381,15 @@ def test_two_comparisons_do_not_share_a_folder(folder: Path, world: Path) -> Non
 def test_without_test_facts_there_is_nothing_to_compare(tmp_path: Path) -> None:
     graph = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
     write_folder(
-        type(graph)("bare", graph.entities, graph.relations, graph.times, graph.train, graph.valid, graph.test[:0]),
+        type(graph)(
+            "bare",
+            graph.entities,
+            graph.relations,
+            graph.times,
+            graph.train,
+            graph.valid,
+            graph.test[:0],
+        ),
         tmp_path / "bare",
     )
     with pytest.raises(DataError, match="bare: the test split has no facts"):
@@ -282,7 +402,10 @@ def test_the_time_left_is_that_of_the_same_model_or_of_any() -> None:
     waiting = [Standing("a-seed1", "a"), Standing("b-seed0", "b")]
     assert seconds_left(waiting, 1, 0.0) is None
     done = Standing("a-seed0", "a", "finished", seconds=10.0)
-    assert seconds_left([done, *waiting], 1, 0.0) == 20 and seconds_left([done, *waiting], 2, 0.0) == 10
+    assert (
+        seconds_left([done, *waiting], 1, 0.0) == 20
+        and seconds_left([done, *waiting], 2, 0.0) == 10
+    )
     working = Standing("b-seed1", "b", "running", {"left": 30.0}, began=100.0, heard=110.0)
     assert seconds_left([done, working], 1, 115.0) == 25
     assert seconds_left([done, working, *waiting], 2, 115.0) == 40, "no sooner than the longest"
@@ -294,4 +417,7 @@ def test_what_a_process_says_besides_messages_is_passed_over() -> None:
     said: queue.SimpleQueue[Any] = queue.SimpleQueue()
     process = SimpleNamespace(stdout=io.StringIO('Welcome to this machine\n{"epoch": 1}\n12\n'))
     tempograph.experiments.scheduler._listen("the job", process, said)  # type: ignore[arg-type]
-    assert [said.get_nowait() for _ in range(2)] == [("the job", {"epoch": 1}), ("the job", None)] and said.empty()
+    assert [said.get_nowait() for _ in range(2)] == [
+        ("the job", {"epoch": 1}),
+        ("the job", None),
+    ] and said.empty()

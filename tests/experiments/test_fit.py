@@ -33,7 +33,9 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
         writer = csv.writer(file)
         writer.writerow(["id", "Event Date", "Source Name", "Event Type", "Target Name"])
         for number, (s, r, o, t) in enumerate(graph.all_facts):
-            writer.writerow([number, graph.times[t], graph.entities[s], graph.relations[r], graph.entities[o]])
+            writer.writerow(
+                [number, graph.times[t], graph.entities[s], graph.relations[r], graph.entities[o]]
+            )
     return path
 
 
@@ -47,13 +49,31 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
             ["Event Date", "Source Name", "Event Type", "Target Name"],
             ["Source Name", "Event Type", "Target Name", "Event Date"],
         ),
-        (["Actor1", "Actor2", "Predicate", "Timestamp"], ["Actor1", "Predicate", "Actor2", "Timestamp"]),
-        (["SENDER_ID", "receiver_id", "created time", "edge"], ["SENDER_ID", "edge", "receiver_id", "created time"]),
+        (
+            ["Actor1", "Actor2", "Predicate", "Timestamp"],
+            ["Actor1", "Predicate", "Actor2", "Timestamp"],
+        ),
+        (
+            ["SENDER_ID", "receiver_id", "created time", "edge"],
+            ["SENDER_ID", "edge", "receiver_id", "created time"],
+        ),
         (["source", "from", "to", "type", "date"], ["from", "type", "to", "date"]),
-        (["source", "actor", "action", "recipient", "date"], ["actor", "action", "recipient", "date"]),
-        (["actor1", "actor2", "source", "source scale", "event", "date"], ["actor1", "event", "actor2", "date"]),
-        (["subject", "actor", "relation", "object", "time", "date"], ["subject", "relation", "object", "time"]),
-        (["actor", "action", "target", "event date", "year"], ["actor", "action", "target", "event date"]),
+        (
+            ["source", "actor", "action", "recipient", "date"],
+            ["actor", "action", "recipient", "date"],
+        ),
+        (
+            ["actor1", "actor2", "source", "source scale", "event", "date"],
+            ["actor1", "event", "actor2", "date"],
+        ),
+        (
+            ["subject", "actor", "relation", "object", "time", "date"],
+            ["subject", "relation", "object", "time"],
+        ),
+        (
+            ["actor", "action", "target", "event date", "year"],
+            ["actor", "action", "target", "event date"],
+        ),
     ],
 )
 def test_columns_are_found_by_what_they_are_called(names: list[str], expected: list[str]) -> None:
@@ -66,7 +86,9 @@ def test_what_is_told_is_not_guessed() -> None:
 
 
 def test_a_column_that_is_not_found_is_asked_for() -> None:
-    with pytest.raises(DataError, match="x.csv: no column is called like an object; there are 'who', 'did', 'when'"):
+    with pytest.raises(
+        DataError, match="x.csv: no column is called like an object; there are 'who', 'did', 'when'"
+    ):
         guess_columns(Path("x.csv"), ["who", "did", "when"], ImportOptions(relation="did"))
 
 
@@ -77,8 +99,14 @@ def test_a_column_that_is_not_found_is_asked_for() -> None:
             ["date", "source", "actor", "action", "target"],
             "x.csv: 'source' and 'actor' fit the subject equally well; say which it is with --subject",
         ),
-        (["date", "actor", "action", "type", "target"], "'action' and 'type' fit the relation equally well"),
-        (["day", "month", "year", "who", "what", "whom"], "'day' and 'month' and 'year' fit the time equally well"),
+        (
+            ["date", "actor", "action", "type", "target"],
+            "'action' and 'type' fit the relation equally well",
+        ),
+        (
+            ["day", "month", "year", "who", "what", "whom"],
+            "'day' and 'month' and 'year' fit the time equally well",
+        ),
         (
             ["date", "source name", "source country", "event", "type", "target name"],
             "--subject; 'event' and 'type' fit the relation equally well; say which it is with --relation",
@@ -100,7 +128,9 @@ def test_headers_of_every_kind_of_table(tmp_path: Path) -> None:
     rows = {"actor": ["a"], "action": ["b"], "target": ["c"], "date": ["2024-01-01"]}
     pq.write_table(pa.table(rows), tmp_path / "e.parquet")
     (tmp_path / "e.tsv").write_text("\t".join(rows) + "\n")
-    (tmp_path / "e.csv.gz").write_bytes(gzip.compress((",".join(rows) + "\r\n").encode("utf-8-sig")))
+    (tmp_path / "e.csv.gz").write_bytes(
+        gzip.compress((",".join(rows) + "\r\n").encode("utf-8-sig"))
+    )
     (tmp_path / "late.csv").write_text("\n\n" + ",".join(rows) + "\n")
     for name in ("e.parquet", "e.tsv", "e.csv.gz", "late.csv"):
         options, columns = with_columns([tmp_path / name], ImportOptions())
@@ -113,7 +143,9 @@ def test_the_whole_way(events: Path, tmp_path: Path) -> None:
     told = fitted.summary()
     assert told["facts"] == 500 and told["columns"]["time"] == "Event Date"
     assert 0 < told["held_out"]["metrics"]["hits@1"] <= 1 and told["held_out"]["split"] == "test"
-    assert sum(row["questions"] for row in told["relations_held_out"]) == 2 * len(fitted.run.graph.test)
+    assert sum(row["questions"] for row in told["relations_held_out"]) == 2 * len(
+        fitted.run.graph.test
+    )
     mean = np.average(
         [row["hits@10"] for row in told["relations_held_out"]],
         weights=[row["questions"] for row in told["relations_held_out"]],
@@ -126,7 +158,9 @@ def test_the_whole_way(events: Path, tmp_path: Path) -> None:
 
 
 def test_it_is_what_train_makes_of_the_same_data(events: Path, tmp_path: Path) -> None:
-    fitted = tempograph.fit([events], out=tmp_path / "one", model="complex", overrides=QUICK, device="cpu")
+    fitted = tempograph.fit(
+        [events], out=tmp_path / "one", model="complex", overrides=QUICK, device="cpu"
+    )
     trained = tempograph.train(fitted.run.graph, "complex", overrides=QUICK, device="cpu")
     for name, value in trained.model.state_dict().items():
         assert torch.equal(value, fitted.run.model.state_dict()[name])
@@ -165,7 +199,9 @@ def test_help_says_that_columns_are_guessed(call: Call) -> None:
 def test_repeated_rows_are_told_and_names_are_quoted(call: Call, events: Path) -> None:
     text = events.read_text().replace(",Talenne", ",O'Neill & Co")
     first = text.splitlines()[1].split(",")[2]
-    Path("events.csv").write_text(text.replace(first, "O'Neill & Co") + text.splitlines()[-1] + "\n")
+    Path("events.csv").write_text(
+        text.replace(first, "O'Neill & Co") + text.splitlines()[-1] + "\n"
+    )
     code, out, err = call("fit", "events.csv", "--out", "my run", "--model", "ted")
     assert code == 0, err
     assert "500 facts of 501 rows (1 repeated)" in out
@@ -178,11 +214,16 @@ def test_repeated_rows_are_told_and_names_are_quoted(call: Call, events: Path) -
 def test_the_command(call: Call, events: Path) -> None:
     code, out, err = call("fit", str(events), "--out", "run", "--model", "ted")
     assert code == 0, err
-    assert "Model: ted, because it was asked for." in out and "it put the right one of 20 first in" in out
+    assert (
+        "Model: ted, because it was asked for." in out
+        and "it put the right one of 20 first in" in out
+    )
     assert "time from 'Event Date'" in err and "tempograph complete run --subject" in out
     code, _, err = call("fit", str(events), "--out", "run")
     assert code == 2 and "run exists already" in err
-    made = as_json(call("fit", str(events), "--out", "run", "--model", "ted", "--overwrite", "--json"))
+    made = as_json(
+        call("fit", str(events), "--out", "run", "--model", "ted", "--overwrite", "--json")
+    )
     assert made["model"] == "ted" and made["entities"] == 20
 
 

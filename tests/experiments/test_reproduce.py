@@ -23,12 +23,12 @@ from tempograph.device import runs_at_once
 from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation.analysis import keep_ranks, kept_ranks, read_ranks
 from tempograph.experiments.paper import reproduction as reproducing
-from tempograph.experiments.paper.paper_tables import cost_sheet, statistics_sheet
+from tempograph.experiments.paper.paper_tables import cost_table, statistics_table
 from tempograph.experiments.paper.reproduction import OURS, Need, needs_of, reproduce
 from tempograph.experiments.published import PAPER_TED_VALID, PAPER_TEST, SEES_WHO_IS_ACTIVE
 from tempograph.experiments.results import load_alone, load_results
 from tempograph.experiments.status import Standing
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 from tempograph.typing import ARTEFACTS
 
 COMMITTED = Path(__file__).parents[2] / "results"
@@ -43,8 +43,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def result(preset: str | None, changed: dict[str, Any], **settings: Any) -> dict[str, Any]:
-    head = {"dataset": "icews14", "model": "temp-gru", "protocol": "paper", "seed": 0, "preset": preset}
-    return head | {"changed": changed, "config": {"model": {"gate": True, "imputation": True} | settings}}
+    head = {
+        "dataset": "icews14",
+        "model": "temp-gru",
+        "protocol": "paper",
+        "seed": 0,
+        "preset": preset,
+    }
+    return head | {
+        "changed": changed,
+        "config": {"model": {"gate": True, "imputation": True} | settings},
+    }
 
 
 def test_a_result_counts_when_nothing_but_the_overrides_differs() -> None:
@@ -54,8 +63,12 @@ def test_a_result_counts_when_nothing_but_the_overrides_differs() -> None:
     assert not plain.met_by(result("paper", {"model.gate": False}, gate=False), "icews14")
     assert ungated.met_by(result("paper", {"model.gate": False}, gate=False), "icews14")
     assert not ungated.met_by(result("paper", {}), "icews14")
-    assert not ungated.met_by(result("paper", {"model.gate": False, "model.dim": 8}, gate=False, dim=8), "icews14")
-    assert not plain.met_by(result("tuned", {}), "icews14") and not plain.met_by(result("paper", {}), "icews05-15")
+    assert not ungated.met_by(
+        result("paper", {"model.gate": False, "model.dim": 8}, gate=False, dim=8), "icews14"
+    )
+    assert not plain.met_by(result("tuned", {}), "icews14") and not plain.met_by(
+        result("paper", {}), "icews05-15"
+    )
     assert not Need("temp-gru", "paper", 1, "paper").met_by(result("paper", {}), "icews14")
     assert not Need("temp-gru", "strict", 0, "paper").met_by(result("paper", {}), "icews14")
 
@@ -63,16 +76,25 @@ def test_a_result_counts_when_nothing_but_the_overrides_differs() -> None:
 def test_the_table_needs_every_row_and_both_protocols_where_they_differ() -> None:
     needs = needs_of("table", "icews14", ("paper", "strict"), (0, 1))
     rows = {(need.model, need.protocol) for need in needs}
-    assert {model for model, _ in rows} == {*PAPER_TEST["icews14"], "tcomplex", "pointer", "temp-pointer"}
+    assert {model for model, _ in rows} == {
+        *PAPER_TEST["icews14"],
+        "tcomplex",
+        "pointer",
+        "temp-pointer",
+    }
     assert len(needs) == 2 * len(rows) and len(rows) == len(PAPER_TEST["icews14"]) + 3 + 3
     assert {need.preset for need in needs if need.protocol == "paper"} == {"tuned-leak"}
-    assert {need.preset for need in needs_of("table", "gdelt", ("paper",), (0,)) if need.model == "srgcn"} == {"tuned"}
+    assert {
+        need.preset
+        for need in needs_of("table", "gdelt", ("paper",), (0,))
+        if need.model == "srgcn"
+    } == {"tuned"}
     assert len(needs_of("ablation", "icews14", ("paper", "strict"), (0,))) == 6
     assert not needs_of("ablation", "icews14", ("strict",), (0,))
     assert len(needs_of("ted", "icews14", ("strict",), (0,))) == 7
 
 
-def printed_width(sheet: Sheet) -> int:
+def printed_width(sheet: TextTable) -> int:
     """Columns of a terminal that a sheet takes."""
     shown = table(sheet.title, sheet.columns, sheet.rows, left=sheet.left)
     return out.measure(shown, options=out.options.update(max_width=1000)).maximum
@@ -80,17 +102,30 @@ def printed_width(sheet: Sheet) -> int:
 
 def test_all_from_committed_results(world: Path, tmp_path: Path, started: list[str]) -> None:
     said: list[str] = []
-    made = reproduce(ARTEFACTS, world, results=COMMITTED, out=tmp_path, train=False, note=said.append)
+    made = reproduce(
+        ARTEFACTS, world, results=COMMITTED, out=tmp_path, train=False, note=said.append
+    )
     assert not started, "nothing is trained unasked"
-    assert said and all("ranks of other facts than the test facts of these data" in line for line in said)
-    rows = list(csv.DictReader((tmp_path / "comparative.csv").read_text(encoding="utf-8").splitlines()))
+    assert said and all(
+        "ranks of other facts than the test facts of these data" in line for line in said
+    )
+    rows = list(
+        csv.DictReader((tmp_path / "comparative.csv").read_text(encoding="utf-8").splitlines())
+    )
     (ted,) = [row for row in rows if row["model"] == "ted"]
-    (committed,) = [r for r in load_results(COMMITTED) if Need("ted", "strict", 0, "paper").met_by(r, "icews14")]
-    assert ted["MRR"] == f"{committed['test']['metrics']['mrr']:.3f}" and ted["published MRR"] == "0.441"
+    (committed,) = [
+        r for r in load_results(COMMITTED) if Need("ted", "strict", 0, "paper").met_by(r, "icews14")
+    ]
+    assert (
+        ted["MRR"] == f"{committed['test']['metrics']['mrr']:.3f}"
+        and ted["published MRR"] == "0.441"
+    )
     for name, sheet in made.sheets.items():
         assert (tmp_path / f"{name}.md").read_text(encoding="utf-8") == sheet.page()
         assert (tmp_path / f"{name}.tex").read_text(encoding="utf-8") == sheet.latex()
-        assert printed_width(sheet) <= 80 or printed_width(sheet.narrow()) <= 80, "cells would be cut off"
+        assert printed_width(sheet) <= 80 or printed_width(sheet.narrow()) <= 80, (
+            "cells would be cut off"
+        )
     assert len(made.sheets["ted-valid"].rows) == 7
     assert all(picture.stat().st_size > 1000 for picture in made.pictures)
 
@@ -100,14 +135,20 @@ def test_committed_results_are_of_finished_runs_and_have_their_own_ranks() -> No
     ranks = sorted(COMMITTED.glob("*/ranks/*.parquet"))
     assert len(ranks) == 10
     for path in ranks:
-        metrics = json.loads((path.parents[1] / f"{path.stem}.json").read_text(encoding="utf-8"))["test"]["metrics"]
+        metrics = json.loads((path.parents[1] / f"{path.stem}.json").read_text(encoding="utf-8"))[
+            "test"
+        ]["metrics"]
         assert np.mean(1 / kept_ranks(path).rank) == pytest.approx(metrics["mrr"], abs=1e-5), path
 
 
-def test_what_is_missing_is_trained_once_and_kept(world: Path, tmp_path: Path, started: list[str]) -> None:
+def test_what_is_missing_is_trained_once_and_kept(
+    world: Path, tmp_path: Path, started: list[str]
+) -> None:
     results = tmp_path / "results"
     said: list[str] = []
-    made = reproduce(["ted"], world, results=results, out=tmp_path / "out", device="cpu", note=said.append)
+    made = reproduce(
+        ["ted"], world, results=results, out=tmp_path / "out", device="cpu", note=said.append
+    )
     sigmas = sorted(PAPER_TED_VALID["icews14"])
     assert len(started) == 7 and not made.missing and "7 of 7 runs are missing" in said[1]
     kept = load_results(results)
@@ -118,15 +159,24 @@ def test_what_is_missing_is_trained_once_and_kept(world: Path, tmp_path: Path, s
     next(results.glob("icews14/*sigma-100-*")).unlink()
     again = reproduce(["ted"], world, results=results, out=tmp_path / "out", device="cpu")
     assert len(started) == 7, "the run is there already; its result alone is copied again"
-    assert [sheet.rows for sheet in again.sheets.values()] == [sheet.rows for sheet in made.sheets.values()]
+    assert [sheet.rows for sheet in again.sheets.values()] == [
+        sheet.rows for sheet in made.sheets.values()
+    ]
 
 
 def test_what_is_finished_before_a_stop_is_kept(
     world: Path, tmp_path: Path, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needs = [Need("ted", "strict", 0, overrides=(f"model.sigma={sigma}",), drawn=True) for sigma in (1, 2, 3)]
+    needs = [
+        Need("ted", "strict", 0, overrides=(f"model.sigma={sigma}",), drawn=True)
+        for sigma in (1, 2, 3)
+    ]
     monkeypatch.setattr(reproducing, "needs_of", lambda *_: needs)
-    folders, ended, said = {"results": tmp_path / "results", "out": tmp_path / "out"}, list[str](), list[str]()
+    folders, ended, said = (
+        {"results": tmp_path / "results", "out": tmp_path / "out"},
+        list[str](),
+        list[str](),
+    )
 
     def stop(_: object, changed: Standing) -> None:
         if changed.state == "finished":
@@ -141,7 +191,9 @@ def test_what_is_finished_before_a_stop_is_kept(
     assert len(list((tmp_path / "results" / "icews14" / "ranks").iterdir())) == 2
     next((tmp_path / "results" / "icews14").glob("*sigma-2*.json")).unlink()
     reproduce(["ted"], world, **folders, device="cpu", note=said.append)
-    assert said[0].startswith("1 of 3 runs are missing and will be trained: ted sigma-1"), "a finished folder is there"
+    assert said[0].startswith("1 of 3 runs are missing and will be trained: ted sigma-1"), (
+        "a finished folder is there"
+    )
     assert len(load_results(tmp_path / "results")) == 3 and len(started) == 3
 
 
@@ -153,7 +205,17 @@ def test_a_run_that_fails_is_named_and_the_command_fails(
         Need("complex", "strict", 0, overrides=("model.dim=10000000000", "train.epochs=1")),
     ]
     monkeypatch.setattr(reproducing, "needs_of", lambda *_: needs)
-    command = ["reproduce", "table", "--dataset", str(world), "--results", "results", "--out", "made", "--device=cpu"]
+    command = [
+        "reproduce",
+        "table",
+        "--dataset",
+        str(world),
+        "--results",
+        "results",
+        "--out",
+        "made",
+        "--device=cpu",
+    ]
     code, out, err = call(*command)
     name = "complex-dim-10000000000-epochs-1-strict-seed0"
     assert code == 1 and "3 tables" in out and f"note: {name}: failed: RuntimeError: " in err
@@ -164,7 +226,11 @@ def test_a_run_that_fails_is_named_and_the_command_fails(
 
 @pytest.mark.parametrize("artefacts", [["table", "figures"], ["figures", "table"]])
 def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
-    artefacts: list[str], world: Path, tmp_path: Path, started: list[str], monkeypatch: pytest.MonkeyPatch
+    artefacts: list[str],
+    world: Path,
+    tmp_path: Path,
+    started: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sigma = ("model.sigma=1",)
     needs = {
@@ -177,10 +243,14 @@ def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
     assert [need.name for need in made.missing] == ["ted-strict-seed0", "ted-sigma-1-strict-seed0"]
     reproduce(artefacts, world, **folders, device="cpu", note=said.append)
     assert "no such folder" in said[0] and "2 of 2 runs are missing" in said[1]
-    assert started == ["ted-sigma-1-strict-seed0", "ted-strict-seed0"], "the last of the table first"
+    assert started == ["ted-sigma-1-strict-seed0", "ted-strict-seed0"], (
+        "the last of the table first"
+    )
     (ranks,) = (tmp_path / "results" / "icews14" / "ranks").iterdir()
     assert ranks.name == "ted-strict-seed0.parquet"
-    assert np.array_equal(np.unique(kept_ranks(ranks).facts, axis=0), np.unique(read_folder(world).test, axis=0))
+    assert np.array_equal(
+        np.unique(kept_ranks(ranks).facts, axis=0), np.unique(read_folder(world).test, axis=0)
+    )
 
 
 def test_ranks_that_are_kept_are_drawn(world: Path, tmp_path: Path, started: list[str]) -> None:
@@ -191,22 +261,50 @@ def test_ranks_that_are_kept_are_drawn(world: Path, tmp_path: Path, started: lis
     (tmp_path / "results" / "icews14" / "ranks").mkdir(parents=True)
     keep_ranks(ranked, tmp_path / "results" / "icews14" / "ranks" / "ted-strict-seed0.parquet")
     again = kept_ranks(tmp_path / "results" / "icews14" / "ranks" / "ted-strict-seed0.parquet")
-    assert np.array_equal(again.facts, ranked.facts) and np.array_equal(again.asks_subject, ranked.asks_subject)
+    assert np.array_equal(again.facts, ranked.facts) and np.array_equal(
+        again.asks_subject, ranked.asks_subject
+    )
     assert np.allclose(again.rank, ranked.rank)
-    made = reproduce(["figures"], world, results=tmp_path / "results", out=tmp_path / "out", train=False)
-    assert {"statistics.svg", "replication-hits10.svg", "relations.svg"} <= {path.name for path in made.pictures}
+    made = reproduce(
+        ["figures"], world, results=tmp_path / "results", out=tmp_path / "out", train=False
+    )
+    assert {"statistics.svg", "replication-hits10.svg", "relations.svg"} <= {
+        path.name for path in made.pictures
+    }
     assert "ted-strict" in (tmp_path / "out" / "replication-hits10.svg").read_text(encoding="utf-8")
-    assert {need.model for need in made.missing} == {"de-simple", "srgcn", "temp-gru", "pointer"} and not started
+    assert {need.model for need in made.missing} == {
+        "de-simple",
+        "srgcn",
+        "temp-gru",
+        "pointer",
+    } and not started
 
 
 def test_the_command(call: Call, world: Path) -> None:
     code, out, err = call(
-        "reproduce", "table", "--dataset", str(world), "--results", str(COMMITTED), "--no-train", "--out", "made"
+        "reproduce",
+        "table",
+        "--dataset",
+        str(world),
+        "--results",
+        str(COMMITTED),
+        "--no-train",
+        "--out",
+        "made",
     )
     assert code == 0 and "Models on icews14" in out and "0.441" in out and "4 tables" in out
     assert r"\begin{table}" in Path("made/comparative.tex").read_text()
     made = as_json(
-        call("reproduce", "ted", "--dataset", str(world), "--results", str(COMMITTED), "--no-train", "--json")
+        call(
+            "reproduce",
+            "ted",
+            "--dataset",
+            str(world),
+            "--results",
+            str(COMMITTED),
+            "--no-train",
+            "--json",
+        )
     )
     assert len(made["tables"]["ted-valid"]) == 7 and made["folder"] == "reproduced/icews14"
     assert made["tables"]["ted-valid"][0]["published Hits@1"] == 36.2
@@ -214,17 +312,28 @@ def test_the_command(call: Call, world: Path) -> None:
     assert code == 2 and "tabel" in err
     code, _, err = call("reproduce", "table", "--dataset", "icews41", "--no-train")
     assert code == 2 and "icews41" in err and not Path("reproduced/icews41").exists()
-    code, _, err = call("reproduce", "table", "--dataset", str(world), "--seeds", "one", "--no-train")
+    code, _, err = call(
+        "reproduce", "table", "--dataset", str(world), "--seeds", "one", "--no-train"
+    )
     assert code == 2 and "--seeds takes whole numbers" in err
 
 
 def test_tables_of_a_benchmark_do_without_its_data(call: Call) -> None:
-    code, out, _ = call("reproduce", "table", "--dataset", "gdelt", "--results", str(COMMITTED), "--no-train")
+    code, out, _ = call(
+        "reproduce", "table", "--dataset", "gdelt", "--results", str(COMMITTED), "--no-train"
+    )
     assert code == 0 and "0.275" in out and "nothing of it is measured" in out
     code, _, err = call("reproduce", "figures", "--dataset", "gdelt", "--no-train")
     assert code == 2 and "gdelt is not on this machine" in err
-    code, out, err = call("reproduce", "all", "--dataset", "gdelt", "--results", str(COMMITTED), "--no-train")
-    assert code == 0 and "0.275" in out and "3,419,607" in out and "gdelt is not on this machine" in err
+    code, out, err = call(
+        "reproduce", "all", "--dataset", "gdelt", "--results", str(COMMITTED), "--no-train"
+    )
+    assert (
+        code == 0
+        and "0.275" in out
+        and "3,419,607" in out
+        and "gdelt is not on this machine" in err
+    )
     assert "ted: nothing to show for gdelt" in err
 
 
@@ -233,11 +342,19 @@ def test_one_protocol_alone(world: Path, tmp_path: Path, chosen: Any, other: str
     said: list[str] = []
     protocols, what = (chosen,), ["table", "ablation"]
     made = reproduce(
-        what, world, results=COMMITTED, out=tmp_path, protocols=protocols, train=False, note=said.append
+        what,
+        world,
+        results=COMMITTED,
+        out=tmp_path,
+        protocols=protocols,
+        train=False,
+        note=said.append,
     ).sheets
     for name in ("comparative", "errors", "cost"):
         shown = {(row[0], row[1]) for row in made[name].rows}
-        assert {protocol for model, protocol in shown if model in SEES_WHO_IS_ACTIVE} == {chosen}, name
+        assert {protocol for model, protocol in shown if model in SEES_WHO_IS_ACTIVE} == {chosen}, (
+            name
+        )
         assert ("pointer", "strict") in shown, "models that do not depend on it are in both"
     assert "leak" not in made and ("ablation" in made) == (chosen == "paper")
     assert said == ([] if chosen == "paper" else ["ablation: left out, as it is of protocol paper"])
@@ -251,9 +368,13 @@ def test_published_sigmas_are_shown_without_results(call: Call) -> None:
 
 def test_data_that_the_paper_does_not_have(call: Call) -> None:
     for what in ("table", "ted", "ablation"):
-        code, out, err = call("reproduce", what, "--dataset", "demo", "--no-train", "--results", str(COMMITTED))
+        code, out, err = call(
+            "reproduce", what, "--dataset", "demo", "--no-train", "--results", str(COMMITTED)
+        )
         assert code == 0 and out.startswith("Nothing in") and err.count("\n") == 1
-        assert err.startswith(f"{what}: nothing to show for demo, of which the paper has no such table")
+        assert err.startswith(
+            f"{what}: nothing to show for demo, of which the paper has no such table"
+        )
     Path("notes.txt").touch()
     code, _, err = call("reproduce", "table", "--no-train", "--results", "notes.txt")
     assert code == 2 and "notes.txt: is a file; --results takes a folder" in err
@@ -262,20 +383,26 @@ def test_data_that_the_paper_does_not_have(call: Call) -> None:
 def test_costs_stand_in_the_order_of_the_table_and_epochs_alone() -> None:
     results, alone = load_results(COMMITTED), load_alone(COMMITTED)
     assert alone is not None
-    sheet = cost_sheet(results, "icews14", alone=alone)
+    sheet = cost_table(results, "icews14", alone=alone)
     assert list(dict.fromkeys(row[0] for row in sheet.rows)) == [*PAPER_TEST["icews14"], *OURS]
     cells = {(row[0], row[1]): row for row in sheet.rows}
     assert cells["temp-gru", "strict"][4] == f"{alone.seconds['icews14', 'temp-gru']:.2f}"
     assert "measured alone, but for" in sheet.caption and "temp-gru (paper)" in sheet.caption
-    assert cost_sheet(results, "icews14").caption.endswith(
+    assert cost_table(results, "icews14").caption.endswith(
         "so they do not measure speed. Neither do those of an epoch."
     )
     assert "temp-gru (strict)" not in sheet.caption
-    assert cells["temp-gru", "paper"] in cost_sheet(results, "icews14").rows, "other settings keep their own"
+    assert cells["temp-gru", "paper"] in cost_table(results, "icews14").rows, (
+        "other settings keep their own"
+    )
 
 
 def test_legends_name_models_as_people_do(tmp_path: Path) -> None:
-    names = ("temp-gru-tuned-gate-false-strict-seed0", "mine-strict-seed3", "de-simple-tuned-strict-seed0")
+    names = (
+        "temp-gru-tuned-gate-false-strict-seed0",
+        "mine-strict-seed3",
+        "de-simple-tuned-strict-seed0",
+    )
     for name in names:
         (tmp_path / f"{name}.parquet").touch()
     labels = list(reproducing._labels(tmp_path, ("paper", "strict")).values())
@@ -285,10 +412,17 @@ def test_legends_name_models_as_people_do(tmp_path: Path) -> None:
 
 def test_sizes_stand_beside_the_published(world: Path) -> None:
     graph = read_folder(world)
-    here, printed = statistics_sheet("icews14", graph).records()
+    here, printed = statistics_table("icews14", graph).records()
     assert here["entities"] == len(graph.entities) and here["total"] == len(graph.all_facts)
-    assert "digits" in statistics_sheet("icews05-15", None).caption and not statistics_sheet("icews14", None).caption
-    assert printed["counted"] == "published" and printed["entities"] == 7128 and printed["total"] == 90730
+    assert (
+        "digits" in statistics_table("icews05-15", None).caption
+        and not statistics_table("icews14", None).caption
+    )
+    assert (
+        printed["counted"] == "published"
+        and printed["entities"] == 7128
+        and printed["total"] == 90730
+    )
 
 
 def test_an_artefact_that_is_none_says_so(world: Path, tmp_path: Path) -> None:
@@ -298,26 +432,48 @@ def test_an_artefact_that_is_none_says_so(world: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
-def test_without_facts_to_measure_by_nothing_is_trained(split: str, tmp_path: Path, started: list[str]) -> None:
+def test_without_facts_to_measure_by_nothing_is_trained(
+    split: str, tmp_path: Path, started: list[str]
+) -> None:
     graph = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
     write_folder(dataclasses.replace(graph, **{split: graph.test[:0]}), tmp_path / "icews14")
     with pytest.raises(DataError, match=f"icews14: the {split} split has no facts"):
-        reproduce(["ted"], tmp_path / "icews14", results=tmp_path / "results", out=tmp_path / "out", device="cpu")
+        reproduce(
+            ["ted"],
+            tmp_path / "icews14",
+            results=tmp_path / "results",
+            out=tmp_path / "out",
+            device="cpu",
+        )
     assert not started
 
 
 def test_results_that_are_damaged_are_named(world: Path, call: Call, tmp_path: Path) -> None:
     (tmp_path / "bad" / "icews14").mkdir(parents=True)
     (tmp_path / "bad" / "icews14" / "x.json").write_text(json.dumps([1])[:-1])
-    code, _, err = call("reproduce", "table", "--dataset", str(world), "--results", str(tmp_path / "bad"), "--no-train")
+    code, _, err = call(
+        "reproduce",
+        "table",
+        "--dataset",
+        str(world),
+        "--results",
+        str(tmp_path / "bad"),
+        "--no-train",
+    )
     assert code == 2 and "x.json: not a result" in err
 
 
-@pytest.mark.parametrize(("gibibytes", "cores", "wanted"), [(139, 16, 14), (80, 64, 8), (24, 1, 1), (6, 16, 1)])
+@pytest.mark.parametrize(
+    ("gibibytes", "cores", "wanted"), [(139, 16, 14), (80, 64, 8), (24, 1, 1), (6, 16, 1)]
+)
 def test_a_gpu_takes_as_many_runs_as_it_has_room_for(
     gibibytes: int, cores: int, wanted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: SimpleNamespace(total_memory=gibibytes * 2**30))
+    monkeypatch.setattr(
+        torch.cuda,
+        "get_device_properties",
+        lambda _: SimpleNamespace(total_memory=gibibytes * 2**30),
+    )
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
     assert runs_at_once(torch.device("cuda")) == wanted
     assert runs_at_once(torch.device("cpu")) == 1

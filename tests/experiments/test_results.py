@@ -11,12 +11,14 @@ import pytest
 import tempograph
 from graphs import make_graph
 from tempograph.errors import DataError
-from tempograph.experiments.paper.paper_tables import comparative_sheet, ted_sheet, tried_sheet
+from tempograph.experiments.paper.paper_tables import comparative_table, ted_table, tried_table
 from tempograph.experiments.published import PAPER_TEST, published
 from tempograph.experiments.results import figure_cells, keep_result, load_results
 
 
-def result(model: str, protocol: str, width: int, seed: int, valid: float, test: float) -> dict[str, Any]:
+def result(
+    model: str, protocol: str, width: int, seed: int, valid: float, test: float
+) -> dict[str, Any]:
     def split(mrr: float) -> dict[str, Any]:
         return {"metrics": {"mrr": mrr, "hits@1": mrr / 2, "hits@3": mrr, "hits@10": mrr}}
 
@@ -26,10 +28,15 @@ def result(model: str, protocol: str, width: int, seed: int, valid: float, test:
 
 def test_the_settings_best_on_valid_are_shown_whatever_they_do_on_test() -> None:
     wide = [
-        result("temp-gru", "strict", 256, seed, valid, test) for seed, valid, test in ((0, 0.6, 0.5), (1, 0.7, 0.6))
+        result("temp-gru", "strict", 256, seed, valid, test)
+        for seed, valid, test in ((0, 0.6, 0.5), (1, 0.7, 0.6))
     ]
     narrow = result("temp-gru", "strict", 128, 0, 0.64, 0.99)
-    (row,) = [row for row in comparative_sheet([*wide, narrow], "icews14").rows if row[:2] == ["temp-gru", "strict"]]
+    (row,) = [
+        row
+        for row in comparative_table([*wide, narrow], "icews14").rows
+        if row[:2] == ["temp-gru", "strict"]
+    ]
     assert row[2:] == ["2", "0.550 ± 0.050", "27.5", "55.0", "55.0", "-", "-", "-", "-"]
 
 
@@ -39,14 +46,25 @@ def test_a_changed_preset_stands_for_a_model_only_where_nothing_else_does() -> N
         for figures, changes in (((0.5, 0.4), {}), ((0.7, 0.6), {"model.gate": False}))
     )
     for runs, mrr in (([changed, shipped], "0.400"), ([changed], "0.600")):
-        (row,) = [row for row in comparative_sheet(runs, "icews14").rows if row[:2] == ["temp-gru", "strict"]]
+        (row,) = [
+            row
+            for row in comparative_table(runs, "icews14").rows
+            if row[:2] == ["temp-gru", "strict"]
+        ]
         assert row[2:4] == ["1", mrr]
 
 
 def test_a_copy_is_no_further_seed() -> None:
     run, other = (result("temp-gru", "strict", 8, seed, 0.5, 0.4 + 0.1 * seed) for seed in (0, 1))
-    for runs, cells in (([run, run], ["1", "0.400"]), ([run, other, run, other], ["2", "0.450 ± 0.050"])):
-        (row,) = [row for row in comparative_sheet(runs, "icews14").rows if row[:2] == ["temp-gru", "strict"]]
+    for runs, cells in (
+        ([run, run], ["1", "0.400"]),
+        ([run, other, run, other], ["2", "0.450 ± 0.050"]),
+    ):
+        (row,) = [
+            row
+            for row in comparative_table(runs, "icews14").rows
+            if row[:2] == ["temp-gru", "strict"]
+        ]
         assert row[2:4] == cells
 
 
@@ -61,7 +79,7 @@ def test_what_was_tried_stands_once_for_all_its_seeds() -> None:
         )
     ]
     elsewhere = result("srgcn", "strict", 64, 0, 0.9, 0.9) | {"finished": True}
-    sheet = tried_sheet([*tried, elsewhere], "icews14", "temp-gru")
+    sheet = tried_table([*tried, elsewhere], "icews14", "temp-gru")
     assert [row[:3] for row in sheet.rows] == [
         ["as most others", "2", "0.6500 ± 0.0500"],
         ["model.dim = 256", "1", "0.7123"],
@@ -69,29 +87,51 @@ def test_what_was_tried_stands_once_for_all_its_seeds() -> None:
     ]
     assert sheet.caption == "icews14, valid, protocol strict; unless said: model.dim = 128."
     parts = [result("ensemble", "strict", 0, 0, 0.5, 0.5) | {"finished": True} for _ in range(2)]
-    parts[0]["config"], parts[1]["config"] = {"model": {"parts": ["a", "b"]}}, {"model": {"parts": ["c"]}}
-    assert {row[0] for row in tried_sheet(parts, "icews14", "ensemble").rows} == {"as most others", "model.parts = c"}
+    parts[0]["config"], parts[1]["config"] = (
+        {"model": {"parts": ["a", "b"]}},
+        {"model": {"parts": ["c"]}},
+    )
+    assert {row[0] for row in tried_table(parts, "icews14", "ensemble").rows} == {
+        "as most others",
+        "model.parts = c",
+    }
 
 
 def test_programs_tell_columns_apart_and_get_numbers() -> None:
     runs = [result("temp-gru", "strict", 8, seed, 0.5, 0.4 + 0.1 * seed) for seed in (0, 1)]
-    records = comparative_sheet(runs, "icews14").records()
+    records = comparative_table(runs, "icews14").records()
     (ours,) = [one for one in records if (one["model"], one["protocol"]) == ("temp-gru", "strict")]
     (theirs,) = [one for one in records if (one["model"], one["protocol"]) == ("temp-gru", "paper")]
-    assert ours["MRR"] == 0.45 and ours["MRR spread"] == 0.05 and ours["Hits@1"] == 22.5 and ours["seeds"] == 2
-    assert ours["published Hits@1"] is None and theirs["published Hits@1"] == 47.8 and theirs["MRR"] is None
+    assert (
+        ours["MRR"] == 0.45
+        and ours["MRR spread"] == 0.05
+        and ours["Hits@1"] == 22.5
+        and ours["seeds"] == 2
+    )
+    assert (
+        ours["published Hits@1"] is None
+        and theirs["published Hits@1"] == 47.8
+        and theirs["MRR"] is None
+    )
 
 
 def test_a_sigma_measured_twice_has_one_row_and_a_published_one_has_one() -> None:
-    runs = [result("ted", "strict", 0, 0, 0.4, 0.3) | {"config": {"model": {"sigma": x}}} for x in (1.0, 0.1, 0.1, 7)]
-    rows = ted_sheet(runs, "icews14", "test").rows
-    assert [row[:2] for row in rows if row[1] != "-"] == [["0.1", "0.300"], ["1", "0.300"], ["7", "0.300"]]
+    runs = [
+        result("ted", "strict", 0, 0, 0.4, 0.3) | {"config": {"model": {"sigma": x}}}
+        for x in (1.0, 0.1, 0.1, 7)
+    ]
+    rows = ted_table(runs, "icews14", "test").rows
+    assert [row[:2] for row in rows if row[1] != "-"] == [
+        ["0.1", "0.300"],
+        ["1", "0.300"],
+        ["7", "0.300"],
+    ]
     assert [row[0] for row in rows] == ["1e-05", "0.01", "0.1", "1", "7", "10", "100", "100000"]
 
 
 def test_published_figures_stand_only_beside_their_own_protocol() -> None:
     both = [result("srgcn", protocol, 8, 0, 0.5, 0.5) for protocol in ("strict", "paper")]
-    paper, strict = (row for row in comparative_sheet(both, "icews14").rows if row[0] == "srgcn")
+    paper, strict = (row for row in comparative_table(both, "icews14").rows if row[0] == "srgcn")
     assert paper[1] == "paper" and paper[7] == "0.604"
     assert strict[1] == "strict" and strict[7] == "-"
 
@@ -132,7 +172,9 @@ def test_published_cells(dataset: str, model: str, cells: str) -> None:
 
 
 def test_a_run_is_kept_under_its_name(tmp_path: Path) -> None:
-    run = tempograph.train(make_graph([(0, 0, 1, 0)], valid=[(0, 0, 1, 2)]), "ted", overrides=["model.sigma=1"])
+    run = tempograph.train(
+        make_graph([(0, 0, 1, 0)], valid=[(0, 0, 1, 2)]), "ted", overrides=["model.sigma=1"]
+    )
     path = keep_result(run.results, tmp_path, "sigma1")
     assert path == tmp_path / "small" / "ted-sigma1-strict-seed0.json"
     assert load_results(tmp_path) == [json.loads(json.dumps(run.results))]
@@ -155,7 +197,9 @@ def test_a_run_is_kept_under_its_name(tmp_path: Path) -> None:
         ({"valid": {"metrics": {"mrr": 0.5}}}, "it has no figures of valid"),
     ],
 )
-def test_a_file_of_another_shape_is_named(tmp_path: Path, change: str | dict[str, Any], message: str) -> None:
+def test_a_file_of_another_shape_is_named(
+    tmp_path: Path, change: str | dict[str, Any], message: str
+) -> None:
     whole = result("ted", "strict", 8, 0, 0.5, 0.5)
     path = tmp_path / "icews14" / "x.json"
     path.parent.mkdir()
@@ -169,7 +213,11 @@ def test_a_file_of_another_shape_is_named(tmp_path: Path, change: str | dict[str
 def test_only_the_splits_asked_for_must_be_there(tmp_path: Path) -> None:
     path = tmp_path / "icews14" / "x.json"
     path.parent.mkdir()
-    path.write_text(json.dumps({k: v for k, v in result("ted", "strict", 8, 0, 0.5, 0.5).items() if k != "test"}))
+    path.write_text(
+        json.dumps(
+            {k: v for k, v in result("ted", "strict", 8, 0, 0.5, 0.5).items() if k != "test"}
+        )
+    )
     assert len(load_results(tmp_path)) == len(load_results(tmp_path, ("valid",))) == 1
     with pytest.raises(DataError, match="it has no figures of test"):
         load_results(tmp_path, ("test",))

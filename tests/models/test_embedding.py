@@ -36,7 +36,11 @@ def test_every_method_of_the_registry_has_a_twin() -> None:
 @torch.no_grad()
 def test_every_fact_has_the_score_of_the_paper(name: str, graph: TemporalGraph) -> None:
     model = build(dated(graph), name)
-    count, twin, weights = model.timeline.num_relations, METHODS[name].twin, oracle.weights_of(model)
+    count, twin, weights = (
+        model.timeline.num_relations,
+        METHODS[name].twin,
+        oracle.weights_of(model),
+    )
     queries = every_question(model)
     expected = []
     for entity, relation, time in zip(*(part.tolist() for part in queries), strict=True):
@@ -45,13 +49,17 @@ def test_every_fact_has_the_score_of_the_paper(name: str, graph: TemporalGraph) 
             if relation >= count and not model.settings.reciprocal:
                 fact = (candidate, relation - count, entity, time)
             expected.append(twin(weights, fact, model.timeline.labels))
-    assert_close(model.scores(queries).flatten(), torch.tensor(expected, dtype=torch.float64), **EXACT)
+    assert_close(
+        model.scores(queries).flatten(), torch.tensor(expected, dtype=torch.float64), **EXACT
+    )
 
 
 def by_hand(name: str, weights: dict[str, Any], **settings: Any) -> Embedding:
     """Two entities, one relation, the first two days of May, and these weights."""
     graph = make_graph([(0, 0, 1, 0)], entities=2, relations=1, steps=2)
-    model = build(TemporalGraph(**{**vars(graph), "times": ("2014-05-01", "2014-05-02")}), name, **settings)
+    model = build(
+        TemporalGraph(**{**vars(graph), "times": ("2014-05-01", "2014-05-02")}), name, **settings
+    )
     given = {key: torch.tensor(value, dtype=torch.float64) for key, value in weights.items()}
     assert not model.load_state_dict(given, strict=False).unexpected_keys
     return model
@@ -63,7 +71,11 @@ WAVES = {
     # Waves of the year have no height; those of the month stand at their highest; those of the day move.
     "entities.amplitude": [[[[0.0]], [[0.0]]], [[[2.0]], [[1.0]]], [[[1.0]], [[3.0]]]],
     "entities.frequency": [[[[9.0]], [[9.0]]], [[[0.0]], [[0.0]]], [[[math.pi / 2]], [[math.pi]]]],
-    "entities.phase": [[[[0.0]], [[0.0]]], [[[math.pi / 2]], [[math.pi / 2]]], [[[0.0]], [[math.pi / 2]]]],
+    "entities.phase": [
+        [[[0.0]], [[0.0]]],
+        [[[math.pi / 2]], [[math.pi / 2]]],
+        [[[0.0]], [[math.pi / 2]]],
+    ],
 }
 HEIGHT = 0.5 * math.tanh(0.5 * (1 - 2**-8))
 
@@ -103,9 +115,19 @@ def spread_of(variance: float, low: float = 0.005, high: float = 0.3) -> float:
             (-1.0, -5.0),
         ),
         # On the first day (2, 2 + 1) and (5, 1 - 3), on the second (2, 2 + 0) and (5, 1 + 3), weighed by (1, 2).
-        ("de-distmult", {"dim": 2, "wave_share": 0.5}, {**WAVES, "relations.relation": [[1.0, 2.0]]}, (-2.0, 26.0)),
+        (
+            "de-distmult",
+            {"dim": 2, "wave_share": 0.5},
+            {**WAVES, "relations.relation": [[1.0, 2.0]]},
+            (-2.0, 26.0),
+        ),
         # The same vectors, moved by (1, 2): differences (-2, 7) and (-2, 0).
-        ("de-transe", {"dim": 2, "wave_share": 0.5}, {**WAVES, "relations.relation": [[1.0, 2.0]]}, (-(53**0.5), -2.0)),
+        (
+            "de-transe",
+            {"dim": 2, "wave_share": 0.5},
+            {**WAVES, "relations.relation": [[1.0, 2.0]]},
+            (-(53**0.5), -2.0),
+        ),
         # Gates are half open and the cell takes in a half: after n words it holds (1 - 2^-n) / 2, whatever they are.
         (
             "ta-distmult",
@@ -198,8 +220,13 @@ def test_one_candidate_a_sample_and_all_have_the_same_scores(name: str) -> None:
     drawn = model.score_some(model.ask(asked), asked.time, 20, torch.Generator().manual_seed(1))
     assert_close(drawn.score, scores[order].gather(1, drawn.entity), **EXACT)
     # One sample for each time where entities change with it, or one for all.
-    samples = {(time, tuple(row)) for time, row in zip(asked.time.tolist(), drawn.entity.tolist(), strict=True)}
-    assert len(samples) == 5 and len({row for _, row in samples}) == (5 if model.entities.timed else 1)
+    samples = {
+        (time, tuple(row))
+        for time, row in zip(asked.time.tolist(), drawn.entity.tolist(), strict=True)
+    }
+    assert len(samples) == 5 and len({row for _, row in samples}) == (
+        5 if model.entities.timed else 1
+    )
     assert set(drawn.entity.flatten().tolist()) == set(range(4)), "every entity has its chance"
     for s, o, t in ((0, 1, 2), (3, 3, 4)):
         relations = torch.arange(2)
@@ -209,7 +236,9 @@ def test_one_candidate_a_sample_and_all_have_the_same_scores(name: str) -> None:
 
 @EVERY
 @pytest.mark.parametrize("budget", [1, 4 * 4 * 12 * 2, 2**27])
-def test_neither_order_nor_memory_matter(name: str, budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_order_nor_memory_matter(
+    name: str, budget: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = build(small_graph(), name)
     queries = every_question(model)
     weights = dict(model.named_parameters())
@@ -219,13 +248,17 @@ def test_neither_order_nor_memory_matter(name: str, budget: int, monkeypatch: py
     monkeypatch.setitem(embedding._TABLE_BUDGET, "cpu", budget)
     asked: list[int] = []
     tables = model.entities.tables
-    monkeypatch.setattr(model.entities, "tables", lambda times: asked.append(len(times)) or tables(times))
+    monkeypatch.setattr(
+        model.entities, "tables", lambda times: asked.append(len(times)) or tables(times)
+    )
     # Some questions twice, some not at all.
     order = torch.cat([torch.randperm(len(pull))[:50], torch.arange(30)])
     with torch.no_grad():
         assert_close(model.scores(queries.take(order)), expected[order], **EXACT)
     order = torch.randperm(len(pull))
-    again = torch.autograd.grad((model.scores(queries.take(order)) * pull[order]).sum(), weights.values())
+    again = torch.autograd.grad(
+        (model.scores(queries.take(order)) * pull[order]).sum(), weights.values()
+    )
     for weight, one, other in zip(weights, slopes, again, strict=True):
         assert_close(one, other, **EXACT, msg=lambda text, weight=weight: f"{weight}: {text}")
     if model.entities.timed:
@@ -233,9 +266,13 @@ def test_neither_order_nor_memory_matter(name: str, budget: int, monkeypatch: py
         assert max(asked) == min(5, at_once) and len(asked) == 2 * -(-5 // at_once)
 
 
-@pytest.mark.parametrize("name", [name for name, kind in REGISTERED.items() if "entities" in kind.timed])
+@pytest.mark.parametrize(
+    "name", [name for name, kind in REGISTERED.items() if "entities" in kind.timed]
+)
 @torch.no_grad()
-def test_a_burst_of_questions_takes_no_room_at_other_times(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_burst_of_questions_takes_no_room_at_other_times(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = build(small_graph(entities=60, steps=30, facts=40), name).float()
     time = torch.arange(30).index_fill(0, torch.tensor([7]), 8).repeat_interleave(2)
     time = torch.cat([time, torch.full((300,), 7)])[torch.randperm(360)]
@@ -251,7 +288,9 @@ def test_a_burst_of_questions_takes_no_room_at_other_times(name: str, monkeypatc
 
 
 @pytest.mark.parametrize("name", ["atise-ee", "atise-er"])
-def test_distributions_are_compared_within_both_budgets(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distributions_are_compared_within_both_budgets(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = build(small_graph(entities=60, relations=1, facts=40), name, dim=16).float()
     chance = torch.Generator().manual_seed(0)
     queries = Queries(*(torch.randint(most, (100,), generator=chance) for most in (60, 2, 5)))
@@ -338,10 +377,14 @@ def test_waves_of_hours_are_those_of_their_day() -> None:
     assert not torch.equal(tables[2], tables[3])
 
 
-@pytest.mark.parametrize(("name", "parts"), [("de-transe", 1), ("de-distmult", 1), ("de-simple", 2), ("de-complex", 2)])
+@pytest.mark.parametrize(
+    ("name", "parts"), [("de-transe", 1), ("de-distmult", 1), ("de-simple", 2), ("de-complex", 2)]
+)
 @pytest.mark.parametrize(("share", "moving"), [(0.0, 0), (0.25, 2), (0.64, 5), (1.0, 8)])
 @torch.no_grad()
-def test_only_the_share_of_waves_changes_with_time(name: str, parts: int, share: float, moving: int) -> None:
+def test_only_the_share_of_waves_changes_with_time(
+    name: str, parts: int, share: float, moving: int
+) -> None:
     model = build(small_graph(), name, dim=8 * parts, wave_share=share)
     tables = model.entities.tables(torch.arange(5)).view(5, 4, parts, 8)
     changes = (tables != tables[:1])[1:]

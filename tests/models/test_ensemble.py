@@ -1,4 +1,4 @@
-"""Mixtures: the gate and its fit by themselves, with parts made up for the purpose."""
+"""Ensembles: the gate and its fit by themselves, with parts made up for the purpose."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from tempograph.errors import ConfigError, QueryError
 from tempograph.evaluation.calibration import calibrate
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.base import Model, Support
-from tempograph.models.ensemble.ensemble import Mixture, MixtureGate, deal, halves
-from tempograph.models.ensemble.ensemble_settings import MixtureSettings, part_names
+from tempograph.models.ensemble.ensemble import Ensemble, EnsembleGate, deal, halves
+from tempograph.models.ensemble.ensemble_settings import EnsembleSettings, part_names
 from tempograph.models.pointer.pointer import Pointer, PointerSettings
 from tempograph.models.ted import TED
 from tempograph.training import ensemble_fit as mixture_fit
-from tempograph.training.ensemble_fit import fit_mixture, keep, mrr, weights_table
+from tempograph.training.ensemble_fit import fit_ensemble, keep, mrr, weights_table
 
-SETTINGS = MixtureSettings(parts=("a", "b"), window=2, hidden=4)
+SETTINGS = EnsembleSettings(parts=("a", "b"), window=2, hidden=4)
 
 
 class Table(Model):
@@ -59,11 +59,16 @@ def tables(graph: TemporalGraph, seed: int, count: int = 2) -> list[Table]:
     entities, relations, _, steps = graph.sizes
     generator = torch.Generator().manual_seed(seed)
     shape = (entities, 2 * relations, steps, entities)
-    return [Relational(torch.randn(shape, generator=generator), f"part {number}") for number in range(count)]
+    return [
+        Relational(torch.randn(shape, generator=generator), f"part {number}")
+        for number in range(count)
+    ]
 
 
-def mixed(graph: TemporalGraph, parts: list[Table], settings: MixtureSettings = SETTINGS) -> Mixture:
-    return Mixture(Timeline(graph), settings, "ensemble", *parts)
+def mixed(
+    graph: TemporalGraph, parts: list[Table], settings: EnsembleSettings = SETTINGS
+) -> Ensemble:
+    return Ensemble(Timeline(graph), settings, "ensemble", *parts)
 
 
 def unsettle(gate: torch.nn.Module, seed: int) -> None:
@@ -74,8 +79,10 @@ def unsettle(gate: torch.nn.Module, seed: int) -> None:
 
 
 def test_a_gate_by_hand() -> None:
-    gate = MixtureGate(seen=2, parts=2, hidden=1)
-    assert torch.equal(gate(torch.randn(3, 2)), torch.full((3, 2), 0.5)), "equal shares before it is fitted"
+    gate = EnsembleGate(seen=2, parts=2, hidden=1)
+    assert torch.equal(gate(torch.randn(3, 2)), torch.full((3, 2), 0.5)), (
+        "equal shares before it is fitted"
+    )
     values = {
         "first": [[1.0], [-2.0]],
         "first_bias": [0.5],
@@ -95,12 +102,12 @@ def test_a_gate_by_hand() -> None:
 @given(graphs(), st.integers(0, 99))
 def test_scores_equal_a_slow_loop(graph: TemporalGraph, seed: int) -> None:
     parts = tables(graph, seed)
-    mixture = mixed(graph, parts)
-    unsettle(mixture.gate, seed)
+    ensemble = mixed(graph, parts)
+    unsettle(ensemble.gate, seed)
     entities, relations, _, steps = graph.sizes
     rng = np.random.default_rng(seed)
     asked = rng.integers(0, [entities, 2 * relations, steps], (5, 3))
-    found = mixture.scores(Queries(*torch.from_numpy(asked).unbind(1)))
+    found = ensemble.scores(Queries(*torch.from_numpy(asked).unbind(1)))
     for row, (entity, relation, time) in enumerate(asked.tolist()):
         side, plain = divmod(relation, relations)
         seen = []
@@ -110,19 +117,26 @@ def test_scores_equal_a_slow_loop(graph: TemporalGraph, seed: int) -> None:
                 for fact in graph.train.tolist()
                 if fact[3] != time and abs(fact[3] - time) <= reach
             ]
-            counts = sum(one for one, _ in near), sum(other for _, other in near), sum(all(both) for both in near)
+            counts = (
+                sum(one for one, _ in near),
+                sum(other for _, other in near),
+                sum(all(both) for both in near),
+            )
             seen += [math.log1p(count) for count in counts]
         seen.append(side)
-        opinions = []
+        part_log_probs = []
         for part in parts:
             scores = part.table[entity, relation, time].tolist()
             total = math.log(sum(math.exp(score) for score in scores))
-            opinions.append([score - total for score in scores])
-            best = sorted(opinions[-1], reverse=True)
+            part_log_probs.append([score - total for score in scores])
+            best = sorted(part_log_probs[-1], reverse=True)
             seen += [best[0], best[0] - best[min(1, entities - 1)]]
-        weights = mixture.gate(torch.tensor([seen], dtype=torch.float32))[0].tolist()
+        weights = ensemble.gate(torch.tensor([seen], dtype=torch.float32))[0].tolist()
         for candidate in range(entities):
-            expected = sum(weight * opinion[candidate] for weight, opinion in zip(weights, opinions, strict=True))
+            expected = sum(
+                weight * opinion[candidate]
+                for weight, opinion in zip(weights, part_log_probs, strict=True)
+            )
             assert float(found[row, candidate]) == pytest.approx(expected, abs=1e-4)
 
 
@@ -144,34 +158,39 @@ def test_memory_is_that_of_all_parts() -> None:
 def test_relations_are_mixed_where_all_parts_rank_them() -> None:
     graph = make_graph([(0, 0, 1, 0)])
     parts = tables(graph, 0)
-    mixture = mixed(graph, parts)
-    mixture.usual.copy_(torch.tensor([0.5, 2.0]))
+    ensemble = mixed(graph, parts)
+    ensemble.usual.copy_(torch.tensor([0.5, 2.0]))
     one, other = (torch.log_softmax(part.relation_scores(0, 1, 2), 0) for part in parts)
-    assert_close(mixture.relation_scores(0, 1, 2), 0.5 * one + 2 * other)
+    assert_close(ensemble.relation_scores(0, 1, 2), 0.5 * one + 2 * other)
     with pytest.raises(QueryError, match="part 1 ranks entities, not relations"):
         mixed(graph, [parts[0], Table(parts[1].table, "part 1")]).relation_scores(0, 1, 2)
 
 
 def test_evidence_is_that_of_the_part_that_counts_most() -> None:
     graph = make_graph([(0, 0, 1, 0)])
-    mixture = mixed(graph, tables(graph, 0))
+    ensemble = mixed(graph, tables(graph, 0))
     for favoured in (0, 1):
         with torch.no_grad():
-            mixture.gate.second_bias.copy_(torch.eye(2)[favoured])
-        assert mixture.evidence(Queries(*torch.tensor([[0], [0], [0]])), 1).why == f"part {favoured}: so it says"
+            ensemble.gate.second_bias.copy_(torch.eye(2)[favoured])
+        assert (
+            ensemble.evidence(Queries(*torch.tensor([[0], [0], [0]])), 1).why
+            == f"part {favoured}: so it says"
+        )
 
 
 def test_parts_must_be_probabilistic_and_not_fitted_on_valid() -> None:
     graph = make_graph([(0, 0, 1, 0)])
     timeline, part = Timeline(graph), tables(graph, 0)[0]
-    with pytest.raises(ConfigError, match="ensemble mixes probabilities, and the scores of ted are none"):
-        Mixture(timeline, SETTINGS, "ensemble", part, TED(timeline, 1.0))
+    with pytest.raises(
+        ConfigError, match="ensemble mixes probabilities, and the scores of ted are none"
+    ):
+        Ensemble(timeline, SETTINGS, "ensemble", part, TED(timeline, 1.0))
     with pytest.raises(ConfigError, match="fitted on valid, and so was its part ensemble"):
-        Mixture(timeline, SETTINGS, "other", part, mixed(graph, tables(graph, 0)))
+        Ensemble(timeline, SETTINGS, "other", part, mixed(graph, tables(graph, 0)))
     with pytest.raises(ConfigError, match="candidate_hidden must be at least 1"):
-        MixtureSettings(parts=("a",), through_others=True)
-    with pytest.raises(ConfigError, match="a mixture needs parts"):
-        MixtureSettings()
+        EnsembleSettings(parts=("a",), through_others=True)
+    with pytest.raises(ConfigError, match="a ensemble needs parts"):
+        EnsembleSettings()
 
 
 def test_parts_have_names_of_their_own() -> None:
@@ -186,33 +205,45 @@ def test_what_is_kept_of_valid(graph: TemporalGraph, seed: int, most: int, looki
 
     Where the gate looks at candidates, only questions whose answer is among the best of a part.
     """
-    settings_ = MixtureSettings(parts=("a", "b"), candidates=most, candidate_hidden=int(looking))
-    mixture = mixed(graph, tables(graph, seed), settings_)
+    settings_ = EnsembleSettings(parts=("a", "b"), candidates=most, candidate_hidden=int(looking))
+    ensemble = mixed(graph, tables(graph, seed), settings_)
     facts = torch.from_numpy(graph.all_facts)
-    kept = keep(mixture, facts, KnownAnswers.of(graph))
+    kept = keep(ensemble, facts, KnownAnswers.of(graph))
     right = {tuple(fact) for fact in graph.all_facts.tolist()}
     relations = len(graph.relations)
     asked = both_directions(facts, relations).tolist()
 
     def is_right(entity: int, relation: int, answer: int, time: int) -> bool:
         fact = (entity, relation, answer, time)
-        return (fact if relation < relations else (answer, relation - relations, entity, time)) in right
+        return (
+            fact if relation < relations else (answer, relation - relations, entity, time)
+        ) in right
 
     expected = []
     for number, (entity, relation, answer, time) in enumerate(asked):
         query = Queries(*torch.tensor([[entity], [relation], [time]]))
-        opinions = mixture.consult(query).opinions[0].T
-        others = [e for e in range(len(graph.entities)) if e == answer or not is_right(entity, relation, e, time)]
-        best = [sorted(others, key=lambda e: -float(opinion[e]))[:most] for opinion in opinions]
+        part_log_probs = ensemble.consult(query).part_log_probs[0].T
+        others = [
+            e
+            for e in range(len(graph.entities))
+            if e == answer or not is_right(entity, relation, e, time)
+        ]
+        best = [
+            sorted(others, key=lambda e: -float(opinion[e]))[:most] for opinion in part_log_probs
+        ]
         chosen = {answer, *(e for part in best for e in part)} - {answer}
-        rows = sorted(tuple(opinions[:, e].tolist()) for e in chosen)
+        rows = sorted(tuple(part_log_probs[:, e].tolist()) for e in chosen)
         if looking and not any(answer in part for part in best):
             continue
-        expected.append((number % len(facts), tuple(opinions[:, answer].tolist()), rows))
+        expected.append((number % len(facts), tuple(part_log_probs[:, answer].tolist()), rows))
     found = []
     for _, values, _, absent, fact in zip(*kept, strict=True):
         assert not absent[0]
-        rows = [tuple(row) for row, gone in zip(values.tolist(), absent.tolist(), strict=True) if not gone]
+        rows = [
+            tuple(row)
+            for row, gone in zip(values.tolist(), absent.tolist(), strict=True)
+            if not gone
+        ]
         found.append((int(fact), rows[0], sorted(rows[1:])))
     assert sorted(found) == sorted(expected)
 
@@ -222,8 +253,14 @@ def frequent_and_rare() -> tuple[TemporalGraph, list[Table]]:
     rng = np.random.default_rng(0)
     entities, relations, steps = 40, 2, 30
     often = [(s, 0, int(rng.integers(entities)), t) for s in range(20) for t in range(0, steps, 2)]
-    facts = {(int(rng.integers(20)), 0, int(rng.integers(20, entities)), int(rng.integers(steps))) for _ in range(400)}
-    facts |= {(int(rng.integers(20)), 1, int(rng.integers(20, entities)), int(rng.integers(steps))) for _ in range(400)}
+    facts = {
+        (int(rng.integers(20)), 0, int(rng.integers(20, entities)), int(rng.integers(steps)))
+        for _ in range(400)
+    }
+    facts |= {
+        (int(rng.integers(20)), 1, int(rng.integers(20, entities)), int(rng.integers(steps)))
+        for _ in range(400)
+    }
     rest = rng.permutation(np.array(sorted(facts - set(often))))
     graph = make_graph(often, rest[:400], rest[400:], entities, relations, steps)
     shape = (entities, 2 * relations, steps, entities)
@@ -241,18 +278,24 @@ def frequent_and_rare() -> tuple[TemporalGraph, list[Table]]:
 
 def test_the_gate_learns_which_part_is_right_when() -> None:
     graph, parts = frequent_and_rare()
-    mixture = mixed(graph, parts)
+    ensemble = mixed(graph, parts)
     lines: list[dict[str, float]] = []
-    told = fit_mixture(mixture, graph, 0, lines.append)["gate"]
-    alone = [evaluate_model(part, graph, "test", "strict").summary()["metrics"]["mrr"] for part in parts]
-    valid, test = (evaluate_model(mixture, graph, split, "strict").summary() for split in ("valid", "test"))
+    told = fit_ensemble(ensemble, graph, 0, lines.append)["gate"]
+    alone = [
+        evaluate_model(part, graph, "test", "strict").summary()["metrics"]["mrr"] for part in parts
+    ]
+    valid, test = (
+        evaluate_model(ensemble, graph, split, "strict").summary() for split in ("valid", "test")
+    )
     assert max(alone) < 0.7 < 0.9 < test["metrics"]["mrr"]
     assert valid["metrics"]["mrr"] > 0.9 and "cross-fitted" in valid["note"] and "note" not in test
     rare, *_, frequent = told["weights"]
-    assert rare["frequency"] == "0" and rare["b"] > 3 * rare["a"] and frequent["a"] > 3 * frequent["b"]
+    assert (
+        rare["frequency"] == "0" and rare["b"] > 3 * rare["a"] and frequent["a"] > 3 * frequent["b"]
+    )
     assert sum(row["questions"] for row in told["weights"]) == 2 * len(graph.valid)
     assert [line.get("half") for line in lines] == [1, 2, None]
-    assert_close(mixture.usual.sum(), torch.tensor(told["sharpness"]), rtol=1e-4, atol=1e-4)
+    assert_close(ensemble.usual.sum(), torch.tensor(told["sharpness"]), rtol=1e-4, atol=1e-4)
 
 
 def test_test_facts_change_neither_the_gate_nor_the_temperature() -> None:
@@ -261,59 +304,67 @@ def test_test_facts_change_neither_the_gate_nor_the_temperature() -> None:
     beside[:, 2] = (beside[:, 2] + 1) % len(graph.entities)
     found = []
     for each in (graph, dataclasses.replace(graph, test=beside)):
-        mixture = mixed(each, parts, MixtureSettings(parts=("a", "b"), steps=40))
-        fit_mixture(mixture, each, 0, lambda line: None)
-        found.append((mixture.state_dict(), calibrate(mixture, each)["temperature"]))
+        ensemble = mixed(each, parts, EnsembleSettings(parts=("a", "b"), steps=40))
+        fit_ensemble(ensemble, each, 0, lambda line: None)
+        found.append((ensemble.state_dict(), calibrate(ensemble, each)["temperature"]))
     assert_close(found[0], found[1], rtol=0, atol=0)
 
 
 def test_a_gate_with_nothing_to_learn_from_stays_as_it_began() -> None:
     """No part has the only answer of valid among its best, and the gate looks at candidates."""
-    graph = make_graph([(0, 0, 1, 0), (1, 0, 2, 1)], valid=[(0, 0, 3, 1)], entities=5, relations=1, steps=2)
+    graph = make_graph(
+        [(0, 0, 1, 0), (1, 0, 2, 1)], valid=[(0, 0, 3, 1)], entities=5, relations=1, steps=2
+    )
     table = torch.zeros(5, 2, 2, 5)
     table[0, 0, 1, 3] = table[3, 1, 1, 0] = -9.0
-    settings = MixtureSettings(parts=("a", "b"), candidates=1, candidate_hidden=4)
-    mixture = mixed(graph, [Relational(table, "a"), Relational(table, "b")], settings)
-    assert fit_mixture(mixture, graph, 0, lambda line: None)["gate"]["steps"] == 0
-    assert mixture.usual.tolist() == [0.5, 0.5]
+    settings = EnsembleSettings(parts=("a", "b"), candidates=1, candidate_hidden=4)
+    ensemble = mixed(graph, [Relational(table, "a"), Relational(table, "b")], settings)
+    assert fit_ensemble(ensemble, graph, 0, lambda line: None)["gate"]["steps"] == 0
+    assert ensemble.usual.tolist() == [0.5, 0.5]
 
 
 def test_a_gate_never_ranks_a_fact_it_was_fitted_on(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, parts = frequent_and_rare()
-    mixture = mixed(graph, parts, MixtureSettings(parts=("a", "b"), steps=40))
-    fitted: list[tuple[MixtureGate, set[int]]] = []
+    ensemble = mixed(graph, parts, EnsembleSettings(parts=("a", "b"), steps=40))
+    fitted: list[tuple[EnsembleGate, set[int]]] = []
     descend = mixture_fit.descend
 
-    def watched(gate: MixtureGate, kept: mixture_fit.Kept, *rest: object) -> object:
+    def watched(gate: EnsembleGate, kept: mixture_fit.Kept, *rest: object) -> object:
         fitted.append((gate, set(kept.fact.tolist())))
         return descend(gate, kept, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(mixture_fit, "descend", watched)
-    fit_mixture(mixture, graph, 7, lambda _: None)
+    fit_ensemble(ensemble, graph, 7, lambda _: None)
     half = halves(len(graph.valid), 7)
     assert abs(int((half == 0).sum()) - int((half == 1).sum())) <= 1
     first, second, final = (facts for _, facts in fitted)
-    assert first == set((half == 1).nonzero()[:, 0].tolist()) and second == set((half == 0).nonzero()[:, 0].tolist())
+    assert first == set((half == 1).nonzero()[:, 0].tolist()) and second == set(
+        (half == 0).nonzero()[:, 0].tolist()
+    )
     assert final == first | second == set(range(len(graph.valid)))
 
     ranked: list[tuple[torch.nn.Module, Tensor]] = []
-    mix = mixture.mix
+    mix = ensemble.mix
 
     def listening(queries: Queries, gate: torch.nn.Module) -> Tensor:
         ranked.append((gate, torch.stack(queries, 1)))
         return mix(queries, gate)
 
-    monkeypatch.setattr(mixture, "mix", listening)
-    evaluate_model(mixture, graph, "valid", "strict")
-    assert len(ranked) == 2 and {id(gate) for gate, _ in ranked} == {id(gate) for gate in mixture.without}
+    monkeypatch.setattr(ensemble, "mix", listening)
+    evaluate_model(ensemble, graph, "valid", "strict")
+    assert len(ranked) == 2 and {id(gate) for gate, _ in ranked} == {
+        id(gate) for gate in ensemble.without
+    }
     for gate, asked in ranked:
-        own = half == [id(other) for other in mixture.without].index(id(gate))
+        own = half == [id(other) for other in ensemble.without].index(id(gate))
         facts = torch.from_numpy(graph.valid)[own]
-        expected = torch.cat([facts[:, [0, 1, 3]], torch.stack([facts[:, 2], facts[:, 1] + 2, facts[:, 3]], 1)])
+        expected = torch.cat(
+            [facts[:, [0, 1, 3]], torch.stack([facts[:, 2], facts[:, 1] + 2, facts[:, 3]], 1)]
+        )
         assert sorted(asked.tolist()) == sorted(expected.tolist())
     ranked.clear()
-    evaluate_model(mixture, graph, "test", "strict")
-    assert {id(gate) for gate, _ in ranked} == {id(mixture.gate)}
+    evaluate_model(ensemble, graph, "test", "strict")
+    assert {id(gate) for gate, _ in ranked} == {id(ensemble.gate)}
 
 
 def test_the_gate_for_test_takes_as_many_steps_as_the_two_for_valid_on_average(
@@ -321,25 +372,31 @@ def test_the_gate_for_test_takes_as_many_steps_as_the_two_for_valid_on_average(
 ) -> None:
     graph, parts = frequent_and_rare()
     steps, lines = iter([10.0, 25.0]), list[dict[str, float]]()
-    monkeypatch.setattr(mixture_fit, "_fit_until_best", lambda gate, *_: (gate, {"steps": next(steps)}))
-    told = fit_mixture(mixed(graph, parts), graph, 0, lines.append)["gate"]
+    monkeypatch.setattr(
+        mixture_fit, "_fit_until_best", lambda gate, *_: (gate, {"steps": next(steps)})
+    )
+    told = fit_ensemble(mixed(graph, parts), graph, 0, lines.append)["gate"]
     assert [line["steps"] for line in lines] == [10, 25, 18] and told["steps"] == 18
 
 
-def test_fitting_ends_some_time_after_the_best_gate_and_takes_that(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fitting_ends_some_time_after_the_best_gate_and_takes_that(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     graph, parts = frequent_and_rare()
-    mixture = mixed(graph, parts)
-    kept = keep(mixture, torch.from_numpy(graph.valid), KnownAnswers.to_fit_on_valid(graph))
+    ensemble = mixed(graph, parts)
+    kept = keep(ensemble, torch.from_numpy(graph.valid), KnownAnswers.to_fit_on_valid(graph))
     seen: list[dict[str, Tensor]] = []
 
-    def scripted(gate: MixtureGate, other: mixture_fit.Kept) -> float:
+    def scripted(gate: EnsembleGate, other: mixture_fit.Kept) -> float:
         seen.append(copy.deepcopy(gate.state_dict()))
         return min(rises, len(seen) - 1) / 10
 
     monkeypatch.setattr(mixture_fit, "mrr", scripted)
     for rises in (0, 2):
         seen.clear()
-        best, line = mixture_fit._fit_until_best(mixture.new_gate(0), kept, kept, mixture.settings, 0)
+        best, line = mixture_fit._fit_until_best(
+            ensemble.new_gate(0), kept, kept, ensemble.settings, 0
+        )
         assert line["steps"] == 20 * rises and line["mrr"] == rises / 10
         assert len(seen) == 1 + rises + 15, "fifteen looks without a better one are enough"
         assert_close(dict(best.state_dict()), seen[rises], rtol=0, atol=0)
@@ -349,15 +406,15 @@ def test_fitting_ends_some_time_after_the_best_gate_and_takes_that(monkeypatch: 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_very_few_valid_facts_are_enough(count: int) -> None:
     graph = make_graph([(0, 0, 1, 0)], valid=[(0, 0, 1, time) for time in range(1, 1 + count)])
-    mixture = mixed(graph, tables(graph, 0))
-    fit_mixture(mixture, graph, 0, lambda _: None)
-    assert evaluate_model(mixture, graph, "valid", "strict").summary()["facts"] == count
+    ensemble = mixed(graph, tables(graph, 0))
+    fit_ensemble(ensemble, graph, 0, lambda _: None)
+    assert evaluate_model(ensemble, graph, "valid", "strict").summary()["facts"] == count
 
 
 def test_no_more_facts_than_asked_for_are_kept() -> None:
     graph, parts = frequent_and_rare()
-    mixture = mixed(graph, parts, MixtureSettings(parts=("a", "b"), steps=20, facts=60))
-    told = fit_mixture(mixture, graph, 0, lambda _: None)["gate"]
+    ensemble = mixed(graph, parts, EnsembleSettings(parts=("a", "b"), steps=20, facts=60))
+    told = fit_ensemble(ensemble, graph, 0, lambda _: None)["gate"]
     assert sum(row["questions"] for row in told["weights"]) == 120
     chosen = halves(len(graph.valid), 0)[deal(len(graph.valid), 0)[:60]]
     assert int(chosen.sum()) == 30
@@ -367,22 +424,26 @@ def test_the_same_seed_gives_the_same_gates() -> None:
     graph, parts = frequent_and_rare()
     states = []
     for seed in (0, 0, 1):
-        mixture = mixed(graph, parts, MixtureSettings(parts=("a", "b"), steps=40))
-        fit_mixture(mixture, graph, seed, lambda _: None)
-        states.append(mixture.state_dict())
+        ensemble = mixed(graph, parts, EnsembleSettings(parts=("a", "b"), steps=40))
+        fit_ensemble(ensemble, graph, seed, lambda _: None)
+        states.append(ensemble.state_dict())
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
     assert not all(torch.equal(states[0][name], states[2][name]) for name in states[0])
 
 
 def test_reciprocal_ranks_and_the_table_of_weights_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = MixtureGate(seen=1, parts=1, hidden=1)
-    opinions = torch.tensor([[[0.0], [1.0], [0.0], [9.0]], [[5.0], [1.0], [1.0], [1.0]]])
+    gate = EnsembleGate(seen=1, parts=1, hidden=1)
+    part_log_probs = torch.tensor([[[0.0], [1.0], [0.0], [9.0]], [[5.0], [1.0], [1.0], [1.0]]])
     absent = torch.tensor([[False, False, False, True], [False] * 4])
-    kept = mixture_fit.Kept(torch.zeros(2, 1), opinions, opinions[:, :, :0], absent, torch.arange(2))
+    kept = mixture_fit.Kept(
+        torch.zeros(2, 1), part_log_probs, part_log_probs[:, :, :0], absent, torch.arange(2)
+    )
     assert mrr(gate, kept) == pytest.approx((1 / 2.5 + 1) / 2)
     monkeypatch.setattr(mixture_fit, "_AT_ONCE", 1)
     assert mrr(gate, kept) == pytest.approx((1 / 2.5 + 1) / 2)
-    rows = weights_table(torch.tensor([0, 2, 3, 300]), torch.tensor([[1.0], [2.0], [4.0], [8.0]]), ["a"])
+    rows = weights_table(
+        torch.tensor([0, 2, 3, 300]), torch.tensor([[1.0], [2.0], [4.0], [8.0]]), ["a"]
+    )
     assert rows == [
         {"frequency": "0", "questions": 1, "a": 1.0},
         {"frequency": "1-3", "questions": 2, "a": 3.0},
@@ -390,23 +451,34 @@ def test_reciprocal_ranks_and_the_table_of_weights_by_hand(monkeypatch: pytest.M
     ]
 
 
-LOOKING = MixtureSettings(parts=("a", "b"), window=2, hidden=4, candidates=5, candidate_hidden=3, through_others=True)
+LOOKING = EnsembleSettings(
+    parts=("a", "b"), window=2, hidden=4, candidates=5, candidate_hidden=3, through_others=True
+)
 
 
 def test_what_is_added_for_a_candidate_by_hand() -> None:
-    gate = MixtureGate(seen=1, parts=2, hidden=1, candidate_hidden=1, told=3)
-    opinions, told = torch.tensor([[[-1.0, -99.0], [-2.0, -3.0]]]), torch.ones(1, 2, 3)
-    assert_close(gate.mix(torch.ones(1, 1), opinions, told), opinions.mean(2), msg="nothing before it is fitted")
+    gate = EnsembleGate(seen=1, parts=2, hidden=1, candidate_hidden=1, told=3)
+    part_log_probs, told = torch.tensor([[[-1.0, -99.0], [-2.0, -3.0]]]), torch.ones(1, 2, 3)
+    assert_close(
+        gate.mix(torch.ones(1, 1), part_log_probs, told),
+        part_log_probs.mean(2),
+        msg="nothing before it is fitted",
+    )
     assert gate.of_candidate is not None
     with torch.no_grad():
-        for name, value in {"opinions": [[0.5], [0.25]], "seen": [[2.0]], "bias": [-0.5], "out": [3.0]}.items():
+        for name, value in {
+            "part_log_probs": [[0.5], [0.25]],
+            "seen": [[2.0]],
+            "bias": [-0.5],
+            "out": [3.0],
+        }.items():
             gate.of_candidate[name].copy_(torch.tensor(value))
         gate.of_candidate["told"].copy_(torch.eye(3)[0][:, None])
     expected = [
         (-1 - 99) / 2 + 3 * math.tanh(0.5 * -1 / 5 + 0.25 * -20 / 5 + 1 / 3 + 2 * 0.1 - 0.5),
         (-2 - 3) / 2 + 3 * math.tanh(0.5 * -2 / 5 + 0.25 * -3 / 5 + 1 / 3 + 2 * 0.1 - 0.5),
     ]
-    assert_close(gate.mix(torch.full((1, 1), 0.1), opinions, told), torch.tensor([expected]))
+    assert_close(gate.mix(torch.full((1, 1), 0.1), part_log_probs, told), torch.tensor([expected]))
 
 
 def test_what_the_parts_cannot_know_a_gate_that_looks_at_candidates_learns_from_facts() -> None:
@@ -417,9 +489,11 @@ def test_what_the_parts_cannot_know_a_gate_that_looks_at_candidates_learns_from_
     graph = make_graph(facts[:200], facts[200:300], facts[300:], 40, 1, 20)
     figures = []
     for settings_ in (SETTINGS, dataclasses.replace(LOOKING, candidates=40)):
-        mixture = mixed(graph, tables(graph, 0), settings_)
-        fit_mixture(mixture, graph, 0, lambda _: None)
-        figures.append(evaluate_model(mixture, graph, "test", "strict").summary()["metrics"]["mrr"])
+        ensemble = mixed(graph, tables(graph, 0), settings_)
+        fit_ensemble(ensemble, graph, 0, lambda _: None)
+        figures.append(
+            evaluate_model(ensemble, graph, "test", "strict").summary()["metrics"]["mrr"]
+        )
     assert figures[0] < 0.2 and figures[1] > 0.9
 
 
@@ -429,35 +503,40 @@ def test_an_answer_does_not_give_itself_away_by_being_no_candidate_otherwise() -
     facts = np.unique(rng.integers(0, [40, 2, 40, 30], (1500, 4)), axis=0)
     facts = rng.permutation(facts[facts[:, 0] != facts[:, 2]])
     graph = make_graph(facts[:400], facts[400:900], facts[900:], 40, 2, 30)
-    mixture = mixed(graph, tables(graph, 3), LOOKING)
-    fit_mixture(mixture, graph, 0, lambda _: None)
+    ensemble = mixed(graph, tables(graph, 3), LOOKING)
+    fit_ensemble(ensemble, graph, 0, lambda _: None)
     chance = sum(1 / rank for rank in range(1, 41)) / 40
     for split in ("valid", "test"):
-        assert evaluate_model(mixture, graph, split, "strict").summary()["metrics"]["mrr"] < 1.25 * chance
+        assert (
+            evaluate_model(ensemble, graph, split, "strict").summary()["metrics"]["mrr"]
+            < 1.25 * chance
+        )
 
 
 @given(graphs(), st.integers(0, 99))
 def test_leaving_facts_out_equals_a_graph_without_them(graph: TemporalGraph, seed: int) -> None:
     timeline = Timeline(graph)
-    settings_ = MixtureSettings(parts=("pointer",), window=2, hidden=4, candidate_hidden=3)
+    settings_ = EnsembleSettings(parts=("pointer",), window=2, hidden=4, candidate_hidden=3)
     pointer = Pointer(timeline, PointerSettings())
-    mixture = Mixture(timeline, settings_, "other", pointer)
-    unsettle(mixture, seed)
+    ensemble = Ensemble(timeline, settings_, "other", pointer)
+    unsettle(ensemble, seed)
     with torch.no_grad():
-        mixture.gate.centre.zero_()
-        mixture.gate.spread.fill_(1.0)
-    query = Queries(*torch.tensor([[0], [seed % (2 * len(graph.relations))], [seed % len(graph.times)]]))
+        ensemble.gate.centre.zero_()
+        ensemble.gate.spread.fill_(1.0)
+    query = Queries(
+        *torch.tensor([[0], [seed % (2 * len(graph.relations))], [seed % len(graph.times)]])
+    )
     everyone = torch.arange(len(graph.entities))
     left_out = torch.arange(min(4, len(timeline.facts) - 1))
-    found = mixture.leaving_out(query, left_out, everyone)
+    found = ensemble.counterfactual_scores(query, left_out, everyone)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempograph.models.base._BUDGET", 1)
-        one_by_one = mixture.leaving_out(query, left_out, everyone)
+        one_by_one = ensemble.counterfactual_scores(query, left_out, everyone)
     assert found is not None and one_by_one is not None
     assert_close(one_by_one, found, rtol=1e-4, atol=1e-4)
-    assert_close(found[:1], mixture.scores(query), rtol=1e-4, atol=1e-4)
+    assert_close(found[:1], ensemble.scores(query), rtol=1e-4, atol=1e-4)
     for row, gone in enumerate(left_out.tolist()):
         rest = torch.cat([timeline.facts[:gone], timeline.facts[gone + 1 :]]).numpy()
         without = dataclasses.replace(graph, train=rest)
-        scores = mixture.over(Timeline(without)).scores(query)
+        scores = ensemble.with_timeline(Timeline(without)).scores(query)
         assert_close(found[1 + row], scores[0], rtol=1e-3, atol=1e-3)

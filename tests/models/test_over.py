@@ -14,11 +14,11 @@ from torch.testing import assert_close
 from graphs import graphs, make_graph
 from methods import REGISTERED
 from tempograph import TemporalGraph
-from tempograph.cache import Memory
+from tempograph.cache import TensorCache
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.base import Model
-from tempograph.models.ensemble.ensemble import Mixture
-from tempograph.models.ensemble.ensemble_settings import MixtureSettings
+from tempograph.models.ensemble.ensemble import Ensemble
+from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.pointer.pointer import Pointer, PointerSettings
 from tempograph.models.registry import model_kind
 from tempograph.models.ted import TED
@@ -37,7 +37,7 @@ TEMP = {
     "no structure": {"structure": "none", "time_embedding": True},
     "rgat": {"structure": "rgat"},
 }
-KINDS = [*TEMP, "pointer", "ted", "mixture"]
+KINDS = [*TEMP, "pointer", "ted", "ensemble"]
 
 
 def build(kind: str, graph: TemporalGraph, protocol: Protocol = "strict") -> Model:
@@ -47,10 +47,13 @@ def build(kind: str, graph: TemporalGraph, protocol: Protocol = "strict") -> Mod
         return TED(timeline, 0.5)
     if kind == "pointer":
         model: Model = Pointer(timeline, PointerSettings(4, 5, 3, 4, 6))
-    elif kind == "mixture":
+    elif kind == "ensemble":
         parts = [build(part, graph, protocol) for part in ("pointer", "gru", "complex")]
-        model = Mixture(
-            timeline, MixtureSettings(parts=("pointer", "temp-gru", "complex"), window=2), "ensemble", *parts
+        model = Ensemble(
+            timeline,
+            EnsembleSettings(parts=("pointer", "temp-gru", "complex"), window=2),
+            "ensemble",
+            *parts,
         )
     elif kind in TEMP:
         model = TeMP(timeline, TeMPSettings(**{**SMALL, **TEMP[kind]}))  # type: ignore[arg-type]
@@ -60,12 +63,14 @@ def build(kind: str, graph: TemporalGraph, protocol: Protocol = "strict") -> Mod
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.3 * torch.randn_like(parameter))
-    return model.eval() if kind == "mixture" else model.double().eval()
+    return model.eval() if kind == "ensemble" else model.double().eval()
 
 
 def every_question(graph: TemporalGraph) -> Queries:
     entities, relations, _, steps = graph.sizes
-    grid = torch.cartesian_prod(torch.arange(entities), torch.arange(2 * relations), torch.arange(steps))
+    grid = torch.cartesian_prod(
+        torch.arange(entities), torch.arange(2 * relations), torch.arange(steps)
+    )
     return Queries(*(column.contiguous() for column in grid.T))
 
 
@@ -75,7 +80,12 @@ def dropped(graph: TemporalGraph, row: int) -> TemporalGraph:
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=12)
-@given(graph=graphs(), protocol=st.sampled_from(PROTOCOLS), memory=st.sampled_from([0, 600, 2**30]), data=st.data())
+@given(
+    graph=graphs(),
+    protocol=st.sampled_from(PROTOCOLS),
+    memory=st.sampled_from([0, 600, 2**30]),
+    data=st.data(),
+)
 @torch.inference_mode()
 def test_a_fact_left_out_is_as_if_it_were_not_there(
     kind: str, graph: TemporalGraph, protocol: Protocol, memory: int, data: st.DataObject
@@ -83,20 +93,20 @@ def test_a_fact_left_out_is_as_if_it_were_not_there(
     if len(graph.train) < 2:
         return
     model = build(kind, graph, protocol)
-    asked = model.over(model.timeline, memory)  # type: ignore[arg-type]
+    asked = model.with_timeline(model.timeline, memory)  # type: ignore[arg-type]
     queries = every_question(graph)
     query = queries.take(torch.tensor([data.draw(st.integers(0, len(queries.time) - 1))]))
     count = min(5, len(graph.train))
     some = st.lists(st.integers(0, len(graph.train) - 1), min_size=1, max_size=count, unique=True)
     left_out = torch.tensor(data.draw(some))
     candidates = torch.arange(len(graph.entities)).flip(0)
-    found = asked.leaving_out(query, left_out, candidates)
+    found = asked.counterfactual_scores(query, left_out, candidates)
     assert found is not None and found.shape == (1 + len(left_out), len(candidates))
     assert_close(found[:1], model.scores(query)[:, candidates].to(found), check_dtype=False)
     by_time = graph.train[np.lexsort(graph.train.T[[2, 1, 0, 3]])]
     for row, position in zip(found[1:], left_out.tolist(), strict=True):
         without = replace(graph, train=np.delete(by_time, position, axis=0))
-        again = model.over(Timeline(without, protocol)).scores(query)[0, candidates]
+        again = model.with_timeline(Timeline(without, protocol)).scores(query)[0, candidates]
         assert_close(row, again.to(row), check_dtype=False)
 
 
@@ -108,7 +118,7 @@ def test_behind_questions_a_model_says_the_same(
     kind: str, graph: TemporalGraph, protocol: Protocol, memory: int
 ) -> None:
     model, queries = build(kind, graph, protocol), every_question(graph)
-    asked = model.over(Timeline(graph, protocol), memory)
+    asked = model.with_timeline(Timeline(graph, protocol), memory)
     assert_close(asked.scores(queries), model.scores(queries), check_dtype=False)
     again = asked.scores(queries)
     assert torch.equal(again, asked.scores(queries))
@@ -116,14 +126,16 @@ def test_behind_questions_a_model_says_the_same(
         assert_close(asked.relation_scores(0, 0, 0), model.relation_scores(0, 0, 0))
 
 
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("ted", "mixture")])
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("ted", "ensemble")])
 @torch.inference_mode()
 def test_weights_over_other_facts_are_those_of_a_model_built_on_them(kind: str) -> None:
     """A model built on more facts and loaded with the same weights, where these fit, says the same."""
     rng = np.random.default_rng(3)
     facts = np.unique(rng.integers(0, [5, 2, 5, 6], (40, 4)), axis=0)
     graph = make_graph(facts, entities=5, relations=2, steps=6)
-    more = make_graph(np.concatenate([facts[3:], facts[:3][:, [2, 1, 0, 3]]]), entities=5, relations=2, steps=6)
+    more = make_graph(
+        np.concatenate([facts[3:], facts[:3][:, [2, 1, 0, 3]]]), entities=5, relations=2, steps=6
+    )
     model, other = build(kind, graph), build(kind, more)
     weights = {name: value for name, value in model.state_dict().items() if "prior" not in name}
     for state in (model, other):
@@ -132,8 +144,15 @@ def test_weights_over_other_facts_are_those_of_a_model_built_on_them(kind: str) 
                 value.zero_()
     other.load_state_dict(weights, strict=False)
     queries = every_question(graph)
-    assert_close(model.over(Timeline(more)).scores(queries), other.over(Timeline(more)).scores(queries))
-    assert_close(model.over(Timeline(more)).scores(queries), other.scores(queries), check_dtype=False)
+    assert_close(
+        model.with_timeline(Timeline(more)).scores(queries),
+        other.with_timeline(Timeline(more)).scores(queries),
+    )
+    assert_close(
+        model.with_timeline(Timeline(more)).scores(queries),
+        other.scores(queries),
+        check_dtype=False,
+    )
 
 
 @torch.inference_mode()
@@ -141,13 +160,15 @@ def test_the_pointer_keeps_what_it_learned_of_a_relation_and_a_candidate() -> No
     graph = make_graph([(0, 0, 1, 0), (0, 0, 1, 1), (2, 1, 3, 1)], relations=2)
     model = build("pointer", graph)
     queries = every_question(graph)
-    without = model.over(Timeline(dropped(graph, 2)))
+    without = model.with_timeline(Timeline(dropped(graph, 2)))
     # Relation 1 has no fact any more, but what was learned of it and its candidates stays.
     asked = Queries(*(torch.tensor([value]) for value in (0, 1, 4)))
     prior = model.sources[1].prior  # type: ignore[union-attr]
     assert prior is not None and bool((prior != 0).all())
-    assert without.scores(asked)[0, 3] - model.entity[3] == pytest.approx(float(prior[_place(model, 1, 3)]))
-    again = without.over(Timeline(graph)).scores(queries)
+    assert without.scores(asked)[0, 3] - model.entity[3] == pytest.approx(
+        float(prior[_place(model, 1, 3)])
+    )
+    again = without.with_timeline(Timeline(graph)).scores(queries)
     assert_close(again, model.scores(queries))
 
 
@@ -165,7 +186,7 @@ def test_steps_after_the_last_known_one_can_be_asked_about(kind: str) -> None:
     graph = make_graph(facts, entities=5, relations=2, steps=6)
     model = build(kind, graph)
     longer = make_graph([*facts, (0, 0, 1, 9)], entities=5, relations=2, steps=300)
-    over = model.over(Timeline(longer))
+    over = model.with_timeline(Timeline(longer))
     far = Queries(torch.tensor([0, 2]), torch.tensor([0, 3]), torch.tensor([299, 9]))
     scores = over.scores(far)
     assert not torch.isnan(scores).any()
@@ -181,13 +202,13 @@ def test_a_memory_stays_within_its_budget() -> None:
         made.append(number)
         return (torch.zeros(10, dtype=torch.uint8),)
 
-    memory = Memory(25)
+    memory = TensorCache(25)
     for number in (1, 2, 1, 3, 2, 1):
         memory(number, lambda number=number: make(number))
         assert memory.size <= 25
     # 3 drove out 2, which was used least lately; then 2 drove out 1, and 1 drove out 3.
     assert made == [1, 2, 3, 2, 1]
-    assert Memory(5)("large", lambda: make(4))[0].numel() == 10
+    assert TensorCache(5)("large", lambda: make(4))[0].numel() == 10
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -198,9 +219,11 @@ def test_one_answer_has_the_score_it_has_among_all(
     kind: str, protocol: Protocol, graph: TemporalGraph, seed: int
 ) -> None:
     model = build(kind, graph, protocol)
-    asked = model.over(model.timeline)
+    asked = model.with_timeline(model.timeline)
     questions = every_question(graph)
-    answer = torch.from_numpy(np.random.default_rng(seed).integers(0, len(graph.entities), len(questions.time)))
+    answer = torch.from_numpy(
+        np.random.default_rng(seed).integers(0, len(graph.entities), len(questions.time))
+    )
     expected = asked.scores(questions).gather(1, answer[:, None])[:, 0]
     with torch.inference_mode():
         assert_close(asked.own_scores(questions, answer).to(expected.dtype), expected)

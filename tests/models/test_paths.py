@@ -18,7 +18,7 @@ from torch.testing import assert_close
 from graphs import make_graph
 from tempograph import TemporalGraph
 from tempograph.data import common_neighbors as acquaintances
-from tempograph.data.common_neighbors import Acquaintances, Asked
+from tempograph.data.common_neighbors import Asked, CommonNeighbors
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.pointer.paths import Paths
 
@@ -40,55 +40,75 @@ def slow(graph: TemporalGraph, entity: int, other: int) -> float:
         if s != o:
             met.update([(s, o), (o, s)])
     degree = Counter(one for one, _ in met)
-    through = [x for x in range(ENTITIES) if (entity, x) in met and (x, other) in met and entity != other]
-    return sum(math.log1p(met[entity, x]) * math.log1p(met[x, other]) / (1 + degree[x]) for x in through)
+    through = [
+        x for x in range(ENTITIES) if (entity, x) in met and (x, other) in met and entity != other
+    ]
+    return sum(
+        math.log1p(met[entity, x]) * math.log1p(met[x, other]) / (1 + degree[x]) for x in through
+    )
 
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.booleans(), st.booleans())
-def test_sums_equal_a_loop_over_entities_in_a_world_without_the_fact(seed: int, at_once: bool, leave_out: bool) -> None:
+def test_sums_equal_a_loop_over_entities_in_a_world_without_the_fact(
+    seed: int, at_once: bool, leave_out: bool
+) -> None:
     graph = some_graph(seed)
     timeline = Timeline(graph)
-    known = Acquaintances(timeline)
-    fact = torch.arange(len(timeline.facts)) if leave_out else torch.full((len(timeline.facts),), -1)
+    known = CommonNeighbors(timeline)
+    fact = (
+        torch.arange(len(timeline.facts)) if leave_out else torch.full((len(timeline.facts),), -1)
+    )
     entity = torch.arange(len(fact)) % ENTITIES
     # Of every second fact its own subject is asked about.
     entity[::2] = timeline.facts[::2, 0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(acquaintances, "_MANY", 0)
         patch.setattr(acquaintances, "_AT_ONCE", 3)
-        found, met = known.through_others(known.ask(entity, fact), torch.float32 if at_once else torch.float64)
+        found, met = known.through_others(
+            known.ask(entity, fact), torch.float32 if at_once else torch.float64
+        )
     assert ("_of_all" in vars(known)) == at_once
     for row, who in enumerate(entity.tolist()):
         world = graph
         if leave_out:
             world = dataclasses.replace(graph, train=np.delete(timeline.facts.numpy(), row, axis=0))
-        pairs = {tuple(pair) for s, _, o, _ in world.train.tolist() for pair in ((s, o), (o, s)) if s != o}
+        pairs = {
+            tuple(pair)
+            for s, _, o, _ in world.train.tolist()
+            for pair in ((s, o), (o, s))
+            if s != o
+        }
         assert met[row].tolist() == [(who, o) in pairs for o in range(ENTITIES)]
         wanted = [slow(world, who, o) for o in range(ENTITIES)]
         assert found[row].tolist() == pytest.approx(wanted, abs=1e-6 if at_once else 1e-12)
-        assert (found[row] > 0).tolist() == [how_well > 0 for how_well in wanted], "nothing is left of what is gone"
+        assert (found[row] > 0).tolist() == [how_well > 0 for how_well in wanted], (
+            "nothing is left of what is gone"
+        )
 
 
 def test_tables_of_all_are_made_for_many_questions_where_there_is_room() -> None:
     timeline = Timeline(some_graph(0))
     few, many = torch.zeros(255, dtype=torch.int64), torch.zeros(256, dtype=torch.int64)
-    known = Acquaintances(timeline)
+    known = CommonNeighbors(timeline)
     known.through_others(known.ask(few))
     assert "_of_all" not in vars(known)
     by_table = known.through_others(known.ask(many))
     assert "_of_all" in vars(known)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(acquaintances._TABLES, "cpu", 8 * ENTITIES**2 - 1)
-        known = Acquaintances(timeline)
+        known = CommonNeighbors(timeline)
     assert_close(by_table, known.through_others(known.ask(many)))
     assert "_of_all" not in vars(known)
 
 
 def test_all_who_ask_about_a_timeline_share_tables() -> None:
     timeline = Timeline(some_graph(0))
-    one = Acquaintances.of(timeline)
-    assert Acquaintances.of(timeline) is one and Acquaintances.of(Timeline(some_graph(0))) is not one
+    one = CommonNeighbors.of(timeline)
+    assert (
+        CommonNeighbors.of(timeline) is one
+        and CommonNeighbors.of(Timeline(some_graph(0))) is not one
+    )
     gone = weakref.ref(one)
     del one, timeline
     gc.collect()
@@ -96,14 +116,14 @@ def test_all_who_ask_about_a_timeline_share_tables() -> None:
 
 
 def test_nobody_has_met_anybody() -> None:
-    known = Acquaintances(Timeline(make_graph([(1, 0, 1, 0)])))
+    known = CommonNeighbors(Timeline(make_graph([(1, 0, 1, 0)])))
     found, met = known.through_others(known.ask(torch.tensor([1, 2]), torch.tensor([0, -1])))
     assert not found.any() and not met.any() and found.shape == (2, 4)
 
 
 def test_what_is_packed_is_unpacked() -> None:
     timeline = Timeline(some_graph(0))
-    asked = Acquaintances(timeline).ask(timeline.facts[:3, 0], torch.tensor([-1, 1, 2]))
+    asked = CommonNeighbors(timeline).ask(timeline.facts[:3, 0], torch.tensor([-1, 1, 2]))
     assert asked.by_other.any()
     for found, wanted in zip(Asked.unpack(asked.pack()[:, 1:]), asked, strict=True):
         assert_close(found, wanted[1:], check_dtype=False)
@@ -123,7 +143,9 @@ def test_slopes_are_those_of_finite_differences() -> None:
         return found
 
     own = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(gains, (before, torch.tensor([0.3, 0.4, 1, 0.1]).double().requires_grad_(), own))
+    assert torch.autograd.gradcheck(
+        gains, (before, torch.tensor([0.3, 0.4, 1, 0.1]).double().requires_grad_(), own)
+    )
 
 
 @settings(max_examples=20, deadline=None)
@@ -140,7 +162,9 @@ def test_shares_of_facts_add_up_to_the_gain(seed: int) -> None:
             assert float(share.sum()) == pytest.approx(float(gains[candidate]), abs=1e-5)
             assert (share > 0).all() and len(set(fact.tolist())) == len(fact)
             named = timeline.facts[fact][:, [0, 2]].tolist()
-            assert all((0 in pair) != (candidate in pair) for pair in named), "each is a step at one end of a path"
+            assert all((0 in pair) != (candidate in pair) for pair in named), (
+                "each is a step at one end of a path"
+            )
 
 
 def test_over_other_facts_the_weights_stay() -> None:
@@ -148,9 +172,10 @@ def test_over_other_facts_the_weights_stay() -> None:
     source = Paths(Timeline(graph), start=0.5)
     query = Queries(torch.tensor([0]), torch.tensor([1]), torch.tensor([2]))
     fresh = Paths(Timeline(other), start=0.5)
-    twin = source.over(Timeline(other))
+    twin = source.with_timeline(Timeline(other))
     nothing = torch.zeros(1, ENTITIES)
     assert_close(
-        twin(nothing.clone(), query.relation, twin.ballot(query)), fresh(nothing, query.relation, fresh.ballot(query))
+        twin(nothing.clone(), query.relation, twin.ballot(query)),
+        fresh(nothing, query.relation, fresh.ballot(query)),
     )
     assert twin.gain is source.gain

@@ -47,7 +47,9 @@ def some_graph(seed: int, facts: int = 40) -> TemporalGraph:
 
 def some_pointer(graph: TemporalGraph, seed: int, most: int = 7) -> Pointer:
     torch.manual_seed(seed)
-    model = Pointer(Timeline(graph), PointerSettings(most, most + 2, most - 2, most + 1, most + 3, paths=True))
+    model = Pointer(
+        Timeline(graph), PointerSettings(most, most + 2, most - 2, most + 1, most + 3, paths=True)
+    )
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.5 * torch.randn_like(parameter))
@@ -79,7 +81,10 @@ def slow_gain(
             listed += [(t, *tie((s, r, o, t))), (t, *tie((o, r + RELATIONS, s, t)))]
     mine = sorted(row for row in listed if wanted(*row[2]))
     begin = 0
-    while begin + source.most < len(mine) and time - mine[begin][0] > mine[begin + source.most][0] - time:
+    while (
+        begin + source.most < len(mine)
+        and time - mine[begin][0] > mine[begin + source.most][0] - time
+    ):
         begin += 1
     earlier = sum(row[0] < time for row in mine)
     sums = [0.0] * ENTITIES
@@ -88,8 +93,16 @@ def slow_gain(
             continue
         distance = sum(abs(t - time) >= edge for edge in (1, 2, 4, 9, 23, 61, 161))
         gap_class = 7 + (distance if t > time else -distance)
-        kind = 1 if other == relation else 2 if other == (relation + RELATIONS) % (2 * RELATIONS) else 0
-        exponent = float(source.pair.own[relation, other, gap_class] + source.pair.shared[kind, gap_class])
+        kind = (
+            1
+            if other == relation
+            else 2
+            if other == (relation + RELATIONS) % (2 * RELATIONS)
+            else 0
+        )
+        exponent = float(
+            source.pair.own[relation, other, gap_class] + source.pair.shared[kind, gap_class]
+        )
         nearness = slow_bin(t - time, STEPS, 3)
         exponent += float(source.by_time[relation, nearness] + source.shared_time[nearness])
         count = max(-source.most, min(source.most, place - earlier))
@@ -110,7 +123,10 @@ def slow_prior(source: Copying, relation: int, entity: int) -> float:
     """The number of a relation and a candidate that occur together in any fact."""
     view, pairs = source.view, []
     for key in range(len(view.values)):
-        pairs += [(key, int(o)) for o in view.candidates[view.candidate_start[key] : view.candidate_start[key + 1]]]
+        pairs += [
+            (key, int(o))
+            for o in view.candidates[view.candidate_start[key] : view.candidate_start[key + 1]]
+        ]
     if source.prior is None:
         return 0.0
     keys = {int(value): key for key, value in enumerate(view.values)}
@@ -149,7 +165,9 @@ def test_gains_equal_a_loop_over_facts(seed: int, leave_out: bool) -> None:
         found = dense(source, queries, number if leave_out else None).detach()
         for row, query in enumerate(zip(*(column.tolist() for column in queries), strict=True)):
             with torch.no_grad():
-                expected = slow_gain(source, facts.tolist(), query, int(number[row]) if leave_out else None)
+                expected = slow_gain(
+                    source, facts.tolist(), query, int(number[row]) if leave_out else None
+                )
             assert found[row].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
@@ -164,10 +182,12 @@ def test_the_nearest_facts_vote(seed: int, most: int) -> None:
         ranges = view.nearest(queries, most, removed)
         of_key = view.keys_of(queries)
         for row in range(len(of_key)):
-            every = set(range(int(view.start[of_key[row]]), int(view.start[of_key[row] + 1]))) - set(
+            every = set(
+                range(int(view.start[of_key[row]]), int(view.start[of_key[row] + 1]))
+            ) - set(removed[row].tolist())
+            chosen = set(range(int(ranges.start[row]), int(ranges.stop[row]))) - set(
                 removed[row].tolist()
             )
-            chosen = set(range(int(ranges.start[row]), int(ranges.stop[row]))) - set(removed[row].tolist())
             assert chosen <= every and len(chosen) == min(most, len(every))
             distance = {place: abs(int(view.time[place] - queries.time[row])) for place in every}
             assert sorted(distance[place] for place in chosen) == sorted(distance.values())[:most]
@@ -188,16 +208,24 @@ def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
             mine = Queries(*(column[[fact, fact + len(facts)]] for column in queries))
             prior = torch.zeros(2, ENTITIES, dtype=torch.float64)
             for here, there in zip(model.ways, other.ways, strict=True):
-                if isinstance(here, Copying) and isinstance(there, Copying) and here.prior is not None:
+                if (
+                    isinstance(here, Copying)
+                    and isinstance(there, Copying)
+                    and here.prior is not None
+                ):
                     assert there.prior is not None
                     # The prior of a pair that occurs in this fact alone has no place in the other world.
                     there.prior.zero_()
                     row, position = here.view.slots(mine).expand()
                     prior[row, here.view.candidates[position]] = here.prior[position]
-                weights = {name: value for name, value in here.state_dict().items() if name != "prior"}
+                weights = {
+                    name: value for name, value in here.state_dict().items() if name != "prior"
+                }
                 there.load_state_dict(weights, strict=False)
             other.entity.copy_(model.entity)
-            assert_close(found[[fact, fact + len(facts)]], other.scores(mine) + prior, rtol=1e-9, atol=1e-12)
+            assert_close(
+                found[[fact, fact + len(facts)]], other.scores(mine) + prior, rtol=1e-9, atol=1e-12
+            )
 
 
 def test_a_loop_is_left_out_in_both_directions_and_other_days_stay() -> None:
@@ -207,7 +235,9 @@ def test_a_loop_is_left_out_in_both_directions_and_other_days_stay() -> None:
     queries = Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([3]))
     place = int((model.timeline.facts == torch.tensor([0, 0, 0, 3])).all(1).nonzero())
     ballot = source.ballot(queries, torch.tensor([place]))  # type: ignore[operator]
-    assert (ballot.removed < len(source.view.time)).all(), "both directions of a loop are among its entity's facts"  # type: ignore[union-attr]
+    assert (ballot.removed < len(source.view.time)).all(), (
+        "both directions of a loop are among its entity's facts"
+    )  # type: ignore[union-attr]
     fact, _ = source.votes_for(queries, 0)  # type: ignore[operator]
     assert sorted(model.timeline.facts[fact, 3].tolist()) == [3, 3, 5, 5]
     alone = make_graph([(0, 0, 0, 5), (1, 0, 2, 3)], entities=3, relations=1, steps=8)
@@ -224,11 +254,15 @@ def test_slopes_are_those_of_finite_differences() -> None:
 
     def score(*parameters: Tensor) -> Tensor:
         found: Tensor = torch.func.functional_call(
-            _Scored(model), dict(zip([f"model.{n}" for n in names], parameters, strict=True)), (queries, number)
+            _Scored(model),
+            dict(zip([f"model.{n}" for n in names], parameters, strict=True)),
+            (queries, number),
         )
         return found
 
-    assert torch.autograd.gradcheck(score, tuple(value.detach().requires_grad_() for value in values), fast_mode=True)
+    assert torch.autograd.gradcheck(
+        score, tuple(value.detach().requires_grad_() for value in values), fast_mode=True
+    )
 
 
 class _Scored(torch.nn.Module):
@@ -240,7 +274,9 @@ class _Scored(torch.nn.Module):
         return self.model.score(queries.relation, self.model.ballots(queries, left_out))
 
 
-def test_pairs_of_many_relations_are_products_of_narrow_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_of_many_relations_are_products_of_narrow_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     graph = some_graph(6)
     whole = some_pointer(graph, 6)
     monkeypatch.setattr(copying, "_MOST_RELATIONS", 2 * RELATIONS - 1)
@@ -252,7 +288,9 @@ def test_pairs_of_many_relations_are_products_of_narrow_tables(monkeypatch: pyte
                 continue
             own = (slim.pair.left @ slim.pair.right).view(2 * RELATIONS, 2 * RELATIONS, -1)
             shared = {
-                name: value for name, value in slim.state_dict().items() if "left" not in name and "right" not in name
+                name: value
+                for name, value in slim.state_dict().items()
+                if "left" not in name and "right" not in name
             }
             wide.load_state_dict(shared | {"pair.own": own})
         whole.entity.copy_(narrow.entity)
@@ -276,7 +314,9 @@ def test_facts_of_one_time_stand_in_no_order_of_theirs() -> None:
 
 def test_bins_are_fine_near_zero_and_tell_sides_apart() -> None:
     bins = signed_bins(364, per_octave=3).tolist()
-    assert bins == sorted(bins) and bins == [slow_bin(difference, 364, 3) for difference in range(-364, 365)]
+    assert bins == sorted(bins) and bins == [
+        slow_bin(difference, 364, 3) for difference in range(-364, 365)
+    ]
     assert len({bins[364 + difference] for difference in (-3, -2, -1, 0, 1, 2, 3)}) == 7
 
 
@@ -308,15 +348,23 @@ def test_the_loss_equals_a_loop_over_questions(dropout: float) -> None:
     model = some_pointer(some_graph(6), 6)
     loss = PointerLoss(model, PointerTraining(fact_dropout=dropout))
     facts, batch = model.timeline.facts, torch.tensor([1, 4, 9])
-    kept = torch.rand(len(facts), generator=torch.Generator().manual_seed(5)) >= dropout if dropout else None
+    kept = (
+        torch.rand(len(facts), generator=torch.Generator().manual_seed(5)) >= dropout
+        if dropout
+        else None
+    )
     right = {tuple(row) for row in both_directions(facts, RELATIONS).tolist()}
     losses = []
     for number in batch.tolist():
         s, r, o, t = facts[number].tolist()
         for entity, relation, answer in ((s, r, o), (o, r + RELATIONS, s)):
             query = Queries(*torch.tensor([[entity], [relation], [t]]))
-            scores = model.score(query.relation, model.ballots(query, torch.tensor([number])), kept)[0]
-            rivals = [e for e in range(ENTITIES) if e == answer or (entity, relation, e, t) not in right]
+            scores = model.score(
+                query.relation, model.ballots(query, torch.tensor([number])), kept
+            )[0]
+            rivals = [
+                e for e in range(ENTITIES) if e == answer or (entity, relation, e, t) not in right
+            ]
             losses.append(torch.logsumexp(scores[rivals], 0) - scores[answer])
     found = loss(batch, torch.Generator().manual_seed(5))
     assert_close(found.double(), torch.stack(losses).mean().double(), rtol=1e-5, atol=1e-6)
@@ -328,7 +376,9 @@ def test_dropped_facts_do_not_vote() -> None:
     queries, _ = ask(model.timeline.facts)
     ballots = model.ballots(queries, None)
     mute = torch.zeros(len(model.timeline.facts), dtype=torch.bool)
-    before = [model.score(queries.relation, ballots, kept).detach().clone() for kept in (None, mute)]
+    before = [
+        model.score(queries.relation, ballots, kept).detach().clone() for kept in (None, mute)
+    ]
     with torch.no_grad():
         for source in model.ways:
             if isinstance(source, Copying):
@@ -340,7 +390,9 @@ def test_dropped_facts_do_not_vote() -> None:
 
 
 @pytest.mark.parametrize("room", [1, 3, 7])
-def test_a_step_within_a_budget_has_the_same_loss_and_slopes(room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_within_a_budget_has_the_same_loss_and_slopes(
+    room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = some_pointer(some_graph(4), 4)
     loss = PointerLoss(model, PointerTraining(fact_dropout=0.2))
     found = []
@@ -355,7 +407,9 @@ def test_a_step_within_a_budget_has_the_same_loss_and_slopes(room: int, monkeypa
 @pytest.mark.parametrize("entities", [20, 150])
 def test_ranking_stays_within_its_budget_where_votes_outnumber_entities(entities: int) -> None:
     rng = np.random.default_rng(0)
-    facts = rng.permutation(np.unique(rng.integers(0, [entities, 3, entities, 40], (12_000, 4)), axis=0))
+    facts = rng.permutation(
+        np.unique(rng.integers(0, [entities, 3, entities, 40], (12_000, 4)), axis=0)
+    )
     graph = make_graph(facts[400:], test=facts[:400], entities=entities, relations=3, steps=40)
     model = Pointer(Timeline(graph), PointerSettings())
     budget = 2**23
@@ -374,8 +428,12 @@ def test_valid_and_test_facts_change_nothing(seed: int, protocol: Protocol) -> N
     for each in (graph, changed):
         model = Pointer(Timeline(each, protocol), PointerSettings(7, 9, 5, 8, 10, paths=True))
         queries, left_out = ask(model.timeline.facts)
-        loss = PointerLoss(model, PointerTraining())(left_out[: len(graph.train)], torch.Generator().manual_seed(1))
-        found.append([loss, *torch.autograd.grad(loss, list(model.parameters())), model.scores(queries)])
+        loss = PointerLoss(model, PointerTraining())(
+            left_out[: len(graph.train)], torch.Generator().manual_seed(1)
+        )
+        found.append(
+            [loss, *torch.autograd.grad(loss, list(model.parameters())), model.scores(queries)]
+        )
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
 
 
@@ -391,14 +449,29 @@ def test_a_pattern_is_learned() -> None:
     order = rng.permutation(len(facts))
     held = facts[order[: len(facts) // 10]]
     answers = held[held[:, 1] == 1]
-    graph = make_graph(facts[order[len(facts) // 10 :]], valid=held, test=answers, entities=12, relations=2, steps=62)
-    run = tempograph.train(graph, "pointer", device="cpu", overrides=["train.epochs=12", "train.learning_rate=0.05"])
+    graph = make_graph(
+        facts[order[len(facts) // 10 :]],
+        valid=held,
+        test=answers,
+        entities=12,
+        relations=2,
+        steps=62,
+    )
+    run = tempograph.train(
+        graph, "pointer", device="cpu", overrides=["train.epochs=12", "train.learning_rate=0.05"]
+    )
     figures = evaluate_model(run.model, graph, "test", "strict").summary()["metrics"]
     assert figures["mrr"] > 0.8
-    rank_one = evaluate_model(run.model, graph, "test", "strict").ranks.realistic[: len(answers)] == 1
+    rank_one = (
+        evaluate_model(run.model, graph, "test", "strict").ranks.realistic[: len(answers)] == 1
+    )
     one = answers[int(rank_one.nonzero()[0])]
-    support = run.model.evidence(Queries(*(torch.tensor([value]) for value in one[[0, 1, 3]])), int(one[2]))
-    assert support.facts[0].tolist() == [one[2], 0, one[0], one[3] - 2], "the letter that is answered"
+    support = run.model.evidence(
+        Queries(*(torch.tensor([value]) for value in one[[0, 1, 3]])), int(one[2])
+    )
+    assert support.facts[0].tolist() == [one[2], 0, one[0], one[3] - 2], (
+        "the letter that is answered"
+    )
     assert support.shares is not None and float(support.shares.abs().sum()) == pytest.approx(1)
     assert bool((support.shares[:-1] >= support.shares[1:]).all())
 
@@ -412,7 +485,11 @@ def test_shares_are_what_votes_add() -> None:
         for answer in range(ENTITIES):
             copied = (source for source in model.ways if isinstance(source, Copying))
             priors = sum(slow_prior(source, int(query.relation), answer) for source in copied)
-            met = {(s, o) for s, _, o, _ in both_directions(model.timeline.facts, RELATIONS).tolist() if s != o}
+            met = {
+                (s, o)
+                for s, _, o, _ in both_directions(model.timeline.facts, RELATIONS).tolist()
+                if s != o
+            }
             if (int(query.entity), answer) not in met:
                 paths = next(source for source in model.ways if isinstance(source, Paths))
                 priors += float(paths.shared_gain[3] + paths.gain[query.relation, 3])
@@ -426,7 +503,10 @@ def test_shares_are_what_votes_add() -> None:
         (lambda: PointerSettings(most=0), "most must be at least 1, found 0"),
         (lambda: PointerSettings(most_of_time=-1), "most_of_time must be at least 0, found -1"),
         (lambda: PointerTraining(negatives=5), "trained against all entities, found negatives = 5"),
-        (lambda: PointerTraining(fact_dropout=1.0), "fact_dropout must be at least 0 and below 1, found 1.0"),
+        (
+            lambda: PointerTraining(fact_dropout=1.0),
+            "fact_dropout must be at least 0 and below 1, found 1.0",
+        ),
         (lambda: PointerTraining(cooldown=1.5), "cooldown must be between 0 and 1, found 1.5"),
     ],
 )
@@ -436,7 +516,10 @@ def test_settings_that_cannot_be_are_refused(make: Callable[[], object], message
 
 
 def test_the_rate_falls_to_a_tenth() -> None:
-    rates = [PointerTraining(epochs=10, learning_rate=1.0, cooldown=0.5).rate_at(epoch) for epoch in range(10)]
+    rates = [
+        PointerTraining(epochs=10, learning_rate=1.0, cooldown=0.5).rate_at(epoch)
+        for epoch in range(10)
+    ]
     assert rates == pytest.approx([1, 1, 1, 1, 1, 0.82, 0.64, 0.46, 0.28, 0.1])
     assert PointerTraining(epochs=10, learning_rate=1.0).rate_at(9) == 1.0
 
@@ -446,7 +529,10 @@ def test_the_rate_falls_to_a_tenth() -> None:
 def test_a_step_does_not_wait_for_the_gpu() -> None:
     rng = np.random.default_rng(0)
     graph = make_graph(
-        np.unique(rng.integers(0, [200, 3, 200, 20], (400, 4)), axis=0), entities=200, relations=3, steps=20
+        np.unique(rng.integers(0, [200, 3, 200, 20], (400, 4)), axis=0),
+        entities=200,
+        relations=3,
+        steps=20,
     )
     model = Pointer(Timeline(graph, device=torch.device("cuda")), PointerSettings(paths=True))
     loss, chance = PointerLoss(model, PointerTraining()), torch.Generator("cuda").manual_seed(0)
@@ -460,7 +546,9 @@ def test_a_step_does_not_wait_for_the_gpu() -> None:
 
 
 @pytest.mark.parametrize("relations", [3, 600], ids=["few", "many"])
-def test_relations_are_scored_within_a_budget(relations: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relations_are_scored_within_a_budget(
+    relations: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(0)
     facts = np.stack([rng.integers(0, size, 60) for size in (5, relations, 5, 5)], 1)
     graph = make_graph(facts, entities=5, relations=relations)
@@ -471,7 +559,9 @@ def test_relations_are_scored_within_a_budget(relations: int, monkeypatch: pytes
     assert_close(model.relation_scores(1, 3, 2), expected)
     sizes = []
     scores = model.scores
-    monkeypatch.setattr(model, "scores", lambda queries: (sizes.append(len(queries.time)), scores(queries))[1])
+    monkeypatch.setattr(
+        model, "scores", lambda queries: (sizes.append(len(queries.time)), scores(queries))[1]
+    )
     monkeypatch.setattr(contract, "_BUDGET", 1 << 20)
     assert_close(model.relation_scores(1, 3, 2), expected)
     assert sum(sizes) == relations and (len(sizes) > 1) == (relations > 512)

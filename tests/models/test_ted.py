@@ -38,7 +38,9 @@ SIGMAS = st.sampled_from([0.0, *PAPER_SIGMAS, 30.0])
 
 def every_question(graph: TemporalGraph) -> list[oracle.Question]:
     return list(
-        itertools.product(*(range(n) for n in (len(graph.entities), 2 * len(graph.relations), len(graph.times))))
+        itertools.product(
+            *(range(n) for n in (len(graph.entities), 2 * len(graph.relations), len(graph.times)))
+        )
     )
 
 
@@ -54,12 +56,16 @@ def test_order_and_ties_equal_a_loop_over_facts(graph: TemporalGraph, sigma: flo
     for question, row in zip(questions, scores, strict=True):
         expected = oracle.ted(graph, question, sigma)
         assert order(expected) == (row[:, None] > row[None, :]).tolist()
-        assert [value == -math.inf for value in row.tolist()] == [level == 0 for level, _ in expected]
+        assert [value == -math.inf for value in row.tolist()] == [
+            level == 0 for level, _ in expected
+        ]
 
 
 @settings(max_examples=100)
 @given(graphs(largest=60), SIGMAS, st.sampled_from(["time", "static", "raw"]))
-def test_ranks_of_a_whole_split_equal_a_loop(graph: TemporalGraph, sigma: float, filter: str) -> None:
+def test_ranks_of_a_whole_split_equal_a_loop(
+    graph: TemporalGraph, sigma: float, filter: str
+) -> None:
     model, known = TED(Timeline(graph), sigma), KnownAnswers.of(graph, filter)  # type: ignore[arg-type]
     facts = torch.from_numpy(graph.all_facts)
     found = rank_facts(model, facts, known, budget=1)
@@ -77,14 +83,21 @@ def test_scores_by_hand() -> None:
     (scores,) = model.scores(Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([2])))
     sums = [math.exp(-1) + math.exp(-0.5), math.exp(-0.5), math.exp(-1)]
     span = math.log(8) + 0.5 * 5 + 1
-    expected = [place + (math.log(total) + 0.5 * 5) / span for place, total in zip((2, 1, 0), sums, strict=True)]
+    expected = [
+        place + (math.log(total) + 0.5 * 5) / span
+        for place, total in zip((2, 1, 0), sums, strict=True)
+    ]
     assert scores.tolist() == pytest.approx([-math.inf, *expected], abs=1e-8)
 
 
 def test_no_sigma_underflows() -> None:
     # At sigma 100,000 every plain sum is 0; the nearer fact must still win, then the greater number of facts.
-    graph = make_graph([(0, 0, 1, 0), (0, 0, 2, 1), (0, 0, 3, 1), (0, 1, 3, 1), (0, 0, 3, 9)], steps=10)
-    (scores,) = TED(Timeline(graph), 1e5).scores(Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([5])))
+    graph = make_graph(
+        [(0, 0, 1, 0), (0, 0, 2, 1), (0, 0, 3, 1), (0, 1, 3, 1), (0, 0, 3, 9)], steps=10
+    )
+    (scores,) = TED(Timeline(graph), 1e5).scores(
+        Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([5]))
+    )
     assert scores[3] > scores[1] and scores[2] > scores[1]
     assert scores[3] > scores[2], "two facts four steps away beat one"
 
@@ -99,7 +112,9 @@ def test_same_day_facts_do_not_count() -> None:
 
 @settings(max_examples=100)
 @given(graphs(largest=60), SIGMAS, st.data())
-def test_evidence_is_what_the_score_was_made_of(graph: TemporalGraph, sigma: float, data: st.DataObject) -> None:
+def test_evidence_is_what_the_score_was_made_of(
+    graph: TemporalGraph, sigma: float, data: st.DataObject
+) -> None:
     question = data.draw(st.sampled_from(every_question(graph)))
     query = Queries(*(torch.tensor([value]) for value in question))
     model = TED(Timeline(graph), sigma)
@@ -126,12 +141,16 @@ def test_a_running_sum_decays_within_its_group() -> None:
     value = torch.tensor([1.0, 2.0, 4.0, 8.0], dtype=torch.float64).log()
     time, group = torch.tensor([0, 1, 3, 0]), torch.tensor([0, 0, 0, 1])
     expected = [1, 2 + 1 / 2, 4 + (2 + 1 / 2) / 4, 8]
-    assert decayed_running_sum(value, time, group, math.log(2)).exp().tolist() == pytest.approx(expected)
+    assert decayed_running_sum(value, time, group, math.log(2)).exp().tolist() == pytest.approx(
+        expected
+    )
 
 
 @pytest.mark.parametrize("sigma", [-1.0, math.inf, math.nan, "often"])
 def test_a_sigma_that_is_none_is_refused(sigma: float | str) -> None:
-    with pytest.raises(ConfigError, match=f"sigma must be a number of at least 0 or 'auto', found .?{sigma}"):
+    with pytest.raises(
+        ConfigError, match=f"sigma must be a number of at least 0 or 'auto', found .?{sigma}"
+    ):
         TEDSettings(sigma)
 
 
@@ -160,29 +179,40 @@ def test_leaving_many_facts_out_takes_little_memory() -> None:
     model = TED(Timeline(make_graph(facts, entities=60, relations=1, steps=40)), 0.1)
     query, everyone = Queries(*torch.tensor([[0], [0], [9]])), torch.arange(60)
     with Peak() as peak:
-        model.leaving_out(query, torch.arange(0, len(facts), 20), everyone)
+        model.counterfactual_scores(query, torch.arange(0, len(facts), 20), everyone)
     assert peak.most < 2**22
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.3, 1.0])
 def test_facts_at_the_same_distances_tie(sigma: float) -> None:
-    near, far = [(0, 0, 1, 9), (0, 0, 1, 7), (0, 0, 1, 4)], [(0, 0, 2, 9), (0, 0, 2, 7), (0, 0, 2, 16)]
+    near, far = (
+        [(0, 0, 1, 9), (0, 0, 1, 7), (0, 0, 1, 4)],
+        [(0, 0, 2, 9), (0, 0, 2, 7), (0, 0, 2, 16)],
+    )
     model = TED(Timeline(make_graph([*near, *far], steps=20)), sigma)
-    _, one, other, _ = model.scores(Queries(*(torch.tensor([value]) for value in (0, 0, 10))))[0].tolist()
+    _, one, other, _ = model.scores(Queries(*(torch.tensor([value]) for value in (0, 0, 10))))[
+        0
+    ].tolist()
     assert one == other
 
 
 def test_effects_are_seen_on_a_long_timeline() -> None:
-    timeline = Timeline(make_graph([(0, 0, 1, 10), (0, 0, 1, 12), (0, 0, 1, 13), (0, 0, 2, 9)], steps=100_000))
+    timeline = Timeline(
+        make_graph([(0, 0, 1, 10), (0, 0, 1, 12), (0, 0, 1, 13), (0, 0, 2, 9)], steps=100_000)
+    )
     model, asked = TED(timeline, 1.0), Queries(*(torch.tensor([value]) for value in (0, 0, 11)))
-    scores = model.leaving_out(asked, torch.arange(4), torch.tensor([1]))
-    true = dict(zip(timeline.facts[:, 3].tolist(), (scores[0] - scores[1:])[:, 0].tolist(), strict=True))
+    scores = model.counterfactual_scores(asked, torch.arange(4), torch.tensor([1]))
+    true = dict(
+        zip(timeline.facts[:, 3].tolist(), (scores[0] - scores[1:])[:, 0].tolist(), strict=True)
+    )
     ((_, found),) = explain(model, timeline, asked, [1])
     assert found is not None and found.effect is not None
-    shown = dict(zip(timeline.facts[found.position, 3].tolist(), found.effect.tolist(), strict=True))
-    assert true[10] > true[13] > 0 and {step: shown[step] for step in (10, 12, 13)} == pytest.approx(
-        {step: true[step] for step in (10, 12, 13)}
+    shown = dict(
+        zip(timeline.facts[found.position, 3].tolist(), found.effect.tolist(), strict=True)
     )
+    assert true[10] > true[13] > 0 and {
+        step: shown[step] for step in (10, 12, 13)
+    } == pytest.approx({step: true[step] for step in (10, 12, 13)})
 
 
 def test_the_sets_of_a_huge_graph_are_told_apart() -> None:
@@ -190,9 +220,13 @@ def test_the_sets_of_a_huge_graph_are_told_apart() -> None:
 
     def levels(entities: int, relations: int) -> list[int]:
         who, what = entities - 2, relations - 1
-        key = both_directions(torch.tensor([(who, what, who - 5, 0), (who, what, who - 6, 1)]), relations)
+        key = both_directions(
+            torch.tensor([(who, what, who - 5, 0), (who, what, who - 6, 1)]), relations
+        )
         sizes = SimpleNamespace(num_entities=entities, num_steps=3)
-        counts = DecayedCounts(key[:, 0] * 2 * relations + key[:, 1], key[:, 2], key[:, 3], 0.1, sizes)  # type: ignore[arg-type]
+        counts = DecayedCounts(
+            key[:, 0] * 2 * relations + key[:, 1], key[:, 2], key[:, 3], 0.1, sizes
+        )  # type: ignore[arg-type]
         return (entities - counts.group_answer).tolist()
 
     assert (3 * 10**7) ** 2 * 12_000 > 2**63

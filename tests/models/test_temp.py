@@ -44,7 +44,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "no structure": {"structure": "none"},
     "compgcn": {"structure": "compgcn", "composition": "correlate", "norm": "degree"},
     "rgat": {"structure": "rgat", **NO_TIME},
-    "blocks": {"blocks": 2, "inverse_edges": False, "inner_activation": "relu", "last_activation": "tanh"},
+    "blocks": {
+        "blocks": 2,
+        "inverse_edges": False,
+        "inner_activation": "relu",
+        "last_activation": "tanh",
+    },
     "transe": {"decoder": "transe"},
     "simple, time embedding": {"decoder": "simple", "time_embedding": True},
     "distmult": {"decoder": "distmult", "gate": False},
@@ -90,14 +95,23 @@ def slow_rows(model: TeMP, time: int) -> torch.Tensor:
             rows.append(own)
             continue
         past = [step for step in range(max(0, time - s.window), time) if entity in shots[step][1]]
-        future = [step for step in range(time + 1, min(t.num_steps, time + s.window + 1)) if entity in shots[step][1]]
+        future = [
+            step
+            for step in range(time + 1, min(t.num_steps, time + s.window + 1))
+            if entity in shots[step][1]
+        ]
         future = future if s.bidirectional else []
         steps = torch.tensor(past + future, dtype=torch.int64)
-        context = Context(torch.stack([shots[step][0][entity] for step in past + future] or [own])[: len(steps)], steps)
+        context = Context(
+            torch.stack([shots[step][0][entity] for step in past + future] or [own])[: len(steps)],
+            steps,
+        )
         windows = Windows(
             torch.tensor([time]),
             Ranges(torch.tensor([0]), torch.tensor([len(past)])),
-            Ranges(torch.tensor([len(past)]), torch.tensor([len(steps)])) if s.bidirectional else None,
+            Ranges(torch.tensor([len(past)]), torch.tensor([len(steps)]))
+            if s.bidirectional
+            else None,
         )
         own = own[None]
         if entity not in active and model.imputation is not None:
@@ -121,7 +135,9 @@ def test_encoding_many_times_at_once_equals_one_entity_at_a_time(
         expected = slow_rows(model, time)
         torch.testing.assert_close(tables[place], expected)
         everyone = torch.arange(len(graph.entities))
-        torch.testing.assert_close(encoded.take(torch.full_like(everyone, place), everyone), expected)
+        torch.testing.assert_close(
+            encoded.take(torch.full_like(everyone, place), everyone), expected
+        )
 
 
 @pytest.mark.parametrize(("alpha", "half"), [(1.0, 0), (0.0, 1)])
@@ -137,14 +153,18 @@ def test_a_gate_that_is_open_takes_what_an_entity_is_today_and_a_closed_one_what
     given = torch.randn(3, 2 * model.settings.dim, dtype=torch.float64)
     asked = model.questions(queries, given)
     assert asked.alpha is not None and asked.alpha.tolist() == [alpha] * 3
-    torch.testing.assert_close(asked.vector, model.decoder.join(given.chunk(2, 1)[half], model.relations(queries)))
+    torch.testing.assert_close(
+        asked.vector, model.decoder.join(given.chunk(2, 1)[half], model.relations(queries))
+    )
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 @torch.no_grad()
 def test_scores_of_all_candidates_equal_one_score_at_a_time(variant: dict[str, Any]) -> None:
     rng = np.random.default_rng(0)
-    graph = make_graph(np.unique(rng.integers(0, [5, 2, 5, 6], (25, 4)), axis=0), entities=5, relations=2, steps=6)
+    graph = make_graph(
+        np.unique(rng.integers(0, [5, 2, 5, 6], (25, 4)), axis=0), entities=5, relations=2, steps=6
+    )
     model = build(graph, **variant)
     questions = torch.tensor(list(itertools.product(range(5), range(4), range(6))))
     scores = model.scores(Queries(*questions.unbind(1)))
@@ -157,17 +177,27 @@ def test_scores_of_all_candidates_equal_one_score_at_a_time(variant: dict[str, A
             if alpha is not None:
                 x, z = answer.chunk(2, 1)
                 answer = alpha[:, None] * x + (1 - alpha[:, None]) * z
-            expected = -(vector - answer).norm() if variant.get("decoder") == "transe" else (vector * answer).sum()
+            expected = (
+                -(vector - answer).norm()
+                if variant.get("decoder") == "transe"
+                else (vector * answer).sum()
+            )
             assert float(row[candidate]) == pytest.approx(float(expected), rel=1e-4, abs=1e-5)
     by_relation = torch.stack([model.relation_scores(s, o, 3) for s in range(5) for o in range(5)])
-    one_by_one = model.scores(Queries(*torch.tensor(list(itertools.product(range(5), range(2), [3]))).unbind(1)))
-    torch.testing.assert_close(by_relation.view(5, 5, 2).float(), one_by_one.view(5, 2, 5).transpose(1, 2))
+    one_by_one = model.scores(
+        Queries(*torch.tensor(list(itertools.product(range(5), range(2), [3]))).unbind(1))
+    )
+    torch.testing.assert_close(
+        by_relation.view(5, 5, 2).float(), one_by_one.view(5, 2, 5).transpose(1, 2)
+    )
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 @settings(max_examples=15)
 @given(graph=graphs(), data=st.data())
-def test_strict_hides_valid_and_test_facts(variant: dict[str, Any], graph: TemporalGraph, data: st.DataObject) -> None:
+def test_strict_hides_valid_and_test_facts(
+    variant: dict[str, Any], graph: TemporalGraph, data: st.DataObject
+) -> None:
     sizes = graph.sizes
     fact = st.tuples(*(st.integers(0, size - 1) for size in sizes))
     valid, test = (data.draw(st.lists(fact, max_size=6)) for _ in range(2))
@@ -185,7 +215,11 @@ def test_strict_hides_valid_and_test_facts(variant: dict[str, Any], graph: Tempo
 def test_paper_shows_who_is_active_in_test() -> None:
     without = make_graph([(0, 0, 1, 0), (0, 0, 1, 3)])
     leaking = make_graph([(0, 0, 1, 0), (0, 0, 1, 3)], test=[(2, 0, 3, 0)])
-    for variant in ({"inactive": "embedding", **NO_TIME}, {"inactive": "embedding"}, {"temporal": "attention"}):
+    for variant in (
+        {"inactive": "embedding", **NO_TIME},
+        {"inactive": "embedding"},
+        {"temporal": "attention"},
+    ):
         times = torch.arange(5)
         tables = [build(g, "paper", **variant).encode(times).tables(5) for g in (without, leaking)]
         assert not torch.equal(*tables)
@@ -200,7 +234,9 @@ def test_subject_ranks_are_object_ranks_of_the_inverted_graph(variant: dict[str,
     facts = np.unique(rng.integers(0, [8, 3, 8, 6], (60, 4)), axis=0)
     graph = make_graph(facts[:40], test=facts[40:], entities=8, relations=3, steps=6)
     flip = [2, 1, 0, 3]
-    inverted = make_graph(graph.train[:, flip], test=graph.test[:, flip], entities=8, relations=3, steps=6)
+    inverted = make_graph(
+        graph.train[:, flip], test=graph.test[:, flip], entities=8, relations=3, steps=6
+    )
     one, other = build(graph, **variant), build(inverted, **variant)
     with torch.no_grad():
         for mine, theirs in zip(one.structure, other.structure, strict=True):
@@ -210,12 +246,15 @@ def test_subject_ranks_are_object_ranks_of_the_inverted_graph(variant: dict[str,
             for mine, theirs in zip(one.gate.parameters(), other.gate.parameters(), strict=True):
                 theirs.copy_(mine.flip(0))
     ranks = [
-        evaluate_model(model, g, "test", "strict").ranks.realistic for model, g in ((one, graph), (other, inverted))
+        evaluate_model(model, g, "test", "strict").ranks.realistic
+        for model, g in ((one, graph), (other, inverted))
     ]
     assert torch.equal(ranks[0], torch.cat(ranks[1].chunk(2)[::-1]))
 
 
-def train(model: TeMP, settings: SnapshotTraining, graph: TemporalGraph, split: str = "train") -> float:
+def train(
+    model: TeMP, settings: SnapshotTraining, graph: TemporalGraph, split: str = "train"
+) -> float:
     hooks = Hooks(
         validate=lambda m: evaluate_model(m, graph, split, "strict").summary()["metrics"],  # type: ignore[arg-type]
         report=lambda line, progress: None,
@@ -230,9 +269,18 @@ def test_twenty_facts_are_learned_by_heart(variant: dict[str, Any]) -> None:
     facts = rng.permutation(np.unique(rng.integers(0, [9, 2, 9, 6], (60, 4)), axis=0))[:20]
     graph = make_graph(facts, entities=9, relations=2, steps=6)
     torch.manual_seed(0)
-    chosen = {**SMALL, "dim": 32, "edge_dropout": 0.0, "context_dropout": 0.0, "initial_scale": 0.5, **variant}
+    chosen = {
+        **SMALL,
+        "dim": 32,
+        "edge_dropout": 0.0,
+        "context_dropout": 0.0,
+        "initial_scale": 0.5,
+        **variant,
+    }
     model = TeMP(Timeline(graph), TeMPSettings(**chosen))
-    settings = SnapshotTraining(epochs=50, times_per_step=3, learning_rate=0.02, patience=50, validate_every=10)
+    settings = SnapshotTraining(
+        epochs=50, times_per_step=3, learning_rate=0.02, patience=50, validate_every=10
+    )
     # DistMult cannot tell a fact from its inverse, so it may rank an answer behind the entity of the question.
     assert train(model, settings, graph) >= (0.9 if variant.get("decoder") == "distmult" else 1.0)
 
@@ -241,7 +289,9 @@ def test_twenty_facts_are_learned_by_heart(variant: dict[str, Any]) -> None:
 def test_every_variant_trains_in_half_precision_and_says_nothing(
     variant: dict[str, Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
-    graph = make_graph([(0, 0, 1, 0), (1, 1, 2, 1), (2, 0, 3, 1), (0, 1, 3, 2)], entities=4, relations=2, steps=3)
+    graph = make_graph(
+        [(0, 0, 1, 0), (1, 1, 2, 1), (2, 0, 3, 1), (0, 1, 3, 2)], entities=4, relations=2, steps=3
+    )
     model = TeMP(Timeline(graph), TeMPSettings(**{**SMALL, **variant}))
     settings = SnapshotTraining(epochs=1, precision="bf16-mixed")
     assert train(model, settings, graph) > 0
@@ -250,13 +300,30 @@ def test_every_variant_trains_in_half_precision_and_says_nothing(
 
 def test_every_kind_of_training_lowers_the_loss() -> None:
     rng = np.random.default_rng(3)
-    graph = make_graph(np.unique(rng.integers(0, [9, 2, 9, 6], (80, 4)), axis=0), entities=9, relations=2, steps=6)
-    ways = [{"negatives": 4}, {"targets": "dropped"}, {"max_facts": 3}, {"average": 0.9}, {"weight_decay": 1e-4}]
+    graph = make_graph(
+        np.unique(rng.integers(0, [9, 2, 9, 6], (80, 4)), axis=0), entities=9, relations=2, steps=6
+    )
+    ways = [
+        {"negatives": 4},
+        {"targets": "dropped"},
+        {"max_facts": 3},
+        {"average": 0.9},
+        {"weight_decay": 1e-4},
+    ]
     for way in ways:
         torch.manual_seed(0)
-        model = TeMP(Timeline(graph), TeMPSettings(**{**SMALL, "dim": 16, "dropout_by_frequency": "average" in way}))
-        settings = SnapshotTraining(epochs=30, times_per_step=2, learning_rate=0.02, patience=30, **way)
-        hooks = Hooks(validate=lambda m: {"mrr": 0.0}, report=lambda line, p: None, keep_weights=lambda m: None)
+        model = TeMP(
+            Timeline(graph),
+            TeMPSettings(**{**SMALL, "dim": 16, "dropout_by_frequency": "average" in way}),
+        )
+        settings = SnapshotTraining(
+            epochs=30, times_per_step=2, learning_rate=0.02, patience=30, **way
+        )
+        hooks = Hooks(
+            validate=lambda m: {"mrr": 0.0},
+            report=lambda line, p: None,
+            keep_weights=lambda m: None,
+        )
         history = fit(model, TeMPLoss(model, settings), settings, 0, hooks).history
         losses = [line["loss"] for line in history]
         assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5]), way
@@ -264,7 +331,9 @@ def test_every_kind_of_training_lowers_the_loss() -> None:
 
 @given(graphs(), st.data())
 @settings(max_examples=30)
-def test_a_training_step_does_not_see_what_is_dropped(graph: TemporalGraph, data: st.DataObject) -> None:
+def test_a_training_step_does_not_see_what_is_dropped(
+    graph: TemporalGraph, data: st.DataObject
+) -> None:
     """At its own time facts are dropped for themselves, around it as context."""
     model = build(graph)
     facts, chance = model.timeline.facts, np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -277,7 +346,11 @@ def test_a_training_step_does_not_see_what_is_dropped(graph: TemporalGraph, data
 
 
 def test_facts_are_dropped_at_their_rates() -> None:
-    graph = make_graph([(s, 0, o, t) for s in range(20) for o in range(20) for t in range(10)], entities=20, steps=10)
+    graph = make_graph(
+        [(s, 0, o, t) for s in range(20) for o in range(20) for t in range(10)],
+        entities=20,
+        steps=10,
+    )
     model = build(graph, edge_dropout=0.6, context_dropout=0.1)
     sample = model.draw(torch.Generator().manual_seed(0))
     assert float(sample.keep.double().mean()) == pytest.approx(0.4, abs=0.02)
@@ -298,16 +371,26 @@ def test_the_facts_of_busy_pairs_are_dropped_more_often() -> None:
     ]
     model = build(make_graph(met, entities=6, relations=2, steps=7), dropout_by_frequency=True)
     twice = 0.2 + 0.6 * np.log(2) / np.log(3)
-    rates = dict(zip(map(tuple, model.timeline.facts.tolist()), model.drop_rates.tolist(), strict=True))
-    assert [rates[fact] for fact in met] == pytest.approx([0.8, 0.8, 0.8, 0.2, 0.2, 0.2, twice, twice])
+    rates = dict(
+        zip(map(tuple, model.timeline.facts.tolist()), model.drop_rates.tolist(), strict=True)
+    )
+    assert [rates[fact] for fact in met] == pytest.approx(
+        [0.8, 0.8, 0.8, 0.2, 0.2, 0.2, twice, twice]
+    )
     drawn = [model.draw(torch.Generator().manual_seed(seed)).keep.double() for seed in range(2000)]
     assert_close(torch.stack(drawn).mean(0), 1 - model.drop_rates.double(), rtol=0, atol=0.05)
-    once = build(make_graph([(0, 0, 1, 0), (0, 0, 1, 1), (2, 0, 3, 0)], steps=7), dropout_by_frequency=True)
+    once = build(
+        make_graph([(0, 0, 1, 0), (0, 0, 1, 1), (2, 0, 3, 0)], steps=7), dropout_by_frequency=True
+    )
     assert once.drop_rates.tolist() == pytest.approx([0.8, 0.2, 0.8])
 
 
-def test_where_dropped_facts_are_the_targets_no_others_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    graph = make_graph([(s, 0, o, t) for s in range(4) for o in range(4) for t in range(3)], entities=4, steps=3)
+def test_where_dropped_facts_are_the_targets_no_others_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    graph = make_graph(
+        [(s, 0, o, t) for s in range(4) for o in range(4) for t in range(3)], entities=4, steps=3
+    )
     loss = TeMPLoss(build(graph, edge_dropout=0.5), SnapshotTraining(targets="dropped"))
     facts = loss.timeline.facts
     keep = torch.rand(len(facts), generator=torch.Generator().manual_seed(0)) < 0.5
@@ -369,9 +452,14 @@ def test_parts_that_do_not_fit_say_so(wrong: dict[str, Any], message: str) -> No
 
 @settings(max_examples=40, deadline=None)
 @given(
-    st.integers(0, 2**31), st.sampled_from([0.0, 0.1, 0.4, 0.9]), st.booleans(), st.sampled_from(["complex", "transe"])
+    st.integers(0, 2**31),
+    st.sampled_from([0.0, 0.1, 0.4, 0.9]),
+    st.booleans(),
+    st.sampled_from(["complex", "transe"]),
 )
-def test_scores_of_all_entities_are_those_of_the_tables(seed: int, share: float, gate: bool, decoder: str) -> None:
+def test_scores_of_all_entities_are_those_of_the_tables(
+    seed: int, share: float, gate: bool, decoder: str
+) -> None:
     """Whether few entities differ from the base at a time or most, scores and slopes are those of all rows."""
     times, generator = 3, torch.Generator().manual_seed(seed)
     model = build(make_graph([(0, 0, 1, 0)], entities=6), gate=gate, decoder=decoder)
@@ -384,19 +472,27 @@ def test_scores_of_all_entities_are_those_of_the_tables(seed: int, share: float,
     keys = (torch.rand(times * entities, generator=generator) < share).nonzero()[:, 0]
     encoded = Encoded(chance(entities, width), keys, chance(len(keys), width))
     place = torch.randint(times, (7,), generator=generator)
-    questions = Questions(chance(7, dim), torch.rand(7, generator=generator, dtype=torch.float64) if gate else None)
+    questions = Questions(
+        chance(7, dim), torch.rand(7, generator=generator, dtype=torch.float64) if gate else None
+    )
     leaves, weights = [encoded.base, encoded.rows, questions.vector], chance(7, entities).detach()
     tables = encoded.tables(times)
-    wanted = torch.cat([model.score(questions.take(torch.tensor([n])), tables[at]) for n, at in enumerate(place)])
+    wanted = torch.cat(
+        [model.score(questions.take(torch.tensor([n])), tables[at]) for n, at in enumerate(place)]
+    )
     scores, row = model.score_all(questions, place, encoded, times)
     found = scores[row]
     assert_close(found, wanted)
-    for one, other in zip(slopes(found, weights, leaves), slopes(wanted, weights, leaves), strict=True):
+    for one, other in zip(
+        slopes(found, weights, leaves), slopes(wanted, weights, leaves), strict=True
+    ):
         assert_close(one, other)
 
 
 def slopes(scores: Tensor, weights: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
-    return torch.autograd.grad((scores * weights).sum(), leaves, retain_graph=True, materialize_grads=True)
+    return torch.autograd.grad(
+        (scores * weights).sum(), leaves, retain_graph=True, materialize_grads=True
+    )
 
 
 @pytest.mark.parametrize("window", [1, 4])

@@ -12,7 +12,16 @@ from torch.testing import assert_close
 
 from tempograph.data.timeline import Queries
 from tempograph.nn import decoders
-from tempograph.nn.decoders import DECODERS, ComplEx, Decoder, DistMult, SimplE, TransE, TransEL1, in_parts
+from tempograph.nn.decoders import (
+    DECODERS,
+    ComplEx,
+    Decoder,
+    DistMult,
+    SimplE,
+    TransE,
+    TransEL1,
+    in_parts,
+)
 from tempograph.nn.relations import FixedRelations
 
 EXACT = {"rtol": 1e-11, "atol": 1e-11}
@@ -71,7 +80,9 @@ def test_every_name_has_a_decoder() -> None:
         (TransEL1, [2, 1, 5, 4], [1, 2, -1, 5], -5.0),
     ],
 )
-def test_by_hand(kind: type[Decoder], question: list[float], inverted: list[float], score: float) -> None:
+def test_by_hand(
+    kind: type[Decoder], question: list[float], inverted: list[float], score: float
+) -> None:
     made = relations(kind, R)
     assert ask(made, S, torch.tensor([0])).tolist() == [question]
     assert ask(made, O, torch.tensor([1])).tolist() == [inverted]
@@ -80,7 +91,9 @@ def test_by_hand(kind: type[Decoder], question: list[float], inverted: list[floa
 
 
 @KINDS
-def test_a_subject_question_is_an_object_question_of_the_inverted_relation(kind: type[Decoder]) -> None:
+def test_a_subject_question_is_an_object_question_of_the_inverted_relation(
+    kind: type[Decoder],
+) -> None:
     made, s, relation, o = random_case(kind)
     forward = scores(made, s, relation, o).diagonal()
     assert_close(scores(made, o, relation + RELATIONS, s).diagonal(), forward, **EXACT)
@@ -98,14 +111,19 @@ def test_inverting_twice_changes_nothing(kind: type[Decoder]) -> None:
 def test_directions_may_be_mixed(kind: type[Decoder]) -> None:
     made, s, relation, _ = random_case(kind)
     mixed = relation + RELATIONS * torch.tensor([0, 1, 0, 1, 1])
-    expected = torch.cat([ask(made, s[index : index + 1], mixed[index : index + 1]) for index in range(5)])
+    expected = torch.cat(
+        [ask(made, s[index : index + 1], mixed[index : index + 1]) for index in range(5)]
+    )
     assert torch.equal(ask(made, s, mixed), expected)
 
 
 def test_which_decoders_tell_directions_apart() -> None:
     for kind, symmetric in ((DistMult, True), (ComplEx, False), (SimplE, False), (TransE, False)):
         made, s, relation, o = random_case(kind)
-        there, back = scores(made, s, relation, o).diagonal(), scores(made, o, relation, s).diagonal()
+        there, back = (
+            scores(made, s, relation, o).diagonal(),
+            scores(made, o, relation, s).diagonal(),
+        )
         assert torch.allclose(there, back) == symmetric
 
 
@@ -148,13 +166,19 @@ def test_transe_has_a_slope_where_a_question_meets_its_answer() -> None:
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 9, 10])
-def test_distances_in_parts_are_those_at_once(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distances_in_parts_are_those_at_once(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
-    question, candidates = (torch.randn(2, n, 6, dtype=torch.float64, requires_grad=True) for n in (9, 5))
+    question, candidates = (
+        torch.randn(2, n, 6, dtype=torch.float64, requires_grad=True) for n in (9, 5)
+    )
     monkeypatch.setattr(decoders, "_DIFFERENCES", {"cpu": at_once * 4 * 2 * 5 * 6})
     distance = partial(torch.cdist, p=1)
     found, expected = in_parts(distance, question, candidates, 6), distance(question, candidates)
     assert_close(found, expected)
     slope = torch.randn_like(expected)
     given = [question, candidates]
-    assert_close(torch.autograd.grad(found, given, slope), torch.autograd.grad(expected, given, slope))
+    assert_close(
+        torch.autograd.grad(found, given, slope), torch.autograd.grad(expected, given, slope)
+    )

@@ -9,12 +9,22 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from tempograph.nn.entities import DiachronicEntities, Entities, FixedEntities, Planes, ProjectedEntities, Series, Span
+from tempograph.nn.entities import (
+    DiachronicEntities,
+    Entities,
+    FixedEntities,
+    Planes,
+    ProjectedEntities,
+    Series,
+    Span,
+)
 
 EXACT = {"rtol": 1e-11, "atol": 1e-11}
 COUNT, WIDTH, STEPS = 5, 6, 8
 BOUNDS = 0.005, 0.3
-DATES = torch.tensor([(step // 3, 1 + step % 4, 1 + 3 * step) for step in range(STEPS)], dtype=torch.float32)
+DATES = torch.tensor(
+    [(step // 3, 1 + step % 4, 1 + 3 * step) for step in range(STEPS)], dtype=torch.float32
+)
 
 
 def made(kind: str) -> Entities:
@@ -26,7 +36,9 @@ def made(kind: str) -> Entities:
         "diachronic, no waves": lambda: DiachronicEntities(COUNT, WIDTH, 1.0, DATES, 0.0, 1),
         "projected": lambda: ProjectedEntities(COUNT, WIDTH, 1.0, Planes(STEPS, WIDTH)),
         "series": lambda: Series(COUNT, WIDTH // 2, 1.0, Span(STEPS, BOUNDS, 0.0), drift=False),
-        "series, drifting": lambda: Series(COUNT, WIDTH // 2, 1.0, Span(STEPS, BOUNDS, 0.0), drift=True),
+        "series, drifting": lambda: Series(
+            COUNT, WIDTH // 2, 1.0, Span(STEPS, BOUNDS, 0.0), drift=True
+        ),
     }[kind]()
     for weight in entities.parameters():
         torch.nn.init.normal_(weight)
@@ -51,7 +63,9 @@ def test_some_entities_are_rows_of_the_tables(kind: str) -> None:
     entity, time = torch.randint(COUNT, (40,)), torch.randint(STEPS, (40,))
     tables = entities.tables(torch.arange(STEPS))
     assert tables.shape == (STEPS if entities.timed else 1, COUNT, WIDTH)
-    assert_close(entities.take(entity, time), tables[time if entities.timed else 0, entity], **EXACT)
+    assert_close(
+        entities.take(entity, time), tables[time if entities.timed else 0, entity], **EXACT
+    )
     # Times in any order.
     order = torch.randperm(STEPS)[:3]
     assert_close(entities.tables(order), tables[order] if entities.timed else tables, **EXACT)
@@ -76,7 +90,9 @@ def test_a_projection_by_hand() -> None:
     planes = Planes(2, 2).double()
     with torch.no_grad():
         planes.normal.copy_(torch.tensor([[3.0, 4.0], [0.0, -2.0]]))
-    found = planes.project(torch.tensor([[5.0, 0.0], [5.0, 1.0]], dtype=torch.float64), torch.tensor([0, 1]))
+    found = planes.project(
+        torch.tensor([[5.0, 0.0], [5.0, 1.0]], dtype=torch.float64), torch.tensor([0, 1])
+    )
     assert_close(found, torch.tensor([[3.2, -2.4], [5.0, 0.0]], dtype=torch.float64), **EXACT)
 
 
@@ -86,7 +102,9 @@ def test_projected_entities_lie_on_their_plane() -> None:
     times = torch.arange(STEPS)
     tables = entities.tables(times)
     normals = entities.planes.normal
-    assert_close(tables @ normals[:, :, None], torch.zeros(STEPS, COUNT, 1, dtype=torch.float64), **EXACT)
+    assert_close(
+        tables @ normals[:, :, None], torch.zeros(STEPS, COUNT, 1, dtype=torch.float64), **EXACT
+    )
     # Projecting again, longer normals, and what is added across the plane all change nothing.
     for number in range(COUNT):
         assert_close(entities.planes.project(tables[:, number], times), tables[:, number], **EXACT)
@@ -160,13 +178,17 @@ def test_each_part_of_a_date_has_waves_of_its_own(unit: int) -> None:
         entities.amplitude[other] = 0
     tables = entities.tables(torch.arange(STEPS))
     for step in range(STEPS):
-        assert_close(tables[step, :, 3:], waves(entities, unit, float(DATES[step, unit]))[:, 0], **EXACT)
+        assert_close(
+            tables[step, :, 3:], waves(entities, unit, float(DATES[step, unit]))[:, 0], **EXACT
+        )
         assert_close(tables[step, :, :3], entities.still[:, 0], **EXACT)
 
 
 @torch.no_grad()
 def test_waves_come_again_after_their_period() -> None:
-    entities = DiachronicEntities(COUNT, WIDTH, 1.0, torch.arange(STEPS)[:, None].double(), 1.0, 1).double()
+    entities = DiachronicEntities(
+        COUNT, WIDTH, 1.0, torch.arange(STEPS)[:, None].double(), 1.0, 1
+    ).double()
     entities.frequency.fill_(2 * math.pi / 4)
     tables = entities.tables(torch.arange(STEPS))
     assert_close(tables[:4], tables[4:], **EXACT)

@@ -10,7 +10,12 @@ import torch
 from tempograph.nn.frequency_gate import FrequencyGate
 
 OBJECT, SUBJECT, GIVEN, CANDIDATES = 0, 1, 0, 1
-ALPHAS = {(OBJECT, GIVEN): 3 / 4, (OBJECT, CANDIDATES): 1 / 4, (SUBJECT, GIVEN): 4 / 5, (SUBJECT, CANDIDATES): 1 / 2}
+ALPHAS = {
+    (OBJECT, GIVEN): 3 / 4,
+    (OBJECT, CANDIDATES): 1 / 4,
+    (SUBJECT, GIVEN): 4 / 5,
+    (SUBJECT, CANDIDATES): 1 / 2,
+}
 
 
 def gate_by_hand() -> FrequencyGate:
@@ -33,7 +38,9 @@ def gate_by_hand() -> FrequencyGate:
     with torch.no_grad():
         gate.first.zero_()
         for role in ALPHAS:
-            gate.first[role][:, 0] = torch.tensor(reads[role], dtype=torch.float64) * math.log(3) / 2 / math.log(2)
+            gate.first[role][:, 0] = (
+                torch.tensor(reads[role], dtype=torch.float64) * math.log(3) / 2 / math.log(2)
+            )
             gate.first_bias[role] = torch.tensor([0, -math.log(3) / 2], dtype=torch.float64)
             gate.second[role] = torch.tensor(second[role][:2], dtype=torch.float64)
             gate.second_bias[role] = second[role][2]
@@ -43,8 +50,12 @@ def gate_by_hand() -> FrequencyGate:
 def test_all_four_roles_by_hand() -> None:
     frequencies = torch.tensor([[1, 3, 7], [1, 3, 7]])
     given, candidates = gate_by_hand()(frequencies, torch.tensor([OBJECT, SUBJECT]))
-    assert given.tolist() == pytest.approx([ALPHAS[OBJECT, GIVEN], ALPHAS[SUBJECT, GIVEN]], rel=1e-12)
-    assert candidates.tolist() == pytest.approx([ALPHAS[OBJECT, CANDIDATES], ALPHAS[SUBJECT, CANDIDATES]], rel=1e-12)
+    assert given.tolist() == pytest.approx(
+        [ALPHAS[OBJECT, GIVEN], ALPHAS[SUBJECT, GIVEN]], rel=1e-12
+    )
+    assert candidates.tolist() == pytest.approx(
+        [ALPHAS[OBJECT, CANDIDATES], ALPHAS[SUBJECT, CANDIDATES]], rel=1e-12
+    )
 
 
 def test_frequencies_of_zero_leave_the_biases() -> None:
@@ -61,7 +72,9 @@ def test_each_question_is_answered_by_itself() -> None:
     given, candidates = gate(frequencies, side)
     for index in range(50):
         one, other = gate(frequencies[index : index + 1], side[index : index + 1])
-        assert (one.item(), other.item()) == pytest.approx((given[index].item(), candidates[index].item()), rel=1e-12)
+        assert (one.item(), other.item()) == pytest.approx(
+            (given[index].item(), candidates[index].item()), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("side", [OBJECT, SUBJECT])
@@ -86,5 +99,7 @@ def test_alphas_are_strictly_between_0_and_1() -> None:
 
 
 def test_no_questions() -> None:
-    given, candidates = FrequencyGate()(torch.empty(0, 3, dtype=torch.int64), torch.empty(0, dtype=torch.int64))
+    given, candidates = FrequencyGate()(
+        torch.empty(0, 3, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
+    )
     assert given.shape == candidates.shape == (0,)

@@ -24,7 +24,9 @@ def gaussians(*shape: int, dtype: torch.dtype = torch.float64) -> Tensor:
 
 def divergences(subject: Tensor, relation: Tensor, object_: Tensor) -> Tensor:
     """Both of N(m_o - m_s, v_s + v_o) and N(m_r, v_r), summed over the numbers and halved."""
-    (m_s, v_s), (m_r, v_r), (m_o, v_o) = (rows.chunk(2, -1) for rows in (subject, relation, object_))
+    (m_s, v_s), (m_r, v_r), (m_o, v_o) = (
+        rows.chunk(2, -1) for rows in (subject, relation, object_)
+    )
     pair, shift = Normal(m_o - m_s, (v_s + v_o).sqrt()), Normal(m_r, v_r.sqrt())
     return (kl_divergence(pair, shift) + kl_divergence(shift, pair)).sum(-1) / 2
 
@@ -39,23 +41,35 @@ def test_scores_are_minus_the_mean_of_both_divergences(seed: int) -> None:
     # Groups of questions, each with candidates of its own.
     subject, relation, candidates = gaussians(2, 3), gaussians(2, 3), gaussians(2, 4)
     scores = Gaussian().compare(Gaussian().join(subject, relation), candidates)
-    assert_close(scores, -divergences(subject[:, :, None], relation[:, :, None], candidates[:, None]), **EXACT)
+    assert_close(
+        scores,
+        -divergences(subject[:, :, None], relation[:, :, None], candidates[:, None]),
+        **EXACT,
+    )
 
 
 def test_a_relation_that_is_the_difference_scores_0() -> None:
     rows = [[1.0, 5.0, 0.1, 0.2]], [[3.0, 4.0, 0.3, 0.1]], [[2.0, -1.0, 0.4, 0.3]]
     subject, object_, relation = (torch.tensor(row, dtype=torch.float64) for row in rows)
-    assert Gaussian().compare(Gaussian().join(subject, relation), object_).item() == pytest.approx(0, abs=1e-12)
+    assert Gaussian().compare(Gaussian().join(subject, relation), object_).item() == pytest.approx(
+        0, abs=1e-12
+    )
     inverted = Gaussian().inverse(relation)
     assert inverted.tolist() == [pytest.approx([-2.0, 1.0, 0.4, 0.3])]
-    assert Gaussian().compare(Gaussian().join(object_, inverted), subject).item() == pytest.approx(0, abs=1e-12)
+    assert Gaussian().compare(Gaussian().join(object_, inverted), subject).item() == pytest.approx(
+        0, abs=1e-12
+    )
 
 
 def test_a_subject_question_is_an_object_question_of_the_inverted_relation() -> None:
     torch.manual_seed(0)
     subject, relation, object_ = gaussians(6), gaussians(6), gaussians(6)
     there = Gaussian().compare(Gaussian().join(subject, relation), object_).diagonal()
-    back = Gaussian().compare(Gaussian().join(object_, Gaussian().inverse(relation)), subject).diagonal()
+    back = (
+        Gaussian()
+        .compare(Gaussian().join(object_, Gaussian().inverse(relation)), subject)
+        .diagonal()
+    )
     assert_close(there, back, **EXACT)
     assert torch.equal(Gaussian().inverse(Gaussian().inverse(relation)), relation)
 
@@ -68,7 +82,12 @@ def test_differences_stay_within_their_budget_and_change_nothing(
     torch.manual_seed(0)
     # So many candidates that nothing else is as large as the differences of one question with all of them.
     questions, candidates = 20, 90
-    join = Gaussian().join(gaussians(*groups, questions), gaussians(*groups, questions)).float().requires_grad_()
+    join = (
+        Gaussian()
+        .join(gaussians(*groups, questions), gaussians(*groups, questions))
+        .float()
+        .requires_grad_()
+    )
     table = gaussians(*groups, candidates).float().requires_grad_()
     pull = torch.randn(*groups, questions, candidates)
 
@@ -92,7 +111,10 @@ def test_differences_stay_within_their_budget_and_change_nothing(
 
 def test_backward_keeps_no_differences_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    join, table = Gaussian().join(gaussians(20), gaussians(20)).requires_grad_(), gaussians(90).requires_grad_()
+    join, table = (
+        Gaussian().join(gaussians(20), gaussians(20)).requires_grad_(),
+        gaussians(90).requires_grad_(),
+    )
 
     def kept() -> int:
         sizes: dict[int, int] = {}
@@ -136,5 +158,7 @@ def test_single_precision_is_near_double_where_variances_are_small() -> None:
     # Half of the candidates are nearly right.
     candidates[:25, :DIM] = (subject + relation)[:25, :DIM] + 0.01 * torch.randn(25, DIM)
     expected = Gaussian().compare(Gaussian().join(subject, relation), candidates)
-    found = Gaussian().compare(Gaussian().join(subject.float(), relation.float()), candidates.float())
+    found = Gaussian().compare(
+        Gaussian().join(subject.float(), relation.float()), candidates.float()
+    )
     assert_close(found.double(), expected, rtol=1e-5, atol=2e-3)

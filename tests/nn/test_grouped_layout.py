@@ -15,7 +15,8 @@ def test_each_group_holds_its_rows_in_their_order_and_then_the_fill(groups: list
     rows = torch.arange(2.0 * len(groups)).view(-1, 2)
     layout, slot = layout_of(torch.tensor(groups), 5)
     members = [
-        [row for row, group in zip(rows.tolist(), groups, strict=True) if group == number] for number in range(5)
+        [row for row, group in zip(rows.tolist(), groups, strict=True) if group == number]
+        for number in range(5)
     ]
     most = max(map(len, members))
     assert layout == (5, most)
@@ -26,14 +27,20 @@ def test_each_group_holds_its_rows_in_their_order_and_then_the_fill(groups: list
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 11), st.integers(0, 60))
-def test_every_group_is_in_one_part_and_parts_are_within_bounds(members: list[int], most: int, slots: int) -> None:
+def test_every_group_is_in_one_part_and_parts_are_within_bounds(
+    members: list[int], most: int, slots: int
+) -> None:
     group, seen = torch.tensor(members, dtype=torch.int64), []
     for groups, inside, place in parts_of(group, most, slots):
         assert torch.equal(groups[place], group[inside])
-        assert groups.tolist() == sorted(set(groups.tolist())) == sorted(set(group[inside].tolist()))
+        assert (
+            groups.tolist() == sorted(set(groups.tolist())) == sorted(set(group[inside].tolist()))
+        )
         (rows, columns), _ = layout_of(place, len(groups))
         assert rows <= most and rows * columns <= max(slots, 2 * len(inside))
-        assert inside.tolist() == [number for number, each in enumerate(members) if each in groups.tolist()]
+        assert inside.tolist() == [
+            number for number, each in enumerate(members) if each in groups.tolist()
+        ]
         seen += groups.tolist()
     assert sorted(seen) == sorted(set(members))
 

@@ -51,7 +51,12 @@ def test_a_cell_and_its_slopes_equal_those_of_the_twin(sides: int, count: int, d
     from tempograph.nn.kernels.gru_kernel import cell
 
     torch.manual_seed(0)
-    shapes = [(sides, count, 3 * dim), (sides, count, dim), (sides, dim, 3 * dim), (sides, 1, 3 * dim)]
+    shapes = [
+        (sides, count, 3 * dim),
+        (sides, count, dim),
+        (sides, dim, 3 * dim),
+        (sides, 1, 3 * dim),
+    ]
     x, state, *cells = weights = random_weights(shapes)
     expected, found = (run(x, state, Cells(*cells)) for run in (cell_plainly, cell))
     with torch.no_grad():
@@ -60,7 +65,10 @@ def test_a_cell_and_its_slopes_equal_those_of_the_twin(sides: int, count: int, d
 
 
 def random_weights(shapes: list[tuple[int, ...]]) -> list[Tensor]:
-    return [(0.3 * torch.randn(shape, dtype=torch.float64, device=DEVICE)).requires_grad_() for shape in shapes]
+    return [
+        (0.3 * torch.randn(shape, dtype=torch.float64, device=DEVICE)).requires_grad_()
+        for shape in shapes
+    ]
 
 
 def assert_alike(found: Tensor, expected: Tensor, weights: list[Tensor]) -> None:
@@ -76,8 +84,13 @@ def test_no_chains() -> None:
     from tempograph.nn.kernels.gru_kernel import along
 
     none = torch.empty(0, 2, 0, dtype=torch.int64, device=DEVICE)
-    inputs, weight = torch.randn(6, 9, device=DEVICE), torch.randn(2, 3, 9, device=DEVICE, requires_grad=True)
-    found = along(Chains(none, none.view(2, 0), []), inputs, none.float(), Cells(weight, weight[:, :1]))
+    inputs, weight = (
+        torch.randn(6, 9, device=DEVICE),
+        torch.randn(2, 3, 9, device=DEVICE, requires_grad=True),
+    )
+    found = along(
+        Chains(none, none.view(2, 0), []), inputs, none.float(), Cells(weight, weight[:, :1])
+    )
     assert found.shape == (2, 0, 3)
     found.sum().backward()
     assert not weight.grad.any()

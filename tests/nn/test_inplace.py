@@ -8,7 +8,10 @@ from torch.testing import assert_close
 
 from tempograph.nn.inplace import add_at, put_at
 
-MATRIX, NUMBERS = torch.arange(12.0, dtype=torch.float64).view(3, 4), torch.tensor([0.5, -1.0, 2.0]).double()
+MATRIX, NUMBERS = (
+    torch.arange(12.0, dtype=torch.float64).view(3, 4),
+    torch.tensor([0.5, -1.0, 2.0]).double(),
+)
 WEIGHTS = torch.linspace(1, 2, 12, dtype=torch.float64).view(3, 4)
 
 

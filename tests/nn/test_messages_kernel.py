@@ -17,13 +17,16 @@ if not torch.cuda.is_available() and not INTERPRETED:
 DEVICE = "cpu" if INTERPRETED else "cuda"
 
 
-@pytest.mark.parametrize(("nodes", "count", "dim"), [(1, 3, 1), (9, 40, 6), (30, 7, 128), (5, 0, 4), (12, 33, 300)])
+@pytest.mark.parametrize(
+    ("nodes", "count", "dim"), [(1, 3, 1), (9, 40, 6), (30, 7, 128), (5, 0, 4), (12, 33, 300)]
+)
 def test_sums_and_slopes_equal_those_of_the_twin(nodes: int, count: int, dim: int) -> None:
     from tempograph.nn.kernels.messages_kernel import AddMessages
 
     torch.manual_seed(0)
     own, x, weight = given = [
-        torch.randn(rows, dim, dtype=torch.float64, device=DEVICE, requires_grad=True) for rows in (nodes, nodes, 4)
+        torch.randn(rows, dim, dtype=torch.float64, device=DEVICE, requires_grad=True)
+        for rows in (nodes, nodes, 4)
     ]
     edges = Edges(*(torch.randint(0, most, (count,), device=DEVICE) for most in (nodes, 4, nodes)))
     shares = torch.rand(count, dtype=torch.float64, device=DEVICE)
@@ -31,4 +34,6 @@ def test_sums_and_slopes_equal_those_of_the_twin(nodes: int, count: int, dim: in
     found = AddMessages.apply(own, x, weight, shares, *edges)
     assert_close(found, expected)
     upstream = torch.randn_like(expected)
-    assert_close(torch.autograd.grad(found, given, upstream), torch.autograd.grad(expected, given, upstream))
+    assert_close(
+        torch.autograd.grad(found, given, upstream), torch.autograd.grad(expected, given, upstream)
+    )

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 
 from graphs import make_graph
 from tempograph.data import common_neighbors as acquaintances
-from tempograph.data.common_neighbors import Acquaintances
+from tempograph.data.common_neighbors import CommonNeighbors
 from tempograph.data.timeline import Timeline
 from tempograph.models.pointer.paths import add_logs_plainly, slopes_of_gain_plainly
 
@@ -32,26 +32,38 @@ def test_gains_and_slopes_equal_those_of_the_twins(
     monkeypatch.setattr(acquaintances, "_MANY", 0 if of_all else 100)
     rng = np.random.default_rng(0)
     facts = np.unique(rng.integers(0, [min(entities, 40), 2, entities, 3], (60, 4)), axis=0)
-    timeline = Timeline(make_graph(facts, entities=entities, relations=2, steps=3), device=torch.device(DEVICE))
-    known = Acquaintances(timeline)
+    timeline = Timeline(
+        make_graph(facts, entities=entities, relations=2, steps=3), device=torch.device(DEVICE)
+    )
+    known = CommonNeighbors(timeline)
     fact = torch.tensor([0, 1, -1, 2, 3, 4], device=DEVICE)
     # Of the first ones the fact is theirs.
-    entity = torch.tensor([*timeline.facts[:2, 0].tolist(), 0, int(timeline.facts[2, 2]), 0, 1], device=DEVICE)
+    entity = torch.tensor(
+        [*timeline.facts[:2, 0].tolist(), 0, int(timeline.facts[2, 2]), 0, 1], device=DEVICE
+    )
     asked = known.ask(entity, fact)
     torch.manual_seed(0)
     scores, gain = torch.randn(6, entities, device=DEVICE), torch.randn(6, 4, device=DEVICE)
     known_to_both = gain, known.tables(asked, torch.float32), asked
-    found, wanted = add_logs(scores.clone(), *known_to_both), add_logs_plainly(scores.clone(), *known_to_both)
+    found, wanted = (
+        add_logs(scores.clone(), *known_to_both),
+        add_logs_plainly(scores.clone(), *known_to_both),
+    )
     assert_close(found, wanted, rtol=1e-5, atol=1e-5)
-    found, wanted = slopes_of_gain(scores, *known_to_both), slopes_of_gain_plainly(scores, *known_to_both)
+    found, wanted = (
+        slopes_of_gain(scores, *known_to_both),
+        slopes_of_gain_plainly(scores, *known_to_both),
+    )
     assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_no_question_is_nothing() -> None:
     from tempograph.nn.kernels.paths_kernel import add_logs
 
-    known = Acquaintances(Timeline(make_graph([(0, 0, 1, 0)]), device=torch.device(DEVICE)))
+    known = CommonNeighbors(Timeline(make_graph([(0, 0, 1, 0)]), device=torch.device(DEVICE)))
     asked = known.ask(torch.zeros(0, dtype=torch.int64, device=DEVICE))
     nothing = torch.zeros(0, known.entities, device=DEVICE)
-    found = add_logs(nothing, torch.zeros(0, 4, device=DEVICE), known.tables(asked, torch.float32), asked)
+    found = add_logs(
+        nothing, torch.zeros(0, 4, device=DEVICE), known.tables(asked, torch.float32), asked
+    )
     assert found.shape == (0, known.entities)

@@ -23,7 +23,9 @@ COUNT = 2
 
 
 def asked(relation: list[int], time: list[int]) -> Queries:
-    return Queries(torch.zeros(len(time), dtype=torch.int64), torch.tensor(relation), torch.tensor(time))
+    return Queries(
+        torch.zeros(len(time), dtype=torch.int64), torch.tensor(relation), torch.tensor(time)
+    )
 
 
 def numbers(rows: list[list[float]]) -> Tensor:
@@ -38,12 +40,16 @@ def test_a_reciprocal_relation_has_a_vector_for_each_direction() -> None:
     one = FixedRelations(ComplEx(), COUNT, 4, 1.0)
     assert one.relation.shape == (2, 4)
     conjugate = one.relation * torch.tensor([1, 1, -1, -1])
-    assert torch.equal(one(asked([3, 0, 1, 2], [0] * 4)), torch.stack([conjugate[1], *one.relation, conjugate[0]]))
+    assert torch.equal(
+        one(asked([3, 0, 1, 2], [0] * 4)), torch.stack([conjugate[1], *one.relation, conjugate[0]])
+    )
 
 
 def test_shifted_relations_turn_round_as_a_whole() -> None:
     made = ShiftedRelations(TransE(), 1, 2, 1.0, 2).double()
-    made.load_state_dict({"relation": numbers([[1.0, 2.0]]), "time": numbers([[10.0, 20.0], [0.0, -5.0]])})
+    made.load_state_dict(
+        {"relation": numbers([[1.0, 2.0]]), "time": numbers([[10.0, 20.0], [0.0, -5.0]])}
+    )
     assert made(asked([0, 1, 0], [0, 0, 1])).tolist() == [[11.0, 22.0], [-11.0, -22.0], [1.0, -3.0]]
     assert made.moments() is made.time
 
@@ -52,13 +58,23 @@ def test_shifted_relations_turn_round_as_a_whole() -> None:
 def test_factored_relations_by_hand(constant: bool) -> None:
     made = FactoredRelations(ComplEx(), 1, 2, 1.0, 2, constant=constant, reciprocal=True).double()
     # 1 + 2i and 3 along and against, times i and 2, plus 5 - i and 1.
-    weights = {"relation": numbers([[1.0, 2.0], [3.0, 0.0]]), "time": numbers([[0.0, 1.0], [2.0, 0.0]])}
-    made.load_state_dict(weights | ({"constant": numbers([[5.0, -1.0], [1.0, 0.0]])} if constant else {}))
+    weights = {
+        "relation": numbers([[1.0, 2.0], [3.0, 0.0]]),
+        "time": numbers([[0.0, 1.0], [2.0, 0.0]]),
+    }
+    made.load_state_dict(
+        weights | ({"constant": numbers([[5.0, -1.0], [1.0, 0.0]])} if constant else {})
+    )
     queries = asked([0, 0, 1, 1], [0, 1, 0, 1])
-    moving, still = [[-2.0, 1.0], [2.0, 4.0], [0.0, 3.0], [6.0, 0.0]], [[5.0, -1.0]] * 2 + [[1.0, 0.0]] * 2
+    moving, still = (
+        [[-2.0, 1.0], [2.0, 4.0], [0.0, 3.0], [6.0, 0.0]],
+        [[5.0, -1.0]] * 2 + [[1.0, 0.0]] * 2,
+    )
     parts = [numbers(moving), numbers(still)] if constant else [numbers(moving)]
     assert torch.equal(made(queries), sum(parts, torch.zeros(4, 2, dtype=torch.float64)))
-    assert all(torch.equal(one, other) for one, other in zip(made.factors(queries), parts, strict=True))
+    assert all(
+        torch.equal(one, other) for one, other in zip(made.factors(queries), parts, strict=True)
+    )
     assert made.moments() is made.time
 
 
@@ -75,7 +91,9 @@ def test_projected_relations_share_planes_that_are_not_theirs() -> None:
     made = ProjectedRelations(TransE(), COUNT, 4, 1.0, planes).double()
     queries = asked([0, 1, 2, 3], [0, 1, 2, 0])
     vectors = made(queries)
-    assert_close((vectors * planes.normal[queries.time]).sum(1), torch.zeros(4, dtype=torch.float64), **EXACT)
+    assert_close(
+        (vectors * planes.normal[queries.time]).sum(1), torch.zeros(4, dtype=torch.float64), **EXACT
+    )
     assert_close(vectors[3], -made(asked([1], [0]))[0], **EXACT)
     assert list(made.state_dict()) == ["relation"], "or the planes would be saved twice"
     with torch.no_grad():
@@ -97,7 +115,9 @@ def test_each_relation_and_time_is_read_once(monkeypatch: pytest.MonkeyPatch) ->
     vectors = made(queries)
     # (0, 0), (1, 1), (0, 2) and (0, 3); a relation inverted is read as itself.
     assert read == [(4, 4, 4)]
-    for number, (relation, time) in enumerate(zip(queries.relation.tolist(), queries.time.tolist(), strict=True)):
+    for number, (relation, time) in enumerate(
+        zip(queries.relation.tolist(), queries.time.tolist(), strict=True)
+    ):
         words = torch.cat([made.relation[relation % COUNT][None], made.token[TOKENS[time]]])
         assert_close(vectors[number], made.lstm(words[None])[0][0, -1], **EXACT)
     assert_close(vectors[0], vectors[3], **EXACT)

@@ -15,7 +15,16 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 import oracle_layers as oracle
-from tempograph.nn.structure import RGAT, RGCN, CompGCN, Edges, blockwise, edge_weights, segment_softmax, with_inverse
+from tempograph.nn.structure import (
+    RGAT,
+    RGCN,
+    CompGCN,
+    Edges,
+    blockwise,
+    edge_weights,
+    segment_softmax,
+    with_inverse,
+)
 
 COMPOSITIONS = ("subtract", "multiply", "correlate")
 NORMS = ("relation", "degree")
@@ -43,12 +52,19 @@ def cases(draw: st.DrawFn, most_edges: int = 40) -> Case:
     nodes, relations = draw(st.integers(1, 7)), draw(st.integers(1, 3))
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
-    some = torch.from_numpy(rng.integers(0, [nodes, relations, nodes], (draw(st.integers(0, most_edges)), 3)))
+    some = torch.from_numpy(
+        rng.integers(0, [nodes, relations, nodes], (draw(st.integers(0, most_edges)), 3))
+    )
     edges, inverse_from = Edges(*some.unbind(1)), relations
     if draw(st.booleans()):
         edges, relations = with_inverse(edges, relations), 2 * relations
     return Case(
-        nodes, relations, inverse_from, edges, [tuple(edge) for edge in torch.stack(edges, dim=1).tolist()], seed
+        nodes,
+        relations,
+        inverse_from,
+        edges,
+        [tuple(edge) for edge in torch.stack(edges, dim=1).tolist()],
+        seed,
     )
 
 
@@ -68,14 +84,21 @@ def test_inverse_edges_by_hand() -> None:
 
 def test_edge_weights_by_hand() -> None:
     assert edge_weights(SMALL, 4, "relation").tolist() == [0.5, 0.5, 1, 1, 1, 1]
-    assert edge_weights(SMALL, 4, "degree").tolist() == pytest.approx([1 / 3] * 3 + [1 / 2] * 2 + [1])
+    assert edge_weights(SMALL, 4, "degree").tolist() == pytest.approx(
+        [1 / 3] * 3 + [1 / 2] * 2 + [1]
+    )
 
 
 @settings(max_examples=200)
 @given(cases(), st.sampled_from(NORMS))
 def test_edge_weights_equal_a_loop(case: Case, norm: str) -> None:
     found = edge_weights(case.edges, case.relations, norm)  # type: ignore[arg-type]
-    assert_close(found, torch.tensor(oracle.edge_weights(case.tuples, norm), dtype=torch.float32), rtol=0, atol=1e-7)
+    assert_close(
+        found,
+        torch.tensor(oracle.edge_weights(case.tuples, norm), dtype=torch.float32),
+        rtol=0,
+        atol=1e-7,
+    )
 
 
 @settings(max_examples=150)
@@ -114,10 +137,14 @@ def test_a_full_matrix_is_applied_from_the_right() -> None:
 
 @pytest.fixture(scope="module")
 def pyg() -> ModuleType:
-    return pytest.importorskip("torch_geometric.nn", reason="compares with PyTorch Geometric where it is installed")
+    return pytest.importorskip(
+        "torch_geometric.nn", reason="compares with PyTorch Geometric where it is installed"
+    )
 
 
-def geometric_twin(kind: type[nn.Module], layer: RGCN, relations: int, blocks: int | None) -> nn.Module:
+def geometric_twin(
+    kind: type[nn.Module], layer: RGCN, relations: int, blocks: int | None
+) -> nn.Module:
     """Their layer with our weights: theirs are [relations, in, out] without blocks, [relations, blocks, ...] with."""
     dim = layer.self_loop.in_features
     twin = kind(dim, dim, relations, num_blocks=blocks, aggr="mean", bias=False).double()
@@ -131,7 +158,9 @@ def geometric_twin(kind: type[nn.Module], layer: RGCN, relations: int, blocks: i
 @pytest.mark.parametrize("blocks", [None, 1, 2, 3, 6])
 @settings(max_examples=25)
 @given(cases().filter(lambda case: case.tuples))
-def test_rgcn_equals_pytorch_geometric(pyg: ModuleType, kind: str, blocks: int | None, case: Case) -> None:
+def test_rgcn_equals_pytorch_geometric(
+    pyg: ModuleType, kind: str, blocks: int | None, case: Case
+) -> None:
     x, layer = case.x(6), RGCN(6, case.relations, blocks or 1).double()
     twin = geometric_twin(getattr(pyg, kind), layer, case.relations, blocks)
     expected = twin(x, torch.stack([case.edges.source, case.edges.target]), case.edges.relation)
@@ -164,13 +193,20 @@ def test_blockwise_by_default_with_more_rows_than_a_tile() -> None:
     torch.manual_seed(0)
     # Exactly one tile, one row more, one row less, none.
     relation = torch.tensor([0] * 32 + [2] * 33 + [3] * 31)[torch.randperm(96)]
-    x, weight = torch.randn(96, 4, dtype=torch.float64), torch.randn(5, 2, 2, 2, dtype=torch.float64)
-    assert_close(blockwise(x, relation, weight), oracle.blockwise(x, relation.tolist(), weight), **EXACT)
+    x, weight = (
+        torch.randn(96, 4, dtype=torch.float64),
+        torch.randn(5, 2, 2, 2, dtype=torch.float64),
+    )
+    assert_close(
+        blockwise(x, relation, weight), oracle.blockwise(x, relation.tolist(), weight), **EXACT
+    )
 
 
 @settings(max_examples=150)
 @given(cases(), st.sampled_from(COMPOSITIONS), st.integers(1, 7), st.sampled_from(NORMS))
-def test_compgcn_equals_a_loop_over_edges(case: Case, composition: str, dim: int, norm: str) -> None:
+def test_compgcn_equals_a_loop_over_edges(
+    case: Case, composition: str, dim: int, norm: str
+) -> None:
     x = case.x(dim)
     layer = CompGCN(dim, case.relations, composition, case.inverse_from).double()  # type: ignore[arg-type]
     weights = oracle.edge_weights(case.tuples, norm)
@@ -201,14 +237,20 @@ def test_rgat_equals_a_loop_over_nodes(case: Case, heads: int) -> None:
 
 
 @settings(max_examples=100)
-@given(st.integers(0, 30), st.integers(1, 6), st.sampled_from([1.0, 1000.0]), st.integers(0, 2**32 - 1))
-def test_segment_softmax_equals_softmax_of_each_segment(rows: int, segments: int, scale: float, seed: int) -> None:
+@given(
+    st.integers(0, 30), st.integers(1, 6), st.sampled_from([1.0, 1000.0]), st.integers(0, 2**32 - 1)
+)
+def test_segment_softmax_equals_softmax_of_each_segment(
+    rows: int, segments: int, scale: float, seed: int
+) -> None:
     torch.manual_seed(seed)
     logits = scale * torch.randn(rows, 3, dtype=torch.float64)
     segment = torch.randint(segments, (rows,))
     found = segment_softmax(logits, segment, segments)
     for number in range(segments):
-        assert_close(found[segment == number], torch.softmax(logits[segment == number], dim=0), **EXACT)
+        assert_close(
+            found[segment == number], torch.softmax(logits[segment == number], dim=0), **EXACT
+        )
 
 
 def layers(dim: int, relations: int) -> dict[str, nn.Module]:
@@ -246,4 +288,6 @@ def test_mixed_precision(name: str) -> None:
     # Twice, as in an encoder: the second layer takes what the first one gives.
     with torch.autocast("cpu", torch.bfloat16):
         found = layer(layer(x, SMALL, weights), SMALL, weights)
-    assert_close(found.float(), layer(layer(x, SMALL, weights), SMALL, weights), rtol=0.05, atol=0.1)
+    assert_close(
+        found.float(), layer(layer(x, SMALL, weights), SMALL, weights), rtol=0.05, atol=0.1
+    )

@@ -16,7 +16,14 @@ from torch.testing import assert_close
 import oracle_layers as oracle
 from tempograph.data.sorted_ranges import Ranges
 from tempograph.nn.gru_chains import longer_than
-from tempograph.nn.temporal import Context, Decay, DecayedGRU, Imputation, TemporalAttention, Windows
+from tempograph.nn.temporal import (
+    Context,
+    Decay,
+    DecayedGRU,
+    Imputation,
+    TemporalAttention,
+    Windows,
+)
 
 DIM = 4
 EXACT = {"rtol": 1e-11, "atol": 1e-11}
@@ -49,7 +56,14 @@ def ranges_of(rows: list[list[int]], rng: np.random.Generator, end: int) -> Rang
 
 
 def situation(
-    seed: int, bidirectional: bool, entities: int, steps: int, window: int, pairs: int, density: float, dim: int = DIM
+    seed: int,
+    bidirectional: bool,
+    entities: int,
+    steps: int,
+    window: int,
+    pairs: int,
+    density: float,
+    dim: int = DIM,
 ) -> Situation:
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
@@ -58,7 +72,11 @@ def situation(
 
     def rows_from(first: int, last: int) -> list[list[int]]:
         return [
-            [row for row, (e, t) in enumerate(active) if e == entity and time + first <= t <= time + last]
+            [
+                row
+                for row, (e, t) in enumerate(active)
+                if e == entity and time + first <= t <= time + last
+            ]
             for entity, time in asked
         ]
 
@@ -105,7 +123,9 @@ def with_empty_windows(rows: int, bidirectional: bool) -> Windows:
 
 def test_decay_by_hand() -> None:
     decay = Decay()
-    assert decay(torch.tensor([0, 1, 10])).tolist() == pytest.approx([1, math.exp(-0.1), math.exp(-1)])
+    assert decay(torch.tensor([0, 1, 10])).tolist() == pytest.approx(
+        [1, math.exp(-0.1), math.exp(-1)]
+    )
     gaps = torch.tensor([[0, 1], [2, 4]])
     with torch.no_grad():
         decay.rate.fill_(0.5)
@@ -155,7 +175,9 @@ def test_gru_without_decay_or_gaps_equals_torch(bidirectional: bool) -> None:
 @BOTH
 @settings(max_examples=150)
 @given(data=st.data(), rate=RATES, shift=SHIFTS)
-def test_gru_equals_a_loop_over_entities(bidirectional: bool, data: st.DataObject, rate: float, shift: float) -> None:
+def test_gru_equals_a_loop_over_entities(
+    bidirectional: bool, data: st.DataObject, rate: float, shift: float
+) -> None:
     at = data.draw(situations(bidirectional))
     layer = DecayedGRU(DIM, bidirectional).double()
     set_decay(layer, rate, shift)
@@ -168,7 +190,9 @@ def test_attention_without_decay_equals_torch() -> None:
     set_decay(layer, 0, 0)
     twin = nn.MultiheadAttention(6, 3, bias=False, batch_first=True, dtype=torch.float64)
     with torch.no_grad():
-        twin.in_proj_weight.copy_(torch.cat([layer.query.weight, layer.key.weight, layer.value.weight]))
+        twin.in_proj_weight.copy_(
+            torch.cat([layer.query.weight, layer.key.weight, layer.value.weight])
+        )
         twin.out_proj.weight.copy_(torch.eye(6))
     # The pair itself stands first; what is not in a window is masked noise.
     seen, hidden = torch.randn(20, 7, 6, dtype=torch.float64), torch.ones(20, 7, dtype=torch.bool)
@@ -189,12 +213,17 @@ def test_attention_equals_a_loop_over_entities(
     at = data.draw(situations(bidirectional))
     layer = TemporalAttention(DIM, heads).double()
     set_decay(layer, rate, shift)
-    assert_close(layer(at.x, at.windows, at.context), at.loop(oracle.temporal_attention, layer), **EXACT)
+    assert_close(
+        layer(at.x, at.windows, at.context), at.loop(oracle.temporal_attention, layer), **EXACT
+    )
 
 
 def encoders(bidirectional: bool) -> dict[str, DecayedGRU | TemporalAttention]:
     torch.manual_seed(0)
-    return {"gru": DecayedGRU(DIM, bidirectional).double(), "attention": TemporalAttention(DIM, 2).double()}
+    return {
+        "gru": DecayedGRU(DIM, bidirectional).double(),
+        "attention": TemporalAttention(DIM, 2).double(),
+    }
 
 
 @BOTH
@@ -205,7 +234,9 @@ def test_alone_is_what_empty_windows_give(bidirectional: bool, kind: str, rows: 
     set_decay(layer, 0.5, 0.5)
     context = Context(torch.randn(rows, DIM, dtype=torch.float64), torch.arange(rows))
     x = torch.randn(3, DIM, dtype=torch.float64)
-    assert_close(layer(x, with_empty_windows(rows, bidirectional), context), layer.alone(x), **EXACT)
+    assert_close(
+        layer(x, with_empty_windows(rows, bidirectional), context), layer.alone(x), **EXACT
+    )
 
 
 @BOTH
@@ -237,7 +268,9 @@ def test_only_the_window_matters(bidirectional: bool, kind: str) -> None:
     noise = at.context._replace(x=torch.randn_like(at.context.x))
     for index in range(10):
         inside = at.past[index] + (at.future[index] if at.future else [])
-        changed = noise._replace(x=noise.x.index_copy(0, torch.tensor(inside, dtype=torch.int64), at.context.x[inside]))
+        changed = noise._replace(
+            x=noise.x.index_copy(0, torch.tensor(inside, dtype=torch.int64), at.context.x[inside])
+        )
         assert_close(layer(at.x, at.windows, changed)[index], before[index], **EXACT)
 
 
@@ -251,13 +284,19 @@ def test_gradients(bidirectional: bool, kind: str) -> None:
     at = situation(22, bidirectional, entities=2, steps=6, window=3, pairs=4, density=0.6, dim=2)
     # Chains of different lengths, an empty one among them.
     assert len({len(rows) for rows in at.past}) > 2 and [] in at.past
-    assert oracle.slopes_hold(layer, lambda x, seen: (x, at.windows, at.context._replace(x=seen)), [at.x, at.context.x])
+    assert oracle.slopes_hold(
+        layer, lambda x, seen: (x, at.windows, at.context._replace(x=seen)), [at.x, at.context.x]
+    )
 
 
 @pytest.mark.parametrize("kind", ["gru", "attention"])
 def test_mixed_precision(kind: str) -> None:
     at = situation(5, True, entities=3, steps=9, window=3, pairs=20, density=0.5)
-    layer, x, context = encoders(True)[kind].float(), at.x.float(), at.context._replace(x=at.context.x.float())
+    layer, x, context = (
+        encoders(True)[kind].float(),
+        at.x.float(),
+        at.context._replace(x=at.context.x.float()),
+    )
     with torch.autocast("cpu", torch.bfloat16):
         found, alone = layer(x, at.windows, context), layer.alone(x)
     assert_close(found.float(), layer(x, at.windows, context), rtol=0.05, atol=0.05)
@@ -278,7 +317,8 @@ def ranges(*pairs: tuple[int, int]) -> Ranges:
 
 
 CONTEXT = Context(
-    torch.tensor([[100.0, 100.0], [0.0, 16.0], [16.0, 0.0]], dtype=torch.float64), torch.tensor([0, 1, 4])
+    torch.tensor([[100.0, 100.0], [0.0, 16.0], [16.0, 0.0]], dtype=torch.float64),
+    torch.tensor([0, 1, 4]),
 )
 
 

@@ -44,7 +44,10 @@ class Sum(NamedTuple):
 
     def check(self, question: Tensor, candidates: Tensor) -> None:
         """Sums and slopes of the kernels in single precision, of the twin in double."""
-        found, expected = self.kernel(question, candidates), self.twin(question.double(), candidates.double())
+        found, expected = (
+            self.kernel(question, candidates),
+            self.twin(question.double(), candidates.double()),
+        )
         assert found.dtype == torch.float32 and found.is_contiguous()
         assert_close(found.double(), expected, rtol=1e-5, atol=1e-5)
         pull = torch.randn_like(found)
@@ -52,7 +55,12 @@ class Sum(NamedTuple):
         wanted = torch.autograd.grad(expected, (question, candidates), pull.double())
         for one, other in zip(slopes, wanted, strict=True):
             # Pulls of either sign cancel, so that a sum's error goes with its largest terms.
-            assert_close(one, other, rtol=1e-5, atol=1e-5 * float(other.abs().max()) if other.numel() else 0.0)
+            assert_close(
+                one,
+                other,
+                rtol=1e-5,
+                atol=1e-5 * float(other.abs().max()) if other.numel() else 0.0,
+            )
 
 
 SUMS = {
@@ -70,15 +78,7 @@ def terms(request: pytest.FixtureRequest) -> Sum:
 @pytest.mark.parametrize("groups", [(), (1,), (3,)])
 @pytest.mark.parametrize(
     ("n", "count", "dim"),
-    [
-        (1, 1, 1),
-        (1, 5, 4),
-        (5, 1, 3),
-        (16, 64, 32),
-        (17, 65, 33),
-        (70, 20, 7),
-        (130, 140, 6),
-    ],
+    [(1, 1, 1), (1, 5, 4), (5, 1, 3), (16, 64, 32), (17, 65, 33), (70, 20, 7), (130, 140, 6)],
 )
 def test_sums_and_slopes_equal_those_of_the_twin(
     terms: Sum, groups: tuple[int, ...], n: int, count: int, dim: int
@@ -109,8 +109,12 @@ def test_any_number_of_leading_dimensions(terms: Sum) -> None:
     terms.check(*terms.example((2, 3), 4, 5, 6))
 
 
-@pytest.mark.parametrize(("groups", "n", "count"), [((), 0, 5), ((2,), 0, 5), ((2,), 5, 0), ((0,), 5, 5)])
-def test_nothing_asked_or_nothing_to_choose_from(terms: Sum, groups: tuple[int, ...], n: int, count: int) -> None:
+@pytest.mark.parametrize(
+    ("groups", "n", "count"), [((), 0, 5), ((2,), 0, 5), ((2,), 5, 0), ((0,), 5, 5)]
+)
+def test_nothing_asked_or_nothing_to_choose_from(
+    terms: Sum, groups: tuple[int, ...], n: int, count: int
+) -> None:
     question, candidates = terms.example(groups, n, count, 4)
     sums = terms.kernel(question, candidates)
     assert sums.shape == (*groups, n, count)
@@ -161,13 +165,21 @@ def test_no_tensor_is_as_large_as_all_differences(terms: Sum) -> None:
 def test_the_decoders_score_by_the_kernels(terms: Sum, count: int) -> None:
     question, candidates = terms.example((3,), 40, count, 20)
     if terms is SUMS["distance"]:
-        found, expected = TransEL1().compare(question, candidates), -terms.twin(question, candidates)
+        found, expected = (
+            TransEL1().compare(question, candidates),
+            -terms.twin(question, candidates),
+        )
     else:
-        found, expected = Gaussian().compare(question, candidates), Gaussian()._divergence(question, candidates)
+        found, expected = (
+            Gaussian().compare(question, candidates),
+            Gaussian()._divergence(question, candidates),
+        )
     assert_close(found, expected, rtol=1e-5, atol=1e-3)
     pull = torch.randn_like(found)
     wanted = torch.autograd.grad(expected, (question, candidates), pull)
-    for one, other in zip(torch.autograd.grad(found, (question, candidates), pull), wanted, strict=True):
+    for one, other in zip(
+        torch.autograd.grad(found, (question, candidates), pull), wanted, strict=True
+    ):
         assert_close(one, other, rtol=1e-4, atol=1e-5 * float(other.abs().max()))
 
 

@@ -26,7 +26,9 @@ DEVICE = "cpu" if INTERPRETED else "cuda"
 def test_gains_and_slopes_equal_those_of_the_twin(key: Key, dropped: bool) -> None:
     from tempograph.nn.kernels.votes_kernel import add_gains
 
-    timeline = Timeline(make_world(entities=30, relations=5, steps=40, facts=900).graph, "strict", DEVICE)
+    timeline = Timeline(
+        make_world(entities=30, relations=5, steps=40, facts=900).graph, "strict", DEVICE
+    )
     torch.manual_seed(0)
     source = Copying(View(timeline, key), 150, 1.0, prior=key == "relation").to(DEVICE)
     for parameter in source.parameters():
@@ -36,7 +38,12 @@ def test_gains_and_slopes_equal_those_of_the_twin(key: Key, dropped: bool) -> No
     queries = Queries(directed[:, 0], directed[:, 1], directed[:, 3])
     kept = torch.rand(len(timeline.facts), device=DEVICE) > 0.3 if dropped else None
     scores = torch.randn(len(directed), timeline.num_entities, device=DEVICE, requires_grad=True)
-    asked = source.ruler, source.ballot(queries, fact.repeat(2)), source.weights(queries.relation), kept
+    asked = (
+        source.ruler,
+        source.ballot(queries, fact.repeat(2)),
+        source.weights(queries.relation),
+        kept,
+    )
     expected, found = add_gains_plainly(scores.clone(), *asked), add_gains(scores.clone(), *asked)
     assert_close(found, expected, rtol=1e-4, atol=1e-6)
     upstream = torch.randn_like(expected)

@@ -52,17 +52,25 @@ def scores_of(model: object, entity: int, relation: int, time: int) -> list[floa
         return model.scores(query)[0].double().tolist()  # type: ignore[attr-defined, no-any-return]
 
 
-def slow_side(predictor: Predictor, fact: tuple[int, ...], side: str) -> tuple[float, float | None, float]:
+def slow_side(
+    predictor: Predictor, fact: tuple[int, ...], side: str
+) -> tuple[float, float | None, float]:
     """Score, probability and rank of one side, by loops over candidates and facts."""
     subject, relation, object_, time = fact
     inverse = relation + len(predictor.graph.relations)
-    given, asked, right = (subject, relation, object_) if side == "object" else (object_, inverse, subject)
+    given, asked, right = (
+        (subject, relation, object_) if side == "object" else (object_, inverse, subject)
+    )
     scores = scores_of(predictor.model, given, asked, time)
     known = set()
     for s, r, o, t in np.concatenate([predictor.graph.facts(split) for split in SPLITS]).tolist():
         if (r, t) == (relation, time) and (s if side == "object" else o) == given:
             known.add(o if side == "object" else s)
-    rivals = [score for candidate, score in enumerate(scores) if candidate not in known and candidate != right]
+    rivals = [
+        score
+        for candidate, score in enumerate(scores)
+        if candidate not in known and candidate != right
+    ]
     own = scores[right]
     rank = 1 + sum(score > own for score in rivals) + sum(score == own for score in rivals) / 2
     if predictor.temperature is None:
@@ -74,14 +82,20 @@ def slow_side(predictor: Predictor, fact: tuple[int, ...], side: str) -> tuple[f
 def test_many_facts_equal_a_loop(predictor: Predictor) -> None:
     facts = np.concatenate([GRAPH.test[:10], GRAPH.train[:5], [[0, 1, 2, 3], [3, 0, 3, 19]]])
     table = predictor.score(facts, budget=4000)
-    splits = {tuple(fact): split for split in reversed(SPLITS) for fact in GRAPH.facts(split).tolist()}
+    splits = {
+        tuple(fact): split for split in reversed(SPLITS) for fact in GRAPH.facts(split).tolist()
+    }
     for row, fact in zip(table.to_pylist(), facts.tolist(), strict=True):
-        assert {name: row[name] for name in GRAPH.describe(GRAPH.test[0])} == GRAPH.describe(np.array(fact))
+        assert {name: row[name] for name in GRAPH.describe(GRAPH.test[0])} == GRAPH.describe(
+            np.array(fact)
+        )
         assert row["known"] == splits.get(tuple(fact))
         for side in ("object", "subject"):
             score, probability, rank = slow_side(predictor, tuple(fact), side)
             assert row[f"{side}_score"] == pytest.approx(score, rel=1e-4, abs=1e-4)
-            assert row[f"{side}_probability"] == (None if probability is None else pytest.approx(probability, rel=1e-3))
+            assert row[f"{side}_probability"] == (
+                None if probability is None else pytest.approx(probability, rel=1e-3)
+            )
             assert row[f"{side}_rank"] == pytest.approx(rank, abs=0.5)
 
 
@@ -102,7 +116,9 @@ def test_a_question_gives_the_same_probabilities(predictor: Predictor) -> None:
         fact = (subject, relation, GRAPH.entities.index(answer.name), time)
         score, probability, _ = slow_side(predictor, fact, "object")
         assert answer.score == pytest.approx(score, rel=1e-4, abs=1e-4)
-        assert answer.probability == (None if probability is None else pytest.approx(probability, rel=1e-3))
+        assert answer.probability == (
+            None if probability is None else pytest.approx(probability, rel=1e-3)
+        )
     if predictor.temperature is not None:
         fresh = [answer.probability or 0 for answer in found.answers if answer.known is None]
         assert sum(fresh) == pytest.approx(1)
@@ -110,12 +126,23 @@ def test_a_question_gives_the_same_probabilities(predictor: Predictor) -> None:
 
 def test_names_ids_and_dates_ask_the_same(predictor: Predictor) -> None:
     subject, relation, object_, time = GRAPH.test[0].tolist()
-    names = GRAPH.entities[subject], GRAPH.relations[relation], date.fromisoformat(GRAPH.times[time])
+    names = (
+        GRAPH.entities[subject],
+        GRAPH.relations[relation],
+        date.fromisoformat(GRAPH.times[time]),
+    )
     assert predictor.objects(*names) == predictor.objects(subject, relation, time)
     fact = GRAPH.describe(GRAPH.test[0])
-    rows = [fact, tuple(fact.values()), (subject, relation, object_, time), (*names[:2], object_, names[2])]
+    rows = [
+        fact,
+        tuple(fact.values()),
+        (subject, relation, object_, time),
+        (*names[:2], object_, names[2]),
+    ]
     table = predictor.score(pa.Table.from_pylist([fact] * 4))
-    assert predictor.score(rows).equals(table) and predictor.score(GRAPH.test[[0] * 4]).equals(table)
+    assert predictor.score(rows).equals(table) and predictor.score(GRAPH.test[[0] * 4]).equals(
+        table
+    )
 
 
 def test_times_are_ranked_by_both_sides(predictor: Predictor) -> None:
@@ -125,16 +152,23 @@ def test_times_are_ranked_by_both_sides(predictor: Predictor) -> None:
     assert found.asked == "time" and found.time is None and "?" in found.question
     expected = {}
     for time in period:
-        sides = [slow_side(predictor, (subject, relation, object_, time), side) for side in ("object", "subject")]
+        sides = [
+            slow_side(predictor, (subject, relation, object_, time), side)
+            for side in ("object", "subject")
+        ]
         probabilities = [probability for _, probability, _ in sides if probability is not None]
         values = [math.log(value) for value in probabilities] or [score for score, _, _ in sides]
         expected[GRAPH.times[time]] = sum(values) / 2
     expected = {label: value for label, value in expected.items() if value > -math.inf}
-    assert {answer.name: answer.score for answer in found.answers} == pytest.approx(expected, rel=1e-3, abs=1e-3)
+    assert {answer.name: answer.score for answer in found.answers} == pytest.approx(
+        expected, rel=1e-3, abs=1e-3
+    )
     if predictor.temperature is not None:
         total = sum(math.exp(value) for value in expected.values())
         for answer in found.answers:
-            assert answer.probability == pytest.approx(math.exp(expected[answer.name]) / total, rel=1e-3)
+            assert answer.probability == pytest.approx(
+                math.exp(expected[answer.name]) / total, rel=1e-3
+            )
 
 
 def test_missing_facts_are_the_best_of_all(predictor: Predictor, tmp_path: Path) -> None:
@@ -174,34 +208,55 @@ def test_nothing_to_ask_finds_nothing(predictor: Predictor, tmp_path: Path) -> N
 
 
 def test_nothing_to_ask_of_a_model_with_tables_for_each_time() -> None:
-    run = tempograph.train(GRAPH, "de-simple", device="cpu", overrides=["model.dim=8", "train.epochs=1"])
+    run = tempograph.train(
+        GRAPH, "de-simple", device="cpu", overrides=["model.dim=8", "train.epochs=1"]
+    )
     assert len(Predictor(run).score([])) == 0
 
 
 def test_missing_facts_of_one_entity_are_its_own(predictor: Predictor) -> None:
-    table = predictor.missing(entity=GRAPH.entities[0], relations=[GRAPH.relations[0]], first=3, last=6, top=50)
+    table = predictor.missing(
+        entity=GRAPH.entities[0], relations=[GRAPH.relations[0]], first=3, last=6, top=50
+    )
     assert isinstance(table, pa.Table) and len(table)
     rows = table.to_pylist()
     assert all(GRAPH.entities[0] in (row["subject"], row["object"]) for row in rows)
     assert {row["relation"] for row in rows} == {GRAPH.relations[0]}
-    assert len({tuple(row[name] for name in ("subject", "relation", "object", "time")) for row in rows}) == len(rows)
+    assert len(
+        {tuple(row[name] for name in ("subject", "relation", "object", "time")) for row in rows}
+    ) == len(rows)
 
 
-@pytest.mark.parametrize(("objects", "told"), [(1, "only 1 candidate has"), (2, "only 2 candidates have")])
+@pytest.mark.parametrize(
+    ("objects", "told"), [(1, "only 1 candidate has"), (2, "only 2 candidates have")]
+)
 def test_it_is_said_when_few_candidates_have_evidence(objects: int, told: str) -> None:
     facts = [(0, 0, 1 + number, number) for number in range(objects)]
-    run = tempograph.train(make_graph(facts, valid=[(0, 0, 1, 3)], entities=5), "ted", overrides=["model.sigma=1"])
-    assert any(note.startswith(f"{told} anything") for note in Predictor(run).objects(0, 0, 3).notes)
+    run = tempograph.train(
+        make_graph(facts, valid=[(0, 0, 1, 3)], entities=5), "ted", overrides=["model.sigma=1"]
+    )
+    assert any(
+        note.startswith(f"{told} anything") for note in Predictor(run).objects(0, 0, 3).notes
+    )
 
 
 def test_surprising_facts_are_the_least_plausible(predictor: Predictor) -> None:
     found = predictor.surprising(("test",), top=7)
-    sides = [[slow_side(predictor, fact, side) for side in ("object", "subject")] for fact in GRAPH.test.tolist()]
+    sides = [
+        [slow_side(predictor, fact, side) for side in ("object", "subject")]
+        for fact in GRAPH.test.tolist()
+    ]
     surprise = [
-        sum(math.log(rank) if probability is None else -math.log(probability) for _, probability, rank in both) / 2
+        sum(
+            math.log(rank) if probability is None else -math.log(probability)
+            for _, probability, rank in both
+        )
+        / 2
         for both in sides
     ]
-    assert found["surprise"].to_pylist() == pytest.approx(sorted(surprise, reverse=True)[:7], rel=1e-2)
+    assert found["surprise"].to_pylist() == pytest.approx(
+        sorted(surprise, reverse=True)[:7], rel=1e-2
+    )
 
 
 def test_an_effect_is_a_full_rescore_without_the_fact(run: Run) -> None:
@@ -217,8 +272,12 @@ def test_an_effect_is_a_full_rescore_without_the_fact(run: Run) -> None:
         for fact in answer.evidence:
             row = fact_rows(GRAPH, [(fact.subject, fact.relation, fact.object, fact.time)])
             without = replace(GRAPH, train=GRAPH.train[~rows_in(GRAPH.train, row)])
-            after = scores_of(run.model.over(Timeline(without)), subject, relation, time)[candidate]
-            assert fact.effect == pytest.approx(before - max(after, 0 if after == -math.inf else after), abs=2e-4)
+            after = scores_of(run.model.with_timeline(Timeline(without)), subject, relation, time)[
+                candidate
+            ]
+            assert fact.effect == pytest.approx(
+                before - max(after, 0 if after == -math.inf else after), abs=2e-4
+            )
             seen += bool(fact.effect)
     assert seen if run.model.looks_at_facts else not seen
     if not run.model.looks_at_facts:
@@ -229,12 +288,16 @@ def test_why_not_shows_what_speaks_for_and_against(predictor: Predictor) -> None
     fact = GRAPH.describe(GRAPH.test[2])
     for side in ("object", "subject"):
         (answer,) = predictor.why(*fact.values(), side=side, evidence=20).answers
-        every = predictor.objects(fact["subject"], fact["relation"], fact["time"], top=12, evidence=0)
+        every = predictor.objects(
+            fact["subject"], fact["relation"], fact["time"], top=12, evidence=0
+        )
         assert answer.name == fact[side] and answer.known == "test"
         sizes = [abs(item.effect or 0) for item in answer.evidence]
         assert sizes == sorted(sizes, reverse=True)
         if side == "object":
-            assert answer.rank == next((a.rank for a in every.answers if a.name == answer.name), answer.rank)
+            assert answer.rank == next(
+                (a.rank for a in every.answers if a.name == answer.name), answer.rank
+            )
     with pytest.raises(ConfigError, match="side must be object or subject, found 'relation'"):
         predictor.why(*fact.values(), side="relation")
 
@@ -252,7 +315,11 @@ def test_added_then_removed_facts_leave_no_trace(predictor: Predictor) -> None:
     before, asked = everything(predictor), predictor.objects(0, 0, 9)
     new = [("2030-01-22", 3), ("2030-01-05", 4)]
     rows = [(GRAPH.entities[0], GRAPH.relations[0], GRAPH.entities[o], label) for label, o in new]
-    rows = [row for row in rows if not rows_in(fact_rows(with_later_steps(GRAPH, [row[3]]), [row]), GRAPH.train).any()]
+    rows = [
+        row
+        for row in rows
+        if not rows_in(fact_rows(with_later_steps(GRAPH, [row[3]]), [row]), GRAPH.train).any()
+    ]
     predictor.add(rows)
     assert len(predictor.graph.train) == len(GRAPH.train) + len(rows)
     if predictor.model.looks_at_facts:
@@ -284,7 +351,9 @@ def test_facts_that_train_repeats_still_count_as_often(model: str) -> None:
 def test_a_new_fact_moves_the_answer_where_it_should(model: str) -> None:
     """The pair has dealt with each other for days: one more such day makes the answer more plausible."""
     graph = make_world(entities=30, relations=6, steps=40, facts=1500).graph
-    settings = {"temp-gru": ["model.dim=16", "model.window=4", "train.epochs=40", "train.validate_every=20"]}
+    settings = {
+        "temp-gru": ["model.dim=16", "model.window=4", "train.epochs=40", "train.validate_every=20"]
+    }
     run = tempograph.train(graph, model, device="cpu", overrides=settings.get(model, []))
     predictor, better = Predictor(run), 0
     for fact in graph.test[:20]:
@@ -309,21 +378,38 @@ def test_later_steps_can_be_added_and_asked_about(predictor: Predictor) -> None:
     predictor.add([(0, 0, 1, "2030-01-23"), (1, 0, 2, date(2030, 1, 22))])
     assert predictor.graph.times[-3:] == ("2030-01-21", "2030-01-22", "2030-01-23")
     found = predictor.objects(0, 0, "2030-01-23", evidence=2)
-    assert found.answers and any("after 2030-01-20, the last step of training" in note for note in found.notes)
-    assert next(answer for answer in found.answers if answer.name == GRAPH.entities[1]).known == "train"
+    assert found.answers and any(
+        "after 2030-01-20, the last step of training" in note for note in found.notes
+    )
+    assert (
+        next(answer for answer in found.answers if answer.name == GRAPH.entities[1]).known
+        == "train"
+    )
     predictor.remove([(0, 0, 1, "2030-01-23")])
     assert predictor.graph.times[-1] == "2030-01-22"
 
 
 BAD = {
     "unknown entity": ([("Nobody", 0, 1, 0)], "fact 0: there is no entity 'Nobody'"),
-    "unknown relation": ([(0, "vists", 1, 0)], "fact 0: there is no relation 'vists'; did you mean 'visits'"),
-    "a time before the first": ([(0, 0, 1, "2029-01-01")], "'2029-01-01' is not on the time grid of demo"),
-    "a far time": ([(0, 0, 1, "3030-01-01")], "365,223 steps after the last one, 2030-01-20; is it a typo?"),
+    "unknown relation": (
+        [(0, "vists", 1, 0)],
+        "fact 0: there is no relation 'vists'; did you mean 'visits'",
+    ),
+    "a time before the first": (
+        [(0, 0, 1, "2029-01-01")],
+        "'2029-01-01' is not on the time grid of demo",
+    ),
+    "a far time": (
+        [(0, 0, 1, "3030-01-01")],
+        "365,223 steps after the last one, 2030-01-20; is it a typo?",
+    ),
     "an id out of range": ([(0, 0, 99, 0)], "fact 0: there is no entity 99; ids run from 0 to 11"),
     "three parts": ([(0, 0, 1)], "fact 0 must be a subject, a relation, an object and a time"),
     "no name": ([(0, 0, None, 0)], "fact 0: the object must be a name or an id, found None"),
-    "a list for a name": ([([0], 0, 0, 0)], r"fact 0: the subject must be a name or an id, found \[0\]"),
+    "a list for a name": (
+        [([0], 0, 0, 0)],
+        r"fact 0: the subject must be a name or an id, found \[0\]",
+    ),
 }
 
 
@@ -355,7 +441,10 @@ def test_tables_of_every_kind_of_column_are_looked_up() -> None:
     days = [date.fromisoformat(GRAPH.times[step]) for step in rows[:, 3]]
     kinds = {
         "text in chunks, dates": (pa.chunked_array([subject[:7], [], subject[7:]]), pa.array(days)),
-        "categories, labels": (pa.chunked_array([subject[:7], subject[7:]]).dictionary_encode(), list(map(str, days))),
+        "categories, labels": (
+            pa.chunked_array([subject[:7], subject[7:]]).dictionary_encode(),
+            list(map(str, days)),
+        ),
         "ids": (rows[:, 0], rows[:, 3]),
     }
     for kind, (who, when) in kinds.items():
@@ -364,12 +453,28 @@ def test_tables_of_every_kind_of_column_are_looked_up() -> None:
         assert fact_rows(GRAPH, table[:0]).shape == (0, 4)
     lacking = [*subject[:5], None]
     categories = pa.array(lacking).dictionary_encode()
-    for wrong, found in ((lacking, "None"), (categories, "None"), ([[1]] * 6, r"\[1\]"), ([0.5] * 6, "0.5")):
-        table = pa.table({"subject": wrong, "relation": relation[:6], "object": object_[:6], "time": days[:6]})
+    for wrong, found in (
+        (lacking, "None"),
+        (categories, "None"),
+        ([[1]] * 6, r"\[1\]"),
+        ([0.5] * 6, "0.5"),
+    ):
+        table = pa.table(
+            {"subject": wrong, "relation": relation[:6], "object": object_[:6], "time": days[:6]}
+        )
         row = 5 if found == "None" else 0
-        with pytest.raises(QueryError, match=f"^fact {row}: the subject must be a name or an id, found {found}$"):
+        with pytest.raises(
+            QueryError, match=f"^fact {row}: the subject must be a name or an id, found {found}$"
+        ):
             fact_rows(GRAPH, table)
-    table = pa.table({"subject": [0] * 3, "relation": ["visits", "visits", "x"], "object": [0] * 3, "time": [0] * 3})
+    table = pa.table(
+        {
+            "subject": [0] * 3,
+            "relation": ["visits", "visits", "x"],
+            "object": [0] * 3,
+            "time": [0] * 3,
+        }
+    )
     with pytest.raises(QueryError, match="^fact 2: there is no relation 'x'"):
         fact_rows(GRAPH, table)
 
@@ -378,17 +483,26 @@ def test_tables_of_every_kind_of_column_are_looked_up() -> None:
 def test_a_date_is_found_in_the_step_it_lies_in(granularity: Granularity) -> None:
     days = np.arange("2019-12-20", "2021-01-20", dtype="M8[D]")
     steps = steps_at(days, granularity)
-    graph = replace(make_graph([(0, 0, 1, 0)]), times=labels(int(steps[0]), int(steps[-1]), granularity))
+    graph = replace(
+        make_graph([(0, 0, 1, 0)]), times=labels(int(steps[0]), int(steps[-1]), granularity)
+    )
     assert [graph.time_id(day) for day in days.tolist()] == (steps - steps[0]).tolist()
     if granularity == "day":
-        assert replace(graph, times=("2020-01-01T22", "2020-01-01T23")).time_id(datetime(2020, 1, 1, 23, 59)) == 1
+        assert (
+            replace(graph, times=("2020-01-01T22", "2020-01-01T23")).time_id(
+                datetime(2020, 1, 1, 23, 59)
+            )
+            == 1
+        )
     if granularity == "week":
         assert with_later_steps(graph, [date(2021, 1, 31)]).times[-2:] == ("2021-W03", "2021-W04")
 
 
 def test_a_grid_that_does_not_tell_how_it_goes_on_is_not_continued() -> None:
     graph = make_graph([(0, 0, 1, 0)])
-    with pytest.raises(QueryError, match="'day 9' is not on the time grid of small, and how its labels"):
+    with pytest.raises(
+        QueryError, match="'day 9' is not on the time grid of small, and how its labels"
+    ):
         with_later_steps(graph, ["day 9"])
     for last, new, made in (
         (("2020-11", "2020-12"), "2021-02", ("2021-01", "2021-02")),
@@ -396,7 +510,9 @@ def test_a_grid_that_does_not_tell_how_it_goes_on_is_not_continued() -> None:
         (("7", "8"), "10", ("9", "10")),
         (("2020-01-01T22", "2020-01-01T23"), "2020-01-02T00", ("2020-01-02T00",)),
     ):
-        short = TemporalGraph("x", ("a",), ("r",), last, np.zeros((1, 4), np.int64), *[np.zeros((0, 4), np.int64)] * 2)
+        short = TemporalGraph(
+            "x", ("a",), ("r",), last, np.zeros((1, 4), np.int64), *[np.zeros((0, 4), np.int64)] * 2
+        )
         assert with_later_steps(short, [new]).times == (*last, *made)
     with pytest.raises(QueryError, match="'2020-W54' is not on the time grid"):
         with_later_steps(replace(short, times=("2020-W52", "2020-W53")), ["2020-W54"])
@@ -416,8 +532,12 @@ def test_evidence_names_the_rule_behind_a_fact() -> None:
     world = make_world(entities=40, relations=20, steps=60, facts=3000)
     run = tempograph.train(world.graph, "pointer", device="cpu", overrides=["train.epochs=8"])
     predictor, asked, found = Predictor(run), 0, 0
-    for fact, (number, cause) in zip(world.graph.test.tolist(), world.origins["test"].tolist(), strict=True):
-        if world.rules[number].kind not in ("reciprocal", "chain") or not 0 <= cause < len(world.graph.train):
+    for fact, (number, cause) in zip(
+        world.graph.test.tolist(), world.origins["test"].tolist(), strict=True
+    ):
+        if world.rules[number].kind not in ("reciprocal", "chain") or not 0 <= cause < len(
+            world.graph.train
+        ):
             continue
         subject, relation, object_, time = fact
         answer = predictor.objects(subject, relation, time, top=1).answers[0]
@@ -429,12 +549,20 @@ def test_evidence_names_the_rule_behind_a_fact() -> None:
 
 
 def test_a_loop_is_found_once_whatever_the_budget(tmp_path: Path) -> None:
-    graph = make_graph([(0, 0, 1, 0), (1, 0, 0, 1), (0, 0, 0, 2), (0, 1, 2, 3), (2, 1, 0, 4)], valid=[(0, 0, 1, 2)])
-    predictor = Predictor(tempograph.train(graph, "pointer", overrides=["train.epochs=1"], device="cpu"))
+    graph = make_graph(
+        [(0, 0, 1, 0), (1, 0, 0, 1), (0, 0, 0, 2), (0, 1, 2, 3), (2, 1, 0, 4)], valid=[(0, 0, 1, 2)]
+    )
+    predictor = Predictor(
+        tempograph.train(graph, "pointer", overrides=["train.epochs=1"], device="cpu")
+    )
     found = []
     for budget in (None, 1):
-        count = predictor.missing("e0", at_least=1e-9, out=tmp_path / "found.parquet", budget=budget)
-        rows = [tuple(row.values())[:4] for row in pq.read_table(tmp_path / "found.parquet").to_pylist()]
+        count = predictor.missing(
+            "e0", at_least=1e-9, out=tmp_path / "found.parquet", budget=budget
+        )
+        rows = [
+            tuple(row.values())[:4] for row in pq.read_table(tmp_path / "found.parquet").to_pylist()
+        ]
         assert count == len(rows) == len(set(rows))
         found.append(sorted(rows))
     assert found[0] == found[1] and any(row[0] == row[2] for row in found[0])
@@ -442,25 +570,39 @@ def test_a_loop_is_found_once_whatever_the_budget(tmp_path: Path) -> None:
 
 def test_a_date_is_no_step_of_a_grid_of_numbers() -> None:
     graph = replace(GRAPH, times=tuple(str(number) for number in range(1, 1 + len(GRAPH.times))))
-    with pytest.raises(QueryError, match="^the time 2024-01-05 is a date, but the steps are called as 1 is"):
+    with pytest.raises(
+        QueryError, match="^the time 2024-01-05 is a date, but the steps are called as 1 is"
+    ):
         graph.time_id(date(2024, 1, 5))
     late = datetime(2030, 1, 5, 23, tzinfo=timezone(timedelta(hours=-5)))
-    assert GRAPH.times[GRAPH.time_id(late)] == "2030-01-06" == GRAPH.times[GRAPH.time_id(late.isoformat())]
+    assert (
+        GRAPH.times[GRAPH.time_id(late)]
+        == "2030-01-06"
+        == GRAPH.times[GRAPH.time_id(late.isoformat())]
+    )
 
 
 @pytest.mark.parametrize("model", ["ted", "pointer", "temp-gru"])
 def test_many_steps_are_scanned_together_as_one_by_one(
     model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    few = {"ted": ["model.sigma=1"], "pointer": ["train.epochs=1"], "temp-gru": ["model.dim=8", "train.epochs=1"]}
+    few = {
+        "ted": ["model.sigma=1"],
+        "pointer": ["train.epochs=1"],
+        "temp-gru": ["model.dim=8", "train.epochs=1"],
+    }
     predictor = Predictor(tempograph.train(GRAPH, model, overrides=few[model], device="cpu"))
     found = []
     for together in (1, 50, 100_000):
         monkeypatch.setattr("tempograph.prediction.scan._TOGETHER", together)
         told: list[tuple[int, int]] = []
-        table = predictor.missing(top=40, progress=lambda done, of, told=told: told.append((done, of)))  # type: ignore[misc]
+        table = predictor.missing(
+            top=40, progress=lambda done, of, told=told: told.append((done, of))
+        )  # type: ignore[misc]
         assert isinstance(table, pa.Table) and told[-1] == (20, 20)
-        found.append(table.drop_columns(["score", *(["probability"] if model != "ted" else [])]).to_pylist())
+        found.append(
+            table.drop_columns(["score", *(["probability"] if model != "ted" else [])]).to_pylist()
+        )
         if model != "ted":
             predictor.missing(at_least=0.05, out=tmp_path / f"{together}.parquet")
             times = pq.read_table(tmp_path / f"{together}.parquet")["time"].to_pylist()
@@ -476,5 +618,7 @@ def test_two_unknown_parts_are_no_question() -> None:
 
 def test_names_that_differ_by_case_are_all_offered() -> None:
     graph = replace(make_graph([(0, 0, 1, 0)]), entities=("ANN", "Ann", "ann", "nan"))
-    with pytest.raises(QueryError, match="there is no entity 'aNN'; did you mean 'ANN', 'Ann' or 'ann'"):
+    with pytest.raises(
+        QueryError, match="there is no entity 'aNN'; did you mean 'ANN', 'Ann' or 'ann'"
+    ):
         graph.entity_id("aNN")

@@ -31,7 +31,10 @@ def test_a_stored_run_answers_as_it_did(expected: Path) -> None:
     with torch.inference_mode():
         found = run.model.scores(queries).double().clamp(min=-1e9)
     torch.testing.assert_close(
-        found, torch.tensor(json.loads(expected.read_text()), dtype=torch.float64), rtol=1e-4, atol=1e-5
+        found,
+        torch.tensor(json.loads(expected.read_text()), dtype=torch.float64),
+        rtol=1e-4,
+        atol=1e-5,
     )
 
 
@@ -46,12 +49,16 @@ def test_this_version_is_stored() -> None:
 
 def test_a_saved_run_is_whole_and_small(tmp_path: Path) -> None:
     graph = make_world(seed=1, entities=10, relations=4, steps=8, facts=100).graph
-    run = tempograph.train(graph, "complex", out=tmp_path / "run", overrides=["model.dim=4", "train.epochs=2"])
+    run = tempograph.train(
+        graph, "complex", out=tmp_path / "run", overrides=["model.dim=4", "train.epochs=2"]
+    )
     tempograph.evaluate(run, "valid")
     sent = run.save_pretrained(tmp_path / "sent")
     assert sent.path == tmp_path / "sent" and not (tmp_path / "sent" / "ranks.parquet").exists()
     there = Run.from_pretrained(tmp_path / "sent")
-    assert there.results == run.results and there.config == run.config and there.graph.same_as(graph)
+    assert (
+        there.results == run.results and there.config == run.config and there.graph.same_as(graph)
+    )
     for name, value in run.model.state_dict().items():
         assert torch.equal(there.model.state_dict()[name], value)
 
@@ -61,11 +68,17 @@ def test_the_parts_of_a_saved_mixture_are_small_too(tmp_path: Path) -> None:
     settings = ["model.dim=4", "train.epochs=1"]
     parts = [tmp_path / name for name in ("complex", "distmult")]
     for part in parts:
-        tempograph.evaluate(tempograph.train(graph, part.name, out=part, overrides=settings), "valid")
+        tempograph.evaluate(
+            tempograph.train(graph, part.name, out=part, overrides=settings), "valid"
+        )
     named = json.dumps([str(part) for part in parts])
-    run = tempograph.train(graph, "ensemble", out=tmp_path / "run", overrides=[f"model.parts={named}", "model.steps=5"])
+    run = tempograph.train(
+        graph, "ensemble", out=tmp_path / "run", overrides=[f"model.parts={named}", "model.steps=5"]
+    )
     run.save_pretrained(tmp_path / "sent")
-    assert list((tmp_path / "run").rglob("ranks.parquet")) and not list((tmp_path / "sent").rglob("ranks.parquet"))
+    assert list((tmp_path / "run").rglob("ranks.parquet")) and not list(
+        (tmp_path / "sent").rglob("ranks.parquet")
+    )
     assert Run.from_pretrained(tmp_path / "sent").results == run.results
 
 
@@ -91,7 +104,10 @@ def too_long_a_header(folder: Path) -> None:
 
 HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
     "later format": (later, "made by a later version (format 999, here 1); update tempograph"),
-    "weights of something else": (of_another_make, "model.safetensors holds no weights of tempograph"),
+    "weights of something else": (
+        of_another_make,
+        "model.safetensors holds no weights of tempograph",
+    ),
     "endless header": (too_long_a_header, "the run is damaged"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "the run is damaged"),
     "half the weights": (
@@ -110,7 +126,10 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: rewrite(folder, "config.toml", "layers = 2", "layers = 100000"),
         "asks for layers = 100000",
     ),
-    "another width": (lambda folder: rewrite(folder, "config.toml", "dim = 8", "dim = 6"), "the run is damaged"),
+    "another width": (
+        lambda folder: rewrite(folder, "config.toml", "dim = 8", "dim = 6"),
+        "the run is damaged",
+    ),
     "no such model": (
         lambda folder: rewrite(folder, "config.toml", 'name = "temp-gru"', 'name = "temp-gro"'),
         "temp-gro",
@@ -123,14 +142,22 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
         ),
         "train.tsv",
     ),
-    "results that are none": (lambda folder: (folder / "results.json").write_text("{"), "the run is damaged"),
+    "results that are none": (
+        lambda folder: (folder / "results.json").write_text("{"),
+        "the run is damaged",
+    ),
 }
 
 
 @pytest.mark.parametrize("what", HOSTILE)
-def test_a_damaged_or_hostile_folder_is_refused_with_one_line(what: str, tmp_path: Path, call: Call) -> None:
+def test_a_damaged_or_hostile_folder_is_refused_with_one_line(
+    what: str, tmp_path: Path, call: Call
+) -> None:
     folder = Path(
-        shutil.copytree(next(path for path in STORED if path.stem == "temp-gru").with_suffix(""), tmp_path / "run")
+        shutil.copytree(
+            next(path for path in STORED if path.stem == "temp-gru").with_suffix(""),
+            tmp_path / "run",
+        )
     )
     harm, message = HOSTILE[what]
     harm(folder)
@@ -175,7 +202,11 @@ def test_the_command_exports(call: Call, tmp_path: Path) -> None:
     assert code == 2 and "1066-10-14" in err and not Path("x.parquet").exists()
     pointer = str(next(path for path in STORED if path.stem == "pointer").with_suffix(""))
     code, _, err = call("export", pointer, "--out", "y.parquet")
-    assert code == 2 and "pointer has no vectors for entities" in err and not Path("y.parquet").exists()
+    assert (
+        code == 2
+        and "pointer has no vectors for entities" in err
+        and not Path("y.parquet").exists()
+    )
 
 
 def test_a_wrong_time_is_an_error_of_the_data(tmp_path: Path) -> None:

@@ -16,7 +16,12 @@ from tempograph.data.timeline import Timeline
 from tempograph.models.temp.temp import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.nn.temporal import TemporalAttention
-from tempograph.report.introspection import attention_by_distance, decay_curves, gate_curves, gate_weights
+from tempograph.report.introspection import (
+    attention_by_distance,
+    decay_curves,
+    gate_curves,
+    gate_weights,
+)
 
 GRAPH = make_world(entities=12, relations=4, steps=10, facts=120).graph
 TRAIN = oracle.facts_of(GRAPH.train)
@@ -51,8 +56,12 @@ def test_gate_weights_are_those_of_each_question(bidirectional: bool) -> None:
         asks_subject = i >= len(GRAPH.test)
         assert found.frequencies[i].tolist() == ([o, r, ro] if asks_subject else [s, r, sr])
         assert found.asks_subject[i] == asks_subject
-        alphas = model.gate(torch.from_numpy(found.frequencies[i : i + 1]), torch.tensor([int(asks_subject)]))
-        assert_allclose([found.given[i], found.candidates[i]], [alpha.item() for alpha in alphas], rtol=1e-5)
+        alphas = model.gate(
+            torch.from_numpy(found.frequencies[i : i + 1]), torch.tensor([int(asks_subject)])
+        )
+        assert_allclose(
+            [found.given[i], found.candidates[i]], [alpha.item() for alpha in alphas], rtol=1e-5
+        )
     assert gate_weights(model_of(gate=False), GRAPH.test) is None
 
 
@@ -61,14 +70,19 @@ def test_gate_curves_hold_eight_weights_in_ten() -> None:
     weights = gate_weights(model, GRAPH.train)
     assert weights is not None
     curves = gate_curves(model, GRAPH.train)
-    assert list(curves) == [f"{a} asked: {b}" for a in ("object", "subject") for b in ("given", "candidates")]
+    assert list(curves) == [
+        f"{a} asked: {b}" for a in ("object", "subject") for b in ("given", "candidates")
+    ]
     for name, curve in curves.items():
         assert curve.questions.sum() == len(GRAPH.train)
         there = weights.asks_subject == name.startswith("subject")
         alpha = (weights.given if name.endswith("given") else weights.candidates)[there]
         assert_allclose(curve.questions @ curve.mean / len(GRAPH.train), alpha.mean())
         alone = alpha[weights.frequencies[there, 2] == 0]
-        assert_allclose([curve.mean[0], curve.low[0], curve.high[0]], [alone.mean(), *np.quantile(alone, [0.1, 0.9])])
+        assert_allclose(
+            [curve.mean[0], curve.low[0], curve.high[0]],
+            [alone.mean(), *np.quantile(alone, [0.1, 0.9])],
+        )
     assert gate_curves(model_of(gate=False), GRAPH.train) == {}
 
 
@@ -94,25 +108,36 @@ def test_attention_by_distance_equals_a_loop(bidirectional: bool) -> None:
         if oracle.active(TRAIN, entity, time):
             return x
         assert model.imputation is not None
-        sides = [[step for step in around if step < time][-1:], [step for step in around if step > time][:1]]
+        sides = [
+            [step for step in around if step < time][-1:],
+            [step for step in around if step > time][:1],
+        ]
         parts = [
             (model.imputation.decay(torch.tensor(abs(step - time))) / (2 if future else 1), step)
             for side in sides
             for step in side
         ]
-        return (1 - sum(share for share, _ in parts)) * x + sum(share * x_at(entity, step) for share, step in parts)
+        return (1 - sum(share for share, _ in parts)) * x + sum(
+            share * x_at(entity, step) for share, step in parts
+        )
 
     with torch.no_grad():
         for time in range(10):
             for entity in range(12):
-                around = [step for step in oracle.active_steps(TRAIN, entity, time - 3, time + future) if step != time]
+                around = [
+                    step
+                    for step in oracle.active_steps(TRAIN, entity, time - 3, time + future)
+                    if step != time
+                ]
                 if not around and not oracle.active(TRAIN, entity, time):
                     continue
                 here, steps = x_now(entity, time, around), [*around, time]
                 rows = [*(x_at(entity, step) for step in around), here]
                 keys = attention.key(torch.stack(rows)).view(-1, 2, 4)
                 logits = (keys * attention.query(here).view(2, 4)).sum(-1) / 2
-                logits -= attention.decay.exponent(torch.tensor([abs(step - time) for step in steps]))[:, None]
+                logits -= attention.decay.exponent(
+                    torch.tensor([abs(step - time) for step in steps])
+                )[:, None]
                 for step, share in zip(steps, torch.softmax(logits, 0), strict=True):
                     sums[:, step - time + 3] += share.numpy()
                     counts[step - time + 3] += 1

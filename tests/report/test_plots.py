@@ -21,17 +21,33 @@ ODD = r"""<script> & $\frac{ 漢 $5 id="7.1234" #000000"""
 
 def curve(*at: float) -> Curve:
     where = np.array(at)
-    return Curve(where, np.full(len(at), 5.0), np.full(len(at), 0.5), np.full(len(at), 0.4), np.full(len(at), 0.7))
+    return Curve(
+        where,
+        np.full(len(at), 5.0),
+        np.full(len(at), 0.5),
+        np.full(len(at), 0.4),
+        np.full(len(at), 0.7),
+    )
 
 
 def groups(*labels: str) -> GroupFigures:
     ones = np.ones(len(labels))
-    return GroupFigures(labels, np.arange(len(labels)) + 1, 0.5 * ones, 0.4 * ones, 0.6 * ones, 0.5 * ones, 0.7 * ones)
+    return GroupFigures(
+        labels,
+        np.arange(len(labels)) + 1,
+        0.5 * ones,
+        0.4 * ones,
+        0.6 * ones,
+        0.5 * ones,
+        0.7 * ones,
+    )
 
 
 def named(name: str, steps: int = 3) -> TemporalGraph:
     none, facts = np.empty((0, 4), dtype=np.int64), np.array([(0, 0, 1, 0), (0, 0, 1, steps - 1)])
-    return TemporalGraph(name, ("a", "b"), ("r",), tuple(f"step {step}" for step in range(steps)), facts, none, none)
+    return TemporalGraph(
+        name, ("a", "b"), ("r",), tuple(f"step {step}" for step in range(steps)), facts, none, none
+    )
 
 
 FIGURES = {
@@ -40,7 +56,11 @@ FIGURES = {
     ),
     "effect of seven runs": lambda name: analysis_plots.effect_figure(
         "Effect",
-        [analysis_plots.Panel("object", "s", {f"{name} {n}": (curve(0, 2, 300), curve(1, 300)) for n in range(7)})],
+        [
+            analysis_plots.Panel(
+                "object", "s", {f"{name} {n}": (curve(0, 2, 300), curve(1, 300)) for n in range(7)}
+            )
+        ],
         8,
         "",
         "MRR",
@@ -49,7 +69,9 @@ FIGURES = {
         {name: {"run": groups("a", "b")}, "other": {"run": groups("a")}}, name
     ),
     "relations": lambda name: analysis_plots.relations_figure({name: groups(name, "r" * 90)}, name),
-    "training": lambda name: analysis_plots.training_figure([{"epoch": 1, "loss": 2.0}], None, name),
+    "training": lambda name: analysis_plots.training_figure(
+        [{"epoch": 1, "loss": 2.0}], None, name
+    ),
     "learned": lambda name: analysis_plots.learned_figure(
         analysis_plots.Learned(
             {name: curve(0, 3)},
@@ -59,7 +81,9 @@ FIGURES = {
         name,
     ),
     "statistics": lambda name: plots.statistics_figure(statistics(named(name)), named(name)),
-    "decay alone": lambda name: analysis_plots.learned_figure(analysis_plots.Learned({}, {name: [1.0]}, None), name),
+    "decay alone": lambda name: analysis_plots.learned_figure(
+        analysis_plots.Learned({}, {name: [1.0]}, None), name
+    ),
 }
 
 
@@ -70,13 +94,19 @@ def test_odd_names_are_drawn_as_they_are(make: object, tmp_path: Path) -> None:
     element = plots.svg(figure, "one")
     drawn = "".join(ElementTree.fromstring(element).itertext())
     assert ODD in drawn and "<script>" not in element
-    assert "stroke: #000000" not in element and "<metadata" not in element and element == plots.svg(make(ODD), "one")  # type: ignore[operator]
+    assert (
+        "stroke: #000000" not in element
+        and "<metadata" not in element
+        and element == plots.svg(make(ODD), "one")
+    )  # type: ignore[operator]
     for suffix in (".png", ".pdf", ".svg"):
         plots.save(figure, tmp_path / f"figure{suffix}")
         assert (tmp_path / f"figure{suffix}").stat().st_size > 1000
     for name in ("one.svg", "two.svg"):
         plots.save(make(ODD), tmp_path / name)  # type: ignore[operator]
-    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes(), "equal pictures, equal files"
+    assert (tmp_path / "one.svg").read_bytes() == (tmp_path / "two.svg").read_bytes(), (
+        "equal pictures, equal files"
+    )
 
 
 def test_only_facts_that_speak_for_an_answer_are_drawn_large() -> None:
@@ -119,7 +149,9 @@ def test_epochs_are_whole_also_with_one_validation(history: list[dict[str, float
 
 
 def test_a_question_at_the_only_step_and_one_without_an_answer_are_drawn() -> None:
-    answer = Answer(1, "b", 1.0, None, None, "why", (Evidence("a", "r", "b", "step 0", None, 0.1),), 1)
+    answer = Answer(
+        1, "b", 1.0, None, None, "why", (Evidence("a", "r", "b", "step 0", None, 0.1),), 1
+    )
     for answers in ((answer,), ()):
         asked = Completion("a", "r", None, "step 0", "object", answers, ())
         plots.completion_figure(asked, ("step 0",), "").canvas.draw()

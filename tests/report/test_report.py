@@ -24,7 +24,13 @@ from tempograph.report.sections import _rounded
 
 pytest_plugins = ("browser_fixtures",)
 EVIL = "<script>alert('x')</script> & \"$\\frac|`*_"
-TINY = ["model.dim=8", "model.window=2", "model.heads=2", "train.epochs=2", "train.times_per_step=8"]
+TINY = [
+    "model.dim=8",
+    "model.window=2",
+    "model.heads=2",
+    "train.epochs=2",
+    "train.times_per_step=8",
+]
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +50,14 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_folder(odd, folder / "<b>odd & $x")
     for model in ("ted", "temp-gru", "temp-sa"):
         overrides = [] if model == "ted" else TINY
-        run = tempograph.train(folder / "<b>odd & $x", model, out=folder / model, overrides=overrides, device="cpu")
+        run = tempograph.train(
+            folder / "<b>odd & $x", model, out=folder / model, overrides=overrides, device="cpu"
+        )
         for split in ("valid", "test"):
             tempograph.evaluate(run, split)
-    write_folder(make_world(seed=3, entities=20, relations=4, steps=12, facts=300).graph, folder / "other")
+    write_folder(
+        make_world(seed=3, entities=20, relations=4, steps=12, facts=300).graph, folder / "other"
+    )
     tempograph.train(folder / "other", "ted", out=folder / "bare run")
     return folder
 
@@ -55,7 +65,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(runs: Path) -> Path:
     path = runs / "report.html"
-    write_report([runs / name for name in ("ted", "temp-gru", "temp-sa", "bare run")], path, window=3)
+    write_report(
+        [runs / name for name in ("ted", "temp-gru", "temp-sa", "bare run")], path, window=3
+    )
     return path
 
 
@@ -75,15 +87,23 @@ class Reader(HTMLParser):
         self.text.append(data)
 
     def every(self, attribute: str) -> list[str]:
-        return [found for _, attributes in self.tags if (found := attributes.get(attribute)) is not None]
+        return [
+            found for _, attributes in self.tags if (found := attributes.get(attribute)) is not None
+        ]
 
 
 def test_the_page_needs_nothing_else_and_no_name_becomes_a_tag(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     reader = Reader(text)
     tags = [tag for tag, _ in reader.tags]
-    assert tags.count("script") == 1 and "b" in tags and not {"img", "iframe", "object", "embed"} & set(tags)
-    assert "<b>odd" not in text and "<script>alert" not in text and "on <b>odd" in "".join(reader.text)
+    assert (
+        tags.count("script") == 1
+        and "b" in tags
+        and not {"img", "iframe", "object", "embed"} & set(tags)
+    )
+    assert (
+        "<b>odd" not in text and "<script>alert" not in text and "on <b>odd" in "".join(reader.text)
+    )
     assert any(EVIL in data for data in reader.text), "names are shown as they are"
     assert not reader.every("src")
     assert all(link.startswith(("#", "data:")) for link in reader.every("href"))
@@ -112,16 +132,25 @@ def test_the_figures_are_those_of_the_runs(page: Path, runs: Path) -> None:
         for split in ("valid", "test"):
             for kind in ("metrics", "subject", "object", "optimistic", "pessimistic"):
                 found = results[split][kind]
-                hits = "".join(f'<td class="number">{100 * found[f"hits@{k}"]:.1f}</td>' for k in (1, 3, 10))
+                hits = "".join(
+                    f'<td class="number">{100 * found[f"hits@{k}"]:.1f}</td>' for k in (1, 3, 10)
+                )
                 assert f'<td class="number">{found["mrr"]:.3f}</td>{hits}' in text
-    assert text.count("protocol strict") > 10 and "odd &amp; $x, test, filter time; protocol strict" in text
+    assert (
+        text.count("protocol strict") > 10
+        and "odd &amp; $x, test, filter time; protocol strict" in text
+    )
 
 
 def test_what_is_missing_is_said_with_the_way_to_have_it(page: Path, runs: Path) -> None:
     text = "".join(Reader(page.read_text(encoding="utf-8")).text)
     assert f"tempograph evaluate '{runs / 'bare run'}' --split test" in text
     assert "Not evaluated on test: ted on other. To have" in text
-    assert "Run: temp-sa on <b>odd" in text and "Attention: how much" in text and "The data: other" in text
+    assert (
+        "Run: temp-sa on <b>odd" in text
+        and "Attention: how much" in text
+        and "The data: other" in text
+    )
 
 
 def test_runs_are_named_as_shortly_as_they_can_be_told_apart(runs: Path, tmp_path: Path) -> None:
@@ -130,12 +159,18 @@ def test_runs_are_named_as_shortly_as_they_can_be_told_apart(runs: Path, tmp_pat
         ([runs / "ted", runs / "ted"], ["ted"]),
         ([runs / "ted", runs / "temp-gru"], ["ted", "temp-gru"]),
         ([runs / "ted", runs / "bare run"], ["ted on <b>odd & $x", "ted on other"]),
-        ([runs / "ted", copy, runs / "bare run"], [str(runs / "ted"), str(copy), str(runs / "bare run")]),
+        (
+            [runs / "ted", copy, runs / "bare run"],
+            [str(runs / "ted"), str(copy), str(runs / "bare run")],
+        ),
     ):
         assert [entry.label for entry in report._entries(folders)] == labels
     text = (copy / "config.toml").read_text()
     (copy / "config.toml").write_text(text.replace('protocol = "strict"', 'protocol = "paper"'))
-    assert [entry.label for entry in report._entries([runs / "temp-gru", copy])] == ["temp-gru, strict", "ted, paper"]
+    assert [entry.label for entry in report._entries([runs / "temp-gru", copy])] == [
+        "temp-gru, strict",
+        "ted, paper",
+    ]
     first, second, third = report._entries([runs / "ted", copy, runs / "bare run"])
     assert first.graph is second.graph and first.graph is not third.graph
 
@@ -147,15 +182,25 @@ def test_markdown_has_its_pictures_beside_it(runs: Path, tmp_path: Path) -> None
     assert len(pictures) == len(set(pictures)) == 1 + 2 * 6 + 2
     assert all((tmp_path / picture).read_text().count("<svg") == 1 for picture in pictures)
     assert "<script>" not in text.replace("\\<script\\>", "") and "| temp-gru | test |" in text
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["my report-pictures", "my report.md"]
-    assert text.index("Gate: how much") < text.index("Decay: how much"), "in the order of the panels"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "my report-pictures",
+        "my report.md",
+    ]
+    assert text.index("Gate: how much") < text.index("Decay: how much"), (
+        "in the order of the panels"
+    )
     assert "equally many questions" not in text
 
 
 def test_a_report_that_cannot_be_made_says_why(runs: Path, tmp_path: Path) -> None:
     for folders, name, mistake, message in (
         ([runs / "ted"], "report.pdf", ConfigError, "report.pdf: a report ends in .html or .md"),
-        ([], "report.html", ConfigError, "a report needs a run and a window of at least 1; found 0 and 8"),
+        (
+            [],
+            "report.html",
+            ConfigError,
+            "a report needs a run and a window of at least 1; found 0 and 8",
+        ),
         ([tmp_path], "report.html", RunError, "no run here"),
     ):
         with pytest.raises(mistake, match=message):
@@ -169,9 +214,13 @@ def test_a_report_that_cannot_be_made_says_why(runs: Path, tmp_path: Path) -> No
 
 def test_the_command(call: Call, runs: Path) -> None:
     code, out, err = call("report", str(runs / "bare run"), "--out", "page.html", "--window", "2")
-    assert (code, out, err) == (0, "written: page.html\n", "") and "within 2 steps" in Path("page.html").read_text()
+    assert (code, out, err) == (0, "written: page.html\n", "") and "within 2 steps" in Path(
+        "page.html"
+    ).read_text()
     write_report([runs / "bare run"], "again.HTML", window=2)
-    assert Path("again.HTML").read_bytes() == Path("page.html").read_bytes(), "the same runs make the same page"
+    assert Path("again.HTML").read_bytes() == Path("page.html").read_bytes(), (
+        "the same runs make the same page"
+    )
     code, out, err = call("report", "gone", "--out", "page.md")
     assert code == 2 and err.startswith("error: gone: no run here") and not Path("page.md").exists()
 
@@ -187,9 +236,14 @@ def test_in_a_browser(browser: Any, page: Path, width: int, scheme: str) -> None
     tab.on("request", lambda request: asked.append(request.url))
     tab.goto(page.as_uri())
     assert asked == [page.as_uri()] and said == []
-    assert tab.evaluate("document.documentElement.scrollWidth") <= width, "the page itself never scrolls sideways"
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width, (
+        "the page itself never scrolls sideways"
+    )
     text, paper = (
-        [int(part) for part in re.findall(r"\d+", tab.evaluate(f"getComputedStyle(document.body).{name}"))][:3]
+        [
+            int(part)
+            for part in re.findall(r"\d+", tab.evaluate(f"getComputedStyle(document.body).{name}"))
+        ][:3]
         for name in ("color", "backgroundColor")
     )
     assert (sum(text) > sum(paper)) is (scheme == "dark")
@@ -202,7 +256,9 @@ def test_in_a_browser(browser: Any, page: Path, width: int, scheme: str) -> None
         tab.locator("table").first.locator("th button").nth(3).click()
         shown = [float(cell) for cell in column.all_inner_texts()]
         assert shown == sorted(before, reverse=click == 0)
-        assert tab.locator("table").first.locator("th").nth(3).get_attribute("aria-sort") == direction
+        assert (
+            tab.locator("table").first.locator("th").nth(3).get_attribute("aria-sort") == direction
+        )
     ranks = tab.locator("table").first.locator("tbody tr td:last-child")
     tab.locator("table").first.locator("th button").last.click()
     shown = [float(cell.replace(",", "")) for cell in ranks.all_inner_texts()]
@@ -218,9 +274,14 @@ def test_in_print(browser: Any, page: Path) -> None:
     tab.goto(page.as_uri())
     tab.evaluate("dispatchEvent(new Event('beforeprint'))")
     tab.emulate_media(media="print")
-    opened = tab.evaluate("[...document.querySelectorAll('details[open] > summary')].map(part => part.textContent)")
+    opened = tab.evaluate(
+        "[...document.querySelectorAll('details[open] > summary')].map(part => part.textContent)"
+    )
     assert len(opened) == 8 and set(opened) == {"Settings (config.toml)", "Environment"}
-    assert tab.evaluate("getComputedStyle(document.querySelector('thead')).display") == "table-header-group"
+    assert (
+        tab.evaluate("getComputedStyle(document.querySelector('thead')).display")
+        == "table-header-group"
+    )
     assert tab.evaluate("getComputedStyle(document.querySelector('h3')).breakAfter") == "avoid"
     tab.evaluate("dispatchEvent(new Event('afterprint'))")
     assert tab.locator("details[open]").count() == 0
@@ -239,8 +300,13 @@ def test_without_a_script_everything_is_there(browser: Any, page: Path) -> None:
 def test_a_run_that_was_stopped_is_reported_without_its_time(runs: Path, tmp_path: Path) -> None:
     stopped = Path(shutil.copytree(runs / "temp-gru", tmp_path / "stopped"))
     (stopped / "ranks.parquet").unlink()
-    results = json.loads((stopped / "results.json").read_text()) | {"train_seconds": None, "finished": False}
-    (stopped / "results.json").write_text(json.dumps({k: results[k] for k in results.keys() - {"valid", "test"}}))
+    results = json.loads((stopped / "results.json").read_text()) | {
+        "train_seconds": None,
+        "finished": False,
+    }
+    (stopped / "results.json").write_text(
+        json.dumps({k: results[k] for k in results.keys() - {"valid", "test"}})
+    )
     write_report([stopped], tmp_path / "report.md")
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
     assert "parameters, trained on" in text and "The training is not finished" in text
@@ -257,10 +323,19 @@ def test_a_run_without_figures_is_named(runs: Path, tmp_path: Path, text: str) -
 def test_ranks_of_other_facts_are_refused(runs: Path, tmp_path: Path) -> None:
     other = Path(shutil.copytree(runs / "bare run", tmp_path / "other"))
     shutil.copy(runs / "ted" / "ranks.parquet", other / "ranks.parquet")
-    with pytest.raises(RunError, match=r"ranks\.parquet: ranks of other facts than those of (valid|test)"):
+    with pytest.raises(
+        RunError, match=r"ranks\.parquet: ranks of other facts than those of (valid|test)"
+    ):
         write_report([other], tmp_path / "report.html")
 
 
 def test_large_frequencies_are_written_out() -> None:
-    shown = {0.0: "0", 1.234: "1.23", 99.96: "100", 126.4: "126", 12_649: "12,600", 1_264_900: "1,260,000"}
+    shown = {
+        0.0: "0",
+        1.234: "1.23",
+        99.96: "100",
+        126.4: "126",
+        12_649: "12,600",
+        1_264_900: "1,260,000",
+    }
     assert {value: _rounded(value) for value in shown} == shown

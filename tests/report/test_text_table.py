@@ -8,22 +8,33 @@ import io
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 
 CELLS = st.text(st.characters(blacklist_categories=("Cc", "Cs")), max_size=12)
 
 
-@given(st.integers(1, 5).flatmap(lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1)))
+@given(
+    st.integers(1, 5).flatmap(
+        lambda width: st.lists(st.lists(CELLS, min_size=width, max_size=width), min_size=1)
+    )
+)
 def test_csv_reads_back(rows: list[list[str]]) -> None:
-    sheet = Sheet("title", rows[0], rows[1:], left=len(rows[0]))
+    sheet = TextTable("title", rows[0], rows[1:], left=len(rows[0]))
     read = list(csv.reader(io.StringIO(sheet.csv())))
-    assert read == [rows[0], *([cell.replace("-", "") if cell == "-" else cell for cell in row] for row in rows[1:])]
+    assert read == [
+        rows[0],
+        *([cell.replace("-", "") if cell == "-" else cell for cell in row] for row in rows[1:]),
+    ]
 
 
 def test_programs_read_numbers() -> None:
     columns, names = ("model", "MRR", "published: MRR", "s"), ("model", "MRR", "published MRR", "s")
-    rows = [("1,2", "0.50 ± 0.02", "-", "1,234"), ("-", "-", "+1.5", "2/3"), ("b", "1e-05", "-3", "not finished")]
-    sheet = Sheet("t", columns, rows, names=names, spreads=[1])
+    rows = [
+        ("1,2", "0.50 ± 0.02", "-", "1,234"),
+        ("-", "-", "+1.5", "2/3"),
+        ("b", "1e-05", "-3", "not finished"),
+    ]
+    sheet = TextTable("t", columns, rows, names=names, spreads=[1])
     assert list(csv.reader(io.StringIO(sheet.csv()))) == [
         ["model", "MRR", "MRR spread", "published MRR", "s"],
         ["1,2", "0.50", "0.02", "", "1234"],
@@ -38,28 +49,41 @@ def test_programs_read_numbers() -> None:
 
 
 def test_markdown_keeps_bars_inside_their_cells() -> None:
-    sheet = Sheet("t", ("model", "score"), [("a|b", "1")], caption="Why.")
+    sheet = TextTable("t", ("model", "score"), [("a|b", "1")], caption="Why.")
     assert sheet.markdown() == "| model | score |\n| --- | ---: |\n| a\\|b | 1 |"
     assert sheet.page() == f"# t\n\nWhy.\n\n{sheet.markdown()}\n"
 
 
 def test_latex_escapes_what_it_would_read_as_its_own() -> None:
-    text = Sheet("50% & more", ("a_b", "c"), [("x ± 1", "{~^\\}")], caption="see #1").latex()
-    assert r"\textless{} 5 \textgreater{}" in Sheet("t", ("a",), [("< 5 >",)]).latex()
-    assert r"a\_b & c \\" in text and r"x $\pm$ 1 & \{\textasciitilde{}\textasciicircum{}\textbackslash{}\} \\" in text
-    assert text.startswith("% in the preamble: \\usepackage{booktabs}\n") and r"\label{tab:50-more}" in text
-    assert Sheet("t", ("a", "b"), [("icews05-15", "-4.4"), ("-", "1e-05")]).latex().count("$-$") == 1
+    text = TextTable("50% & more", ("a_b", "c"), [("x ± 1", "{~^\\}")], caption="see #1").latex()
+    assert r"\textless{} 5 \textgreater{}" in TextTable("t", ("a",), [("< 5 >",)]).latex()
+    assert (
+        r"a\_b & c \\" in text
+        and r"x $\pm$ 1 & \{\textasciitilde{}\textasciicircum{}\textbackslash{}\} \\" in text
+    )
+    assert (
+        text.startswith("% in the preamble: \\usepackage{booktabs}\n")
+        and r"\label{tab:50-more}" in text
+    )
+    assert (
+        TextTable("t", ("a", "b"), [("icews05-15", "-4.4"), ("-", "1e-05")]).latex().count("$-$")
+        == 1
+    )
     assert r"\caption{50\% \& more. see \#1}" in text and r"\begin{tabular}{lr}" in text
 
 
 def test_the_narrow_form_joins_columns() -> None:
     columns = ("model", "MRR", "1", "3")
-    sheet = Sheet(
-        "t", columns, [("a", ".5", "9.0", "10.0"), ("b", "-", "-", "-")], 1, packed=[("m", [0]), ("f", [2, 3])]
+    sheet = TextTable(
+        "t",
+        columns,
+        [("a", ".5", "9.0", "10.0"), ("b", "-", "-", "-")],
+        1,
+        packed=[("m", [0]), ("f", [2, 3])],
     )
     assert [list(row) for row in sheet.narrow().rows] == [["a", " 9.0 10.0"], ["b", "-"]]
     assert sheet.narrow().left == 1
-    text = Sheet("t", ("model", "on"), [("a", "b")], 2, packed=[("both", [0, 1])]).narrow()
+    text = TextTable("t", ("model", "on"), [("a", "b")], 2, packed=[("both", [0, 1])]).narrow()
     assert text.rows == [["a b"]] and text.left == 1
-    plain = Sheet("t", columns, [])
+    plain = TextTable("t", columns, [])
     assert plain.narrow() is plain

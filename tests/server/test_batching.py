@@ -55,9 +55,13 @@ def test_everyone_gets_their_own_answer(jobs: list[list[Question]], most: int) -
         await gatherer.stop()
         return answers
 
-    assert asyncio.run(ask_all()) == [[list(map(float, question)) for question in job] for job in jobs]
+    assert asyncio.run(ask_all()) == [
+        [list(map(float, question)) for question in job] for job in jobs
+    ]
     largest = max(map(len, jobs))
-    assert sum(scorer.batches) == sum(map(len, jobs)) and all(size < most + largest for size in scorer.batches)
+    assert sum(scorer.batches) == sum(map(len, jobs)) and all(
+        size < most + largest for size in scorer.batches
+    )
 
 
 def test_what_waits_is_scored_together() -> None:
@@ -88,7 +92,11 @@ def test_one_that_fails_fails_alone() -> None:
         def fail(_: Tensor) -> None:
             raise ValueError("this one")
 
-        asked = [gatherer.ask([(1, 2, 3)], told), gatherer.ask([(4, 5, 6)], fail), gatherer.ask([(7, 8, 9)], told)]
+        asked = [
+            gatherer.ask([(1, 2, 3)], told),
+            gatherer.ask([(4, 5, 6)], fail),
+            gatherer.ask([(7, 8, 9)], told),
+        ]
         answers = await asyncio.gather(*asked, return_exceptions=True)
         again = await gatherer.ask([(1, 1, 1)], told)
         await gatherer.stop()
@@ -125,7 +133,9 @@ def test_who_has_gone_is_not_waited_for_and_who_is_too_many_is_told() -> None:
         scorer.hold.clear()
         first = asyncio.create_task(gatherer.ask([(0, 0, 0)], told))
         await asyncio.to_thread(scorer.begun.wait, 10)
-        gone, stays = (asyncio.create_task(gatherer.ask([(number, 0, 0)], told)) for number in (1, 2))
+        gone, stays = (
+            asyncio.create_task(gatherer.ask([(number, 0, 0)], told)) for number in (1, 2)
+        )
         await asyncio.sleep(0)
         with pytest.raises(Problem) as refused:
             await gatherer.ask([(3, 0, 0)], told)

@@ -14,8 +14,8 @@ from starlette.testclient import TestClient
 import tempograph
 from serving import RUNS, client_of
 from tempograph import Predictor, TemporalGraph, train
-from tempograph.models.ensemble.ensemble import Mixture
-from tempograph.models.ensemble.ensemble_settings import MixtureSettings
+from tempograph.models.ensemble.ensemble import Ensemble
+from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.temp.temp import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.prediction.predictor import Completion
@@ -55,11 +55,17 @@ def asked_directly(predictor: Predictor, asked: str, top: int, evidence: int) ->
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("asked", ["object", "subject", "relation"])
-def test_complete(client: TestClient, predictors: dict[str, Predictor], run: str, asked: str) -> None:
+def test_complete(
+    client: TestClient, predictors: dict[str, Predictor], run: str, asked: str
+) -> None:
     if run == "ted" and asked == "relation":
         pytest.skip("ted ranks entities only")
     for top, evidence in ((3, 2), (1000, 0)):
-        body = without(asked) | {"run": run, "top": min(top, 100) if evidence else top, "evidence": evidence}
+        body = without(asked) | {
+            "run": run,
+            "top": min(top, 100) if evidence else top,
+            "evidence": evidence,
+        }
         answer = client.post("/api/complete", json=body)
         assert answer.status_code == 200
         wanted = asdict(asked_directly(predictors[run], asked, top, evidence))
@@ -75,21 +81,33 @@ def test_the_first_run_answers_where_none_is_named(client: TestClient) -> None:
 def test_score(client: TestClient, predictors: dict[str, Predictor], run: str) -> None:
     predictor, graph = predictors[run], predictors[run].graph
     facts = graph.all_facts[::3]
-    answer = client.post("/api/score", json={"run": run, "facts": [graph.describe(fact) for fact in facts]}).json()
+    answer = client.post(
+        "/api/score", json={"run": run, "facts": [graph.describe(fact) for fact in facts]}
+    ).json()
     assert answer["run"] == run and len(answer["facts"]) == len(facts)
     for found, wanted in zip(answer["facts"], predictor.score(facts).to_pylist(), strict=True):
         assert found["known"] == wanted["known"]
         for side in ("object", "subject"):
             standing = {name: wanted[f"{side}_{name}"] for name in ("score", "probability", "rank")}
-            same(found[side], standing | {"score": None if standing["score"] == -math.inf else standing["score"]})
+            same(
+                found[side],
+                standing | {"score": None if standing["score"] == -math.inf else standing["score"]},
+            )
     assert {found["known"] for found in answer["facts"]} == {"train", "valid", "test"}
-    assert client.post("/api/score", json={"run": run, "facts": []}).json() == {"run": run, "facts": []}
+    assert client.post("/api/score", json={"run": run, "facts": []}).json() == {
+        "run": run,
+        "facts": [],
+    }
 
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("asked", ["object", "subject", "relation"])
-def test_evidence(client: TestClient, predictors: dict[str, Predictor], run: str, asked: str) -> None:
-    answer = client.post("/api/evidence", json=FACT | {"run": run, "asked": asked, "most": 4}).json()
+def test_evidence(
+    client: TestClient, predictors: dict[str, Predictor], run: str, asked: str
+) -> None:
+    answer = client.post(
+        "/api/evidence", json=FACT | {"run": run, "asked": asked, "most": 4}
+    ).json()
     if asked != "relation":
         (wanted,) = predictors[run].why(*FACT.values(), side=asked, evidence=4).answers
     elif run == "ted":
@@ -107,21 +125,28 @@ def test_info(client: TestClient, predictors: dict[str, Predictor]) -> None:
     assert [run["name"] for run in info["runs"]] == list(RUNS)
     temp = info["runs"][0]
     graph = predictors["temp-gru"].graph
-    assert temp["times"] == list(graph.times) and (temp["first"], temp["last"]) == (graph.times[0], graph.times[-1])
+    assert temp["times"] == list(graph.times) and (temp["first"], temp["last"]) == (
+        graph.times[0],
+        graph.times[-1],
+    )
     assert temp["facts"] == {"train": 120, "valid": 15, "test": 15} and temp["entities"] == 12
     assert temp["window"] == {"past": 8, "future": 8} and temp["metrics"]["valid"]["mrr"] > 0
     assert info["runs"][1]["window"] is None
 
 
-def test_the_window_of_a_mixture_is_the_widest_of_its_parts(predictors: dict[str, Predictor]) -> None:
+def test_the_window_of_a_mixture_is_the_widest_of_its_parts(
+    predictors: dict[str, Predictor],
+) -> None:
     """A part without a bound leaves none; a model that looks at its own step alone has no window."""
     timeline = predictors["temp-gru"].run.timeline
     near, wide = (TeMP(timeline, TeMPSettings(dim=4, window=window)) for window in (2, 5))
-    alone = TeMP(timeline, TeMPSettings(dim=4, window=5, temporal="none", gate=False, imputation=False))
-    pointer, settings = predictors["pointer"].run.model, MixtureSettings(parts=("a", "b"))
+    alone = TeMP(
+        timeline, TeMPSettings(dim=4, window=5, temporal="none", gate=False, imputation=False)
+    )
+    pointer, settings = predictors["pointer"].run.model, EnsembleSettings(parts=("a", "b"))
     assert window_of(alone) == (0, 0) and window_of(pointer) is None
     for parts, window in (((near, wide), (5, 5)), ((near, alone), (2, 2)), ((near, pointer), None)):
-        assert window_of(Mixture(timeline, settings, "ensemble", *parts)) == window
+        assert window_of(Ensemble(timeline, settings, "ensemble", *parts)) == window
 
 
 def test_names_are_searched(client: TestClient) -> None:
@@ -138,27 +163,50 @@ def test_timeline_and_snapshot(client: TestClient, predictors: dict[str, Predict
     page = client.get("/api/timeline", params=asked | {"limit": 5, "offset": 2}).json()
     whole = client.get("/api/timeline", params=asked).json()
     wanted = [f for f in graph.all_facts if 0 in (f[0], f[2]) and 2 <= f[3] <= 3]
-    assert whole["total"] == page["total"] == len(wanted) == sum(each["facts"] for each in whole["counts"])
-    assert page["facts"] == whole["facts"][2:7] and whole["window"] == {"from": "2030-01-01", "to": "2030-01-10"}
+    assert (
+        whole["total"]
+        == page["total"]
+        == len(wanted)
+        == sum(each["facts"] for each in whole["counts"])
+    )
+    assert page["facts"] == whole["facts"][2:7] and whole["window"] == {
+        "from": "2030-01-01",
+        "to": "2030-01-10",
+    }
     assert (whole["entity"], whole["from"], whole["to"]) == ("Corenne", "2030-01-03", "2030-01-04")
-    assert client.get("/api/timeline", params={"entity": "Corenne", "run": "ted"}).json()["window"] is None
-    snapshot = client.get("/api/snapshot", params={"entity": "Corenne", "time": "2030-01-03", "limit": 3}).json()
+    assert (
+        client.get("/api/timeline", params={"entity": "Corenne", "run": "ted"}).json()["window"]
+        is None
+    )
+    snapshot = client.get(
+        "/api/snapshot", params={"entity": "Corenne", "time": "2030-01-03", "limit": 3}
+    ).json()
     assert snapshot["nodes"][0]["name"] == "Corenne" and len(snapshot["nodes"]) == 3
     assert {edge["time"] for edge in snapshot["edges"]} == {"2030-01-03"}
 
 
 def test_a_timeline_reaches_to_both_sides_of_a_time(client: TestClient) -> None:
-    near = client.get("/api/timeline", params={"entity": "Corenne", "time": "2030-01-02", "reach": 2}).json()
+    near = client.get(
+        "/api/timeline", params={"entity": "Corenne", "time": "2030-01-02", "reach": 2}
+    ).json()
     days = [f"2030-01-{day:02d}" for day in range(1, 5)]
-    assert (near["from"], near["to"], near["times"]) == (days[0], days[-1], days), "it ends where the data do"
-    same_days = client.get("/api/timeline", params={"entity": "Corenne", "to": days[-1], "time": "2030-01-02"}).json()
+    assert (near["from"], near["to"], near["times"]) == (days[0], days[-1], days), (
+        "it ends where the data do"
+    )
+    same_days = client.get(
+        "/api/timeline", params={"entity": "Corenne", "to": days[-1], "time": "2030-01-02"}
+    ).json()
     assert near == same_days
     for parameters in ({"reach": 2}, {"reach": 2, "time": days[0], "from": days[0]}):
         answer = client.get("/api/timeline", params={"entity": "Corenne"} | parameters)
-        assert answer.status_code == 422 and answer.json()["detail"].startswith("reach goes with time")
+        assert answer.status_code == 422 and answer.json()["detail"].startswith(
+            "reach goes with time"
+        )
 
 
-def test_examples_are_facts_of_the_run(client: TestClient, predictors: dict[str, Predictor]) -> None:
+def test_examples_are_facts_of_the_run(
+    client: TestClient, predictors: dict[str, Predictor]
+) -> None:
     facts = client.get("/api/examples", params={"limit": 3, "run": "ted"}).json()["facts"]
     assert len({fact["subject"] for fact in facts}) == 3
     rows = [[fact[part] for part in ("subject", "relation", "object", "time")] for fact in facts]
@@ -166,18 +214,48 @@ def test_examples_are_facts_of_the_run(client: TestClient, predictors: dict[str,
 
 
 WRONG: dict[str, tuple[dict[str, Any], int, str, list[str]]] = {
-    "misspelled": (without("object") | {"subject": "Corene"}, 404, "there is no subject 'Corene'", ["Corenne"]),
-    "relation": (without("object") | {"relation": "visit"}, 404, "there is no relation 'visit'", ["visits"]),
-    "late": (without("object") | {"time": "2031-01-01"}, 404, "there is no time '2031-01-01'", ["2030-01-10"]),
+    "misspelled": (
+        without("object") | {"subject": "Corene"},
+        404,
+        "there is no subject 'Corene'",
+        ["Corenne"],
+    ),
+    "relation": (
+        without("object") | {"relation": "visit"},
+        404,
+        "there is no relation 'visit'",
+        ["visits"],
+    ),
+    "late": (
+        without("object") | {"time": "2031-01-01"},
+        404,
+        "there is no time '2031-01-01'",
+        ["2030-01-10"],
+    ),
     "early": (without("object") | {"time": "1999"}, 404, "there is no time '1999'", ["2030-01-01"]),
     "run": (without("object") | {"run": "tde"}, 404, "there is no run 'tde'", list(RUNS)),
-    "one part": ({"subject": "Corenne", "time": "2030-01-05"}, 422, "give two of subject, relation and object", []),
+    "one part": (
+        {"subject": "Corenne", "time": "2030-01-05"},
+        422,
+        "give two of subject, relation and object",
+        [],
+    ),
     "all parts": (FACT, 422, "give two of subject, relation and object", []),
     "no time": ({"subject": "Corenne", "relation": "visits"}, 422, "time: Field required", []),
     "top": (without("object") | {"top": 1001}, 422, "top is at most 1000, found 1001", []),
-    "top 0": (without("object") | {"top": 0}, 422, "top: Input should be greater than or equal to 1", []),
+    "top 0": (
+        without("object") | {"top": 0},
+        422,
+        "top: Input should be greater than or equal to 1",
+        [],
+    ),
     "text": (without("object") | {"top": "3"}, 422, "top: Input should be a valid integer", []),
-    "explained": (without("object") | {"top": 101, "evidence": 1}, 422, "with evidence, top is at most 100", []),
+    "explained": (
+        without("object") | {"top": 101, "evidence": 1},
+        422,
+        "with evidence, top is at most 100",
+        [],
+    ),
     "typo": (without("object") | {"tpo": 3}, 422, "tpo: Extra inputs are not permitted", []),
     "ted": (without("relation") | {"run": "ted"}, 422, "ted ranks entities, not relations", []),
 }
@@ -187,10 +265,20 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, list[str]]] = {
 def test_wrong_input_is_a_problem(client: TestClient, case: str) -> None:
     body, status, detail, suggestions = WRONG[case]
     answer = client.post("/api/complete", json=body)
-    assert answer.status_code == status and answer.headers["content-type"] == "application/problem+json"
+    assert (
+        answer.status_code == status
+        and answer.headers["content-type"] == "application/problem+json"
+    )
     problem = answer.json()
-    assert problem["status"] == status and problem["type"].startswith("urn:tempograph:problem:") and problem["title"]
-    assert problem["detail"].startswith(detail) and problem["suggestions"][: len(suggestions)] == suggestions
+    assert (
+        problem["status"] == status
+        and problem["type"].startswith("urn:tempograph:problem:")
+        and problem["title"]
+    )
+    assert (
+        problem["detail"].startswith(detail)
+        and problem["suggestions"][: len(suggestions)] == suggestions
+    )
     assert problem["part"] == (detail.split()[3] if status == 404 else None)
 
 
@@ -211,7 +299,9 @@ def test_wrong_input_elsewhere(client: TestClient) -> None:
         assert (answer.status_code, answer.json()["status"]) == (status, status), path
 
 
-def test_many_at_once_get_their_own_answers(client: TestClient, predictors: dict[str, Predictor]) -> None:
+def test_many_at_once_get_their_own_answers(
+    client: TestClient, predictors: dict[str, Predictor]
+) -> None:
     questions = [
         (run, graph.describe(fact), asked)
         for run in RUNS
@@ -231,9 +321,13 @@ def test_many_at_once_get_their_own_answers(client: TestClient, predictors: dict
         assert answer["run"] == run and answer["asked"] == asked
         assert all(answer[part] == named[part] for part in named if part != asked)
         if asked == "object":
-            wanted = predictors[run].objects(named["subject"], named["relation"], named["time"], top=12, evidence=0)
+            wanted = predictors[run].objects(
+                named["subject"], named["relation"], named["time"], top=12, evidence=0
+            )
         else:
-            wanted = predictors[run].subjects(named["relation"], named["object"], named["time"], top=12, evidence=0)
+            wanted = predictors[run].subjects(
+                named["relation"], named["object"], named["time"], top=12, evidence=0
+            )
         known = {each.name: each.score for each in wanted.answers}
         assert {each["name"] for each in answer["answers"]} == known.keys()
         for each in answer["answers"]:
@@ -255,7 +349,9 @@ def test_runs_keep_to_themselves(predictors: dict[str, Predictor], graph_run: Pr
 
 def test_one_step_is_enough() -> None:
     facts = np.array([(0, 0, 1, 0), (1, 0, 0, 0)])
-    graph = TemporalGraph("small", ("Ann", "Bob"), ("meets",), ("now",), facts, facts[:1], facts[:0])
+    graph = TemporalGraph(
+        "small", ("Ann", "Bob"), ("meets",), ("now",), facts, facts[:1], facts[:0]
+    )
     run = train(graph, "temp-gru", device="cpu", overrides=["train.epochs=1", "model.dim=4"])
     with client_of({"one": Predictor(run, "cpu")}) as client:
         body = {"subject": "Ann", "relation": "meets", "time": "now"}
@@ -272,7 +368,13 @@ def test_smaller_limits(predictors: dict[str, Predictor]) -> None:
 
 def test_the_description_and_its_page_need_nothing_from_elsewhere(client: TestClient) -> None:
     api = client.get("/openapi.json").json()
-    assert {"/api/complete", "/api/score", "/api/evidence", "/api/timeline", "/api/snapshot"} <= api["paths"].keys()
+    assert {
+        "/api/complete",
+        "/api/score",
+        "/api/evidence",
+        "/api/timeline",
+        "/api/snapshot",
+    } <= api["paths"].keys()
     for path in ("/", "/docs"):
         page = client.get(path)
         assert page.status_code == 200 and "://" not in page.text.replace("http://localhost", "")

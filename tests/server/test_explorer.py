@@ -33,11 +33,19 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     facts = np.array([(0, 0, 1, 0), (1, 0, 2, 1), (2, 0, 0, 2)])
     names = ("Ann", EVIL, "Cai", "Newcomer")
     graph = TemporalGraph(
-        "small", names, ("meets", "greets"), ("early", "later", "last"), facts, np.array([(3, 1, 0, 1)]), facts[:0]
+        "small",
+        names,
+        ("meets", "greets"),
+        ("early", "later", "last"),
+        facts,
+        np.array([(3, 1, 0, 1)]),
+        facts[:0],
     )
     plain = tmp_path_factory.mktemp("runs") / "plain"
     train(graph, "ted", out=plain, device="cpu")
-    with Served(*(str(STORED / name) for name in ("temp-gru", "pointer", "ted")), str(plain)) as service:
+    with Served(
+        *(str(STORED / name) for name in ("temp-gru", "pointer", "ted")), str(plain)
+    ) as service:
         yield service
 
 
@@ -54,7 +62,10 @@ def page(browser: Any, service: Served) -> Iterator[Open]:
 
     def start(refused: bool = False, at: Served = service, **view: str) -> Any:
         tab = context.new_page()
-        tab.on("console", lambda told: said.append(told.text) if not (refused and REFUSED in told.text) else None)
+        tab.on(
+            "console",
+            lambda told: said.append(told.text) if not (refused and REFUSED in told.text) else None,
+        )
         tab.on("pageerror", lambda error: said.append(str(error)))
         tab.on("dialog", lambda dialog: said.append(dialog.message))
         tab.on("request", lambda request: asked.add(urlsplit(request.url).netloc))
@@ -77,7 +88,9 @@ def query(tab: Any) -> dict[str, str]:
 
 
 def asked(service: Served, **question: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = service.http.post("/api/complete", json=question).json()["answers"]
+    found: list[dict[str, Any]] = service.http.post("/api/complete", json=question).json()[
+        "answers"
+    ]
     return found
 
 
@@ -107,15 +120,24 @@ def test_ask_by_typing(page: Open, service: Served) -> None:
     choose(tab, "Relation", "HOST", "hosts a visit from")
     tab.get_by_label("Time", exact=True).fill("2030-01-07")
     tab.get_by_label("Answers").select_option("5")
-    expect(tab.get_by_role("heading", name="President of Velessa hosts a visit from ? on 2030-01-07")).to_be_visible()
+    expect(
+        tab.get_by_role("heading", name="President of Velessa hosts a visit from ? on 2030-01-07")
+    ).to_be_visible()
     wanted = asked(
-        service, subject="President of Velessa", relation="hosts a visit from", time="2030-01-07", top=5, run="temp-gru"
+        service,
+        subject="President of Velessa",
+        relation="hosts a visit from",
+        time="2030-01-07",
+        top=5,
+        run="temp-gru",
     )
     expect(answers(tab)).to_have_count(5)
     for row, answer in zip(answers(tab).all(), wanted, strict=True):
         assert row.locator(".name").inner_text() == answer["name"]
         assert row.locator(".value").inner_text() == f"{answer['probability']:.1%}"
-        assert row.locator(".badge").inner_text() == (f"known: {answer['known']}" if answer["known"] else "new")
+        assert row.locator(".badge").inner_text() == (
+            f"known: {answer['known']}" if answer["known"] else "new"
+        )
     widths = [row.bounding_box()["width"] for row in tab.locator("#first .fill").all()]
     shares = [answer["probability"] for answer in wanted]
     assert np.argsort(widths).tolist() == np.argsort(shares).tolist()
@@ -146,19 +168,29 @@ def test_evidence_is_told_and_drawn(page: Open, service: Served) -> None:
     answers(tab).first.click()
     body = FACT | {"object": name, "most": 20}
     wanted = service.http.post("/api/evidence", json=body).json()["evidence"]
-    expect(tab.locator("#evidence .told").first).to_have_text("{subject} {relation} {object}".format(**wanted[0]))
+    expect(tab.locator("#evidence .told").first).to_have_text(
+        "{subject} {relation} {object}".format(**wanted[0])
+    )
     assert len(tab.locator("#evidence .told").all()) == len(wanted)
-    assert tab.locator("#evidence .effect").first.inner_text()[0] == ("▲" if wanted[0]["effect"] > 0 else "▼")
+    assert tab.locator("#evidence .effect").first.inner_text()[0] == (
+        "▲" if wanted[0]["effect"] > 0 else "▼"
+    )
     days = {(fact["time"], fact["effect"] > 0) for fact in wanted if fact["effect"]}
     expect(tab.locator("#timeline .mark")).to_have_count(len(days))
     for kind, sign in (("for", 1), ("against", -1)):
-        own = [fact for fact in wanted if fact["effect"] * sign > 0 and "Corenne" in (fact["subject"], fact["object"])]
+        own = [
+            fact
+            for fact in wanted
+            if fact["effect"] * sign > 0 and "Corenne" in (fact["subject"], fact["object"])
+        ]
         expect(tab.locator(f"#timeline rect.{kind}")).to_have_count(len(own))
     assert query(tab)["answer"] == name
     expect(tab.locator("#first")).not_to_contain_text("is not among")
     last = asked(service, **FACT, top=12)[-1]["name"]
     other = page(**FACT, answer=last, top="5")
-    expect(other.locator("#first")).to_contain_text(f"{last}, which is chosen, is not among the first 5.")
+    expect(other.locator("#first")).to_contain_text(
+        f"{last}, which is chosen, is not among the first 5."
+    )
     expect(other.locator("#evidence .told").first).to_be_visible()
 
 
@@ -166,8 +198,12 @@ def test_the_timeline_shades_what_the_model_reads(page: Open, service: Served) -
     tab = page(**FACT | {"time": "2030-01-01"}, reach="90")
     total = service.http.get("/api/timeline", params={"entity": "Corenne"}).json()["total"]
     expect(tab.locator("#timeline rect.fact")).to_have_count(total)
-    shaded, whole = (tab.locator(f"#timeline {part}").bounding_box() for part in ("rect.window", "svg"))
-    assert shaded["x"] == whole["x"] and abs(shaded["width"] - 0.9 * whole["width"]) < 1, "nine of ten days"
+    shaded, whole = (
+        tab.locator(f"#timeline {part}").bounding_box() for part in ("rect.window", "svg")
+    )
+    assert shaded["x"] == whole["x"] and abs(shaded["width"] - 0.9 * whole["width"]) < 1, (
+        "nine of ten days"
+    )
     tab.locator("#timeline .day").nth(2).hover()
     expect(tab.locator("#timeline .reader")).to_contain_text("2030-01-03:")
     tab.get_by_text(f"{total} facts as a table").click()
@@ -204,7 +240,15 @@ def test_a_shared_link_restores_the_view(page: Open) -> None:
     answers(tab).nth(2).click()
     expect(tab.locator("#evidence .told").first).to_be_visible()
     other = page(**query(tab))
-    for part in ("#asking", "#first", "#second", "#first-evidence", "#second-evidence", "#graph .reader", ".legend"):
+    for part in (
+        "#asking",
+        "#first",
+        "#second",
+        "#first-evidence",
+        "#second-evidence",
+        "#graph .reader",
+        ".legend",
+    ):
         expect(other.locator(part)).to_have_text(tab.locator(part).text_content())
     assert query(other) == query(tab)
     other.get_by_role("button", name="Copy link").click()
@@ -216,12 +260,15 @@ def test_a_shared_link_restores_the_view(page: Open) -> None:
 def test_two_runs_side_by_side(page: Open, service: Served) -> None:
     tab = page(**FACT, run="temp-gru", other="ted")
     here, there = (
-        [answer["name"] for answer in asked(service, **FACT, run=run, top=10)] for run in ("temp-gru", "ted")
+        [answer["name"] for answer in asked(service, **FACT, run=run, top=10)]
+        for run in ("temp-gru", "ted")
     )
     expect(answers(tab, "#second")).to_have_count(len(there))
     assert [row.inner_text() for row in answers(tab, "#second").locator(".name").all()] == there
     ranks = {row["name"]: row["rank"] for row in asked(service, **FACT, run="temp-gru", top=10)}
-    for row, answer in zip(answers(tab, "#second").all(), asked(service, **FACT, run="ted", top=10), strict=True):
+    for row, answer in zip(
+        answers(tab, "#second").all(), asked(service, **FACT, run="ted", top=10), strict=True
+    ):
         by = ranks[answer["name"]] - answer["rank"] if answer["name"] in ranks else None
         sign = "–" if by is None else "=" if by == 0 else f"▲{by}" if by > 0 else f"▼{-by}"
         assert row.locator(".rank small [aria-hidden]").inner_text() == sign
@@ -348,14 +395,18 @@ def test_a_dead_service_is_told_and_found_again(page: Open, served: Callable[...
 def test_a_busy_service_is_asked_again(page: Open) -> None:
     tab = page(refused=True, **FACT)
     expect(answers(tab)).to_have_count(10)
-    busy = '{"detail": "too many requests wait already; try again", "status": 503, "suggestions": []}'
+    busy = (
+        '{"detail": "too many requests wait already; try again", "status": 503, "suggestions": []}'
+    )
     tab.route("**/api/complete", lambda route: route.fulfill(status=503, body=busy), times=1)
     tab.get_by_label("Answers").select_option("5")
     expect(tab.get_by_role("alert")).to_contain_text("too many requests wait already")
     expect(answers(tab)).to_have_count(5)
 
 
-def test_a_token_is_asked_for_and_kept_for_the_tab(page: Open, served: Callable[..., Served]) -> None:
+def test_a_token_is_asked_for_and_kept_for_the_tab(
+    page: Open, served: Callable[..., Served]
+) -> None:
     guarded = served(str(STORED / "ted"), TEMPOGRAPH_TOKEN=TOKEN)
     tab = page(refused=True, at=guarded, **FACT)
     field = tab.get_by_label("This service asks for its token")
@@ -404,16 +455,25 @@ def test_everything_can_be_done_with_the_keyboard(page: Open) -> None:
 VIEWS = {
     "answers": FACT | {"answer": "Velessa"},
     "comparison": FACT | {"answer": "Velessa", "other": "pointer"},
-    "relation": {"asked": "relation", "subject": "Corenne", "object": "Velessa", "time": "2030-01-05"},
+    "relation": {
+        "asked": "relation",
+        "subject": "Corenne",
+        "object": "Velessa",
+        "time": "2030-01-05",
+    },
     "wrong": FACT | {"subject": "Corene"},
 }
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
 def test_accessible_in_every_view(browser: Any, service: Served, width: int, scheme: str) -> None:
-    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs the package axe-playwright-python")
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="needs the package axe-playwright-python"
+    )
     # The check itself is put into the page, which the page's own policy forbids.
-    context = browser.new_context(viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True)
+    context = browser.new_context(
+        viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True
+    )
     tab = context.new_page()
     for name, view in VIEWS.items():
         tab.goto(f"http://localhost:{service.port}/?{urlencode(view)}")
@@ -425,13 +485,17 @@ def test_accessible_in_every_view(browser: Any, service: Served, width: int, sch
             expect(found_names(tab).first).to_be_visible()
         found = axe.Axe().run(tab).response["violations"]
         serious = [
-            (each["id"], each["nodes"][0]["html"]) for each in found if each["impact"] in ("serious", "critical")
+            (each["id"], each["nodes"][0]["html"])
+            for each in found
+            if each["impact"] in ("serious", "critical")
         ]
         assert serious == [], name
         for narrower in (width, 1000, 768, 320):
             tab.set_viewport_size({"width": min(width, narrower), "height": 844})
             overflow = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
-            assert overflow <= 0, f"{name}: the page never scrolls sideways, not at {narrower} pixels"
+            assert overflow <= 0, (
+                f"{name}: the page never scrolls sideways, not at {narrower} pixels"
+            )
         tab.set_viewport_size({"width": width, "height": 844})
     context.close()
 

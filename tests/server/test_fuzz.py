@@ -36,5 +36,12 @@ def test_whatever_is_sent(service: Served, mode: Any) -> None:
             case.call_and_validate(excluded_checks=[CHECKS.get_one("positive_data_acceptance")])
 
         ask()
-    assert {"/api/complete", "/api/score", "/api/evidence", "/api/timeline", "/api/snapshot", "/api/entities"} <= asked
+    assert {
+        "/api/complete",
+        "/api/score",
+        "/api/evidence",
+        "/api/timeline",
+        "/api/snapshot",
+        "/api/entities",
+    } <= asked
     assert service.process.poll() is None

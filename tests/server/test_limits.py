@@ -23,10 +23,24 @@ JSON = {"content-type": "application/json"}
 
 def test_a_token_guards_all_that_is_of_a_run(predictors: dict[str, Predictor]) -> None:
     with client_of(predictors, token="s3cret-s3cret-s3cret") as client:
-        for path in ("/api/info", "/api/entities", "/metrics", "/openapi.json", "/docs", "/nothing", "/healthy"):
-            for sent in ({}, {"authorization": "Bearer wrong"}, {"authorization": "Basic s3cret-s3cret-s3cret"}):
+        for path in (
+            "/api/info",
+            "/api/entities",
+            "/metrics",
+            "/openapi.json",
+            "/docs",
+            "/nothing",
+            "/healthy",
+        ):
+            for sent in (
+                {},
+                {"authorization": "Bearer wrong"},
+                {"authorization": "Basic s3cret-s3cret-s3cret"},
+            ):
                 answer = client.get(path, headers=sent)
-                assert answer.status_code == 401 and answer.headers["www-authenticate"].startswith("Bearer")
+                assert answer.status_code == 401 and answer.headers["www-authenticate"].startswith(
+                    "Bearer"
+                )
                 assert answer.json()["type"] == "urn:tempograph:problem:token"
         with_token = {"authorization": "bearer s3cret-s3cret-s3cret"}
         assert client.get("/api/info", headers=with_token).status_code == 200
@@ -55,7 +69,10 @@ def test_every_answer_has_strict_headers(client: TestClient) -> None:
     for path in ("/", "/api/info", "/nothing", "/static/docs.css", "/docs"):
         headers = client.get(path).headers
         assert headers["content-security-policy"].startswith("default-src 'self'")
-        assert headers["x-content-type-options"] == "nosniff" and headers["referrer-policy"] == "no-referrer"
+        assert (
+            headers["x-content-type-options"] == "nosniff"
+            and headers["referrer-policy"] == "no-referrer"
+        )
         assert len(headers["x-request-id"]) == 16
 
 
@@ -68,7 +85,10 @@ HOSTILE: dict[str, tuple[bytes, set[int]]] = {
     "deep objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, {400, 422}),
     "a long number": (b'{"top": ' + b"9" * 100_000 + b"}", {400, 422}),
     "half a pair": (json.dumps(QUESTION | {"subject": "\ud800"}).encode(), {422}),
-    "no number": (b'{"subject": "Corenne", "relation": "visits", "time": "2030-01-05", "top": NaN}', {422}),
+    "no number": (
+        b'{"subject": "Corenne", "relation": "visits", "time": "2030-01-05", "top": NaN}',
+        {422},
+    ),
     "control": (json.dumps(QUESTION | {"subject": "\x00\x1b[31m"}).encode(), {404}),
     "a long name": (json.dumps(QUESTION | {"subject": "x" * 100_000}).encode(), {422}),
     "a list": (b"[]", {422}),
@@ -83,7 +103,10 @@ def test_hostile_bodies_are_problems(client: TestClient, case: str) -> None:
     for path in ("/api/complete", "/api/score", "/api/evidence"):
         answer = client.post(path, content=body, headers=JSON)
         assert answer.status_code in statuses | {422} and "Traceback" not in answer.text
-        assert answer.headers["content-type"] == "application/problem+json" and len(answer.content) < 2000
+        assert (
+            answer.headers["content-type"] == "application/problem+json"
+            and len(answer.content) < 2000
+        )
 
 
 def test_a_body_in_chunks_is_measured_too(client: TestClient) -> None:
@@ -101,24 +124,38 @@ def test_a_body_in_chunks_is_measured_too(client: TestClient) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/static/../app.py", "/static/%2e%2e/app.py", "/static/..%2fapp.py", "/static//etc/passwd", "/static/", "/static"],
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+        "/static/",
+        "/static",
+    ],
 )
 def test_paths_lead_nowhere_else(client: TestClient, path: str) -> None:
     answer = client.get(path, follow_redirects=False)
     assert answer.status_code in (404, 307) and "import" not in answer.text
 
 
-def slowed(predictors: dict[str, Predictor], monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+def slowed(
+    predictors: dict[str, Predictor], monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
     model = predictors["ted"].run.model
     scores = model.scores
     monkeypatch.setattr(model, "scores", lambda queries: (time.sleep(seconds), scores(queries))[1])
 
 
-def test_a_request_that_takes_too_long(predictors: dict[str, Predictor], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_takes_too_long(
+    predictors: dict[str, Predictor], monkeypatch: pytest.MonkeyPatch
+) -> None:
     slowed(predictors, monkeypatch, 0.5)
     with client_of({"ted": predictors["ted"]}, Limits(seconds=0.2)) as client:
         answer = client.post("/api/complete", json=QUESTION)
-        assert answer.status_code == 504 and answer.json()["detail"] == "the request took more than 0.2 s"
+        assert (
+            answer.status_code == 504
+            and answer.json()["detail"] == "the request took more than 0.2 s"
+        )
         assert client.get("/health").status_code == 200
 
 
@@ -134,7 +171,9 @@ def test_a_mistake_of_ours_is_told_to_the_log_alone(
         answer = client.post("/api/complete", json=QUESTION)
         assert answer.status_code == 500 and "private" not in answer.text
         assert answer.json()["type"] == "urn:tempograph:problem:failed"
-    assert told[-1]["status"] == 500 and told[-1]["error"].endswith("RuntimeError: private matters\n")
+    assert told[-1]["status"] == 500 and told[-1]["error"].endswith(
+        "RuntimeError: private matters\n"
+    )
 
 
 def test_every_request_is_told_and_counted(predictors: dict[str, Predictor]) -> None:
@@ -183,7 +222,9 @@ def test_runs_are_named() -> None:
         "one": "a/one",
         "two": "b/one",
     }
-    with pytest.raises(ConfigError, match="two runs are called 'one'; give one another name: NAME=b/one"):
+    with pytest.raises(
+        ConfigError, match="two runs are called 'one'; give one another name: NAME=b/one"
+    ):
         named_runs(["a/one", "b/one"])
     with pytest.raises(ConfigError, match="the limit 'top' must be above 0"):
         Limits(top=0)

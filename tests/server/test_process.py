@@ -38,7 +38,10 @@ def names(answer: httpx2.Response) -> list[str]:
 def test_what_is_in_flight_is_finished(served: Start) -> None:
     service = served(TED, "--gather", "1000")
     with ThreadPoolExecutor(8) as pool:
-        asked = [pool.submit(httpx2.post, f"{service.ready['url']}/api/complete", json=QUESTION) for _ in range(8)]
+        asked = [
+            pool.submit(httpx2.post, f"{service.ready['url']}/api/complete", json=QUESTION)
+            for _ in range(8)
+        ]
         until(lambda: "tempograph_in_flight 9" in service.http.get("/metrics").text)
         code, log = service.end(signal.SIGTERM)
         answers = [names(each.result()) for each in asked]
@@ -52,7 +55,9 @@ def test_what_is_in_flight_is_finished(served: Start) -> None:
 def test_what_does_not_finish_in_time_is_given_up(served: Start) -> None:
     service = served(TED, "--gather", "20000", "--shutdown", "1", "--max-seconds", "60")
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(httpx2.post, f"{service.ready['url']}/api/complete", json=QUESTION, timeout=30)
+        asked = pool.submit(
+            httpx2.post, f"{service.ready['url']}/api/complete", json=QUESTION, timeout=30
+        )
         until(lambda: "tempograph_in_flight 2" in service.http.get("/metrics").text)
         begin = time.monotonic()
         code, _ = service.end(signal.SIGINT)
@@ -116,8 +121,12 @@ def test_slow_and_silent_clients_are_cut_off(served: Start) -> None:
             except ConnectionError:
                 got[case] = b""
     assert got["silent"] == got["half a head"] == got["an endless head"] == b""
-    assert got["half a body"].startswith(b"HTTP/1.1 504 ") and got["no HTTP"].startswith(b"HTTP/1.1 400 ")
-    assert got["no path"].startswith(b"HTTP/1.1 400 ") and got["an upgrade"].startswith(b"HTTP/1.1 200 ")
+    assert got["half a body"].startswith(b"HTTP/1.1 504 ") and got["no HTTP"].startswith(
+        b"HTTP/1.1 400 "
+    )
+    assert got["no path"].startswith(b"HTTP/1.1 400 ") and got["an upgrade"].startswith(
+        b"HTTP/1.1 200 "
+    )
     assert service.http.get("/health").status_code == 200
 
 
@@ -137,7 +146,9 @@ def test_many_open_connections(served: Start) -> None:
     assert service.http.get("/health").status_code == 200
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory of another process is read from /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="memory of another process is read from /proc"
+)
 def test_hostile_requests_leave_no_memory_behind(served: Start) -> None:
     """Bodies too large, names never seen, and paths that do not exist: none of it is kept."""
     service = served(TED)
@@ -152,7 +163,11 @@ def test_hostile_requests_leave_no_memory_behind(served: Start) -> None:
         assert max(answer.status_code for answer in answers) < 500
 
     def mebibytes() -> float:
-        return int(Path(f"/proc/{service.process.pid}/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+        return (
+            int(Path(f"/proc/{service.process.pid}/statm").read_text().split()[1])
+            * resource.getpagesize()
+            / 2**20
+        )
 
     for number in range(100):
         hostile(number)
@@ -166,19 +181,36 @@ def test_another_host_needs_a_token(served: Start, tmp_path: Path) -> None:
     made = served(TED, "--host", "0.0.0.0")
     token = made.ready["token"]
     assert len(token) >= 32
-    assert made.http.get("/api/info").status_code == 401 and made.http.get("/health").status_code == 200
-    assert made.http.get("/api/info", headers={"authorization": f"Bearer {token}"}).status_code == 200
+    assert (
+        made.http.get("/api/info").status_code == 401
+        and made.http.get("/health").status_code == 200
+    )
+    assert (
+        made.http.get("/api/info", headers={"authorization": f"Bearer {token}"}).status_code == 200
+    )
     _, log = made.end(signal.SIGTERM)
     assert token not in json.dumps(log[1:])
     (tmp_path / "token").write_text("a-token-from-a-file\n")
-    from_file = served(TED, "--token-file", str(tmp_path / "token"), TEMPOGRAPH_TOKEN="a-token-from-elsewhere")
+    from_file = served(
+        TED, "--token-file", str(tmp_path / "token"), TEMPOGRAPH_TOKEN="a-token-from-elsewhere"
+    )
     assert "token" not in from_file.ready
-    assert from_file.http.get("/api/info", headers={"authorization": "Bearer a-token-from-a-file"}).status_code == 200
+    assert (
+        from_file.http.get(
+            "/api/info", headers={"authorization": "Bearer a-token-from-a-file"}
+        ).status_code
+        == 200
+    )
     from_variable = served(TED, "--host", "0.0.0.0", TEMPOGRAPH_TOKEN="a-token-from-a-variable")
-    assert from_variable.http.get("/api/info").status_code == 401 and "token" not in from_variable.ready
+    assert (
+        from_variable.http.get("/api/info").status_code == 401
+        and "token" not in from_variable.ready
+    )
 
 
-def test_mistakes_of_whoever_starts_it(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mistakes_of_whoever_starts_it(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -187,8 +219,13 @@ def test_mistakes_of_whoever_starts_it(call: Call, tmp_path: Path, monkeypatch: 
     (tmp_path / "empty").touch()
     assert_mistake(call("serve", "nothing", "--port", "0"), "nothing: no run here")
     assert_mistake(call("serve", TED, TED, "--port", "0"), "two runs are called 'ted'")
-    assert_mistake(call("serve", TED, "--host", "no.such.host.invalid"), "there is no address 'no.such.host.invalid'")
-    assert_mistake(call("serve", TED, "--token-file", "missing"), "missing: the token cannot be read")
+    assert_mistake(
+        call("serve", TED, "--host", "no.such.host.invalid"),
+        "there is no address 'no.such.host.invalid'",
+    )
+    assert_mistake(
+        call("serve", TED, "--token-file", "missing"), "missing: the token cannot be read"
+    )
     assert_mistake(call("serve", TED, "--token-file", str(tmp_path / "empty")), "the file is empty")
     monkeypatch.setenv("TEMPOGRAPH_TOKEN", "short")
     assert_mistake(call("serve", TED), "a token has at least 16 ASCII characters")
@@ -211,7 +248,9 @@ def test_without_the_extra_the_command_says_what_to_install() -> None:
 
 
 def test_a_terminal_gets_words_that_it_does_not_obey(capsys: pytest.CaptureFixture[str]) -> None:
-    logger(terminal=True)({"event": "request", "method": "GET", "path": "/\x1b[31m\n", "status": 404, "ms": 1.5})
+    logger(terminal=True)(
+        {"event": "request", "method": "GET", "path": "/\x1b[31m\n", "status": 404, "ms": 1.5}
+    )
     line = capsys.readouterr().err
     assert line.endswith(r"request GET /\x1b[31m\n 404 ms=1.5" + "\n") and line.count("\n") == 1
     logger(terminal=False)({"event": "request", "path": "/\x1b\n"})

@@ -37,7 +37,10 @@ def test_values_are_checked_by_type() -> None:
         ({"gate": 1}, "x: gate must be true or false, found 1"),
         ({"kind": "lstm"}, "x: kind must be 'gru' or 'attention', found 'lstm'"),
         ({"parts": "a"}, 'x: parts must be a list of text, such as ["a", "b"], found \'a\''),
-        ({"parts": ["a", 1]}, 'x: parts must be a list of text, such as ["a", "b"], found [\'a\', 1]'),
+        (
+            {"parts": ["a", 1]},
+            'x: parts must be a list of text, such as ["a", "b"], found [\'a\', 1]',
+        ),
         ({"layer": 1}, "x has no setting 'layer'; did you mean 'layers'?"),
     ):
         with pytest.raises(ConfigError) as caught:
@@ -60,7 +63,10 @@ class Bounded:
 
 
 def test_numbers_stay_within_the_bounds_of_their_types() -> None:
-    assert Bounded(count=10**9, natural=10**9, amount=1e9, positive=1e9, share=0.0, part=0.999).free == -5
+    assert (
+        Bounded(count=10**9, natural=10**9, amount=1e9, positive=1e9, share=0.0, part=0.999).free
+        == -5
+    )
     for name, value, message in (
         ("count", 0, "at least 1"),
         ("natural", -1, "at least 0"),
@@ -77,7 +83,11 @@ def test_numbers_stay_within_the_bounds_of_their_types() -> None:
 
 def bounded(settings: type) -> list[str]:
     hints = get_type_hints(settings, include_extras=True)
-    return [name for name, hint in hints.items() if any(isinstance(each, Bounds) for each in get_args(hint))]
+    return [
+        name
+        for name, hint in hints.items()
+        if any(isinstance(each, Bounds) for each in get_args(hint))
+    ]
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "ted"])
@@ -97,8 +107,12 @@ def test_no_model_takes_a_negative_number_where_there_is_none(name: str) -> None
 def test_overrides_beat_presets_beat_defaults() -> None:
     assert make_config("ted", "icews14").model == TEDSettings("auto")
     assert make_config("ted", "icews14", preset="paper").model == TEDSettings(0.1)
-    assert make_config("ted", "icews14", preset="paper", overrides=["model.sigma=1e-5"]).model == TEDSettings(1e-5)
-    assert make_config("ted", "icews14", overrides=["model.sigma=auto"]).model == TEDSettings("auto")
+    assert make_config(
+        "ted", "icews14", preset="paper", overrides=["model.sigma=1e-5"]
+    ).model == TEDSettings(1e-5)
+    assert make_config("ted", "icews14", overrides=["model.sigma=auto"]).model == TEDSettings(
+        "auto"
+    )
 
 
 @pytest.mark.parametrize(
@@ -121,14 +135,24 @@ def test_a_wrong_override_is_named(override: str, message: str) -> None:
 
 def test_a_config_survives_its_file() -> None:
     config = make_config(
-        "ted", 'odd "name"\\ \n', protocol="paper", seed=7, preset=None, overrides=["model.sigma=0.25"]
+        "ted",
+        'odd "name"\\ \n',
+        protocol="paper",
+        seed=7,
+        preset=None,
+        overrides=["model.sigma=0.25"],
     )
     assert Config.from_toml(config.to_toml(), "config.toml") == config
-    lists = make_config("ensemble", "icews14", overrides=['model.parts=["runs/a \\"b\\"", "complex:tuned"]'])
+    lists = make_config(
+        "ensemble", "icews14", overrides=['model.parts=["runs/a \\"b\\"", "complex:tuned"]']
+    )
     assert lists.model.parts == ('runs/a "b"', "complex:tuned")
     assert Config.from_toml(lists.to_toml(), "config.toml") == lists
     paper = make_config("ted", "icews14", preset="paper")
-    assert Config.from_toml(paper.to_toml(), "config.toml") == paper and paper.target["test/mrr"] == 0.441
+    assert (
+        Config.from_toml(paper.to_toml(), "config.toml") == paper
+        and paper.target["test/mrr"] == 0.441
+    )
 
 
 @pytest.mark.parametrize(
@@ -151,16 +175,21 @@ def test_a_wrong_file_is_named(text: str, message: str) -> None:
 def test_unknown_models_and_presets_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no model 'tedd'; did you mean 'ted'?"):
         model_kind("tedd")
-    with pytest.raises(ConfigError, match="there is no model 'xyzzy'; there are ted, transe, distmult"):
+    with pytest.raises(
+        ConfigError, match="there is no model 'xyzzy'; there are ted, transe, distmult"
+    ):
         model_kind("xyzzy")
     with pytest.raises(
-        ConfigError, match="ted has no preset 'papre' for dataset icews14; there are gdelt.paper, icews"
+        ConfigError,
+        match="ted has no preset 'papre' for dataset icews14; there are gdelt.paper, icews",
     ):
         make_config("ted", "icews14", preset="papre")
     with pytest.raises(ConfigError, match="gone.toml: no such preset file"):
         make_config("ted", "icews14", preset=str(tmp_path / "gone.toml"))
     (tmp_path / "run.toml").write_text('[run]\nprotocol = "paper"\n')
-    with pytest.raises(ConfigError, match="run.toml: a preset has no table 'run'; pass --protocol and --seed"):
+    with pytest.raises(
+        ConfigError, match="run.toml: a preset has no table 'run'; pass --protocol and --seed"
+    ):
         make_config("ted", "icews14", preset=str(tmp_path / "run.toml"))
     (tmp_path / "odd.toml").write_bytes(b"[model]\nsigma = 1 # \xff\n")
     with pytest.raises(ConfigError, match="odd.toml: cannot be read: it is not UTF-8"):
@@ -177,4 +206,6 @@ def test_every_shipped_preset_is_sound() -> None:
         (model,) = (name for name in MODELS if f"presets/{name}/" in file.as_posix())
         assert make_config(model, dataset, preset=preset).target == tables.get("target", {})
         without = "No figure to reach" in file.read_text(encoding="utf-8")
-        assert bool(tables.get("target")) != without, "a preset carries the figure it must reach, or says there is none"
+        assert bool(tables.get("target")) != without, (
+            "a preset carries the figure it must reach, or says there is none"
+        )

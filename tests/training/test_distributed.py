@@ -38,14 +38,40 @@ def test_without_a_launcher_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) 
 
 def test_two_processes_are_one_with_twice_the_batch(tmp_path: Path) -> None:
     # Plain steps down the gradient would do; Adam's first steps magnify rounding where a gradient is all but zero.
-    settings = ["model.dim=8", "train.epochs=2", "train.dropout=0", "train.optimizer=adagrad", "train.validate_every=2"]
+    settings = [
+        "model.dim=8",
+        "train.epochs=2",
+        "train.dropout=0",
+        "train.optimizer=adagrad",
+        "train.validate_every=2",
+    ]
     two = tmp_path / "two"
-    command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "-m", "tempograph", "train", "demo"]
-    options = ["--model", "distmult", "--device", "cpu", "--out", str(two), "train.facts_per_step=250", *settings]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node=2",
+        "-m",
+        "tempograph",
+        "train",
+        "demo",
+    ]
+    options = [
+        "--model",
+        "distmult",
+        "--device",
+        "cpu",
+        "--out",
+        str(two),
+        "train.facts_per_step=250",
+        *settings,
+    ]
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("valid MRR") == 1, "one process talks"
-    one = tempograph.train("demo", "distmult", device="cpu", overrides=["train.facts_per_step=500", *settings])
+    one = tempograph.train(
+        "demo", "distmult", device="cpu", overrides=["train.facts_per_step=500", *settings]
+    )
     weights = safetensors.torch.load_file(two / "model.safetensors")
     assert_close(weights, dict(one.model.state_dict()), rtol=1e-3, atol=1e-4)
     assert Run.load(two).results["valid"]["metrics"]["mrr"] == pytest.approx(
@@ -53,7 +79,9 @@ def test_two_processes_are_one_with_twice_the_batch(tmp_path: Path) -> None:
     )
 
 
-def test_one_process_alone_looks_whether_a_training_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_process_alone_looks_whether_a_training_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The others would find the one that the first has just begun."""
     (tmp_path / "results.json").write_text('{"finished": false}')
     with pytest.raises(StorageError, match="tempograph resume"):

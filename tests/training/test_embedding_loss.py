@@ -47,7 +47,9 @@ def questions_of(model: Embedding, facts: Tensor) -> list[Fact]:
 
 
 def known_of(model: Embedding, question: Fact) -> set[int]:
-    facts = oracle.directed([tuple(row) for row in model.timeline.facts.tolist()], model.timeline.num_relations)
+    facts = oracle.directed(
+        [tuple(row) for row in model.timeline.facts.tolist()], model.timeline.num_relations
+    )
     return {o for e, r, o, t in facts if (e, r, t) == (question[0], question[1], question[3])}
 
 
@@ -67,7 +69,11 @@ def test_against_all_entities_the_loss_is_a_softmax_without_other_true_answers(n
     model = made(name, facts=60)
     questions = questions_of(model, SOME)
     scores = model.scores(as_queries(questions)).tolist()
-    known = {(number, entity) for number, question in enumerate(questions) for entity in known_of(model, question)}
+    known = {
+        (number, entity)
+        for number, question in enumerate(questions)
+        for entity in known_of(model, question)
+    }
     assert len(known) > 1.5 * len(questions)
     answers = [answer for _, _, answer, _ in questions]
     expected = oracle_layers.softmax_loss(scores, list(range(len(questions))), answers, known)
@@ -84,9 +90,13 @@ def test_a_sample_counts_without_true_answers(name: str, kind: str, batch: str) 
     scores = model.scores(queries).tolist()
     with torch.no_grad():
         # The first thing that a step without dropout draws.
-        drawn = model.score_some(model.ask(queries), queries.time, 6, torch.Generator().manual_seed(1)).entity.tolist()
+        drawn = model.score_some(
+            model.ask(queries), queries.time, 6, torch.Generator().manual_seed(1)
+        ).entity.tolist()
     positive = [row[answer] for row, (_, _, answer, _) in zip(scores, questions, strict=True)]
-    negative = [[row[entity] for entity in sample] for row, sample in zip(scores, drawn, strict=True)]
+    negative = [
+        [row[entity] for entity in sample] for row, sample in zip(scores, drawn, strict=True)
+    ]
     excluded = [
         [entity in known_of(model, question) for entity in sample]
         for question, sample in zip(questions, drawn, strict=True)
@@ -125,7 +135,10 @@ def test_n3_is_the_mean_of_cubed_sizes(name: str) -> None:
     total, questions = 0.0, questions_of(model, SOME)
     for question in questions:
         entity, _, answer, time = question
-        rows = [model.entities.take(torch.tensor([e]), torch.tensor([time]))[0].tolist() for e in (entity, answer)]
+        rows = [
+            model.entities.take(torch.tensor([e]), torch.tensor([time]))[0].tolist()
+            for e in (entity, answer)
+        ]
         rows += [part[0].tolist() for part in model.relations.factors(as_queries([question]))]
         total += math.fsum(x**3 for row in rows for x in moduli(row, model.settings.decoder))
     found = loss_of(model, n3=0.7) - loss_of(model)
@@ -142,18 +155,24 @@ def test_penalties_by_hand() -> None:
         # The steps differ by 5 and by 1.
         "relations.time": [[0.0, 0.0], [3.0, 4.0], [3.0, 3.0]],
     }
-    model.load_state_dict({name: torch.tensor(rows, dtype=torch.float64) for name, rows in weights.items()})
+    model.load_state_dict(
+        {name: torch.tensor(rows, dtype=torch.float64) for name, rows in weights.items()}
+    )
     fact = torch.tensor([0])
     plain = loss_of(model, fact).item()
     # Along: |s| = 5, |o| = 2, |r' tau| = 1 * 5, |r| = 1. Against: the same entities, 2 * 5 and 3.
     cubes = (125 + 8 + 125 + 1) + (125 + 8 + 1000 + 27)
     assert loss_of(model, fact, n3=0.1).item() - plain == pytest.approx(0.1 * cubes / 2, rel=1e-5)
-    assert loss_of(model, fact, smoothness=0.1).item() - plain == pytest.approx(0.1 * (125 + 1) / 2, rel=1e-5)
+    assert loss_of(model, fact, smoothness=0.1).item() - plain == pytest.approx(
+        0.1 * (125 + 1) / 2, rel=1e-5
+    )
     both = loss_of(model, fact, n3=0.1, smoothness=0.1).item() - plain
     assert both == pytest.approx(0.1 * cubes / 2 + 0.1 * 126 / 2, rel=1e-5)
 
 
-@pytest.mark.parametrize(("name", "cubes"), [("ttranse", 27 + 64 + 1 + 0), ("tntdistmult", 27 + 64 + 1 + 0)])
+@pytest.mark.parametrize(
+    ("name", "cubes"), [("ttranse", 27 + 64 + 1 + 0), ("tntdistmult", 27 + 64 + 1 + 0)]
+)
 def test_smoothness_of_real_vectors_by_hand(name: str, cubes: float) -> None:
     model = build(make_graph([(0, 0, 1, 1)], entities=2, relations=1, steps=3), name, dim=2)
     with torch.no_grad():
@@ -185,7 +204,11 @@ def test_every_weight_is_trained(name: str, negatives: int | str) -> None:
     model = made(name, facts=60)
     loss_of(model, torch.arange(60), negatives=negatives).backward()
     for owner, weight in model.named_parameters():
-        assert weight.grad is not None and bool(weight.grad.isfinite().all()) and bool(weight.grad.any()), owner
+        assert (
+            weight.grad is not None
+            and bool(weight.grad.isfinite().all())
+            and bool(weight.grad.any())
+        ), owner
 
 
 @EVERY
@@ -196,8 +219,12 @@ def test_mixed_precision(name: str, negatives: int | str) -> None:
         loss = loss_of(model, negatives=negatives)
     loss.backward()
     assert loss.dtype == torch.float32
-    assert loss.item() == pytest.approx(loss_of(model, negatives=negatives).item(), rel=0.1, abs=0.1)
-    assert all(weight.grad is None or bool(weight.grad.isfinite().all()) for weight in model.parameters())
+    assert loss.item() == pytest.approx(
+        loss_of(model, negatives=negatives).item(), rel=0.1, abs=0.1
+    )
+    assert all(
+        weight.grad is None or bool(weight.grad.isfinite().all()) for weight in model.parameters()
+    )
 
 
 @pytest.mark.parametrize(
@@ -227,7 +254,9 @@ def test_an_epoch_takes_every_fact_once(batch: str, at_once: int) -> None:
 
 
 @pytest.mark.parametrize("negatives", ["all", 4])
-def test_facts_of_a_busy_time_are_taken_by_several_steps(negatives: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_facts_of_a_busy_time_are_taken_by_several_steps(
+    negatives: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     quiet = [(s, 0, 1, t) for t in (0, 1, 3) for s in (2, 3)]
     facts = np.array(quiet + [(s, 1, o, 2) for s in range(9) for o in range(9)])
     model = build(dated(make_graph(facts, entities=9, steps=4)), "de-simple").float()
@@ -240,7 +269,9 @@ def test_facts_of_a_busy_time_are_taken_by_several_steps(negatives: Any, monkeyp
         monkeypatch.setitem(embedding_loss._SCORES, "cpu", most * 2 * candidates * 4)
         parts = loss.batches(chance.manual_seed(0))
         assert sorted(map(len, parts)) == wanted
-        assert torch.equal(torch.cat(list(parts)), torch.cat(list(whole))), "every fact once, in the same order"
+        assert torch.equal(torch.cat(list(parts)), torch.cat(list(whole))), (
+            "every fact once, in the same order"
+        )
     monkeypatch.setitem(embedding_loss._SCORES, "cpu", 1)
     assert all(len(part) == 1 for part in loss.batches(chance))
 
@@ -273,7 +304,11 @@ def test_valid_and_test_facts_change_nothing(name: str) -> None:
     ("name", "settings", "message"),
     [
         ("distmult", {"loss": "margin"}, "loss margin needs a number of negatives, found 'all'"),
-        ("distmult", {"loss": "logistic"}, "loss logistic needs a number of negatives, found 'all'"),
+        (
+            "distmult",
+            {"loss": "logistic"},
+            "loss logistic needs a number of negatives, found 'all'",
+        ),
         *(
             (
                 name,
@@ -316,7 +351,9 @@ def test_the_defaults_of_every_method_fit_together(name: str) -> None:
         suggested = gradient.suggest(REGISTERED[name], graph, torch.device(device))
         settings = EmbeddingSettings(**{**REGISTERED[name].defaults, **suggested["model"]})
         model = Embedding(Timeline(graph), settings, name)
-        loss = gradient.loss(model, gradient.settings(**{**REGISTERED[name].train_defaults, **suggested["train"]}))
+        loss = gradient.loss(
+            model, gradient.settings(**{**REGISTERED[name].train_defaults, **suggested["train"]})
+        )
         assert bool(loss(SOME, torch.Generator().manual_seed(0)).isfinite())
 
 
@@ -335,7 +372,10 @@ def test_the_defaults_of_every_method_fit_together(name: str) -> None:
             "smallest_variance must be at most largest_variance, found 0.4 and 0.3",
         ),
         ({"entities": "drifting"}, "drifting vectors are for decoder gaussian, not complex"),
-        ({"relations": "drifting", "decoder": "transe"}, "drifting vectors are for decoder gaussian, not transe"),
+        (
+            {"relations": "drifting", "decoder": "transe"},
+            "drifting vectors are for decoder gaussian, not transe",
+        ),
         (
             {"decoder": "gaussian", "entities": "diachronic"},
             "decoder gaussian takes entities fixed or drifting, found diachronic",
@@ -364,7 +404,10 @@ def test_the_defaults_of_every_method_fit_together(name: str) -> None:
             {"relations": "shifted", "reciprocal": True},
             "reciprocal relations are fixed, factored or drifting, found shifted",
         ),
-        ({"decoder": "gaussian", "longest_mean": -1.0}, "longest_mean must be at least 0, found -1.0"),
+        (
+            {"decoder": "gaussian", "longest_mean": -1.0},
+            "longest_mean must be at least 0, found -1.0",
+        ),
     ],
 )
 def test_parts_that_do_not_fit_say_so(settings: dict[str, Any], message: str) -> None:
@@ -376,7 +419,9 @@ def test_parts_that_do_not_fit_say_so(settings: dict[str, Any], message: str) ->
 def train(graph: TemporalGraph, name: str, settings: FactTraining) -> Training:
     torch.manual_seed(0)
     model = Embedding(
-        Timeline(graph), EmbeddingSettings(**{"dim": 32, "initial_scale": 0.5, **METHODS[name].settings}), name
+        Timeline(graph),
+        EmbeddingSettings(**{"dim": 32, "initial_scale": 0.5, **METHODS[name].settings}),
+        name,
     )
     hooks = Hooks(
         validate=lambda m: evaluate_model(m, graph, "train", "strict").summary()["metrics"],
@@ -400,7 +445,10 @@ def best_without_time(facts: list[Fact]) -> float:
     questions, total = oracle.directed(facts, 2), 0.0
     for asked in {question[:2] for question in questions}:
         mine = [question for question in questions if question[:2] == asked]
-        total += max(reached(order, mine) for order in itertools.permutations({question[2] for question in mine}))
+        total += max(
+            reached(order, mine)
+            for order in itertools.permutations({question[2] for question in mine})
+        )
     return total / len(questions)
 
 
@@ -412,14 +460,18 @@ def facts_by_heart(one_way: bool) -> np.ndarray:
     return facts
 
 
-BY_HEART = FactTraining(epochs=80, batch="times", times_per_step=6, learning_rate=0.05, patience=80, validate_every=20)
+BY_HEART = FactTraining(
+    epochs=80, batch="times", times_per_step=6, learning_rate=0.05, patience=80, validate_every=20
+)
 
 
 @LISTED
 def test_twenty_facts_are_learned_by_heart(name: str) -> None:
     # Who is a subject is no object: neither must a fact differ from its reverse nor do relations lead in a circle.
     facts = facts_by_heart(one_way=True)
-    found = train(dated(make_graph(facts, entities=10, relations=2, steps=6)), name, BY_HEART).best_mrr
+    found = train(
+        dated(make_graph(facts, entities=10, relations=2, steps=6)), name, BY_HEART
+    ).best_mrr
     if REGISTERED[name].timed != "nothing":
         assert found == 1
     else:
@@ -444,7 +496,9 @@ LIMITED = {
 @LISTED
 def test_facts_in_all_directions_are_learned_by_heart(name: str) -> None:
     facts = facts_by_heart(one_way=False)
-    found = train(dated(make_graph(facts, entities=9, relations=2, steps=6)), name, BY_HEART).best_mrr
+    found = train(
+        dated(make_graph(facts, entities=9, relations=2, steps=6)), name, BY_HEART
+    ).best_mrr
     most = best_without_time(oracle.facts_of(facts)) if REGISTERED[name].timed == "nothing" else 1.0
     assert LIMITED.get(name, 1.0) * most - 1e-9 <= found <= most + 1e-9
 
@@ -464,7 +518,11 @@ WAYS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_every_way_of_training_lowers_the_loss(way: dict[str, Any]) -> None:
     facts = facts_by_heart(one_way=False)
-    settings = FactTraining(**{"epochs": 40, "batch": "times", "learning_rate": 0.02, "validate_every": 20, **way})
-    progress = train(dated(make_graph(facts, entities=9, relations=2, steps=6)), "tntcomplex", settings)
+    settings = FactTraining(
+        **{"epochs": 40, "batch": "times", "learning_rate": 0.02, "validate_every": 20, **way}
+    )
+    progress = train(
+        dated(make_graph(facts, entities=9, relations=2, steps=6)), "tntcomplex", settings
+    )
     losses = [line["loss"] for line in progress.history]
     assert np.mean(losses[-5:]) < 0.5 * np.mean(losses[:5]) and progress.best_mrr > 0.9

@@ -31,12 +31,17 @@ def pairs_of(known: set[tuple[int, int]]) -> tuple[Tensor, Tensor]:
     return question, entity
 
 
-def some_questions(questions: int, entities: int, seed: int) -> tuple[Tensor, Tensor, Tensor, set[tuple[int, int]]]:
+def some_questions(
+    questions: int, entities: int, seed: int
+) -> tuple[Tensor, Tensor, Tensor, set[tuple[int, int]]]:
     """Scores with rows that no question has, the questions' rows in any order, answers, and known answers."""
     torch.manual_seed(seed)
     scores = 3 * torch.randn(questions + 2, entities, dtype=torch.float64)
     row, answer = torch.randperm(questions + 2)[:questions], torch.randint(entities, (questions,))
-    drawn = torch.stack([torch.randint(questions, (2 * questions,)), torch.randint(entities, (2 * questions,))], dim=1)
+    drawn = torch.stack(
+        [torch.randint(questions, (2 * questions,)), torch.randint(entities, (2 * questions,))],
+        dim=1,
+    )
     known = {(question, entity) for question, entity in drawn.tolist()}
     # As in a dataset, where all answers of a question are known; here most are.
     return scores, row, answer, known | set(list(enumerate(answer.tolist()))[1:])
@@ -64,7 +69,9 @@ def test_softmax_loss_by_hand() -> None:
 
 @settings(max_examples=150)
 @given(st.integers(1, 6), st.integers(1, 6), SEEDS)
-def test_known_answers_do_not_count_and_get_no_gradient(questions: int, entities: int, seed: int) -> None:
+def test_known_answers_do_not_count_and_get_no_gradient(
+    questions: int, entities: int, seed: int
+) -> None:
     scores, row, answer, known = some_questions(questions, entities, seed)
     scores.requires_grad_()
     # The scores are used up, so a copy is given.
@@ -88,11 +95,17 @@ def test_scores_may_be_used_up_behind_every_decoder(name: str) -> None:
     torch.manual_seed(0)
     relations = FixedRelations(DECODERS[name], 2, 4, 1.0).double()
     entities = torch.randn(5, 4, dtype=torch.float64)
-    asked, relation, answer = torch.tensor([0, 1, 2]), torch.tensor([0, 3, 1]), torch.tensor([3, 4, 0])
+    asked, relation, answer = (
+        torch.tensor([0, 1, 2]),
+        torch.tensor([0, 3, 1]),
+        torch.tensor([3, 4, 0]),
+    )
     known = pairs_of({(0, 3), (0, 1), (2, 0), (2, 2), (2, 4)})
 
     def slopes(copied: bool) -> Tensor:
-        question = relations.decoder.join(entities[asked], relations(Queries(asked, relation, asked)))
+        question = relations.decoder.join(
+            entities[asked], relations(Queries(asked, relation, asked))
+        )
         scores = relations.decoder.compare(question, entities)
         loss = softmax_loss(scores.clone() if copied else scores, torch.arange(3), answer, known)
         return torch.autograd.grad(loss, relations.relation)[0]
@@ -117,14 +130,20 @@ def test_the_loss_is_the_same_by_blocks_of_rows(near: int, monkeypatch: pytest.M
 
 def test_large_scores_do_not_overflow() -> None:
     scores = torch.tensor([[1e4, 0.0], [-1e4, 0.0]])
-    both = softmax_loss(scores.clone(), torch.tensor([0, 1]), torch.tensor([0, 0]), (NOBODY, NOBODY))
+    both = softmax_loss(
+        scores.clone(), torch.tensor([0, 1]), torch.tensor([0, 0]), (NOBODY, NOBODY)
+    )
     assert both.item() == pytest.approx(5e3)
-    assert float(sampled_loss(scores[:, 0], scores[:, 1:], torch.zeros(2, 1, dtype=torch.bool))) == pytest.approx(5e3)
+    assert float(
+        sampled_loss(scores[:, 0], scores[:, 1:], torch.zeros(2, 1, dtype=torch.bool))
+    ) == pytest.approx(5e3)
 
 
 def test_sampled_loss_by_hand() -> None:
     positive = torch.tensor([0.0, math.log(2)], dtype=torch.float64)
-    negative = torch.tensor([[0.0, math.log(2), 50.0], [math.log(3), math.log(3), 0.0]], dtype=torch.float64)
+    negative = torch.tensor(
+        [[0.0, math.log(2), 50.0], [math.log(3), math.log(3), 0.0]], dtype=torch.float64
+    )
     excluded = torch.tensor([[False, False, True], [True, True, True]])
     # 1 of 1 + 1 + 2; all of itself.
     assert float(sampled_loss(positive, negative, excluded)) == pytest.approx(math.log(4) / 2)
@@ -163,7 +182,9 @@ def test_logistic_loss_by_hand() -> None:
     excluded = torch.tensor([[False, False, True], [True, True, True]])
     # -log of 3/4 and the mean of -log 1/2 and -log 1/8, halved; -log of 1/2 and nothing, halved.
     first, second = math.log(4 / 3) + (math.log(2) + math.log(8)) / 2, math.log(2)
-    assert logistic_loss(positive, negative, excluded, 0.0).item() == pytest.approx((first + second) / 4)
+    assert logistic_loss(positive, negative, excluded, 0.0).item() == pytest.approx(
+        (first + second) / 4
+    )
     # A margin is added to every score.
     moved = logistic_loss(positive - 2, negative - 2, excluded, 2.0)
     assert moved.item() == pytest.approx((first + second) / 4)
@@ -171,7 +192,9 @@ def test_logistic_loss_by_hand() -> None:
 
 @settings(max_examples=60)
 @given(st.integers(1, 6), st.integers(1, 6), st.sampled_from([0.0, 0.5, 3.0]), SEEDS)
-def test_losses_with_a_margin_equal_a_loop(questions: int, count: int, margin: float, seed: int) -> None:
+def test_losses_with_a_margin_equal_a_loop(
+    questions: int, count: int, margin: float, seed: int
+) -> None:
     torch.manual_seed(seed)
     positive = (3 * torch.randn(questions, dtype=torch.float64)).requires_grad_()
     negative = (3 * torch.randn(questions, count, dtype=torch.float64)).requires_grad_()
@@ -181,15 +204,23 @@ def test_losses_with_a_margin_equal_a_loop(questions: int, count: int, margin: f
         expected = slow(positive.tolist(), negative.tolist(), excluded.tolist(), margin)
         assert loss.item() == pytest.approx(expected, rel=1e-10, abs=1e-10)
         up, down = torch.autograd.grad(loss, (positive, negative))
-        assert bool((up <= 0).all()) and bool((down >= 0).all()) and bool((down[excluded] == 0).all())
+        assert (
+            bool((up <= 0).all()) and bool((down >= 0).all()) and bool((down[excluded] == 0).all())
+        )
         behind = positive[:, None] - negative >= margin
-        assert bool(((down == 0) == (excluded | behind)).all() if fast is margin_loss else (down[~excluded] > 0).all())
+        assert bool(
+            ((down == 0) == (excluded | behind)).all()
+            if fast is margin_loss
+            else (down[~excluded] > 0).all()
+        )
 
 
 def test_losses_of_large_scores_are_finite() -> None:
     score, nobody = torch.tensor([1e4, -1e4]), torch.zeros(2, 1, dtype=torch.bool)
     assert logistic_loss(score, score[:, None], nobody, 0.0).item() == pytest.approx(1e4 / 2)
-    assert margin_loss(score, score.flip(0)[:, None], nobody, 1.0).item() == pytest.approx((2e4 + 1) / 2)
+    assert margin_loss(score, score.flip(0)[:, None], nobody, 1.0).item() == pytest.approx(
+        (2e4 + 1) / 2
+    )
 
 
 def test_what_is_left_out_is_made_up_for() -> None:
@@ -215,8 +246,14 @@ def test_sampling_every_other_entity_is_the_whole_softmax() -> None:
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        *((name, 0, f"{name} must be at least 1, found 0") for name in ("epochs", "times_per_step", "max_facts")),
-        *((name, -3, f"{name} must be at least 1, found -3") for name in ("patience", "validate_every")),
+        *(
+            (name, 0, f"{name} must be at least 1, found 0")
+            for name in ("epochs", "times_per_step", "max_facts")
+        ),
+        *(
+            (name, -3, f"{name} must be at least 1, found -3")
+            for name in ("patience", "validate_every")
+        ),
         ("negatives", 0, "negatives must be 'all' or at least 1, found 0"),
         ("learning_rate", 0.0, "learning_rate must be above 0, found 0.0"),
         ("learning_rate", math.nan, "learning_rate must be above 0, found nan"),
@@ -236,8 +273,14 @@ def test_values_that_cannot_be_are_refused(setting: str, value: float, message: 
 @pytest.mark.parametrize(
     ("setting", "value", "message"),
     [
-        *((name, 0, f"{name} must be at least 1, found 0") for name in ("facts_per_step", "times_per_step", "epochs")),
-        *((name, -0.1, f"{name} must be at least 0, found -0.1") for name in ("n3", "smoothness", "margin")),
+        *(
+            (name, 0, f"{name} must be at least 1, found 0")
+            for name in ("facts_per_step", "times_per_step", "epochs")
+        ),
+        *(
+            (name, -0.1, f"{name} must be at least 0, found -0.1")
+            for name in ("n3", "smoothness", "margin")
+        ),
         ("n3", math.nan, "n3 must be at least 0, found nan"),
         ("dropout", 1.0, "dropout must be at least 0 and below 1, found 1.0"),
         ("dropout", -0.5, "dropout must be at least 0 and below 1, found -0.5"),
@@ -245,7 +288,9 @@ def test_values_that_cannot_be_are_refused(setting: str, value: float, message: 
         ("negatives", 0, "negatives must be 'all' or at least 1, found 0"),
     ],
 )
-def test_values_that_cannot_be_are_refused_by_training_by_facts(setting: str, value: float, message: str) -> None:
+def test_values_that_cannot_be_are_refused_by_training_by_facts(
+    setting: str, value: float, message: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         FactTraining(**{setting: value})  # type: ignore[arg-type]
     assert str(caught.value) == message
@@ -260,7 +305,9 @@ def test_values_that_cannot_be_are_refused_by_training_by_facts(setting: str, va
         ("max_facts", 10, "train has no setting 'max_facts'"),
     ],
 )
-def test_training_by_facts_has_choices_of_its_own(setting: str, value: object, message: str) -> None:
+def test_training_by_facts_has_choices_of_its_own(
+    setting: str, value: object, message: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         make(FactTraining, {setting: value}, "train")
     assert str(caught.value) == message
@@ -278,12 +325,16 @@ def test_training_by_facts_has_choices_of_its_own(setting: str, value: object, m
         ("learning_rate", "fast"),
     ],
 )
-def test_values_of_the_wrong_type_are_refused_by_a_configuration(setting: str, value: object) -> None:
+def test_values_of_the_wrong_type_are_refused_by_a_configuration(
+    setting: str, value: object
+) -> None:
     with pytest.raises(ConfigError, match=f"train: {setting} must be .*found {value!r}"):
         make(SnapshotTraining, {setting: value}, "train")
 
 
 def test_values_at_the_edge_are_taken() -> None:
-    settings = SnapshotTraining(epochs=1, times_per_step=1, max_facts=1, negatives=1, patience=1, average=0.0)
+    settings = SnapshotTraining(
+        epochs=1, times_per_step=1, max_facts=1, negatives=1, patience=1, average=0.0
+    )
     assert settings.negatives == 1
     assert SnapshotTraining().negatives == "all"

@@ -53,7 +53,9 @@ def settings(folder: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def whole(folder: Path, settings: list[str]) -> Run:
     """An ensemble that was trained in one go."""
-    return tempograph.train(GRAPH, "ensemble", out=folder / "whole", overrides=settings, device="cpu")
+    return tempograph.train(
+        GRAPH, "ensemble", out=folder / "whole", overrides=settings, device="cpu"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +68,8 @@ def single(folder: Path) -> Run:
 def outcome(path: Path) -> dict[str, Any]:
     """All weights and figures of a run and its parts, without times."""
     found: dict[str, Any] = {
-        str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("model.safetensors"))
+        str(file.relative_to(path)): file.read_bytes()
+        for file in sorted(path.rglob("model.safetensors"))
     }
     for file in sorted(path.rglob("results.json")):
         results = json.loads(file.read_text())
@@ -84,17 +87,28 @@ def test_a_run_of_parts_holds_them_as_runs(whole: Run, single: Run) -> None:
     assert list(whole.parts) == ["complex", "temp-gru"]
     assert {path.name for path in (whole.path / "parts").iterdir()} == {"complex", "temp-gru"}
     part = whole.path / "parts" / "complex"
-    assert {path.name for path in single.path.iterdir()} - {path.name for path in part.iterdir()} == {"dataset"}
-    assert (part / "model.safetensors").read_bytes() == (single.path / "model.safetensors").read_bytes()
+    assert {path.name for path in single.path.iterdir()} - {
+        path.name for path in part.iterdir()
+    } == {"dataset"}
+    assert (part / "model.safetensors").read_bytes() == (
+        single.path / "model.safetensors"
+    ).read_bytes()
     assert not list(whole.path.rglob("checkpoint.safetensors"))
     results = json.loads((whole.path / "results.json").read_text())
-    assert results["finished"] and "cross-fitted" in results["valid"]["note"] and "test" not in results
+    assert (
+        results["finished"] and "cross-fitted" in results["valid"]["note"] and "test" not in results
+    )
     assert set(results["gate"]["weights"][0]) == {"frequency", "questions", "complex", "temp-gru"}
     assert results["parameters"] > sum(part.results["parameters"] for part in whole.parts.values())
-    assert results["train_seconds"] > sum(part.results["train_seconds"] for part in whole.parts.values())
+    assert results["train_seconds"] > sum(
+        part.results["train_seconds"] for part in whole.parts.values()
+    )
     assert [line.get("half") for line in whole.history] == [1, 2, None]
     card = (whole.path / "README.md").read_text()
-    assert "Made of [complex](parts/complex), [temp-gru](parts/temp-gru)." in card and "Valid cross-fitted" in card
+    assert (
+        "Made of [complex](parts/complex), [temp-gru](parts/temp-gru)." in card
+        and "Valid cross-fitted" in card
+    )
 
 
 def test_ranking_valid_again_is_cross_fitted_again(whole: Run) -> None:
@@ -120,7 +134,11 @@ def test_the_folder_is_all_it_takes(whole: Run, single: Run, folder: Path, tmp_p
     shutil.copytree(single.path or "", tmp_path / "one")
     parts = json.dumps([str(tmp_path / "one"), str(part)])
     run = tempograph.train(
-        GRAPH, "ensemble", out=tmp_path / "made", overrides=[f"model.parts={parts}", "model.steps=60"], device="cpu"
+        GRAPH,
+        "ensemble",
+        out=tmp_path / "made",
+        overrides=[f"model.parts={parts}", "model.steps=60"],
+        device="cpu",
     )
     assert list(run.parts) == ["one", "temp-gru"]
     figures = tempograph.evaluate(run, "test").summary()["metrics"]
@@ -128,34 +146,60 @@ def test_the_folder_is_all_it_takes(whole: Run, single: Run, folder: Path, tmp_p
     shutil.move(tmp_path / "made", tmp_path / "elsewhere")
     moved = Run.load(tmp_path / "elsewhere")
     assert tempograph.evaluate(moved, "test").summary()["metrics"] == figures
-    assert Run.load(tmp_path / "elsewhere" / "parts" / "one").results["valid"] == single.results["valid"]
+    assert (
+        Run.load(tmp_path / "elsewhere" / "parts" / "one").results["valid"]
+        == single.results["valid"]
+    )
     names = GRAPH.describe(GRAPH.test[0])
     found = Predictor(moved).objects(names["subject"], names["relation"], names["time"], top=12)
-    assert sum(answer.probability or 0 for answer in found.answers if not answer.known) == pytest.approx(1)
-    assert {answer.why.split(":")[0] for answer in found.answers} <= {"complex", "temp-gru", "facts with an effect"}
+    assert sum(
+        answer.probability or 0 for answer in found.answers if not answer.known
+    ) == pytest.approx(1)
+    assert {answer.why.split(":")[0] for answer in found.answers} <= {
+        "complex",
+        "temp-gru",
+        "facts with an effect",
+    }
     assert Predictor(moved).relations(names["subject"], names["object"], names["time"]).answers
 
 
 def test_parts_keep_their_weights(whole: Run, single: Run) -> None:
     query = Queries(*torch.tensor([[0], [0], [0]]))
     with torch.inference_mode():
-        assert torch.equal(Run.load(whole.path or "").parts["complex"].model.scores(query), single.model.scores(query))
+        assert torch.equal(
+            Run.load(whole.path or "").parts["complex"].model.scores(query),
+            single.model.scores(query),
+        )
 
 
 def test_a_part_named_again_has_another_seed(single: Run, folder: Path, tmp_path: Path) -> None:
     part = f"complex:{folder / 'complex'}.toml"
-    shelved = tempograph.train(GRAPH, "complex", out=tmp_path / "other", preset=part[8:], seed=1000, device="cpu")
+    shelved = tempograph.train(
+        GRAPH, "complex", out=tmp_path / "other", preset=part[8:], seed=1000, device="cpu"
+    )
     asked = [f"model.parts={json.dumps([part, part])}", "model.steps=20", "model.candidates=5"]
-    run = tempograph.train(GRAPH, "ensemble", out=tmp_path / "run", overrides=asked, device="cpu", shelf=tmp_path)
-    assert {name: each.config.seed for name, each in run.parts.items()} == {"complex": 0, "complex-2": 1000}
+    run = tempograph.train(
+        GRAPH, "ensemble", out=tmp_path / "run", overrides=asked, device="cpu", shelf=tmp_path
+    )
+    assert {name: each.config.seed for name, each in run.parts.items()} == {
+        "complex": 0,
+        "complex-2": 1000,
+    }
     query = Queries(*torch.tensor([[0], [0], [0]]))
     with torch.inference_mode():
-        one, other = (Run.load(run.path or "").parts[name].model.scores(query) for name in ("complex", "complex-2"))
-        assert torch.equal(one, single.model.scores(query)) and torch.equal(other, shelved.model.scores(query))
+        one, other = (
+            Run.load(run.path or "").parts[name].model.scores(query)
+            for name in ("complex", "complex-2")
+        )
+        assert torch.equal(one, single.model.scores(query)) and torch.equal(
+            other, shelved.model.scores(query)
+        )
         assert not torch.equal(one, other)
 
 
-@pytest.mark.parametrize("stop", [("complex", 2), ("complex", 3), ("temp-gru", 1), ("temp-gru", 2), ("gate", 0)])
+@pytest.mark.parametrize(
+    "stop", [("complex", 2), ("complex", 3), ("temp-gru", 1), ("temp-gru", 2), ("gate", 0)]
+)
 def test_a_run_that_is_stopped_anywhere_goes_on(
     whole: Run, settings: list[str], tmp_path: Path, stop: tuple[str, int]
 ) -> None:
@@ -165,7 +209,9 @@ def test_a_run_that_is_stopped_anywhere_goes_on(
 
     path, heard = tmp_path / "run", list[str]()
     with pytest.raises(KeyboardInterrupt):
-        tempograph.train(GRAPH, "ensemble", out=path, overrides=settings, device="cpu", report=report)
+        tempograph.train(
+            GRAPH, "ensemble", out=path, overrides=settings, device="cpu", report=report
+        )
     assert not json.loads((path / "results.json").read_text())["finished"]
     tempograph.resume(path, device="cpu", report=lambda line: heard.append(line["part"]))
     assert outcome(path) == outcome(whole.path or Path())
@@ -174,9 +220,13 @@ def test_a_run_that_is_stopped_anywhere_goes_on(
         tempograph.resume(path)
 
 
-def test_a_run_in_pieces_equals_a_run_in_one(whole: Run, settings: list[str], tmp_path: Path) -> None:
+def test_a_run_in_pieces_equals_a_run_in_one(
+    whole: Run, settings: list[str], tmp_path: Path
+) -> None:
     path = tmp_path / "run"
-    run = tempograph.train(GRAPH, "ensemble", out=path, overrides=settings, device="cpu", max_seconds=0)
+    run = tempograph.train(
+        GRAPH, "ensemble", out=path, overrides=settings, device="cpu", max_seconds=0
+    )
     pieces = 1
     while not run.results["finished"]:
         run = tempograph.resume(path, device="cpu", max_seconds=0)
@@ -184,7 +234,9 @@ def test_a_run_in_pieces_equals_a_run_in_one(whole: Run, settings: list[str], tm
     assert 4 < pieces < 8 and outcome(path) == outcome(whole.path or Path())
 
 
-def test_a_run_killed_in_its_second_part_goes_on(whole: Run, settings: list[str], tmp_path: Path) -> None:
+def test_a_run_killed_in_its_second_part_goes_on(
+    whole: Run, settings: list[str], tmp_path: Path
+) -> None:
     write_folder(GRAPH, tmp_path / "demo")
     program = (
         "import time, tempograph.training.loop as loop; save = loop._State.save\n"
@@ -192,15 +244,32 @@ def test_a_run_killed_in_its_second_part_goes_on(whole: Run, settings: list[str]
         "loop._State.save = slowly\n"
         "from tempograph.cli import main; main()"
     )
-    command = [sys.executable, "-c", program, "train", "demo", "--model", "ensemble", "--device", "cpu", "--out", "run"]
-    with subprocess.Popen([*command, *settings], cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "train",
+        "demo",
+        "--model",
+        "ensemble",
+        "--device",
+        "cpu",
+        "--out",
+        "run",
+    ]
+    with subprocess.Popen(
+        [*command, *settings], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "temp-gru:  epoch 1" in line:
                 break
         process.send_signal(signal.SIGKILL)
     path = tmp_path / "run"
-    first, second = (json.loads((path / "parts" / name / "results.json").read_text())["finished"] for name in TINY)
+    first, second = (
+        json.loads((path / "parts" / name / "results.json").read_text())["finished"]
+        for name in TINY
+    )
     assert first and not second
     tempograph.resume(path, device="cpu")
     assert outcome(path) == outcome(whole.path or Path())
@@ -209,7 +278,15 @@ def test_a_run_killed_in_its_second_part_goes_on(whole: Run, settings: list[str]
 def test_a_comparison_goes_on_with_a_part(whole: Run, settings: list[str], tmp_path: Path) -> None:
     write_folder(GRAPH, tmp_path / "demo")
     job = Job(
-        tmp_path / "run", str(tmp_path / "demo"), "ensemble", 0, "strict", None, tuple(settings), "cpu", max_seconds=0
+        tmp_path / "run",
+        str(tmp_path / "demo"),
+        "ensemble",
+        0,
+        "strict",
+        None,
+        tuple(settings),
+        "cpu",
+        max_seconds=0,
     )
     heard: list[str] = []
     run = tempograph.experiments.scheduler.work(job, lambda line: None)
@@ -225,8 +302,20 @@ def test_of_many_runs_one_waits_for_its_parts_and_takes_them_over(
     """The ensemble comes first in the list, there is room for all at once, and one part was trained already."""
     write_folder(GRAPH, tmp_path / "demo")
 
-    def planned(name: str, model: str, preset: str | None, overrides: tuple[str, ...]) -> tuple[Job, Config]:
-        job = Job(tmp_path / name, str(tmp_path / "demo"), model, 0, "strict", preset, overrides, "cpu", None)
+    def planned(
+        name: str, model: str, preset: str | None, overrides: tuple[str, ...]
+    ) -> tuple[Job, Config]:
+        job = Job(
+            tmp_path / name,
+            str(tmp_path / "demo"),
+            model,
+            0,
+            "strict",
+            preset,
+            overrides,
+            "cpu",
+            None,
+        )
         return job, configure(GRAPH, model, torch.device("cpu"), preset=preset, overrides=overrides)
 
     runs = dict(
@@ -238,13 +327,19 @@ def test_of_many_runs_one_waits_for_its_parts_and_takes_them_over(
     ensemble, first, second = runs
     bring_to_end({first: runs[first]}, GRAPH, 1)
     events: list[tuple[str, str]] = []
-    found = bring_to_end(runs, GRAPH, 3, watch=lambda _, standing: events.append((standing.name, standing.state)))
+    found = bring_to_end(
+        runs, GRAPH, 3, watch=lambda _, standing: events.append((standing.name, standing.state))
+    )
     assert {outcome_.state for outcome_ in found.values()} == {"finished"}
     order = list(dict.fromkeys(events))
-    assert order == [(job.folder.name, state) for job in (second, ensemble) for state in ("running", "finished")]
+    assert order == [
+        (job.folder.name, state) for job in (second, ensemble) for state in ("running", "finished")
+    ]
     for name in TINY:
         copied, made = (tmp_path / "all" / "parts" / name, tmp_path / f"one-{name}")
-        assert (copied / "metrics.jsonl").read_bytes() == (made / "metrics.jsonl").read_bytes(), "not trained again"
+        assert (copied / "metrics.jsonl").read_bytes() == (made / "metrics.jsonl").read_bytes(), (
+            "not trained again"
+        )
     assert outcome(tmp_path / "all") == outcome(whole.path or Path())
 
 
@@ -258,7 +353,9 @@ def other_protocol(run: Path) -> None:
 
 def other_data(run: Path) -> None:
     shutil.rmtree(run / "dataset")
-    write_folder(make_world(seed=3, entities=12, relations=4, steps=10, facts=200).graph, run / "dataset")
+    write_folder(
+        make_world(seed=3, entities=12, relations=4, steps=10, facts=200).graph, run / "dataset"
+    )
 
 
 def unfinished(run: Path) -> None:
@@ -274,12 +371,20 @@ def unfinished(run: Path) -> None:
         (unfinished, "part: a part must be finished; go on with: tempograph resume "),
     ],
 )
-def test_a_run_that_cannot_be_a_part_is_refused(single: Run, tmp_path: Path, spoil: Spoil, message: str) -> None:
+def test_a_run_that_cannot_be_a_part_is_refused(
+    single: Run, tmp_path: Path, spoil: Spoil, message: str
+) -> None:
     shutil.copytree(single.path or "", tmp_path / "part")
     spoil(tmp_path / "part")
     parts = json.dumps([str(tmp_path / "part")])
     with pytest.raises(RunError, match=message) as caught:
-        tempograph.train(GRAPH, "ensemble", out=tmp_path / "run", overrides=[f"model.parts={parts}"], device="cpu")
+        tempograph.train(
+            GRAPH,
+            "ensemble",
+            out=tmp_path / "run",
+            overrides=[f"model.parts={parts}"],
+            device="cpu",
+        )
     assert "\n" not in str(caught.value) and not (tmp_path / "run").exists()
 
 
@@ -290,18 +395,26 @@ def test_a_run_that_cannot_be_a_part_is_refused(single: Run, tmp_path: Path, spo
         ('["complex", "ted"]', "ensemble mixes probabilities, and the scores of ted are none"),
         ('["ensemble"]', "ensemble is fitted on valid, and so was its part ensemble"),
         ('["complex:best"]', "complex has no preset 'best' for dataset "),
-        ("[]", "a mixture needs parts"),
+        ("[]", "a ensemble needs parts"),
         ("complex", "model ensemble: parts must be a list of text"),
     ],
 )  # fmt: skip
 def test_parts_that_are_none_are_refused(tmp_path: Path, parts: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
-        tempograph.train(GRAPH, "ensemble", out=tmp_path / "run", overrides=[f"model.parts={parts}"], device="cpu")
+        tempograph.train(
+            GRAPH,
+            "ensemble",
+            out=tmp_path / "run",
+            overrides=[f"model.parts={parts}"],
+            device="cpu",
+        )
     assert "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []
 
 
 def test_without_valid_facts_there_is_nothing_to_fit_on(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="ensemble stops training by its valid split, which has no facts"):
+    with pytest.raises(
+        DataError, match="ensemble stops training by its valid split, which has no facts"
+    ):
         tempograph.train(make_graph([(0, 0, 1, 0)]), "ensemble", out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 
@@ -315,7 +428,9 @@ def test_a_lost_part_is_named(whole: Run, tmp_path: Path) -> None:
 
 def test_from_the_command_line(call: Call, settings: list[str]) -> None:
     write_folder(GRAPH, Path("demo"))
-    code, out, err = call("train", "demo", "--model", "ensemble", "--out", "run", "--device", "cpu", *settings)
+    code, out, err = call(
+        "train", "demo", "--model", "ensemble", "--out", "run", "--device", "cpu", *settings
+    )
     assert code == 0 and "cross-fitted; next: tempograph evaluate run" in out
     assert "complex:  epoch 1" in err and "temp-gru:  epoch 3" in err and "gate:  half 2" in err
     assert "note" not in as_json(call("evaluate", "run", "--json"))
@@ -323,8 +438,21 @@ def test_from_the_command_line(call: Call, settings: list[str]) -> None:
     assert code == 0 and "cross-fitted: each half of valid" in out
     assert call("evaluate", "run/parts/complex")[0] == 0
     names = GRAPH.describe(GRAPH.test[0])
-    question = ("--subject", names["subject"], "--relation", names["relation"], "--time", names["time"])
+    question = (
+        "--subject",
+        names["subject"],
+        "--relation",
+        names["relation"],
+        "--time",
+        names["time"],
+    )
     code, out, _ = call("complete", "run", *question)
     assert code == 0 and "probability" in out and "facts with an effect" in out
-    code, _, err = call("train", "demo", "--model", "ensemble", "--out", "bad", 'model.parts=["gone"]')
-    assert code == 2 and err.startswith("error: 'gone' cannot be a part of ensemble") and err.count("\n") == 1
+    code, _, err = call(
+        "train", "demo", "--model", "ensemble", "--out", "bad", 'model.parts=["gone"]'
+    )
+    assert (
+        code == 2
+        and err.startswith("error: 'gone' cannot be a part of ensemble")
+        and err.count("\n") == 1
+    )

@@ -39,7 +39,9 @@ SETTINGS = [
 
 
 def train(path: Path, **options: object) -> tempograph.Run:
-    return tempograph.train(GRAPH, "temp-gru", out=path, overrides=SETTINGS, device="cpu", **options)  # type: ignore[arg-type]
+    return tempograph.train(
+        GRAPH, "temp-gru", out=path, overrides=SETTINGS, device="cpu", **options
+    )  # type: ignore[arg-type]
 
 
 def outcome(path: Path) -> tuple[bytes, list[dict[str, float]], object]:
@@ -47,7 +49,11 @@ def outcome(path: Path) -> tuple[bytes, list[dict[str, float]], object]:
     lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
     history = [{name: value for name, value in line.items() if name != "seconds"} for line in lines]
     results = json.loads((path / "results.json").read_text())
-    return (path / "model.safetensors").read_bytes(), history, (results["valid"]["metrics"], results["best_epoch"])
+    return (
+        (path / "model.safetensors").read_bytes(),
+        history,
+        (results["valid"]["metrics"], results["best_epoch"]),
+    )
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +93,15 @@ def test_what_was_measured_on_the_way_is_forgotten(uninterrupted: Path, tmp_path
     on_the_way = json.loads((path / "results.json").read_text())
     assert on_the_way["test"] and on_the_way["calibration"] and (path / "ranks.parquet").exists()
     run = tempograph.resume(path, device="cpu")
-    assert "test" not in run.results and "test" not in (path / "README.md").read_text().split("`tempograph")[0]
+    assert (
+        "test" not in run.results
+        and "test" not in (path / "README.md").read_text().split("`tempograph")[0]
+    )
     assert set(pq.read_table(path / "ranks.parquet")["split"].to_pylist()) == {"valid"}
-    assert run.results["calibration"] == json.loads((uninterrupted / "results.json").read_text())["calibration"]
+    assert (
+        run.results["calibration"]
+        == json.loads((uninterrupted / "results.json").read_text())["calibration"]
+    )
 
 
 def test_a_run_stopped_while_it_is_measured_is_not_finished(
@@ -104,25 +116,51 @@ def test_a_run_stopped_while_it_is_measured_is_not_finished(
         train(path)
     assert not json.loads((path / "results.json").read_text())["finished"]
     tempograph.resume(path, device="cpu")
-    assert outcome(path) == outcome(uninterrupted) and not (path / "checkpoint.safetensors").exists()
+    assert (
+        outcome(path) == outcome(uninterrupted) and not (path / "checkpoint.safetensors").exists()
+    )
     assert json.loads((path / "results.json").read_text())["calibration"]
 
 
-FACTS = ["model.dim=8", "train.epochs=4", "train.learning_rate=0.05", "train.validate_every=1", "train.negatives=5"]
+FACTS = [
+    "model.dim=8",
+    "train.epochs=4",
+    "train.learning_rate=0.05",
+    "train.validate_every=1",
+    "train.negatives=5",
+]
 
 
 @pytest.mark.parametrize(
     ("model", "settings"),
     [
-        ("tntcomplex", ["train.optimizer=adagrad", "train.negatives=all", "train.n3=0.01", "train.smoothness=0.01"]),
-        ("distmult", ["train.optimizer=adagrad", "train.weight_decay=0.01", "train.average=0.5", "train.dropout=0.2"]),
+        (
+            "tntcomplex",
+            [
+                "train.optimizer=adagrad",
+                "train.negatives=all",
+                "train.n3=0.01",
+                "train.smoothness=0.01",
+            ],
+        ),
+        (
+            "distmult",
+            [
+                "train.optimizer=adagrad",
+                "train.weight_decay=0.01",
+                "train.average=0.5",
+                "train.dropout=0.2",
+            ],
+        ),
         ("de-simple", ["train.batch=facts", "train.facts_per_step=50", "train.dropout=0.2"]),
         ("hyte", ["train.loss=margin", "train.average=0.5"]),
         ("ta-distmult", ["train.loss=logistic"]),
         ("atise-ee", ["train.negatives=20"]),
     ],
 )
-def test_an_embedding_method_in_pieces_equals_one_in_one(model: str, settings: list[str], tmp_path: Path) -> None:
+def test_an_embedding_method_in_pieces_equals_one_in_one(
+    model: str, settings: list[str], tmp_path: Path
+) -> None:
     paths = tmp_path / "whole", tmp_path / "pieces"
     options: dict[str, Any] = {"overrides": [*FACTS, *settings], "device": "cpu"}
     tempograph.train(GRAPH, model, out=paths[0], **options)
@@ -181,7 +219,19 @@ def start(tmp_path: Path) -> subprocess.Popen[str]:
         "loop._State.save = slowly\n"
         "from tempograph.cli import main; main()"
     )
-    command = [sys.executable, "-c", program, "train", "demo", "--model", "temp-gru", "--device", "cpu", "--out", "run"]
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "train",
+        "demo",
+        "--model",
+        "temp-gru",
+        "--device",
+        "cpu",
+        "--out",
+        "run",
+    ]
     return subprocess.Popen(
         [*command, *SETTINGS],
         cwd=tmp_path,
@@ -194,7 +244,9 @@ def start(tmp_path: Path) -> subprocess.Popen[str]:
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_a_killed_run_resumes_to_the_same_result(uninterrupted: Path, tmp_path: Path, stop: signal.Signals) -> None:
+def test_a_killed_run_resumes_to_the_same_result(
+    uninterrupted: Path, tmp_path: Path, stop: signal.Signals
+) -> None:
     with start(tmp_path) as process:
         assert process.stderr is not None
         for line in process.stderr:
@@ -212,7 +264,9 @@ def test_a_killed_run_resumes_to_the_same_result(uninterrupted: Path, tmp_path: 
     assert outcome(path) == outcome(uninterrupted)
 
 
-def test_a_run_killed_before_its_first_epoch_starts_anew(uninterrupted: Path, tmp_path: Path) -> None:
+def test_a_run_killed_before_its_first_epoch_starts_anew(
+    uninterrupted: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "run"
     train(path, max_seconds=0)
     tempograph.resume(path, max_seconds=0, device="cpu")
@@ -224,7 +278,9 @@ def test_a_run_killed_before_its_first_epoch_starts_anew(uninterrupted: Path, tm
 
 def test_the_best_weights_are_kept_not_the_last(uninterrupted: Path) -> None:
     run = tempograph.Run.load(uninterrupted)
-    best = max((line for line in run.history if "valid/mrr" in line), key=lambda line: line["valid/mrr"])
+    best = max(
+        (line for line in run.history if "valid/mrr" in line), key=lambda line: line["valid/mrr"]
+    )
     assert run.results["best_epoch"] == best["epoch"]
     assert tempograph.evaluate(run, "valid").summary()["metrics"]["mrr"] == best["valid/mrr"]
     assert set(load_file(uninterrupted / "model.safetensors")) == set(run.model.state_dict())
@@ -246,7 +302,9 @@ def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path: Path) -> No
     with safe_open(file, "pt") as opened:
         about = opened.metadata()
     save_file(load_file(file), file, about | {"device": "cuda"})
-    with pytest.raises(RunError, match="made on cuda, and chance goes on differently on cpu; use --device cuda"):
+    with pytest.raises(
+        RunError, match="made on cuda, and chance goes on differently on cpu; use --device cuda"
+    ):
         tempograph.resume(path, device="cpu")
 
 
@@ -261,9 +319,16 @@ def test_a_run_stopped_before_it_is_validated_keeps_what_it_learned(tmp_path: Pa
 
 
 @pytest.mark.parametrize("precision", ["tf32", "32-true"])
-def test_matrix_products_are_as_exact_after_training_as_before(tmp_path: Path, precision: str) -> None:
+def test_matrix_products_are_as_exact_after_training_as_before(
+    tmp_path: Path, precision: str
+) -> None:
     seen, before = [], torch.get_float32_matmul_precision()
-    settings = [*SETTINGS, f"train.precision={precision}", "train.epochs=1", "train.validate_every=1"]
+    settings = [
+        *SETTINGS,
+        f"train.precision={precision}",
+        "train.epochs=1",
+        "train.validate_every=1",
+    ]
     torch.set_float32_matmul_precision("medium")
     try:
         tempograph.train(

@@ -45,17 +45,27 @@ def test_sigma_is_chosen_on_valid(run: Run) -> None:
 def test_choosing_without_valid_facts_says_what_to_do() -> None:
     with pytest.raises(DataError, match="the valid split has no facts"):
         tempograph.train(make_graph([(0, 0, 1, 0)]), "ted")
-    assert tempograph.train(make_graph([(0, 0, 1, 0)]), "ted", overrides=["model.sigma=1"]).results["parameters"] == 0
+    assert (
+        tempograph.train(make_graph([(0, 0, 1, 0)]), "ted", overrides=["model.sigma=1"]).results[
+            "parameters"
+        ]
+        == 0
+    )
 
 
 def test_training_without_valid_facts_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="small: temp-gru stops training by its valid split, which has no facts"):
+    with pytest.raises(
+        DataError, match="small: temp-gru stops training by its valid split, which has no facts"
+    ):
         tempograph.train(make_graph([(0, 0, 1, 0)]), "temp-gru", out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="hyte's entities change with time: .*; set train.batch=times or a number of"):
+    with pytest.raises(
+        ConfigError,
+        match="hyte's entities change with time: .*; set train.batch=times or a number of",
+    ):
         tempograph.train(GRAPH, "hyte", out=tmp_path / "run", overrides=["train.batch=facts"])
     assert list(tmp_path.iterdir()) == []
 
@@ -102,7 +112,10 @@ def test_a_loaded_run_gives_the_same_ranks(run: Run) -> None:
     assert loaded.config == run.config and loaded.history == run.history
     one, other = (tempograph.evaluate(each, "test").ranks.realistic for each in (run, run.path))
     assert torch.equal(one, other)
-    assert json.loads((run.path / "results.json").read_text())["test"]["metrics"] == run.results["test"]["metrics"]
+    assert (
+        json.loads((run.path / "results.json").read_text())["test"]["metrics"]
+        == run.results["test"]["metrics"]
+    )
 
 
 def test_ranks_of_several_evaluations_live_side_by_side(run: Run) -> None:
@@ -118,8 +131,21 @@ def test_ranks_of_several_evaluations_live_side_by_side(run: Run) -> None:
         ("test", "raw"): 2 * len(GRAPH.test),
         ("test", "time"): 2 * len(GRAPH.test),
     }
-    assert table.column_names == ["s", "r", "o", "t", "side", "rank", "optimistic", "pessimistic", "split", "filter"]
-    assert run.results["test"]["filter"] == "time", "only the default filter's figures are kept as the run's"
+    assert table.column_names == [
+        "s",
+        "r",
+        "o",
+        "t",
+        "side",
+        "rank",
+        "optimistic",
+        "pessimistic",
+        "split",
+        "filter",
+    ]
+    assert run.results["test"]["filter"] == "time", (
+        "only the default filter's figures are kept as the run's"
+    )
 
 
 def test_what_two_readers_find_is_kept_of_both(run: Run, tmp_path: Path) -> None:
@@ -147,7 +173,9 @@ def test_a_taken_place_is_refused_before_the_work(run: Run) -> None:
         ("dataset/entities.txt", b"", "the file is empty"),
     ],
 )
-def test_a_damaged_run_is_refused_in_one_line(tmp_path: Path, file: str, content: bytes, message: str) -> None:
+def test_a_damaged_run_is_refused_in_one_line(
+    tmp_path: Path, file: str, content: bytes, message: str
+) -> None:
     path = tmp_path / "run"
     tempograph.train(GRAPH, "ted", out=path, overrides=["model.sigma=1"])
     (path / file).write_bytes(content)
@@ -169,7 +197,9 @@ def test_an_unknown_device_is_refused() -> None:
 
 def test_a_training_that_diverges_says_so_in_one_line() -> None:
     wild = ["model.dim=4", "train.learning_rate=1e20", "train.clip=0", "train.epochs=9"]
-    with pytest.raises(RunError, match=r"epoch \d: the loss is not a number any more; .* below 1e\+20"):
+    with pytest.raises(
+        RunError, match=r"epoch \d: the loss is not a number any more; .* below 1e\+20"
+    ):
         tempograph.train(GRAPH, "complex", overrides=wild, device="cpu")
 
 
@@ -177,7 +207,9 @@ def test_a_training_that_diverges_says_so_in_one_line() -> None:
     "error",
     [
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
-        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes. Error code 12"),
+        RuntimeError(
+            "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes. Error code 12"
+        ),
         MemoryError(),
     ],
     ids=["gpu", "cpu", "numpy"],
@@ -189,17 +221,33 @@ def test_memory_that_runs_out_is_told_with_the_way_out(
         raise error
 
     monkeypatch.setattr(type(run.model), "scores", full)
-    with pytest.raises(RunError, match=r"^ranking ran out of memory; .* a smaller budget for scores \(--memory MIB\)$"):
+    with pytest.raises(
+        RunError,
+        match=r"^ranking ran out of memory; .* a smaller budget for scores \(--memory MIB\)$",
+    ):
         tempograph.evaluate(run, "test")
-    for model, names in (("complex", "facts_per_step below 20 or train.times_per_step"), ("srgcn", "times_per_step")):
+    for model, names in (
+        ("complex", "facts_per_step below 20 or train.times_per_step"),
+        ("srgcn", "times_per_step"),
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(Objective, "__call__", full)
             size = "facts" if model == "complex" else "times"
-            with pytest.raises(RunError, match=f"^training ran out of memory; take fewer at once, with train.{names} "):
-                tempograph.train(GRAPH, model, overrides=["model.dim=4", f"train.{size}_per_step=20"], device="cpu")
+            with pytest.raises(
+                RunError,
+                match=f"^training ran out of memory; take fewer at once, with train.{names} ",
+            ):
+                tempograph.train(
+                    GRAPH,
+                    model,
+                    overrides=["model.dim=4", f"train.{size}_per_step=20"],
+                    device="cpu",
+                )
 
 
-def test_another_error_is_not_taken_for_lack_of_memory(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_error_is_not_taken_for_lack_of_memory(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("shapes differ")
 
@@ -215,14 +263,21 @@ def test_a_prediction_lists_the_best_answers_with_their_facts(run: Run) -> None:
     found = predictor.objects(*names, top=30, evidence=2)
     scores = [answer.score for answer in found.answers]
     assert scores == sorted(scores, reverse=True) and all(math.isfinite(score) for score in scores)
-    assert [answer.rank for answer in found.answers] == [1 + sum(other > score for other in scores) for score in scores]
+    assert [answer.rank for answer in found.answers] == [
+        1 + sum(other > score for other in scores) for score in scores
+    ]
     known = {answer.name: answer.known for answer in found.answers if answer.known}
     assert known.get(GRAPH.entities[object_], "test") == "test"
     train = {tuple(GRAPH.describe(fact).values()) for fact in GRAPH.train}
     for answer in found.answers:
         assert 1 <= len(answer.evidence) <= 2 <= answer.evidence_count + 1
         for fact in answer.evidence:
-            assert (fact.subject, fact.relation, fact.object, fact.time) in train and fact.object == answer.name
+            assert (
+                fact.subject,
+                fact.relation,
+                fact.object,
+                fact.time,
+            ) in train and fact.object == answer.name
             assert fact.time != names[2]
 
 
@@ -242,7 +297,9 @@ def test_subject_and_object_questions_mirror_each_other(run: Run) -> None:
 
 def test_an_entity_never_seen_in_train_can_be_asked_about() -> None:
     run = tempograph.train(
-        make_graph([(0, 0, 1, 0), (0, 0, 1, 1)], test=[(3, 0, 1, 2)]), "ted", overrides=["model.sigma=1"]
+        make_graph([(0, 0, 1, 0), (0, 0, 1, 1)], test=[(3, 0, 1, 2)]),
+        "ted",
+        overrides=["model.sigma=1"],
     )
     found = Predictor(run).objects("e3", "r0", "day 2")
     assert [answer.name for answer in found.answers] == ["e1"] and found.answers[0].known == "test"

@@ -51,7 +51,9 @@ def _strength(answer: Answer) -> str:
 
 def _reasoned(completion: Completion, answer: Answer) -> RenderableType:
     """An answer; below it what the facts share with the question, and of each its time, its weight and what else."""
-    said = {part or answer.name for part in (completion.subject, completion.relation, completion.object)}
+    said = {
+        part or answer.name for part in (completion.subject, completion.relation, completion.object)
+    }
     facts = Table.grid(padding=(0, 0, 0, 2))
     facts.add_column(no_wrap=True)
     facts.add_column(no_wrap=True, justify="right")
@@ -64,7 +66,10 @@ def _reasoned(completion: Completion, answer: Answer) -> RenderableType:
     if len(answer.evidence) < answer.evidence_count:
         facts.add_row("...")
     count = f"{answer.evidence_count:,} {'fact' if answer.evidence_count == 1 else 'facts'}"
-    return Group(Text(answer.name, style="bold"), Padding(Group(f"{answer.why}, {count}", facts), (0, 0, 0, 2)))
+    return Group(
+        Text(answer.name, style="bold"),
+        Padding(Group(f"{answer.why}, {count}", facts), (0, 0, 0, 2)),
+    )
 
 
 def _weight(fact: Evidence) -> str:
@@ -105,7 +110,13 @@ def print_facts(title: str, facts: Sequence[Mapping[str, Any]]) -> None:
     sure = "; p: probability" if any("probability" in name for name in shown) else ""
     caption = f"o: asked for the object, s: for the subject{sure}" if two_sided else ""
     out.print(
-        table(title, [*texts, *(_HEADS.get(name, name) for name in shown)], rows, left=len(texts), caption=caption)
+        table(
+            title,
+            [*texts, *(_HEADS.get(name, name) for name in shown)],
+            rows,
+            left=len(texts),
+            caption=caption,
+        )
     )
 
 
@@ -119,11 +130,15 @@ _HEADS: Final = {
 def print_rest(count: int, shown: int, out_file: Path | None) -> None:
     """How many more there are than are shown, and how to have them all."""
     if count > shown:
-        where = f"all are in {out_file}" if out_file is not None else "--out FILE or --json gives all"
+        where = (
+            f"all are in {out_file}" if out_file is not None else "--out FILE or --json gives all"
+        )
         out.print(f"{shown} of {count:,}; {where}", soft_wrap=True)
 
 
 def print_note(predictor: Predictor) -> None:
     """What must be known of the scores of some models."""
     if predictor.temperature is None:
-        err.print(f"note: the scores of {predictor.model.name} are not probabilities", soft_wrap=True)
+        err.print(
+            f"note: the scores of {predictor.model.name} are not probabilities", soft_wrap=True
+        )

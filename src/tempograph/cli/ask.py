@@ -19,8 +19,12 @@ from tempograph.typing import SPLITS, Split
 if TYPE_CHECKING:
     from tempograph.prediction.predictor import Completion
 
-First = Annotated[str | None, typer.Option(help="The first time step; by default the first of the data.")]
-Last = Annotated[str | None, typer.Option(help="The last time step; by default the last of the data.")]
+First = Annotated[
+    str | None, typer.Option(help="The first time step; by default the first of the data.")
+]
+Last = Annotated[
+    str | None, typer.Option(help="The last time step; by default the last of the data.")
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Write a Parquet file as well.")]
 Top = Annotated[int, typer.Option(min=1, help="How many, at most.")]
 
@@ -31,15 +35,20 @@ def complete(
     relation: Annotated[str | None, typer.Option(help="The relation.")] = None,
     object_: Annotated[str | None, typer.Option("--object", help="The object.")] = None,
     time: Annotated[
-        str | None, typer.Option(help="The time step, as the dataset labels it, such as 2014-06-01.")
+        str | None,
+        typer.Option(help="The time step, as the dataset labels it, such as 2014-06-01."),
     ] = None,
     why: Annotated[
-        str | None, typer.Option(help="Ask about this candidate alone: what speaks for it, what against it.")
+        str | None,
+        typer.Option(help="Ask about this candidate alone: what speaks for it, what against it."),
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="How many answers.")] = 10,
-    evidence: Annotated[int, typer.Option(min=0, help="How many facts to show for each answer.")] = 3,
+    evidence: Annotated[
+        int, typer.Option(min=0, help="How many facts to show for each answer.")
+    ] = 3,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw the answers and their evidence over time (.png, .svg, .pdf).")
+        Path | None,
+        typer.Option(help="Draw the answers and their evidence over time (.png, .svg, .pdf)."),
     ] = None,
     device: Device = "auto",
     json_output: Json = False,
@@ -52,7 +61,9 @@ def complete(
     from tempograph.prediction.predictor import Predictor
 
     if [subject, relation, object_, time].count(None) != 1:
-        raise ConfigError("give three of --subject, --relation, --object and --time; the fourth is what is asked")
+        raise ConfigError(
+            "give three of --subject, --relation, --object and --time; the fourth is what is asked"
+        )
     if why is not None and None not in (subject, object_):
         raise ConfigError("--why takes a subject or an object; give the time and the other one")
     predictor = Predictor(run, device)
@@ -60,10 +71,14 @@ def complete(
     def ask(most: int) -> Completion:
         if why is not None:
             side = "subject" if subject is None else "object"
-            return predictor.why(subject or why, relation or "", object_ or why, time or "", side, most)
+            return predictor.why(
+                subject or why, relation or "", object_ or why, time or "", side, most
+            )
         if time is None:
             with progress_bar("asking about every time step") as progress:
-                return predictor.times(subject or "", relation or "", object_ or "", top, most, progress=progress)
+                return predictor.times(
+                    subject or "", relation or "", object_ or "", top, most, progress=progress
+                )
         if subject is None:
             return predictor.subjects(relation or "", object_ or "", time, top, most)
         if relation is None:
@@ -74,9 +89,17 @@ def complete(
     if plot is not None:
         from tempograph.report import plots
 
-        plots.save(plots.completion_figure(ask(10_000), predictor.graph.times, predictor.run.config.about), plot)
+        plots.save(
+            plots.completion_figure(ask(10_000), predictor.graph.times, predictor.run.config.about),
+            plot,
+        )
     if json_output:
-        print_json(_plain({"run": str(run), "model": predictor.run.config.name} | dataclasses.asdict(completion)))
+        print_json(
+            _plain(
+                {"run": str(run), "model": predictor.run.config.name}
+                | dataclasses.asdict(completion)
+            )
+        )
     else:
         print_completion(completion)
 
@@ -84,7 +107,10 @@ def complete(
 def score(
     run: RunFolder,
     facts: Annotated[
-        Path, typer.Argument(help="A CSV, TSV or Parquet file with columns subject, relation, object and time.")
+        Path,
+        typer.Argument(
+            help="A CSV, TSV or Parquet file with columns subject, relation, object and time."
+        ),
     ],
     subject: importing.Subject = "subject",
     relation: importing.Relation = "relation",
@@ -94,7 +120,10 @@ def score(
     time_format: importing.TimeFormat = None,
     out_file: Out = None,
     ranks: Annotated[
-        bool, typer.Option(help="With probability and rank among all entities, or scores alone, which is faster.")
+        bool,
+        typer.Option(
+            help="With probability and rank among all entities, or scores alone, which is faster."
+        ),
     ] = True,
     memory: Annotated[int | None, typer.Option(min=1, help="Budget for scores in MiB.")] = None,
     device: Device = "auto",
@@ -111,7 +140,9 @@ def score(
     from tempograph.prediction.scan import write_table
 
     separator = importing.as_typed(delimiter)
-    options = ImportOptions(subject, relation, object_, time, delimiter=separator, time_format=time_format)
+    options = ImportOptions(
+        subject, relation, object_, time, delimiter=separator, time_format=time_format
+    )
     given = read_columns(facts, options)
     predictor = Predictor(run, device)
     with progress_bar("scoring") as progress:
@@ -122,22 +153,34 @@ def score(
     if out_file is not None:
         write_table(found, out_file)
     if json_output:
-        print_json(_plain({"run": str(run), "model": predictor.model.name, "facts": found.to_pylist()}))
+        print_json(
+            _plain({"run": str(run), "model": predictor.model.name, "facts": found.to_pylist()})
+        )
     else:
-        print_facts(f"{len(found):,} facts as {predictor.model.name} sees them", found.slice(0, 50).to_pylist())
+        print_facts(
+            f"{len(found):,} facts as {predictor.model.name} sees them",
+            found.slice(0, 50).to_pylist(),
+        )
         print_rest(len(found), 50, out_file)
         print_note(predictor)
 
 
 def missing(
     run: RunFolder,
-    entity: Annotated[str | None, typer.Option(help="Only facts of this entity, as subject or object.")] = None,
-    relation: Annotated[list[str] | None, typer.Option(help="Only this relation; may be given again.")] = None,
+    entity: Annotated[
+        str | None, typer.Option(help="Only facts of this entity, as subject or object.")
+    ] = None,
+    relation: Annotated[
+        list[str] | None, typer.Option(help="Only this relation; may be given again.")
+    ] = None,
     first: First = None,
     last: Last = None,
     top: Top = 20,
     at_least: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Write every fact with such a probability to --out instead.")
+        float | None,
+        typer.Option(
+            min=0, max=1, help="Write every fact with such a probability to --out instead."
+        ),
     ] = None,
     out_file: Out = None,
     device: Device = "auto",
@@ -151,7 +194,9 @@ def missing(
     from tempograph.prediction.predictor import Predictor
 
     if at_least is not None and out_file is None:
-        raise ConfigError("--at-least may find any number of facts; name a Parquet file for them with --out")
+        raise ConfigError(
+            "--at-least may find any number of facts; name a Parquet file for them with --out"
+        )
     predictor = Predictor(run, device)
     with progress_bar("looking for missing facts") as progress:
         found = predictor.missing(entity, relation, first, last, top, at_least, out_file, progress)
@@ -160,7 +205,10 @@ def missing(
         if json_output:
             print_json(about | {"facts": found, "out": str(out_file)})
         else:
-            out.print(f"{found:,} facts with a probability of at least {at_least:g}: {out_file}", soft_wrap=True)
+            out.print(
+                f"{found:,} facts with a probability of at least {at_least:g}: {out_file}",
+                soft_wrap=True,
+            )
     elif json_output:
         print_json(_plain(about | {"facts": found.to_pylist()}))
     else:
@@ -172,7 +220,10 @@ def surprising(
     run: RunFolder,
     split: Annotated[
         list[str] | None,
-        typer.Option(help="Facts of this split; may be given again; else all.", metavar=f"<{'|'.join(SPLITS)}>"),
+        typer.Option(
+            help="Facts of this split; may be given again; else all.",
+            metavar=f"<{'|'.join(SPLITS)}>",
+        ),
     ] = None,
     top: Top = 20,
     out_file: Out = None,
@@ -189,7 +240,9 @@ def surprising(
     if out_file is not None:
         write_table(found, out_file)
     if json_output:
-        print_json(_plain({"run": str(run), "model": predictor.model.name, "facts": found.to_pylist()}))
+        print_json(
+            _plain({"run": str(run), "model": predictor.model.name, "facts": found.to_pylist()})
+        )
     else:
         differ = len(set(found["known"].to_pylist())) > 1
         rows = (found if differ else found.drop_columns(["known"])).to_pylist()
@@ -199,23 +252,29 @@ def surprising(
 
 def calibration(
     run: RunFolder,
-    plot: Annotated[Path | None, typer.Option(help="Draw how sure against how often right (.png, .svg, .pdf).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw how sure against how often right (.png, .svg, .pdf).")
+    ] = None,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
     """How far the probabilities of a run can be trusted: fitted on valid once, and kept with the run."""
     from tempograph.device import resolve_device
     from tempograph.errors import QueryError
-    from tempograph.report.reliability_table import reliability_sheet
+    from tempograph.report.reliability_table import reliability_table
     from tempograph.training.calibrated import temperature_of
     from tempograph.training.runs import Run
 
     loaded = Run.load(run, resolve_device(device))
     with progress_bar("asking about valid") as progress:
         if temperature_of(loaded, progress) is None:
-            raise QueryError(f"the scores of {loaded.config.name} are not probabilities, so there is no calibration")
+            raise QueryError(
+                f"the scores of {loaded.config.name} are not probabilities, so there is no calibration"
+            )
     if "calibration" not in loaded.results:
-        raise QueryError(f"{run}: its valid split has no facts, so there is nothing to calibrate on")
+        raise QueryError(
+            f"{run}: its valid split has no facts, so there is nothing to calibrate on"
+        )
     found = loaded.results["calibration"]
     if plot is not None:
         from tempograph.report import plots
@@ -230,7 +289,7 @@ def calibration(
         f"before {found['calibration_error_before']:.3f}"
     )
     title = f"{loaded.config.name} on {loaded.config.dataset}: how sure the best answer is, and how often right"
-    show(reliability_sheet(found, title, caption))
+    show(reliability_table(found, title, caption))
 
 
 def _plain(value: Any) -> Any:

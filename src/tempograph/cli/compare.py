@@ -15,7 +15,7 @@ from rich.text import Text
 
 from tempograph.cli.console import err, note, out, print_json, show, stoppable
 from tempograph.cli.train import Dataset, Device, Json
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 from tempograph.typing import Protocol
 
 if TYPE_CHECKING:
@@ -39,15 +39,25 @@ def compare(
     dataset: Dataset,
     overrides: Annotated[
         list[str] | None,
-        typer.Argument(metavar="KEY=VALUE", help="Settings for every model that has them, such as train.epochs=20."),
+        typer.Argument(
+            metavar="KEY=VALUE",
+            help="Settings for every model that has them, such as train.epochs=20.",
+        ),
     ] = None,
     models: Annotated[
-        str | None, typer.Option(help="Models separated by commas; by default all there are.", metavar="A,B,...")
+        str | None,
+        typer.Option(
+            help="Models separated by commas; by default all there are.", metavar="A,B,..."
+        ),
     ] = None,
-    seeds: Annotated[str, typer.Option(help="Seeds separated by commas; a run for each.", metavar="N,N,...")] = "0",
+    seeds: Annotated[
+        str, typer.Option(help="Seeds separated by commas; a run for each.", metavar="N,N,...")
+    ] = "0",
     folder: Annotated[
         Path | None,
-        typer.Option("--out", help="The folder for the runs and the table; by default runs/DATASET-compare."),
+        typer.Option(
+            "--out", help="The folder for the runs and the table; by default runs/DATASET-compare."
+        ),
     ] = None,
     preset: Annotated[
         str | None,
@@ -56,10 +66,15 @@ def compare(
             "By default tuned, or else paper."
         ),
     ] = None,
-    protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = "strict",
-    jobs: Annotated[int, typer.Option(min=1, help="How many runs at once, each a process of its own.")] = 1,
+    protocol: Annotated[
+        Protocol, typer.Option(help="Whose facts make an entity active.")
+    ] = "strict",
+    jobs: Annotated[
+        int, typer.Option(min=1, help="How many runs at once, each a process of its own.")
+    ] = 1,
     max_time: Annotated[
-        float | None, typer.Option(min=0, help="Stop each run after so many minutes; the same command goes on.")
+        float | None,
+        typer.Option(min=0, help="Stop each run after so many minutes; the same command goes on."),
     ] = None,
     device: Device = "auto",
     json_output: Json = False,
@@ -75,7 +90,10 @@ def compare(
     names = None if models is None else _parts(models)
     target = folder or Path("runs") / f"{Path(dataset).name}-compare"
     most = None if max_time is None else 60 * max_time
-    with stoppable(lambda: "the same command goes on"), watching(jobs, most, quiet=json_output) as watch:
+    with (
+        stoppable(lambda: "the same command goes on"),
+        watching(jobs, most, quiet=json_output) as watch,
+    ):
         comparison = compared(
             dataset,
             names,
@@ -129,7 +147,9 @@ def watching(jobs: int, most: float | None, quiet: bool) -> Iterator[Watch]:
 
     def shown() -> Text:
         lines = [_at_work(run) for run in runs if run.state == "running"]
-        return Text("\n".join([overview(), *lines] if runs else []), no_wrap=True, overflow="ellipsis")
+        return Text(
+            "\n".join([overview(), *lines] if runs else []), no_wrap=True, overflow="ellipsis"
+        )
 
     def watch(now: Sequence[Standing], changed: Standing) -> None:
         nonlocal said
@@ -137,9 +157,15 @@ def watching(jobs: int, most: float | None, quiet: bool) -> Iterator[Watch]:
         if quiet:
             return
         if changed.state != "running":
-            why = f": {changed.reason}" if changed.reason else f" after {_duration(changed.seconds or 0)}"
+            why = (
+                f": {changed.reason}"
+                if changed.reason
+                else f" after {_duration(changed.seconds or 0)}"
+            )
             err.print(Text(f"{changed.name} {_STATES[changed.state]}{why}"), soft_wrap=True)
-        if not err.is_terminal and (changed.state != "running" or time.monotonic() > said + _SELDOM):
+        if not err.is_terminal and (
+            changed.state != "running" or time.monotonic() > said + _SELDOM
+        ):
             err.print(shown(), soft_wrap=True)
             said = time.monotonic()
 
@@ -170,7 +196,17 @@ def _print(comparison: Comparison) -> None:
 
     if not show(comparison.sheet()):
         rows = [row.cells() for row in comparison.rows]
-        show(Sheet("What they cost", COLUMNS[:2] + COLUMNS[11:], [row[:2] + row[11:] for row in rows], 2))
+        show(
+            TextTable(
+                "What they cost",
+                COLUMNS[:2] + COLUMNS[11:],
+                [row[:2] + row[11:] for row in rows],
+                2,
+            )
+        )
     for line in comparison.notes():
         err.print(f"note: {line}", soft_wrap=True)
-    out.print(f"The table is in {comparison.folder / 'compare.md'}, the runs are beside it.", soft_wrap=True)
+    out.print(
+        f"The table is in {comparison.folder / 'compare.md'}, the runs are beside it.",
+        soft_wrap=True,
+    )

@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 from tempograph.training.distributed import Processes
 
 _leads = Processes.here().leads
@@ -37,7 +37,12 @@ def print_json(value: Mapping[str, Any]) -> None:
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
     """A bar with an estimate on standard error; yields a function of (done, total). Silent when nobody watches."""
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
         task = progress.add_task(description, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
@@ -63,13 +68,23 @@ def note(line: str) -> None:
 
 
 def table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[RenderableType]], left: int = 1, caption: str = ""
+    title: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[RenderableType]],
+    left: int = 1,
+    caption: str = "",
 ) -> Table:
     """A table whose first `left` columns are text and the others numbers; numbers are never broken.
 
     Nor is the first column, unless it is the only text: then it gives way where the table is too wide.
     """
-    made = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, caption=caption or None)
+    made = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        caption=caption or None,
+    )
     made.caption_justify = "left"
     for index, column in enumerate(columns):
         text = index < left
@@ -80,10 +95,10 @@ def table(
     return made
 
 
-def show(sheet: Sheet) -> bool:
+def show(sheet: TextTable) -> bool:
     """Print a sheet, in its narrow form where the whole one does not fit; say whether it did."""
 
-    def made(form: Sheet) -> Table:
+    def made(form: TextTable) -> Table:
         return table(form.title, form.columns, form.rows, left=form.left, caption=form.caption)
 
     whole = made(sheet)
@@ -100,4 +115,7 @@ def metric_columns(metrics: Mapping[str, float]) -> list[str]:
 def metric_cells(metrics: Mapping[str, float]) -> list[str]:
     """A row of metrics: MRR to three digits, mean rank to one, Hits in per cent."""
     shown = {"mrr": "{:.3f}", "mr": "{:,.1f}"}
-    return [shown[name].format(value) if name in shown else f"{100 * value:.1f}" for name, value in metrics.items()]
+    return [
+        shown[name].format(value) if name in shown else f"{100 * value:.1f}"
+        for name, value in metrics.items()
+    ]

@@ -17,7 +17,9 @@ from tempograph.typing import Protocol
 app = typer.Typer(help="Datasets: list, download, import, describe.", no_args_is_help=True)
 
 
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the dataset folder if it exists.")]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the dataset folder if it exists.")
+]
 
 
 @app.command("list")
@@ -27,7 +29,10 @@ def list_datasets(json_output: Json = False) -> None:
 
     found = available()
     if json_output:
-        rows = [dataclasses.asdict(entry) | {"path": str(entry.path) if entry.path else None} for entry in found]
+        rows = [
+            dataclasses.asdict(entry) | {"path": str(entry.path) if entry.path else None}
+            for entry in found
+        ]
         print_json({"datasets": rows, "roots": [str(root) for root in dataset_roots()]})
         return
     cells = [
@@ -46,7 +51,8 @@ def list_datasets(json_output: Json = False) -> None:
 def get(
     name: Annotated[str, typer.Argument(help="icews14, icews05-15 or gdelt.")],
     folder: Annotated[
-        Path | None, typer.Option("--out", help="Where to; by default $TEMPOGRAPH_DATA or the user cache.")
+        Path | None,
+        typer.Option("--out", help="Where to; by default $TEMPOGRAPH_DATA or the user cache."),
     ] = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -120,10 +126,14 @@ def import_events(
     }
     if json_output:
         reasons = [dataclasses.asdict(skip) for skip in imported.skipped]
-        print_json({"dataset": str(folder), "format": imported.format} | counts | {"reasons": reasons})
+        print_json(
+            {"dataset": str(folder), "format": imported.format} | counts | {"reasons": reasons}
+        )
         return
     importing.tell_import(imported, format)
-    out.print(table(str(folder), ["", "count"], [[name, f"{count:,}"] for name, count in counts.items()]))
+    out.print(
+        table(str(folder), ["", "count"], [[name, f"{count:,}"] for name, count in counts.items()])
+    )
     # Without facts to choose on, there is one model that needs none.
     model = "pointer" if len(graph.valid) else "ted model.sigma=0.1"
     way_on = f"next: tempograph train {quote(str(folder))} --model {model}"
@@ -133,9 +143,13 @@ def import_events(
 @app.command("stats")
 def stats(
     datasets: Annotated[list[str], typer.Argument(help="Dataset folders or known names.")],
-    protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = "strict",
+    protocol: Annotated[
+        Protocol, typer.Option(help="Whose facts make an entity active.")
+    ] = "strict",
     window: Annotated[int, typer.Option(min=1, help="How many steps count as recent.")] = 15,
-    plot: Annotated[Path | None, typer.Option(help="Draw the curves of one dataset (.png, .svg, .pdf).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw the curves of one dataset (.png, .svg, .pdf).")
+    ] = None,
     json_output: Json = False,
 ) -> None:
     """Count facts, and how many entities are active at a time, now and recently."""
@@ -160,19 +174,29 @@ def stats(
 
     def cells(entry: Statistics) -> list[str]:
         curves = (entry.active, entry.active_recently, entry.facts_per_active)
-        shares = [f"{curve.mean():,.1f} ({curve.min():,.0f}-{curve.max():,.0f})" for curve in curves]
+        shares = [
+            f"{curve.mean():,.1f} ({curve.min():,.0f}-{curve.max():,.0f})" for curve in curves
+        ]
         return [entry.name, *shares, f"{entry.active.mean() / entry.entities:.1%}"]
 
     columns = ["dataset", "active", f"also in last {window}", f"facts in last {window}", "share"]
     meaning = f"entities active at a step; those active in the last {window} as well; train facts there naming one"
-    caption = f"{meaning}. Mean (smallest-largest) over steps; share of all entities; protocol {protocol}"
+    caption = (
+        f"{meaning}. Mean (smallest-largest) over steps; share of all entities; protocol {protocol}"
+    )
     out.print(table("Activity", columns, [cells(entry) for entry in found], caption=caption))
     for entry in found:
         if entry.repeated:
-            err.print(f"note: {entry.name} repeats {entry.repeated:,} facts, within a split or across two")
-        unseen = ", ".join(f"{count:,} of {split}" for split, count in entry.unseen.items() if count)
+            err.print(
+                f"note: {entry.name} repeats {entry.repeated:,} facts, within a split or across two"
+            )
+        unseen = ", ".join(
+            f"{count:,} of {split}" for split, count in entry.unseen.items() if count
+        )
         if unseen:
-            err.print(f"note: {entry.name} has facts with an entity that train never names: {unseen}")
+            err.print(
+                f"note: {entry.name} has facts with an entity that train never names: {unseen}"
+            )
 
 
 def _how_to_get(name: str) -> str:

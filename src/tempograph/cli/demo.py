@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tempograph.cli.answer_tables import print_completion
-from tempograph.cli.console import metric_cells, metric_columns, out, print_json, progress_bar, table
+from tempograph.cli.console import (
+    metric_cells,
+    metric_columns,
+    out,
+    print_json,
+    progress_bar,
+    table,
+)
 from tempograph.cli.train import Json, training_progress
 
 if TYPE_CHECKING:
@@ -20,7 +27,10 @@ if TYPE_CHECKING:
 
 def demo(
     folder: Annotated[
-        Path, typer.Option("--out", help="Folder for the runs; earlier runs of the demo there are replaced.")
+        Path,
+        typer.Option(
+            "--out", help="Folder for the runs; earlier runs of the demo there are replaced."
+        ),
     ] = Path("runs/demo"),
     json_output: Json = False,
 ) -> None:
@@ -33,7 +43,9 @@ def demo(
     graph = make_world().graph
     if not json_output:
         size = f"{len(graph.entities)} entities, {len(graph.relations)} relations, {len(graph.times)} days"
-        out.print(f"An invented diplomacy: {size}, {len(graph.train):,} train facts. What else happened?\n")
+        out.print(
+            f"An invented diplomacy: {size}, {len(graph.train):,} train facts. What else happened?\n"
+        )
 
     def fitted(name: str, model: str, **options: Any) -> dict[str, Any]:
         path = folder / name
@@ -73,8 +85,17 @@ def _answered_right(predictor: Any) -> Completion:
     import pyarrow.parquet as pq
 
     ranks = pq.read_table(predictor.run.path / "ranks.parquet")
-    asked = (pc.field("split") == "test") & (pc.field("side") == "object") & (pc.field("pessimistic") == 1)
-    fact = ranks.filter(asked).sort_by([("t", "descending"), ("s", "ascending")]).slice(0, 1).to_pylist()[0]
+    asked = (
+        (pc.field("split") == "test")
+        & (pc.field("side") == "object")
+        & (pc.field("pessimistic") == 1)
+    )
+    fact = (
+        ranks.filter(asked)
+        .sort_by([("t", "descending"), ("s", "ascending")])
+        .slice(0, 1)
+        .to_pylist()[0]
+    )
     graph = predictor.graph
     found: Completion = predictor.objects(
         graph.entities[fact["s"]], graph.relations[fact["r"]], graph.times[fact["t"]], top=5

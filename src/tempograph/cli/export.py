@@ -15,7 +15,10 @@ def export(
     run: RunFolder,
     path: Annotated[Path, typer.Option("--out", help="The Parquet file to write.")],
     times: Annotated[
-        str | None, typer.Option(help="Time steps separated by commas, or all; by default the last.", metavar="T,T,...")
+        str | None,
+        typer.Option(
+            help="Time steps separated by commas, or all; by default the last.", metavar="T,T,..."
+        ),
     ] = None,
     device: Device = "auto",
     json_output: Json = False,
@@ -30,11 +33,20 @@ def export(
 
     loaded = Run.load(run, resolve_device(device))
     every = loaded.graph.times
-    wanted = None if times is None else every if times == "all" else [time.strip() for time in times.split(",")]
+    wanted = (
+        None
+        if times is None
+        else every
+        if times == "all"
+        else [time.strip() for time in times.split(",")]
+    )
     with progress_bar("exporting") as progress:
         schema = export_vectors(loaded, path, wanted, progress)
     width = schema.field("vector").type.list_size
     if json_output:
         print_json({"file": str(path), "entities": len(loaded.graph.entities), "width": width})
     else:
-        out.print(f"{len(loaded.graph.entities):,} entities, {width} numbers each, in {path}", soft_wrap=True)
+        out.print(
+            f"{len(loaded.graph.entities):,} entities, {width} numbers each, in {path}",
+            soft_wrap=True,
+        )

@@ -11,7 +11,7 @@ import typer
 from tempograph.cli import import_options as importing
 from tempograph.cli.console import note, out, print_json, progress_bar, show
 from tempograph.cli.train import Device, Json, MaxTime, refuse_unfinished, training_progress
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 
 if TYPE_CHECKING:
     from tempograph.experiments.autofit import Fitted
@@ -20,10 +20,14 @@ if TYPE_CHECKING:
 def fit(
     files: importing.Files,
     folder: Annotated[Path, typer.Option("--out", help="The run folder to make.")],
-    model: Annotated[str | None, typer.Option(help="The model; by default one that suits the data.")] = None,
+    model: Annotated[
+        str | None, typer.Option(help="The model; by default one that suits the data.")
+    ] = None,
     max_time: MaxTime = None,
     device: Device = "auto",
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run folder if it exists.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the run folder if it exists.")
+    ] = False,
     json_output: Json = False,
     format: importing.FormatOption = None,
     subject: importing.GuessedSubject = None,
@@ -87,7 +91,7 @@ def fit(
 
 def _print(found: Fitted, folder: Path) -> None:
     from tempograph.experiments.autofit import in_words, relation_rows
-    from tempograph.report.reliability_table import reliability_sheet
+    from tempograph.report.reliability_table import reliability_table
 
     graph, quoted = found.run.graph, quote(str(folder))
     out.print(
@@ -98,7 +102,10 @@ def _print(found: Fitted, folder: Path) -> None:
     )
     out.print(f"Model: {found.choice.model}, because {found.choice.why}.", soft_wrap=True)
     if found.evaluation is None:
-        out.print(f"Training was stopped by --max-time; go on with: tempograph resume {quoted}", soft_wrap=True)
+        out.print(
+            f"Training was stopped by --max-time; go on with: tempograph resume {quoted}",
+            soft_wrap=True,
+        )
         return
     out.print(in_words(found.evaluation, len(graph.entities)), soft_wrap=True)
     rows = [
@@ -107,7 +114,7 @@ def _print(found: Fitted, folder: Path) -> None:
     ]
     caption = f"Protocol {found.evaluation.protocol}, on facts that were held out; the most frequent relations."
     show(
-        Sheet(
+        TextTable(
             "How often the right answer is first, or in ten",
             ("relation", "questions", "first", "in ten"),
             rows,
@@ -118,8 +125,10 @@ def _print(found: Fitted, folder: Path) -> None:
     calibration = found.run.results.get("calibration")
     if calibration is not None:
         caption = "Probability of the first answer, on facts held out to choose on."
-        show(reliability_sheet(calibration, "How far a probability can be trusted", caption))
-    subject, relation, time = (quote(name) for name in (graph.entities[0], graph.relations[0], graph.times[-1]))
+        show(reliability_table(calibration, "How far a probability can be trusted", caption))
+    subject, relation, time = (
+        quote(name) for name in (graph.entities[0], graph.relations[0], graph.times[-1])
+    )
     out.print(
         f"Next: tempograph complete {quoted} --subject {subject} --relation {relation} --time {time}, "
         f"or tempograph missing {quoted}",

@@ -27,32 +27,48 @@ Files = Annotated[
     ),
 ]
 FormatOption = Annotated[
-    Format | None, typer.Option("--format", help="What the files hold; by default what the first lines look like.")
+    Format | None,
+    typer.Option(
+        "--format", help="What the files hold; by default what the first lines look like."
+    ),
 ]
 Subject = Annotated[str, typer.Option(help="Column of the subject.", rich_help_panel=_TABLES)]
 Relation = Annotated[str, typer.Option(help="Column of the relation.", rich_help_panel=_TABLES)]
-Object = Annotated[str, typer.Option("--object", help="Column of the object.", rich_help_panel=_TABLES)]
+Object = Annotated[
+    str, typer.Option("--object", help="Column of the object.", rich_help_panel=_TABLES)
+]
 Time = Annotated[str, typer.Option(help="Column of the time.", rich_help_panel=_TABLES)]
 _GUESSED = "by default guessed from the names of all columns."
-GuessedSubject = Annotated[str | None, typer.Option(help=f"Column of the subject; {_GUESSED}", rich_help_panel=_TABLES)]
+GuessedSubject = Annotated[
+    str | None, typer.Option(help=f"Column of the subject; {_GUESSED}", rich_help_panel=_TABLES)
+]
 GuessedRelation = Annotated[
     str | None, typer.Option(help=f"Column of the relation; {_GUESSED}", rich_help_panel=_TABLES)
 ]
 GuessedObject = Annotated[
-    str | None, typer.Option("--object", help=f"Column of the object; {_GUESSED}", rich_help_panel=_TABLES)
+    str | None,
+    typer.Option("--object", help=f"Column of the object; {_GUESSED}", rich_help_panel=_TABLES),
 ]
-GuessedTime = Annotated[str | None, typer.Option(help=f"Column of the time; {_GUESSED}", rich_help_panel=_TABLES)]
+GuessedTime = Annotated[
+    str | None, typer.Option(help=f"Column of the time; {_GUESSED}", rich_help_panel=_TABLES)
+]
 Header = Annotated[
     bool,
-    typer.Option("--header/--no-header", help="Without a header, columns are numbers from 0.", rich_help_panel=_TABLES),
+    typer.Option(
+        "--header/--no-header",
+        help="Without a header, columns are numbers from 0.",
+        rich_help_panel=_TABLES,
+    ),
 ]
 Delimiter = Annotated[
-    str | None, typer.Option(help="By default a comma for .csv, a tab for .tsv.", rich_help_panel=_TABLES)
+    str | None,
+    typer.Option(help="By default a comma for .csv, a tab for .tsv.", rich_help_panel=_TABLES),
 ]
 TimeFormat = Annotated[
     str | None,
     typer.Option(
-        help="integer, or a format such as %d/%m/%Y; by default ISO dates or integers.", rich_help_panel=_TABLES
+        help="integer, or a format such as %d/%m/%Y; by default ISO dates or integers.",
+        rich_help_panel=_TABLES,
     ),
 ]
 EntityOption = Annotated[
@@ -75,7 +91,9 @@ Level = Annotated[
 Step = Annotated[
     Granularity | None,
     typer.Option(
-        "--granularity", help="Length of a step; by default a day, integers as they are.", rich_help_panel=_SPLIT
+        "--granularity",
+        help="Length of a step; by default a day, integers as they are.",
+        rich_help_panel=_SPLIT,
     ),
 ]
 Split = Annotated[SplitRule, typer.Option(help="How facts are divided.", rich_help_panel=_SPLIT)]
@@ -86,7 +104,11 @@ Seed = Annotated[int, typer.Option(help="Of the random split.", rich_help_panel=
 
 SkipBad = Annotated[
     bool,
-    typer.Option("--skip-bad", help="Skip faulty rows, and count them, instead of stopping.", rich_help_panel=_TABLES),
+    typer.Option(
+        "--skip-bad",
+        help="Skip faulty rows, and count them, instead of stopping.",
+        rich_help_panel=_TABLES,
+    ),
 ]
 
 

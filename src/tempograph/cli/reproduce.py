@@ -18,20 +18,27 @@ if TYPE_CHECKING:
 
 
 def reproduce(
-    what: Annotated[Literal[Artefact, "all"], typer.Argument(help="Which table or pictures; all makes every one.")],
+    what: Annotated[
+        Literal[Artefact, "all"],
+        typer.Argument(help="Which table or pictures; all makes every one."),
+    ],
     dataset: Annotated[str, typer.Option(help="The dataset, by name or path.")] = "icews14",
     protocol: Annotated[
         Literal[Protocol, "both"], typer.Option(help="Protocols of the models that depend on it.")
     ] = "both",
-    seeds: Annotated[str, typer.Option(help="Seeds that are trained where they are missing.", metavar="N,N,...")] = "0",
-    results: Annotated[Path, typer.Option(help="The folder of measured results; new ones are added.")] = Path(
-        "results"
-    ),
+    seeds: Annotated[
+        str, typer.Option(help="Seeds that are trained where they are missing.", metavar="N,N,...")
+    ] = "0",
+    results: Annotated[
+        Path, typer.Option(help="The folder of measured results; new ones are added.")
+    ] = Path("results"),
     folder: Annotated[
-        Path | None, typer.Option("--out", help="Where tables and runs go; by default reproduced/DATASET.")
+        Path | None,
+        typer.Option("--out", help="Where tables and runs go; by default reproduced/DATASET."),
     ] = None,
     train: Annotated[
-        bool, typer.Option("--train/--no-train", help="Train what is missing, or leave it as a dash.")
+        bool,
+        typer.Option("--train/--no-train", help="Train what is missing, or leave it as a dash."),
     ] = True,
     jobs: Annotated[
         int | None,
@@ -41,7 +48,8 @@ def reproduce(
         ),
     ] = None,
     max_time: Annotated[
-        float | None, typer.Option(min=0, help="Stop each run after so many minutes; the same command goes on.")
+        float | None,
+        typer.Option(min=0, help="Stop each run after so many minutes; the same command goes on."),
     ] = None,
     device: Device = "auto",
     json_output: Json = False,
@@ -58,7 +66,10 @@ def reproduce(
     target = folder or Path("reproduced") / Path(dataset).name
     most = None if max_time is None else 60 * max_time
     at_once = jobs or runs_at_once(resolve_device(device))
-    with stoppable(lambda: "the same command goes on"), watching(at_once, most, quiet=json_output) as watch:
+    with (
+        stoppable(lambda: "the same command goes on"),
+        watching(at_once, most, quiet=json_output) as watch,
+    ):
         found = reproduced(
             ARTEFACTS if what == "all" else [what],
             dataset,
@@ -86,7 +97,10 @@ def _print(found: Reproduction) -> None:
     for sheet in found.sheets.values():
         show(sheet)
     if found.missing:
-        err.print(f"note: {_counted(found.missing, 'run')} missing; dashes stand for the figures", soft_wrap=True)
+        err.print(
+            f"note: {_counted(found.missing, 'run')} missing; dashes stand for the figures",
+            soft_wrap=True,
+        )
     for run in found.failed:
         err.print(f"note: {run.run}: failed: {run.reason}", soft_wrap=True)
     made = [f"{_counted(found.sheets, 'table')} (.md, .tex, .csv)"] if found.sheets else []

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from tempograph.cli.console import err, metric_cells, metric_columns, out, print_json, progress_bar, stoppable, table
+from tempograph.cli.console import (
+    err,
+    metric_cells,
+    metric_columns,
+    out,
+    print_json,
+    progress_bar,
+    stoppable,
+    table,
+)
 from tempograph.training.distributed import Processes
 from tempograph.typing import Filter, Protocol, Split
 
@@ -42,23 +51,41 @@ _MODELS = (
 
 Dataset = Annotated[
     str,
-    typer.Argument(help="A dataset folder, or a known name such as demo or icews14.", autocompletion=_complete_dataset),
+    typer.Argument(
+        help="A dataset folder, or a known name such as demo or icews14.",
+        autocompletion=_complete_dataset,
+    ),
 ]
-RunFolder = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder, made by train or fit.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")]
+RunFolder = Annotated[
+    Path, typer.Argument(metavar="RUN", help="A run folder, made by train or fit.")
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object on standard output and nothing else.")
+]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-TensorBoard = Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard events into the run folder too.")]
-MaxTime = Annotated[float | None, typer.Option(min=0, help="Stop after so many minutes; resume goes on.")]
+TensorBoard = Annotated[
+    bool, typer.Option("--tensorboard", help="Write TensorBoard events into the run folder too.")
+]
+MaxTime = Annotated[
+    float | None, typer.Option(min=0, help="Stop after so many minutes; resume goes on.")
+]
 
 
 def train(
     dataset: Dataset,
     overrides: Annotated[
-        list[str] | None, typer.Argument(metavar="KEY=VALUE", help="Settings, such as model.sigma=0.1.")
+        list[str] | None,
+        typer.Argument(metavar="KEY=VALUE", help="Settings, such as model.sigma=0.1."),
     ] = None,
-    model: Annotated[str, typer.Option(help=f"The model to fit: {_MODELS}.", autocompletion=_complete_model)] = "ted",
-    preset: Annotated[str | None, typer.Option(help="A shipped preset such as paper, or a TOML file.")] = None,
-    protocol: Annotated[Protocol, typer.Option(help="Whose facts make an entity active.")] = "strict",
+    model: Annotated[
+        str, typer.Option(help=f"The model to fit: {_MODELS}.", autocompletion=_complete_model)
+    ] = "ted",
+    preset: Annotated[
+        str | None, typer.Option(help="A shipped preset such as paper, or a TOML file.")
+    ] = None,
+    protocol: Annotated[
+        Protocol, typer.Option(help="Whose facts make an entity active.")
+    ] = "strict",
     out_folder: Annotated[
         Path | None, typer.Option("--out", help="The run folder; by default runs/DATASET-MODEL.")
     ] = None,
@@ -66,7 +93,9 @@ def train(
     device: Device = "auto",
     max_time: MaxTime = None,
     tensorboard: TensorBoard = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the run folder if it exists.")] = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the run folder if it exists.")
+    ] = False,
     json_output: Json = False,
 ) -> None:
     """Fit a model to the train facts, choose on valid, and keep it in a run folder.
@@ -78,7 +107,10 @@ def train(
     folder = out_folder or Path("runs") / f"{Path(dataset).name}-{model}"
     if not overwrite:
         refuse_unfinished(folder)
-    with training_progress(folder, f"{model} on {dataset}", quiet=json_output) as (report, progress):
+    with training_progress(folder, f"{model} on {dataset}", quiet=json_output) as (
+        report,
+        progress,
+    ):
         run = tempograph.training.trainer.train(
             dataset,
             model,
@@ -105,7 +137,9 @@ def refuse_unfinished(folder: Path) -> None:
         return
     if _finished(folder) is False:
         way_on = f"go on with it: tempograph resume {quote(str(folder))}"
-        raise StorageError(f"{folder} holds a training that is not finished; {way_on}, or pass --overwrite")
+        raise StorageError(
+            f"{folder} holds a training that is not finished; {way_on}, or pass --overwrite"
+        )
 
 
 def _finished(folder: Path) -> bool | None:
@@ -146,7 +180,11 @@ def training_progress(
 
     def report(line: dict[str, Any]) -> None:
         if not quiet:
-            err.print("  ".join(_shown(name, value) for name, value in line.items() if name not in _UNSHOWN))
+            err.print(
+                "  ".join(
+                    _shown(name, value) for name, value in line.items() if name not in _UNSHOWN
+                )
+            )
 
     before = _finished(folder)
 
@@ -170,9 +208,13 @@ def _shown(name: str, value: Any) -> str:
         return f"{value}:"
     if name == "left":
         return f"at most {timedelta(seconds=round(value))} left" if value else "done"
-    digits = {"epoch": "{:.0f}", "half": "{:.0f}", "steps": "{:.0f}", "sigma": "{:g}", "seconds": "{:.2f} s"}.get(
-        name, "{:.4f}"
-    )
+    digits = {
+        "epoch": "{:.0f}",
+        "half": "{:.0f}",
+        "steps": "{:.0f}",
+        "sigma": "{:g}",
+        "seconds": "{:.2f} s",
+    }.get(name, "{:.4f}")
     return f"{'' if name == 'seconds' else name + ' '}{digits.format(value)}"
 
 
@@ -185,10 +227,15 @@ def print_run(run: Run, folder: Path, json_output: bool) -> None:
     about = f" on {run.config.dataset}, protocol {run.config.protocol}, {size}: {folder}"
     out.print(Text.assemble((run.config.name, "bold"), about))
     if not run.results["finished"]:
-        out.print(f"not finished; go on with: tempograph resume {quote(str(folder))}", soft_wrap=True)
+        out.print(
+            f"not finished; go on with: tempograph resume {quote(str(folder))}", soft_wrap=True
+        )
     elif "valid" in run.results:
         best = f" at epoch {run.results['best_epoch']}" if run.results["best_epoch"] else ""
-        mrr, noted = run.results["valid"]["metrics"]["mrr"], ", cross-fitted" * ("note" in run.results["valid"])
+        mrr, noted = (
+            run.results["valid"]["metrics"]["mrr"],
+            ", cross-fitted" * ("note" in run.results["valid"]),
+        )
         way_on = f"next: tempograph evaluate {quote(str(folder))} --split test"
         out.print(f"valid MRR {mrr:.3f}{best}{noted}; {way_on}", soft_wrap=True)
 
@@ -197,15 +244,20 @@ def evaluate(
     run: RunFolder,
     split: Annotated[Split, typer.Option(help="The facts to rank.")] = "test",
     filter: Annotated[
-        Filter, typer.Option(help="Known answers to take out: true at that time, at any time, or none.")
+        Filter,
+        typer.Option(help="Known answers to take out: true at that time, at any time, or none."),
     ] = "time",
     hits: Annotated[str, typer.Option(help="The k of Hits@k, separated by commas.")] = "1,3,10",
     memory: Annotated[
-        int | None, typer.Option(min=1, help="Budget for scores in MiB; by default 512, on a GPU 4096.")
+        int | None,
+        typer.Option(min=1, help="Budget for scores in MiB; by default 512, on a GPU 4096."),
     ] = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Exit with 1 unless the figures that the run's preset names are reached."),
+        typer.Option(
+            "--check",
+            help="Exit with 1 unless the figures that the run's preset names are reached.",
+        ),
     ] = False,
     device: Device = "auto",
     json_output: Json = False,
@@ -232,16 +284,25 @@ def evaluate(
             progress=progress,
         )
     if _finished(run) is False:
-        err.print(f"note: the training is not finished; tempograph resume {quote(str(run))} goes on", soft_wrap=True)
+        err.print(
+            f"note: the training is not finished; tempograph resume {quote(str(run))} goes on",
+            soft_wrap=True,
+        )
     # Figures are published to three digits.
-    found = {name: round(value, 3) for name, value in evaluation.summary()["metrics"].items()} if check else {}
+    found = (
+        {name: round(value, 3) for name, value in evaluation.summary()["metrics"].items()}
+        if check
+        else {}
+    )
     missed = {name: value for name, value in targets.items() if found[name] < value}
     if json_output:
         print_json(evaluation.summary(wanted) | ({"missed": missed} if check else {}))
     else:
         print_evaluation(evaluation, wanted)
         for name, value in targets.items():
-            out.print(f"{name} {value:.3f} {'missed' if name in missed else 'reached'}: {found[name]:.3f}")
+            out.print(
+                f"{name} {value:.3f} {'missed' if name in missed else 'reached'}: {found[name]:.3f}"
+            )
     if missed:
         raise typer.Exit(1)
 
@@ -253,9 +314,7 @@ def print_evaluation(evaluation: Evaluation, hits: list[int]) -> None:
     summary = evaluation.summary(hits)
     rows = [[label, *metric_cells(summary[key])] for key, label in RANKED.items()]
     title = f"{evaluation.model} on {evaluation.dataset}, {evaluation.split}: {len(evaluation.facts):,} facts"
-    caption = (
-        f"protocol {evaluation.protocol}, filter {evaluation.filter}, Hits in per cent, {evaluation.seconds:.1f} s"
-    )
+    caption = f"protocol {evaluation.protocol}, filter {evaluation.filter}, Hits in per cent, {evaluation.seconds:.1f} s"
     out.print(table(title, ["ranked", *metric_columns(summary["metrics"])], rows, caption=caption))
     if evaluation.note is not None:
         out.print(evaluation.note, soft_wrap=True)

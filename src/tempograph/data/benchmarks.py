@@ -23,14 +23,14 @@ from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.errors import DataError, refuse_unknown
 from tempograph.io import refuse_existing
 
-PUBLISHED: Final = (
-    "https://raw.githubusercontent.com/JiapengWu/TeMP/53e90c1e337615cfaa91c2cbfb21e2ed53842104/interpolation"
-)
+PUBLISHED: Final = "https://raw.githubusercontent.com/JiapengWu/TeMP/53e90c1e337615cfaa91c2cbfb21e2ed53842104/interpolation"
 TIMEOUT: Final[float] = 30.0
 PAUSES: Final[tuple[float, ...]] = (1.0, 3.0)
 """Seconds between one try and the next: one try more than there are pauses."""
 CHUNK: Final[int] = 1 << 16
-WAY_OUT: Final = "try again later, or set TEMPOGRAPH_MIRROR to another base address of the same files"
+WAY_OUT: Final = (
+    "try again later, or set TEMPOGRAPH_MIRROR to another base address of the same files"
+)
 
 Downloading = Callable[[str, int, int | None], None]
 """Called with the file, the bytes that have arrived and, where it is known, how many there are."""
@@ -70,7 +70,9 @@ class Benchmark:
     @property
     def days(self) -> tuple[str, ...]:
         """The label of every time step."""
-        return tuple((self.first_day + timedelta(days=step)).isoformat() for step in range(self.counts.steps))
+        return tuple(
+            (self.first_day + timedelta(days=step)).isoformat() for step in range(self.counts.steps)
+        )
 
 
 BENCHMARKS: Final[dict[str, Benchmark]] = {
@@ -93,7 +95,9 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
         description="political events of 2005 to 2015, by day",
         source="ICEWS; split of Garcia-Duran et al. 2018, as published with TeMP (Wu et al. 2020)",
         first_day=date(2005, 1, 1),
-        counts=Counts(entities=10488, relations=251, steps=4017, train=368962, valid=46275, test=46092),
+        counts=Counts(
+            entities=10488, relations=251, steps=4017, train=368962, valid=46275, test=46092
+        ),
         files={
             "entity2id.txt": Published("07da800fa98ff3d5bf1a999941c85c1d51c7a143", 300129),
             "relation2id.txt": Published("61c92013fa7016d5dbcff51011a0abb34f4e5458", 8521),
@@ -107,7 +111,9 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
         description="events in the news from April 2015 to March 2016, by day; dense, entities without names",
         source="GDELT; subset of Trivedi et al. 2017, as published with TeMP (Wu et al. 2020)",
         first_day=date(2015, 4, 1),
-        counts=Counts(entities=500, relations=20, steps=366, train=2735685, valid=341961, test=341961),
+        counts=Counts(
+            entities=500, relations=20, steps=366, train=2735685, valid=341961, test=341961
+        ),
         files={
             "entity2id.txt": Published("26670afc9eaace521bebfb16b77c53d04b91baff", 3780),
             "relation2id.txt": Published("b77cc104968cae85573eaf6d9872aebaa3c63fe0", 100),
@@ -127,7 +133,9 @@ def find_benchmark(name: str) -> Benchmark:
     return BENCHMARKS[folded]
 
 
-def download(name: str, folder: Path, overwrite: bool = False, progress: Downloading | None = None) -> TemporalGraph:
+def download(
+    name: str, folder: Path, overwrite: bool = False, progress: Downloading | None = None
+) -> TemporalGraph:
     """Download a benchmark into a dataset folder that appears only when every file is the published one."""
     benchmark = find_benchmark(name)
     refuse_existing(folder, DATASET_MARKER, overwrite)
@@ -197,7 +205,9 @@ def _fetch_once(address: str, advance: Callable[[int, int | None], None]) -> byt
             advance(len(content), total)
     # A response that is read in chunks ends early without an error when the server goes away.
     if total is not None and len(content) < total:
-        raise _PassingError(f"{address}: the connection ended after {len(content)} of {total} bytes; {WAY_OUT}")
+        raise _PassingError(
+            f"{address}: the connection ended after {len(content)} of {total} bytes; {WAY_OUT}"
+        )
     return bytes(content)
 
 
@@ -214,9 +224,13 @@ def _explained(address: str) -> Iterator[None]:
     except HTTPError as error:
         error.close()
         kind = _PassingError if error.code >= 500 else DataError
-        raise kind(f"{address}: the server answered with HTTP status {error.code}; {WAY_OUT}") from None
+        raise kind(
+            f"{address}: the server answered with HTTP status {error.code}; {WAY_OUT}"
+        ) from None
     except (ValueError, InvalidURL) as error:
-        raise DataError(f"{address}: not a web address ({error}); check TEMPOGRAPH_MIRROR") from None
+        raise DataError(
+            f"{address}: not a web address ({error}); check TEMPOGRAPH_MIRROR"
+        ) from None
     except (OSError, HTTPException) as error:
         cause = error.reason if isinstance(error, URLError) else error
         reason = getattr(cause, "strerror", None) or cause

@@ -20,7 +20,9 @@ def calendar(labels: Sequence[str]) -> Tensor:
     """
     dates = [_DATE.fullmatch(label) for label in labels]
     if None in dates:
-        return torch.tensor([(step // 360, step // 30 % 12 + 1, step % 30 + 1) for step in range(len(labels))])
+        return torch.tensor(
+            [(step // 360, step // 30 % 12 + 1, step % 30 + 1) for step in range(len(labels))]
+        )
     return torch.tensor([_year_month_day(*date.groups("1")) for date in dates if date is not None])
 
 

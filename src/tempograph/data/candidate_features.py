@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from tempograph.data.common_neighbors import Acquaintances
+from tempograph.data.common_neighbors import CommonNeighbors
 from tempograph.data.frequency import refuse_uncountable
 from tempograph.data.sorted_ranges import key_range
 from tempograph.data.timeline import Queries, Timeline, both_directions
@@ -32,7 +32,7 @@ class _Met(NamedTuple):
     """Where each fact stands among the keys; those asking for subjects after those asking for objects."""
 
 
-class Meetings:
+class CandidateFeatures:
     """The train facts of a timeline as each question sees its candidates, sorted once."""
 
     def __init__(self, timeline: Timeline, through_others: bool = False) -> None:
@@ -41,7 +41,7 @@ class Meetings:
         refuse_uncountable(timeline)
         facts = both_directions(timeline.facts, timeline.num_relations)
         self._met = {shared: self._sorted(shared, facts) for shared in SHARED}
-        self._known = Acquaintances.of(timeline) if through_others else None
+        self._known = CommonNeighbors.of(timeline) if through_others else None
         self.told = 2 * len(SHARED) + through_others
         """How many numbers are told of a candidate."""
 
@@ -57,11 +57,15 @@ class Meetings:
         for number, shared in enumerate(SHARED):
             value = self._value(shared, queries.entity, queries.relation)
             # Questions of one time and, say, one relation see the same.
-            asked, which = torch.unique(torch.stack([value, queries.time, gone], 1), dim=0, return_inverse=True)
+            asked, which = torch.unique(
+                torch.stack([value, queries.time, gone], 1), dim=0, return_inverse=True
+            )
             found = self._of_each(self._met[shared], asked, left_out is not None)
             told[:, :, 2 * number : 2 * number + 2] = found[which]
         if self._known is not None:
-            asked, which = torch.unique(torch.stack([queries.entity, gone], 1), dim=0, return_inverse=True)
+            asked, which = torch.unique(
+                torch.stack([queries.entity, gone], 1), dim=0, return_inverse=True
+            )
             known, _ = self._known.through_others(self._known.ask(*asked.unbind(1)))
             told[:, :, -1] = torch.log1p(_STEEPNESS * known)[which]
         return told
@@ -86,7 +90,12 @@ class Meetings:
                 its_value = torch.where(place < 0, -1, met.keys[place] // self.num_steps)
                 count = count - (its_value == value).long()
                 there &= near != place[:, None]
-        gap = (key % self.num_steps - time[row][:, None]).abs().masked_fill(~there, self.num_steps).amin(1)
+        gap = (
+            (key % self.num_steps - time[row][:, None])
+            .abs()
+            .masked_fill(~there, self.num_steps)
+            .amin(1)
+        )
         told[row, met.values[value] - first[row]] = torch.stack([count, gap], 1).float().log1p()
         return told
 
@@ -95,7 +104,9 @@ class Meetings:
         value = self._value(shared, entity, relation) * self.sizes[0] + candidate
         values, which, counts = torch.unique(value, return_inverse=True, return_counts=True)
         keys, order = torch.sort(which * self.num_steps + time)
-        place = torch.empty_like(order).scatter_(0, order, torch.arange(len(order), device=order.device))
+        place = torch.empty_like(order).scatter_(
+            0, order, torch.arange(len(order), device=order.device)
+        )
         return _Met(values, counts, keys, place)
 
     def _value(self, shared: str, entity: Tensor, relation: Tensor) -> Tensor:

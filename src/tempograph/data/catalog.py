@@ -52,9 +52,16 @@ def download_target(name: str) -> Path:
 def available() -> list[Available]:
     """The demo, the benchmarks whether here or not, then every other dataset folder under the roots."""
     demo = Available(DEMO, None, "a made-up world, generated in a moment")
-    known = [Available(name, _find(name), entry.description, entry.counts) for name, entry in BENCHMARKS.items()]
+    known = [
+        Available(name, _find(name), entry.description, entry.counts)
+        for name, entry in BENCHMARKS.items()
+    ]
     others = {path.name: path for path in _folders() if path.name not in (DEMO, *BENCHMARKS)}
-    return [demo, *known, *(Available(name, path, "dataset folder") for name, path in sorted(others.items()))]
+    return [
+        demo,
+        *known,
+        *(Available(name, path, "dataset folder") for name, path in sorted(others.items())),
+    ]
 
 
 def _load(value: str) -> TemporalGraph:
@@ -99,7 +106,11 @@ def _folders() -> Iterator[Path]:
     for root in reversed(dataset_roots()):
         with _readable(root):
             if root.is_dir():
-                yield from (path for path in root.iterdir() if _is_dataset(path) and not path.name.startswith("."))
+                yield from (
+                    path
+                    for path in root.iterdir()
+                    if _is_dataset(path) and not path.name.startswith(".")
+                )
 
 
 def _not_found(value: str, name: str) -> DataError:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tempograph.data.sorted_ranges import equal_range, key_range
 from tempograph.data.timeline import Timeline
-from tempograph.device import room
+from tempograph.device import memory_budget
 
 _TABLES: Final = {"cpu": 2**30, "cuda": 2**33}
 """Bytes that tables of all pairs of entities may take, by kind of device."""
@@ -23,9 +23,9 @@ ROUNDING: Final = 1e-6
 """The share of a sum below which what is left of it, once the paths over a fact are taken out, is nothing."""
 
 
-def tables_fit(entities: int, device: torch.device) -> bool:
+def pair_tables_fit(entities: int, device: torch.device) -> bool:
     """Whether there is room for what so many entities know of each other: two numbers for each pair."""
-    return 8 * entities**2 <= room(_TABLES, device)
+    return 8 * entities**2 <= memory_budget(_TABLES, device)
 
 
 class Asked(NamedTuple):
@@ -74,7 +74,7 @@ class Tables(NamedTuple):
         return self._replace(rows=self.rows[:, some])
 
 
-class Acquaintances:
+class CommonNeighbors:
     """Which entities have met in train facts, whatever the relation and the time, and how often.
 
     s knows o through others by the sum over x of w(s, x) w(x, o) / (1 + d(x)), with w = log(1 + facts of the two) and d
@@ -89,21 +89,23 @@ class Acquaintances:
         """Pairs of those who have met as entity * entities + other, ascending, and their facts, [pairs] each."""
         self.weight = self.count.double().log1p()
         self.degree = torch.bincount(self.keys // self.entities, minlength=self.entities)
-        self.fits = tables_fit(self.entities, self.keys.device)
+        self.fits = pair_tables_fit(self.entities, self.keys.device)
         """Whether there is room for tables of all pairs."""
 
     @staticmethod
-    def of(timeline: Timeline) -> Acquaintances:
+    def of(timeline: Timeline) -> CommonNeighbors:
         """Those of a timeline, the same for all who ask: tables are large."""
         if timeline not in _MADE:
-            _MADE[timeline] = Acquaintances(timeline)
+            _MADE[timeline] = CommonNeighbors(timeline)
         return _MADE[timeline]
 
     def _met(self, facts: Tensor) -> tuple[Tensor, Tensor]:
         """Subject and object of facts, where they are one entity far below 0."""
         subject, object_ = facts[:, 0], facts[:, 2]
         nobody = subject == object_
-        return torch.where(nobody, -self.entities, subject), torch.where(nobody, -self.entities, object_)
+        return torch.where(nobody, -self.entities, subject), torch.where(
+            nobody, -self.entities, object_
+        )
 
     def ask(self, entity: Tensor, fact: Tensor | None = None) -> Asked:
         """Questions about entities [n], as if train facts [n] were not there; -1 for none.
@@ -117,7 +119,9 @@ class Acquaintances:
         one, other = one.clamp(min=0), other.clamp(min=0)
         times = self.times(one, other)
         last = gone & (times == 1)
-        less = torch.where(gone, (times - 1).clamp(min=0).double().log1p() - times.double().log1p(), 0)
+        less = torch.where(
+            gone, (times - 1).clamp(min=0).double().log1p() - times.double().log1p(), 0
+        )
         is_one, is_other = entity == one, entity == other
 
         def nearness(x: Tensor, is_beyond: Tensor) -> tuple[Tensor, Tensor]:
@@ -139,7 +143,9 @@ class Acquaintances:
             to_other=near_one_without * less,
         )
 
-    def through_others(self, asked: Asked, dtype: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
+    def through_others(
+        self, asked: Asked, dtype: torch.dtype = torch.float32
+    ) -> tuple[Tensor, Tensor]:
         """How well questions' entities know all through others, and whether they have met, [n, entities] each."""
         return look_up(self.tables(asked, dtype), asked)
 
@@ -149,19 +155,28 @@ class Acquaintances:
             return Tables(*self._of_all, torch.stack(asked[:3]))
         named = torch.cat(asked[:3])
         table = self._rows(asked.entity).to(dtype)
-        return Tables(table, self._weights(named, dtype), torch.arange(len(named), device=named.device).view(3, -1))
+        return Tables(
+            table,
+            self._weights(named, dtype),
+            torch.arange(len(named), device=named.device).view(3, -1),
+        )
 
     @cached_property
     def _of_all(self) -> tuple[Tensor, Tensor]:
         """How well all know each other through others, and w, [entities, entities] each."""
         tables = torch.empty(2, self.entities, self.entities, device=self.keys.device)
         for some in torch.split(torch.arange(self.entities, device=self.keys.device), _AT_ONCE):
-            tables[0, some], tables[1, some] = self._rows(some).float(), self._weights(some, torch.float32)
+            tables[0, some], tables[1, some] = (
+                self._rows(some).float(),
+                self._weights(some, torch.float32),
+            )
         return tables[0], tables[1]
 
     def _weights(self, entity: Tensor, dtype: torch.dtype) -> Tensor:
         """The w of entities and all others, [n] -> [n, entities]."""
-        row, position = key_range(self.keys, entity * self.entities, (entity + 1) * self.entities - 1).expand()
+        row, position = key_range(
+            self.keys, entity * self.entities, (entity + 1) * self.entities - 1
+        ).expand()
         weights = torch.zeros(len(entity), self.entities, dtype=dtype, device=entity.device)
         weights[row, self.keys[position] % self.entities] = self.weight[position].to(dtype)
         return weights
@@ -176,14 +191,18 @@ class Acquaintances:
         """The w of all pairs, where it is not 0, [entities, entities]."""
         pairs = torch.stack([self.keys // self.entities, self.keys % self.entities])
         with torch.sparse.check_sparse_tensor_invariants(enable=False):  # type: ignore[no-untyped-call]
-            return torch.sparse_coo_tensor(pairs, self.weight, 2 * [self.entities], is_coalesced=True)
+            return torch.sparse_coo_tensor(
+                pairs, self.weight, 2 * [self.entities], is_coalesced=True
+            )
 
     def times(self, one: Tensor, other: Tensor) -> Tensor:
         """How many facts pairs have, [n]."""
         place = equal_range(self.keys, one * self.entities + other)
         if not len(self.count):
             return torch.zeros_like(one)
-        return torch.where(place.lengths > 0, self.count[place.start.clamp(max=len(self.count) - 1)], 0)
+        return torch.where(
+            place.lengths > 0, self.count[place.start.clamp(max=len(self.count) - 1)], 0
+        )
 
     def facts_between(self, entity: int, others: Tensor) -> tuple[Tensor, Tensor]:
         """The train facts of an entity with any of others, a mask [entities], and with whom each is, [facts] each."""
@@ -193,18 +212,20 @@ class Acquaintances:
         return fact, whom[fact]
 
 
-_MADE: Final[WeakKeyDictionary[Timeline, Acquaintances]] = WeakKeyDictionary()
+_MADE: Final[WeakKeyDictionary[Timeline, CommonNeighbors]] = WeakKeyDictionary()
 
 
 def look_up(tables: Tables, asked: Asked) -> tuple[Tensor, Tensor]:
-    """What `Acquaintances.through_others` finds, from the tables of the same questions."""
+    """What `CommonNeighbors.through_others` finds, from the tables of the same questions."""
     (own, *rows), every = tables.rows, torch.arange(len(asked.entity), device=asked.entity.device)
     with_all = tables.through_others.index_select(0, own)
     sums = with_all.clone()
     for row, more in zip(rows, (asked.by_one, asked.by_other), strict=True):
         # Mostly one of the two is the question's entity, over which no path of its own goes.
         some = more.nonzero()[:, 0]
-        sums.index_add_(0, some, tables.weight.index_select(0, row[some]).mul_(more[some, None].to(sums.dtype)))
+        sums.index_add_(
+            0, some, tables.weight.index_select(0, row[some]).mul_(more[some, None].to(sums.dtype))
+        )
     for candidate, more in ((asked.one, asked.to_one), (asked.other, asked.to_other)):
         sums[every, candidate] += more.to(sums.dtype)
     sums.masked_fill_(sums <= with_all.mul_(ROUNDING), 0)

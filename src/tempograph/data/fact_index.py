@@ -24,10 +24,16 @@ class View:
 
     def __init__(self, timeline: Timeline, key: Key, earlier: View | None = None) -> None:
         self.key: Key = key
-        self.steps, self.relations, entities = timeline.num_steps, 2 * timeline.num_relations, timeline.num_entities
+        self.steps, self.relations, entities = (
+            timeline.num_steps,
+            2 * timeline.num_relations,
+            timeline.num_entities,
+        )
         directed = both_directions(timeline.facts, timeline.num_relations)
         value = self._value(*directed[:, [0, 1, 3]].unbind(1)).contiguous()
-        self.values: Tensor = torch.unique(value if earlier is None else torch.cat([value, earlier.values]))
+        self.values: Tensor = torch.unique(
+            value if earlier is None else torch.cat([value, earlier.values])
+        )
         of_fact = torch.searchsorted(self.values, value)
         # Facts of one key and time stand in no order of theirs: when not all may vote, chance decides, always alike.
         order = torch.argsort(scattered(directed))
@@ -43,11 +49,16 @@ class View:
         self.start = torch.searchsorted(of_fact, keys)
         """The facts of key k are at start[k]:start[k + 1], [keys + 2]."""
         voted = of_fact * entities + directed[:, 2]
-        distinct = torch.unique(voted if earlier is None else torch.cat([voted, self._pairs_of(earlier, entities)]))
+        distinct = torch.unique(
+            voted if earlier is None else torch.cat([voted, self._pairs_of(earlier, entities)])
+        )
         place = torch.searchsorted(distinct, voted)
         self.candidate_start = torch.searchsorted(distinct, keys * entities)
         """The distinct candidates of key k are candidates[candidate_start[k]:candidate_start[k + 1]], [keys + 2]."""
-        self.candidates, self.candidate_count = distinct % entities, torch.bincount(place, minlength=len(distinct))
+        self.candidates, self.candidate_count = (
+            distinct % entities,
+            torch.bincount(place, minlength=len(distinct)),
+        )
         self.most_candidates = int(self.candidate_start.diff().max())
         self.slot = place - self.candidate_start[of_fact]
         """The number of each fact's candidate among those of its key, [2 facts]."""
@@ -59,7 +70,9 @@ class View:
 
     def _pairs_of(self, other: View, entities: int) -> Tensor:
         """The distinct pairs (key, candidate) of a view all of whose keys are known here, as numbers, [pairs]."""
-        key = torch.repeat_interleave(torch.searchsorted(self.values, other.values), other.candidate_start.diff()[:-1])
+        key = torch.repeat_interleave(
+            torch.searchsorted(self.values, other.values), other.candidate_start.diff()[:-1]
+        )
         pairs: Tensor = key * entities + other.candidates
         return pairs
 
@@ -70,7 +83,12 @@ class View:
     def _value(self, entity: Tensor, relation: Tensor, time: Tensor) -> Tensor:
         if self.key == "both":
             return entity * self.relations + relation
-        return {"entity": entity, "relation": relation, "time": time, "any": torch.zeros_like(time)}[self.key]
+        return {
+            "entity": entity,
+            "relation": relation,
+            "time": time,
+            "any": torch.zeros_like(time),
+        }[self.key]
 
     def nearest(self, queries: Queries, most: int, removed: Tensor) -> Ranges:
         """At most so many facts of each question's key, those nearest to its time, removed ones not counted, [n]."""
@@ -81,7 +99,9 @@ class View:
         # The range slides right while the fact behind its end is nearer than the one at its start: by bisection.
         for _ in range(int((high - low).max()).bit_length() if len(key) else 0):
             middle = (low + high) // 2
-            slide = time - self._time_at(middle, removed) > self._time_at(middle + most, removed) - time
+            slide = (
+                time - self._time_at(middle, removed) > self._time_at(middle + most, removed) - time
+            )
             slide &= middle < high
             low, high = torch.where(slide, middle + 1, low), torch.where(slide, high, middle)
         after = _past_removed(torch.minimum(low + most, left) - 1, removed) + 1

@@ -21,7 +21,9 @@ class KnownAnswers:
     Filter `time` counts facts at the same step, `static` facts at any step, `raw` none.
     """
 
-    def __init__(self, facts: Tensor, sizes: tuple[int, int, int, int], filter: Filter = "time") -> None:
+    def __init__(
+        self, facts: Tensor, sizes: tuple[int, int, int, int], filter: Filter = "time"
+    ) -> None:
         refuse_unknown("filter", filter, FILTERS)
         self.filter: Filter = filter
         self.num_entities, self.num_relations, _, self.num_steps = sizes
@@ -34,14 +36,18 @@ class KnownAnswers:
         self._answer = pairs % self.num_entities
 
     @staticmethod
-    def of(graph: TemporalGraph, filter: Filter = "time", device: torch.device | str = "cpu") -> KnownAnswers:
+    def of(
+        graph: TemporalGraph, filter: Filter = "time", device: torch.device | str = "cpu"
+    ) -> KnownAnswers:
         """The answers that the facts of every split make true, to take out before ranks are reported."""
         return KnownAnswers(torch.from_numpy(graph.all_facts).to(device), graph.sizes, filter)
 
     @staticmethod
     def to_fit_on_valid(graph: TemporalGraph, device: torch.device | str = "cpu") -> KnownAnswers:
         """The answers that train and valid make true: what is fitted on valid must not learn from test."""
-        return KnownAnswers(torch.from_numpy(np.concatenate([graph.train, graph.valid])).to(device), graph.sizes)
+        return KnownAnswers(
+            torch.from_numpy(np.concatenate([graph.train, graph.valid])).to(device), graph.sizes
+        )
 
     def __call__(self, queries: Queries) -> tuple[Tensor, Tensor]:
         """Distinct pairs (row of the question, known answer), [pairs] each."""
@@ -57,18 +63,27 @@ class KnownAnswers:
         position = places.start[:, None] + torch.arange(self.most, device=answer.device)
         known = self._answer[position.clamp(max=max(0, len(self._answer) - 1))]
         row = torch.arange(len(answer), device=answer.device)[:, None].expand_as(position)
-        return row.flatten(), torch.where(position < places.stop[:, None], known, answer[:, None]).flatten()
+        return row.flatten(), torch.where(
+            position < places.stop[:, None], known, answer[:, None]
+        ).flatten()
 
     @cached_property
     def most(self) -> int:
         """Answers of the question that has most."""
-        return int(torch.unique_consecutive(self._question, return_counts=True)[1].max()) if len(self._question) else 0
+        return (
+            int(torch.unique_consecutive(self._question, return_counts=True)[1].max())
+            if len(self._question)
+            else 0
+        )
 
     def among(self, queries: Queries, entities: Tensor) -> Tensor:
         """Which entities [n, count] are known answers to their questions."""
         question, entity = self(queries)
         keys = (question * self.num_entities + entity).sort().values
-        wanted = torch.arange(len(entities), device=entities.device)[:, None] * self.num_entities + entities
+        wanted = (
+            torch.arange(len(entities), device=entities.device)[:, None] * self.num_entities
+            + entities
+        )
         return equal_range(keys, wanted).lengths > 0
 
     def _key(self, queries: Queries) -> Tensor:

@@ -32,13 +32,19 @@ def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
         raise DataError(
             f"{_split_file(path, 'train')}: the train split has no facts, so there is nothing to learn from"
         )
-    return TemporalGraph(name or path.resolve().name, entities, relations, times, train, valid, test)
+    return TemporalGraph(
+        name or path.resolve().name, entities, relations, times, train, valid, test
+    )
 
 
-def write_folder(graph: TemporalGraph, path: Path, overwrite: bool = False, compress: bool = True) -> None:
+def write_folder(
+    graph: TemporalGraph, path: Path, overwrite: bool = False, compress: bool = True
+) -> None:
     """Write a dataset folder, whole or not at all."""
     with atomic_folder(path, DATASET_MARKER, overwrite) as folder:
-        for file, names in zip(NAME_FILES, (graph.entities, graph.relations, graph.times), strict=True):
+        for file, names in zip(
+            NAME_FILES, (graph.entities, graph.relations, graph.times), strict=True
+        ):
             broken = next((name for name in names if "\n" in name), None)
             if broken is not None:
                 raise DataError(f"{path / file}: the name {broken!r} contains a line break")
@@ -47,13 +53,17 @@ def write_folder(graph: TemporalGraph, path: Path, overwrite: bool = False, comp
             text = _format_facts(graph.facts(split))
             if compress:
                 # A fixed time stamp: the same facts always give the same bytes.
-                (folder / f"{split}.tsv.gz").write_bytes(gzip.compress(text, compresslevel=4, mtime=0))
+                (folder / f"{split}.tsv.gz").write_bytes(
+                    gzip.compress(text, compresslevel=4, mtime=0)
+                )
             else:
                 (folder / f"{split}.tsv").write_bytes(text)
 
 
 def _split_file(folder: Path, split: str) -> Path:
-    found = [path for path in (folder / f"{split}.tsv", folder / f"{split}.tsv.gz") if path.exists()]
+    found = [
+        path for path in (folder / f"{split}.tsv", folder / f"{split}.tsv.gz") if path.exists()
+    ]
     if not found:
         raise DataError(f"{folder / split}.tsv: no such file, nor {split}.tsv.gz")
     if len(found) == 2:
@@ -67,7 +77,9 @@ def _read_names(path: Path) -> tuple[str, ...]:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise DataError(f"{path}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8") from None
+        raise DataError(
+            f"{path}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
+        ) from None
     # Split on line feeds alone: a few published names hold other characters that Python counts as line ends.
     names = tuple(text.removeprefix("\ufeff").removesuffix("\n").split("\n")) if text else ()
     if all(name.endswith("\r") for name in names):
@@ -78,7 +90,9 @@ def _read_names(path: Path) -> tuple[str, ...]:
         seen: dict[str, int] = {}
         for line, name in enumerate(names, 1):
             if seen.setdefault(name, line) != line:
-                raise DataError(f"{path}:{line}: the name '{name}' stands on line {seen[name]} already")
+                raise DataError(
+                    f"{path}:{line}: the name '{name}' stands on line {seen[name]} already"
+                )
     return names
 
 
@@ -96,9 +110,13 @@ def _read_facts(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
             io.BytesIO(data),
             # Threads of Arrow that are still starting when a command ends at once abort the process.
             read_options=pa.csv.ReadOptions(column_names=["s", "r", "o", "t"], use_threads=False),
-            parse_options=pa.csv.ParseOptions(delimiter="\t", quote_char=False, ignore_empty_lines=False),
+            parse_options=pa.csv.ParseOptions(
+                delimiter="\t", quote_char=False, ignore_empty_lines=False
+            ),
             convert_options=pa.csv.ConvertOptions(
-                column_types=dict.fromkeys("srot", pa.int64()), null_values=[], strings_can_be_null=False
+                column_types=dict.fromkeys("srot", pa.int64()),
+                null_values=[],
+                strings_can_be_null=False,
             ),
         )
     except pa.ArrowInvalid as error:
@@ -107,7 +125,9 @@ def _read_facts(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
     faulty = out_of_range(facts, sizes)
     if faulty is not None:
         row, column, value, size = faulty
-        raise DataError(f"{path}:{row + 1}: {column} id {value} is out of range; the dataset has ids 0 to {size - 1}")
+        raise DataError(
+            f"{path}:{row + 1}: {column} id {value} is out of range; the dataset has ids 0 to {size - 1}"
+        )
     return facts
 
 
@@ -116,10 +136,14 @@ def _first_fault(path: Path, data: bytes, message: str) -> DataError:
     for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
         fields = line.removesuffix(b"\r").split(b"\t")
         if len(fields) != 4:
-            return DataError(f"{path}:{number}: expected 4 tab-separated fields, found {len(fields)}")
+            return DataError(
+                f"{path}:{number}: expected 4 tab-separated fields, found {len(fields)}"
+            )
         for field in fields:
             if not field.removeprefix(b"-").isdigit():
-                return DataError(f"{path}:{number}: '{field.decode(errors='replace')}' is not an integer id")
+                return DataError(
+                    f"{path}:{number}: '{field.decode(errors='replace')}' is not an integer id"
+                )
             if len(field) > 18:
                 return DataError(f"{path}:{number}: id {field.decode()} is out of range")
     return DataError(f"{path}: {message}")

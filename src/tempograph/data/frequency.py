@@ -34,21 +34,32 @@ class PatternFrequencies:
 
     def __init__(self, timeline: Timeline) -> None:
         self.num_steps = timeline.num_steps
-        self.sizes = {"s": timeline.num_entities, "r": timeline.num_relations, "o": timeline.num_entities}
+        self.sizes = {
+            "s": timeline.num_entities,
+            "r": timeline.num_relations,
+            "o": timeline.num_entities,
+        }
         refuse_uncountable(timeline)
         self._patterns = {pattern: self._sorted(pattern, timeline.facts) for pattern in PATTERNS}
 
     def count(self, facts: Tensor, past: int, future: int = 0) -> Tensor:
         """For each fact and pattern, train facts in t - past .. t + future, t itself excluded.   [n, 4] -> [n, 7]."""
-        return torch.stack([self._count(pattern, facts, past, future) for pattern in PATTERNS], dim=1)
+        return torch.stack(
+            [self._count(pattern, facts, past, future) for pattern in PATTERNS], dim=1
+        )
 
-    def of_queries(self, queries: Queries, past: int, future: int = 0, left_out: Tensor | None = None) -> Tensor:
+    def of_queries(
+        self, queries: Queries, past: int, future: int = 0, left_out: Tensor | None = None
+    ) -> Tensor:
         """What a question may know: the frequencies of its entity, its relation and both together, [n, 3].
 
         Facts left_out [n, 4], one for each question, are not counted.
         """
         nobody = torch.zeros_like(queries.entity)
-        relation, subject_is_asked = queries.relation % self.sizes["r"], queries.relation >= self.sizes["r"]
+        relation, subject_is_asked = (
+            queries.relation % self.sizes["r"],
+            queries.relation >= self.sizes["r"],
+        )
         as_subject = torch.stack([queries.entity, relation, nobody, queries.time], dim=1)
         as_object = torch.stack([nobody, relation, queries.entity, queries.time], dim=1)
         columns = [self._count("r", as_subject, past, future)]
@@ -62,7 +73,9 @@ class PatternFrequencies:
         counts = torch.stack([given, relation_count, pair], dim=1)
         if left_out is None:
             return counts
-        same_entity = torch.where(subject_is_asked, left_out[:, 2], left_out[:, 0]) == queries.entity
+        same_entity = (
+            torch.where(subject_is_asked, left_out[:, 2], left_out[:, 0]) == queries.entity
+        )
         same_relation, gap = left_out[:, 1] == relation, left_out[:, 3] - queries.time
         counted = (gap >= -past) & (gap <= future) & (gap != 0)
         shared = torch.stack([same_entity, same_relation, same_entity & same_relation], dim=1)

@@ -44,13 +44,19 @@ class TemporalGraph:
         for split in SPLITS:
             facts = self.facts(split)
             if facts.ndim != 2 or facts.shape[1] != 4 or facts.dtype != np.int64:
-                raise DataError(f"{self.name}: {split} facts must be int64 [n, 4], found {facts.dtype} {facts.shape}")
+                raise DataError(
+                    f"{self.name}: {split} facts must be int64 [n, 4], found {facts.dtype} {facts.shape}"
+                )
             faulty = out_of_range(facts, self.sizes)
             if faulty is not None:
                 row, column, value, size = faulty
-                raise DataError(f"{self.name}: {split} fact {row} has {column} {value}, outside 0 to {size - 1}")
+                raise DataError(
+                    f"{self.name}: {split} fact {row} has {column} {value}, outside 0 to {size - 1}"
+                )
         if not len(self.train):
-            raise DataError(f"{self.name}: the train split has no facts, so there is nothing to learn from")
+            raise DataError(
+                f"{self.name}: the train split has no facts, so there is nothing to learn from"
+            )
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -69,8 +75,14 @@ class TemporalGraph:
 
     def same_as(self, other: TemporalGraph) -> bool:
         """Whether names and facts are the same, whatever the graphs are called."""
-        names = (self.entities, self.relations, self.times) == (other.entities, other.relations, other.times)
-        return names and all(np.array_equal(self.facts(split), other.facts(split)) for split in SPLITS)
+        names = (self.entities, self.relations, self.times) == (
+            other.entities,
+            other.relations,
+            other.times,
+        )
+        return names and all(
+            np.array_equal(self.facts(split), other.facts(split)) for split in SPLITS
+        )
 
     def entity_id(self, name: Name) -> int:
         """The id of an entity given its name or id; case may differ where that leaves no doubt."""
@@ -88,12 +100,18 @@ class TemporalGraph:
         if label not in self._time_ids:
             label = given.isoformat() if isinstance(given, date) else given
             span = f"{self.times[0]} to {self.times[-1]}"
-            raise QueryError(f"'{label}' is not on the time grid of {self.name} ({len(self.times)} steps, {span})")
+            raise QueryError(
+                f"'{label}' is not on the time grid of {self.name} ({len(self.times)} steps, {span})"
+            )
         return self._time_ids[label]
 
     def time_label(self, when: str | date) -> str:
         """What the grid calls, or would call, a step: by its label, a date, or an ISO date or moment as text."""
-        if isinstance(when, str) and when not in self._time_ids and _OF_DATES.fullmatch(self.times[0]):
+        if (
+            isinstance(when, str)
+            and when not in self._time_ids
+            and _OF_DATES.fullmatch(self.times[0])
+        ):
             with suppress(ValueError):
                 when = datetime.fromisoformat(when.strip()) if _MOMENT.match(when.strip()) else when
         return label_at(when, self.times[0]) if isinstance(when, date) else when
@@ -123,7 +141,9 @@ class TemporalGraph:
         known: dict[int, Split] = {}
         for split in reversed(SPLITS):
             facts = self.facts(split)
-            same = np.all([facts[:, column] == fact[column] for column in range(4) if column != place], axis=0)
+            same = np.all(
+                [facts[:, column] == fact[column] for column in range(4) if column != place], axis=0
+            )
             known |= dict.fromkeys(facts[same, place].tolist(), split)
         return known
 
@@ -146,7 +166,9 @@ _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _OF_DATES: Final = re.compile(r"\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
 
 
-def out_of_range(facts: Facts, sizes: tuple[int, int, int, int]) -> tuple[int, str, int, int] | None:
+def out_of_range(
+    facts: Facts, sizes: tuple[int, int, int, int]
+) -> tuple[int, str, int, int] | None:
     """The first id outside its range as (row, column name, value, size), or None."""
     faulty = (facts < 0) | (facts >= np.array(sizes))
     if not faulty.any():

@@ -21,7 +21,9 @@ class Names:
         for number, name in enumerate(names):
             # A spelling that two names share leaves a doubt, so neither is meant.
             self._by_case[name.casefold()] = -1 if name.casefold() in self._by_case else number
-        self._folded = [(fold(names[number]), int(number)) for number in np.argsort(-counts, kind="stable")]
+        self._folded = [
+            (fold(names[number]), int(number)) for number in np.argsort(-counts, kind="stable")
+        ]
         self._by_fold: dict[str, list[int]] = {}
         for name, number in self._folded:
             self._by_fold.setdefault(" ".join(name.split()), []).append(number)
@@ -53,12 +55,21 @@ class Names:
             inside = [(name, number) for name, number in inside if word in name]
         ranked: tuple[list[int], list[int], list[int]] = ([], [], [])
         for name, number in inside:
-            place = 0 if name.startswith(start) else 1 if all(f" {word}" in f" {name}" for word in wanted) else 2
+            place = (
+                0
+                if name.startswith(start)
+                else 1
+                if all(f" {word}" in f" {name}" for word in wanted)
+                else 2
+            )
             ranked[place].append(number)
             if len(ranked[0]) == most:
                 break
         itself = self._by_fold.get(start, [])
-        found = [*itself, *(number for numbers in ranked for number in numbers if number not in itself)][:most]
+        found = [
+            *itself,
+            *(number for numbers in ranked for number in numbers if number not in itself),
+        ][:most]
         return [{"name": self.names[number], "facts": int(self.counts[number])} for number in found]
 
     def like(self, name: str, most: int = 3) -> list[str]:
@@ -74,7 +85,9 @@ class Names:
 
 def fold(name: str) -> str:
     """A name without case and accents."""
-    return "".join(char for char in unicodedata.normalize("NFKD", name) if not unicodedata.combining(char)).casefold()
+    return "".join(
+        char for char in unicodedata.normalize("NFKD", name) if not unicodedata.combining(char)
+    ).casefold()
 
 
 def _triples(name: str) -> set[str]:

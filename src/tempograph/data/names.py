@@ -13,7 +13,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, out_of_range
-from tempograph.data.importers.time_parsing import format_pattern, labels, read_dates, read_integers, steps_at
+from tempograph.data.importers.time_parsing import (
+    format_pattern,
+    labels,
+    read_dates,
+    read_integers,
+    steps_at,
+)
 from tempograph.errors import DataError, QueryError
 from tempograph.typing import Granularity
 
@@ -56,8 +62,15 @@ def fact_rows(graph: TemporalGraph, facts: Given) -> Facts:
 
 def ids_of(graph: TemporalGraph, columns: Sequence[Column]) -> Facts:
     """Columns of subjects, relations, objects and times as rows of ids, [n, 4]."""
-    looks: tuple[Callable[[Any], int], ...] = (graph.entity_id, graph.relation_id, graph.entity_id, graph.time_id)
-    return np.stack([_look_up(column, look) for column, look in zip(columns, looks, strict=True)], axis=1)
+    looks: tuple[Callable[[Any], int], ...] = (
+        graph.entity_id,
+        graph.relation_id,
+        graph.entity_id,
+        graph.time_id,
+    )
+    return np.stack(
+        [_look_up(column, look) for column, look in zip(columns, looks, strict=True)], axis=1
+    )
 
 
 def _look_up(column: Column, look: Callable[[Any], int]) -> Numbers:
@@ -102,14 +115,18 @@ def _transposed(facts: Given) -> list[Any]:
     if isinstance(facts, pa.Table):
         lacking = [name for name in COLUMNS if name not in facts.column_names]
         if lacking:
-            raise DataError(f"a table of facts has columns {', '.join(COLUMNS)}; found no '{lacking[0]}'")
+            raise DataError(
+                f"a table of facts has columns {', '.join(COLUMNS)}; found no '{lacking[0]}'"
+            )
         return [facts[name] for name in COLUMNS]
     rows = facts.tolist() if isinstance(facts, np.ndarray) else list(facts)
     columns: list[list[Any]] = [[], [], [], []]
     for number, row in enumerate(rows):
         values = [row.get(name) for name in COLUMNS] if isinstance(row, Mapping) else row
         if isinstance(values, str) or not isinstance(values, Sequence) or len(values) != 4:
-            raise DataError(f"fact {number} must be a subject, a relation, an object and a time, found {row!r}")
+            raise DataError(
+                f"fact {number} must be a subject, a relation, an object and a time, found {row!r}"
+            )
         for column, value in zip(columns, values, strict=True):
             column.append(value)
     return columns
@@ -128,7 +145,9 @@ def with_later_steps(graph: TemporalGraph, times: Iterable[Any]) -> TemporalGrap
         graph.time_id(new[int(np.argmin(steps))])
     if max(steps) - last > _MOST_NEW_STEPS:
         far = new[int(np.argmax(steps))]
-        raise QueryError(f"'{far}' is {max(steps) - last:,} steps after the last one, {graph.times[-1]}; is it a typo?")
+        raise QueryError(
+            f"'{far}' is {max(steps) - last:,} steps after the last one, {graph.times[-1]}; is it a typo?"
+        )
     return replace(graph, times=(*graph.times, *labels(last + 1, max(steps), granularity)))
 
 
@@ -156,7 +175,9 @@ def _step(label: str, granularity: Granularity | None, graph: TemporalGraph) -> 
         steps = steps_at(np.array([first or date.min], dtype="M8[s]"), granularity)
     else:
         filled = label + {"month": "-01", "day": "", "hour": ""}[str(granularity)]
-        moments, readable = read_dates(pa.array([filled]), format_pattern("%Y-%m-%d" + "T%H" * (granularity == "hour")))
+        moments, readable = read_dates(
+            pa.array([filled]), format_pattern("%Y-%m-%d" + "T%H" * (granularity == "hour"))
+        )
         steps = steps_at(moments, granularity)
     if not readable[0]:
         graph.time_id(label)

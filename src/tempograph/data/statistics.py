@@ -44,7 +44,8 @@ class Statistics:
     def summary(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {**self.__dict__, "total": self.total} | {
-            name: self.__dict__[name].tolist() for name in ("active", "active_recently", "facts_per_active")
+            name: self.__dict__[name].tolist()
+            for name in ("active", "active_recently", "facts_per_active")
         }
 
 

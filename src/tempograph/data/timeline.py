@@ -30,7 +30,9 @@ class Queries(NamedTuple):
 def both_directions(facts: Tensor, num_relations: int) -> Tensor:
     """Each fact as an object question with its answer, then each inverted, asking its subject.   [n, 4] -> [2n, 4]."""
     subject, relation, object_, time = facts.unbind(1)
-    return torch.cat([facts, torch.stack([object_, relation + num_relations, subject, time], dim=1)])
+    return torch.cat(
+        [facts, torch.stack([object_, relation + num_relations, subject, time], dim=1)]
+    )
 
 
 def both_questions(facts: Tensor, num_relations: int) -> tuple[Queries, Tensor]:
@@ -57,7 +59,12 @@ class Timeline:
     steps of one entity inside any window are a contiguous range of `pair_entity` and `pair_time`.
     """
 
-    def __init__(self, graph: TemporalGraph, protocol: Protocol = "strict", device: torch.device | str = "cpu") -> None:
+    def __init__(
+        self,
+        graph: TemporalGraph,
+        protocol: Protocol = "strict",
+        device: torch.device | str = "cpu",
+    ) -> None:
         refuse_unknown("protocol", protocol, PROTOCOLS)
         self.protocol: Protocol = protocol
         self.device = torch.device(device)
@@ -73,7 +80,10 @@ class Timeline:
 
         named = _named_pairs(graph.train, self.num_steps)
         hidden = np.concatenate(
-            [graph.train[:0] if protocol == "strict" else facts for facts in (graph.valid, graph.test)]
+            [
+                graph.train[:0] if protocol == "strict" else facts
+                for facts in (graph.valid, graph.test)
+            ]
         )
         also = _named_pairs(hidden, self.num_steps)
         self.also_active = torch.from_numpy(also).to(self.device)

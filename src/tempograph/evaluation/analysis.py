@@ -81,7 +81,11 @@ class Ranked:
 
     def asking(self, side: Side) -> NDArray[np.bool_]:
         """Which questions ask for a side, [n]."""
-        return self.asks_subject == (side == "subject") if side != "both" else np.ones(len(self.rank), dtype=np.bool_)
+        return (
+            self.asks_subject == (side == "subject")
+            if side != "both"
+            else np.ones(len(self.rank), dtype=np.bool_)
+        )
 
 
 def in_order(ranked: Ranked) -> Ranked:
@@ -102,7 +106,9 @@ def ranked_of(evaluation: Evaluation) -> Ranked:
     """The ranks of an evaluation, objects first."""
     count = len(evaluation.facts)
     asks_subject = np.arange(2 * count) >= count
-    return Ranked(np.tile(evaluation.facts, (2, 1)), asks_subject, evaluation.ranks.realistic.cpu().numpy())
+    return Ranked(
+        np.tile(evaluation.facts, (2, 1)), asks_subject, evaluation.ranks.realistic.cpu().numpy()
+    )
 
 
 def read_ranks(folder: Path, filter: Filter = "time") -> dict[Split, Ranked]:
@@ -119,15 +125,21 @@ def read_ranks(folder: Path, filter: Filter = "time") -> dict[Split, Ranked]:
     except (OSError, KeyError, pa.ArrowException) as error:
         raise RunError(f"{file}: not a table of ranks: {' '.join(str(error).split())}") from error
     return {
-        name: in_order(Ranked(facts[here], subject[here], rank[here])) for name, here in splits.items() if here.any()
+        name: in_order(Ranked(facts[here], subject[here], rank[here]))
+        for name, here in splits.items()
+        if here.any()
     }
 
 
 def keep_ranks(ranked: Ranked, path: Path) -> None:
     """Write ranks as a small table of their own."""
-    columns = {name: pa.array(ranked.facts[:, place], pa.int32()) for place, name in enumerate("srot")}
+    columns = {
+        name: pa.array(ranked.facts[:, place], pa.int32()) for place, name in enumerate("srot")
+    }
     asked = pa.array(ranked.asks_subject)
-    table = pa.table({**columns, "asks_subject": asked, "rank": pa.array(ranked.rank, pa.float32())})
+    table = pa.table(
+        {**columns, "asks_subject": asked, "rank": pa.array(ranked.rank, pa.float32())}
+    )
     with atomic_file(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
@@ -137,7 +149,11 @@ def kept_ranks(path: Path) -> Ranked:
     try:
         table = pq.read_table(path)
         facts = np.stack([table[name].to_numpy().astype(np.int64) for name in "srot"], axis=1)
-        return in_order(Ranked(facts, table["asks_subject"].to_numpy(), table["rank"].to_numpy().astype(np.float64)))
+        return in_order(
+            Ranked(
+                facts, table["asks_subject"].to_numpy(), table["rank"].to_numpy().astype(np.float64)
+            )
+        )
     except (OSError, KeyError, pa.ArrowException) as error:
         raise RunError(f"{path}: not a table of ranks: {' '.join(str(error).split())}") from error
 
@@ -154,12 +170,21 @@ class Curve(NamedTuple):
 
 def pattern_frequencies(ranked: Ranked, graph: TemporalGraph, past: int, future: int) -> Integers:
     """The seven temporal pattern frequencies of each question's fact, in the order of PATTERNS, [n, 7]."""
-    counts: Integers = PatternFrequencies(Timeline(graph)).count(torch.from_numpy(ranked.facts), past, future).numpy()
+    counts: Integers = (
+        PatternFrequencies(Timeline(graph))
+        .count(torch.from_numpy(ranked.facts), past, future)
+        .numpy()
+    )
     return counts
 
 
 def effect_curves(
-    ranked: Ranked, frequencies: Integers, side: Side, pattern: str, measure: Measure = "hits@10", bins: int = 12
+    ranked: Ranked,
+    frequencies: Integers,
+    side: Side,
+    pattern: str,
+    measure: Measure = "hits@10",
+    bins: int = 12,
 ) -> tuple[Curve, Curve]:
     """A measure against one pattern's frequency for the questions of one side: in bins, and smoothed."""
     asked = ranked.asking(side)
@@ -221,7 +246,9 @@ def wilson(share: Floats, count: Floats) -> tuple[Floats, Floats]:
     """Wilson's bounds of a share among so many questions, at 95%."""
     z2 = _CONFIDENCE**2
     centre = (share + z2 / (2 * count)) / (1 + z2 / count)
-    reach = _CONFIDENCE / (1 + z2 / count) * np.sqrt(share * (1 - share) / count + z2 / (4 * count**2))
+    reach = (
+        _CONFIDENCE / (1 + z2 / count) * np.sqrt(share * (1 - share) / count + z2 / (4 * count**2))
+    )
     return np.clip(centre - reach, 0, share), np.clip(centre + reach, share, 1)
 
 
@@ -256,7 +283,8 @@ def group_figures(ranked: Ranked, groups: Groups) -> GroupFigures:
     count = np.bincount(place, minlength=len(there))
     some = np.where(count > 0, count, np.nan)
     mrr, hits_1, hits_10 = (
-        np.bincount(place, ranked.gains(measure), len(there)) / some for measure in ("mrr", "hits@1", "hits@10")
+        np.bincount(place, ranked.gains(measure), len(there)) / some
+        for measure in ("mrr", "hits@1", "hits@10")
     )
     labels = tuple(groups.labels[group] for group in there)
     return GroupFigures(labels, count, mrr, hits_1, hits_10, *wilson(hits_10, some))
@@ -264,7 +292,9 @@ def group_figures(ranked: Ranked, groups: Groups) -> GroupFigures:
 
 def by_side(ranked: Ranked) -> Groups:
     """Questions for objects, questions for subjects."""
-    return Groups(("object (s, r, ?, t)", "subject (?, r, o, t)"), ranked.asks_subject.astype(np.int64))
+    return Groups(
+        ("object (s, r, ?, t)", "subject (?, r, o, t)"), ranked.asks_subject.astype(np.int64)
+    )
 
 
 def by_relation(ranked: Ranked, graph: TemporalGraph) -> Groups:
@@ -280,7 +310,9 @@ def by_degree(ranked: Ranked, graph: TemporalGraph, whose: Literal["answer", "gi
 def facts_per_entity(graph: TemporalGraph) -> Integers:
     """How many train facts name each entity, as subject, object or both, [entities]."""
     subject, object_ = graph.train[:, 0], graph.train[:, 2]
-    return np.bincount(np.concatenate([subject, object_[object_ != subject]]), minlength=len(graph.entities))
+    return np.bincount(
+        np.concatenate([subject, object_[object_ != subject]]), minlength=len(graph.entities)
+    )
 
 
 def shares_with_at_least(counts: Integers) -> tuple[Integers, Floats]:
@@ -291,7 +323,10 @@ def shares_with_at_least(counts: Integers) -> tuple[Integers, Floats]:
 
 def rolling_mean(values: NDArray[Any], width: int) -> Floats:
     """The mean of the values at most width // 2 places away from each, [n]."""
-    total, places = np.concatenate([[0], np.cumsum(values, dtype=np.float64)]), np.arange(len(values))
+    total, places = (
+        np.concatenate([[0], np.cumsum(values, dtype=np.float64)]),
+        np.arange(len(values)),
+    )
     low, high = (places - width // 2).clip(min=0), (places + width // 2 + 1).clip(max=len(values))
     mean: Floats = (total[high] - total[low]) / (high - low)
     return mean
@@ -333,4 +368,6 @@ def _doubling(values: Integers) -> Groups:
     """0, 1, 2-3, 4-7, ...: groups whose width doubles; negative values are nowhere and get 0."""
     of = np.frexp(values.clip(min=0).astype(np.float64))[1].astype(np.int64)
     widths = [(2 ** (group - 1), 2**group - 1) for group in range(1, int(of.max(initial=0)) + 1)]
-    return Groups(("0", *(f"{low}-{high}" if low < high else f"{low}" for low, high in widths)), of, True)
+    return Groups(
+        ("0", *(f"{low}-{high}" if low < high else f"{low}" for low, high in widths)), of, True
+    )

@@ -11,7 +11,7 @@ from torch import Tensor
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import both_questions
-from tempograph.evaluation.evaluator import by_judge
+from tempograph.evaluation.evaluator import cross_fitted_scores
 from tempograph.evaluation.reliability import calibration_error, reliability
 from tempograph.models.base import Model
 from tempograph.typing import Progress
@@ -35,14 +35,18 @@ class Asked(NamedTuple):
         return Asked(self.scores[which], self.answer[which])
 
 
-def calibrate(model: Model, graph: TemporalGraph, progress: Progress | None = None) -> dict[str, Any]:
+def calibrate(
+    model: Model, graph: TemporalGraph, progress: Progress | None = None
+) -> dict[str, Any]:
     """The temperature with the lowest log loss on valid, and how reliable it makes the probability of the best answer.
 
     Probabilities are softmax(scores / temperature) over the candidates that are not known to be right as well. The loss
     and the reliability are cross-fitted: each half of the facts is judged at the temperature of the other half.
     """
     asked = _ask(model, graph, progress)
-    half = torch.arange(len(asked.answer), device=asked.answer.device) % (len(asked.answer) // 2) % 2
+    half = (
+        torch.arange(len(asked.answer), device=asked.answer.device) % (len(asked.answer) // 2) % 2
+    )
     halves = [asked.take(half == number) for number in (0, 1)]
     confidence, right, among, losses = [], [], [], []
     for judged, other in zip(halves, reversed(halves), strict=True):
@@ -95,12 +99,14 @@ def _ask(model: Model, graph: TemporalGraph, progress: Progress | None) -> Asked
     chosen = torch.linspace(0, len(graph.valid) - 1, count, dtype=torch.float64).round().long()
     facts = torch.from_numpy(graph.valid)[chosen].to(model.device)
     known = KnownAnswers.to_fit_on_valid(graph, model.device)
-    judges = model.judges("valid", len(graph.valid))
-    if judges is not None:
-        judges = judges._replace(of=judges.of[chosen.to(model.device)])
+    cross_fitted = model.cross_fitted("valid", len(graph.valid))
+    if cross_fitted is not None:
+        cross_fitted = cross_fitted._replace(of=cross_fitted.of[chosen.to(model.device)])
     queries, answer = both_questions(facts, known.num_relations)
     scores = torch.empty(len(answer), len(graph.entities), device=model.device)
-    for index, score in by_judge(model, queries, known, progress=progress, judges=judges):
+    for index, score in cross_fitted_scores(
+        model, queries, known, progress=progress, cross_fitted=cross_fitted
+    ):
         scores[index] = score(queries.take(index)).float()
     row, other = known(queries)
     wrong = other != answer[row]

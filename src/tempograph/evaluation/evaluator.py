@@ -15,10 +15,10 @@ from torch import Tensor
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.data.timeline import Queries, both_questions
-from tempograph.device import enough_for, room
+from tempograph.device import explain_out_of_memory, memory_budget
 from tempograph.errors import DataError
 from tempograph.evaluation.ranking import Ranks, filtered_ranks, metrics
-from tempograph.models.base import Judges, Model
+from tempograph.models.base import CrossFitted, Model
 from tempograph.typing import Filter, Progress, Protocol, Split
 
 _BUDGET: Final = {"cpu": 2**29, "cuda": 2**32}
@@ -27,14 +27,20 @@ _BUDGET: Final = {"cpu": 2**29, "cuda": 2**32}
 _RANK_TYPES: Final = (torch.float64, torch.int64, torch.int64)
 
 
-def in_turn(
-    model: Model, queries: Queries, known: KnownAnswers, budget: int | None = None, progress: Progress | None = None
+def query_batches(
+    model: Model,
+    queries: Queries,
+    known: KnownAnswers,
+    budget: int | None = None,
+    progress: Progress | None = None,
 ) -> Iterator[Tensor]:
     """Positions of questions in order of time, as many at once as the budget in bytes allows, but at least one."""
     order = torch.argsort(queries.time * 2 * known.num_relations + queries.relation, stable=True)
-    allowed = room(_BUDGET, model.device) if budget is None else budget
+    allowed = memory_budget(_BUDGET, model.device) if budget is None else budget
     done = 0
-    for index in torch.split(order, max(1, allowed // (known.num_entities * model.bytes_per_candidate))):
+    for index in torch.split(
+        order, max(1, allowed // (known.num_entities * model.bytes_per_candidate))
+    ):
         yield index
         done += len(index)
         if progress is not None:
@@ -47,15 +53,17 @@ def rank_facts(
     known: KnownAnswers,
     budget: int | None = None,
     progress: Progress | None = None,
-    judges: Judges | None = None,
+    cross_fitted: CrossFitted | None = None,
 ) -> Ranks:
     """Ranks of both sides of each fact, by the model or by the judge of each fact: objects first, then subjects.
 
     facts [n, 4] -> [2n] each.
     """
     queries, answer = both_questions(facts, known.num_relations)
-    ranks = Ranks(*(torch.empty(len(answer), dtype=kind, device=facts.device) for kind in _RANK_TYPES))
-    for index, scores in by_judge(model, queries, known, budget, progress, judges):
+    ranks = Ranks(
+        *(torch.empty(len(answer), dtype=kind, device=facts.device) for kind in _RANK_TYPES)
+    )
+    for index, scores in cross_fitted_scores(model, queries, known, budget, progress, cross_fitted):
         asked = queries.take(index)
         found = filtered_ranks(scores(asked), answer[index], known(asked))
         for column, values in zip(ranks, found, strict=True):
@@ -63,24 +71,24 @@ def rank_facts(
     return ranks
 
 
-def by_judge(
+def cross_fitted_scores(
     model: Model,
     queries: Queries,
     known: KnownAnswers,
     budget: int | None = None,
     progress: Progress | None = None,
-    judges: Judges | None = None,
+    cross_fitted: CrossFitted | None = None,
 ) -> Iterator[tuple[Tensor, Callable[[Queries], Tensor]]]:
     """Positions of questions, and what scores them: the model, or the judge of their facts.
 
-    Questions are those of the facts that judges are for, once or several times over.
+    Questions are those of the facts that cross_fitted are for, once or several times over.
     """
-    for index in in_turn(model, queries, known, budget, progress):
-        if judges is None:
+    for index in query_batches(model, queries, known, budget, progress):
+        if cross_fitted is None:
             yield index, model.scores
             continue
-        judge = judges.of[index % len(judges.of)]
-        for number, scores in enumerate(judges.scores):
+        judge = cross_fitted.of[index % len(cross_fitted.of)]
+        for number, scores in enumerate(cross_fitted.scores):
             share = index[judge == number]
             if len(share):
                 yield share, scores
@@ -143,7 +151,10 @@ class Evaluation:
                 "rank": self.ranks.realistic.cpu().numpy(),
                 "optimistic": self.ranks.optimistic.cpu().numpy(),
                 "pessimistic": self.ranks.pessimistic.cpu().numpy(),
-                **{name: pa.array([value] * 2 * count).dictionary_encode() for name, value in constant.items()},
+                **{
+                    name: pa.array([value] * 2 * count).dictionary_encode()
+                    for name, value in constant.items()
+                },
             }
         )
 
@@ -157,16 +168,20 @@ def evaluate_model(
     budget: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Rank every fact of a split from both sides; facts that the model was fitted on are left to its judges."""
+    """Rank every fact of a split from both sides; facts that the model was fitted on are left to its cross_fitted."""
     facts = graph.facts(split)
     if not len(facts):
-        raise DataError(f"{graph.name}: the {split} split has no facts, so there is nothing to evaluate")
+        raise DataError(
+            f"{graph.name}: the {split} split has no facts, so there is nothing to evaluate"
+        )
     begin = time.perf_counter()
     known = KnownAnswers.of(graph, filter, model.device)
-    judges = model.judges(split, len(facts))
+    cross_fitted = model.cross_fitted(split, len(facts))
     way_out = "take a smaller model or, with evaluate, a smaller budget for scores (--memory MIB)"
-    with torch.inference_mode(), enough_for("ranking", way_out):
-        ranks = rank_facts(model, torch.from_numpy(facts).to(model.device), known, budget, progress, judges)
+    with torch.inference_mode(), explain_out_of_memory("ranking", way_out):
+        ranks = rank_facts(
+            model, torch.from_numpy(facts).to(model.device), known, budget, progress, cross_fitted
+        )
     ranks = Ranks(*(column.cpu() for column in ranks))
-    seconds, note = time.perf_counter() - begin, None if judges is None else judges.note
+    seconds, note = time.perf_counter() - begin, None if cross_fitted is None else cross_fitted.note
     return Evaluation(graph.name, model.name, split, protocol, filter, facts, ranks, seconds, note)

@@ -28,7 +28,9 @@ def reliability(
                     "questions": int(inside.sum()),
                     "confidence": float(confidence[inside].double().mean()),
                     "right": float(right[inside].double().mean()),
-                    **({} if among is None else {"among_ten": float(among[inside].double().mean())}),
+                    **(
+                        {} if among is None else {"among_ten": float(among[inside].double().mean())}
+                    ),
                 }
             )
     return table

@@ -66,7 +66,9 @@ class Fitted:
             "finished": self.run.results["finished"],
             "held_out": None if self.evaluation is None else self.evaluation.summary(),
             "calibration": self.run.results.get("calibration"),
-            "relations_held_out": [] if self.evaluation is None else relation_rows(self.evaluation, graph),
+            "relations_held_out": []
+            if self.evaluation is None
+            else relation_rows(self.evaluation, graph),
         }
 
 
@@ -131,10 +133,17 @@ def choose_model(graph: TemporalGraph, device: torch.device) -> Choice:
     share = meeting_share(graph)
     said = f"{share:.0%} of held-out facts are between two that meet in train as well"
     if share < _MEETING:
-        return Choice("tntcomplex", f"{said}: little to copy, so vectors that generalise to new pairs")
+        return Choice(
+            "tntcomplex", f"{said}: little to copy, so vectors that generalise to new pairs"
+        )
     if device.type == "cuda":
-        return Choice("temp-pointer", f"{said}: copying what happened goes far, and a GPU affords models beside it")
-    return Choice("pointer", f"{said}: copying what happened goes far, and tells which facts it copies")
+        return Choice(
+            "temp-pointer",
+            f"{said}: copying what happened goes far, and a GPU affords models beside it",
+        )
+    return Choice(
+        "pointer", f"{said}: copying what happened goes far, and tells which facts it copies"
+    )
 
 
 def meeting_share(graph: TemporalGraph) -> float:
@@ -153,7 +162,9 @@ def in_words(evaluation: Evaluation, candidates: int) -> str:
     )
 
 
-def relation_rows(evaluation: Evaluation, graph: TemporalGraph, most: int = 15) -> list[dict[str, Any]]:
+def relation_rows(
+    evaluation: Evaluation, graph: TemporalGraph, most: int = 15
+) -> list[dict[str, Any]]:
     """Each of the most frequent relations: its questions, and how often the right answer is first or in ten."""
     ranked = ranked_of(evaluation)
     found = group_figures(ranked, by_relation(ranked, graph))

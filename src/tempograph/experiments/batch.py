@@ -47,9 +47,15 @@ def bring_to_end(
     done = sum(standing.state == "finished" for standing in standings.values())
     if note is not None and done:
         note(f"{done} of {len(standings)} runs are there")
-    parts = {job: part_configs(config, graph, resolve_device(job.device)) for job, config in runs.items()}
+    parts = {
+        job: part_configs(config, graph, resolve_device(job.device)) for job, config in runs.items()
+    }
     made_of = {
-        job: [other for other, config in runs.items() if any(config.flat() == part.flat() for part in parts[job])]
+        job: [
+            other
+            for other, config in runs.items()
+            if any(config.flat() == part.flat() for part in parts[job])
+        ]
         for job in runs
     }
     _work(standings, made_of, at_once, watch, keep)
@@ -73,7 +79,9 @@ def alone(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RunError(f"{folder}: another command is at work here; wait, or choose another --out") from None
+            raise RunError(
+                f"{folder}: another command is at work here; wait, or choose another --out"
+            ) from None
         yield
     finally:
         os.close(handle)

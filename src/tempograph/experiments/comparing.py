@@ -43,13 +43,23 @@ def compare(
     settings. The preset is taken by the models that have it for the dataset, an override by those that have such a
     setting: `note` hears by which. `watch` hears how the runs stand.
     """
-    graph, place, folder, given = load_dataset(dataset), resolve_device(device), Path(out), tuple(overrides)
-    names, numbers = list(dict.fromkeys(MODELS if models is None else models)), list(dict.fromkeys(seeds))
+    graph, place, folder, given = (
+        load_dataset(dataset),
+        resolve_device(device),
+        Path(out),
+        tuple(overrides),
+    )
+    names, numbers = (
+        list(dict.fromkeys(MODELS if models is None else models)),
+        list(dict.fromkeys(seeds)),
+    )
     for what, count in (("model", len(names)), ("seed", len(numbers)), ("job", jobs)):
         if count < 1:
             raise ConfigError(f"compare needs at least one {what}, found {count}")
     if not len(graph.test):
-        raise DataError(f"{graph.name}: the test split has no facts, so there is nothing to compare models by")
+        raise DataError(
+            f"{graph.name}: the test split has no facts, so there is nothing to compare models by"
+        )
     plans = make_plans(graph, names, place, protocol, preset, given)
     runs: dict[Job, Config] = {}
     for seed in numbers:
@@ -57,7 +67,15 @@ def compare(
             config = dataclasses.replace(plan.config, seed=seed)
             path = folder / f"{config.name}-seed{seed}"
             job = Job(
-                path, str(dataset), config.name, seed, protocol, config.preset, plan.overrides, device, max_seconds
+                path,
+                str(dataset),
+                config.name,
+                seed,
+                protocol,
+                config.preset,
+                plan.overrides,
+                device,
+                max_seconds,
             )
             runs[job] = config
     make_folder(folder)
@@ -71,7 +89,9 @@ def compare(
                 plan.config.name,
                 plan.origin,
                 published(graph.name, plan.config.name, protocol),
-                tuple(outcome for job, outcome in outcomes.items() if job.model == plan.config.name),
+                tuple(
+                    outcome for job, outcome in outcomes.items() if job.model == plan.config.name
+                ),
             )
             for plan in plans
         ]

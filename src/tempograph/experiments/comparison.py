@@ -10,7 +10,7 @@ from typing import Any, Final
 from tempograph.experiments.published import Published
 from tempograph.experiments.results import HITS, SPREAD, figure_cells, half_range, seeds_cells
 from tempograph.experiments.status import State
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 from tempograph.typing import Protocol
 
 COLUMNS: Final = (
@@ -32,10 +32,18 @@ class Outcome:
     def summary(self) -> dict[str, Any]:
         """What differs from seed to seed, ready for JSON."""
         figures = {
-            split: self.results[split]["metrics"] if split in self.results else None for split in ("valid", "test")
+            split: self.results[split]["metrics"] if split in self.results else None
+            for split in ("valid", "test")
         }
-        times = {name: self.results.get(name) for name in ("best_epoch", "epoch_seconds", "train_seconds")}
-        return {"run": self.run, "seed": self.seed, "state": self.state, "reason": self.reason} | figures | times
+        times = {
+            name: self.results.get(name)
+            for name in ("best_epoch", "epoch_seconds", "train_seconds")
+        }
+        return (
+            {"run": self.run, "seed": self.seed, "state": self.state, "reason": self.reason}
+            | figures
+            | times
+        )
 
 
 @dataclass(frozen=True)
@@ -63,11 +71,15 @@ class Row:
             self.tested,
             *map(self.mean, ("parameters", "epoch_seconds", "train_seconds")),
         )
-        lacking = "not finished" if any(run.state == "unfinished" for run in self.runs) else "failed"
+        lacking = (
+            "not finished" if any(run.state == "unfinished" for run in self.runs) else "failed"
+        )
         return [
             self.model,
             self.settings,
-            f"{len(tested)}" if len(tested) == len(self.runs) else f"{len(tested)}/{len(self.runs)}",
+            f"{len(tested)}"
+            if len(tested) == len(self.runs)
+            else f"{len(tested)}/{len(self.runs)}",
             *(seeds_cells(tested) if tested else [lacking, "-", "-", "-"]),
             *figure_cells(self.published),
             "-" if parameters is None else f"{parameters:,.0f}",
@@ -77,7 +89,9 @@ class Row:
 
     def summary(self) -> dict[str, Any]:
         """The row and its runs, ready for JSON; Hits are fractions of 1, also the published ones."""
-        columns = {name: [metrics[name] for metrics in self.tested] for name in (self.tested or [{}])[0]}
+        columns = {
+            name: [metrics[name] for metrics in self.tested] for name in (self.tested or [{}])[0]
+        }
         mrr, *hits = self.published
         theirs = (mrr, *(None if value is None else round(value / 100, 3) for value in hits))
         return {
@@ -86,7 +100,9 @@ class Row:
             "seeds": [run.seed for run in self.runs if run.state == "finished"],
             "metrics": {name: statistics.mean(values) for name, values in columns.items()} or None,
             "spread": {name: half_range(values) for name, values in columns.items()} or None,
-            "published": None if set(theirs) == {None} else dict(zip(("mrr", *HITS), theirs, strict=True)),
+            "published": None
+            if set(theirs) == {None}
+            else dict(zip(("mrr", *HITS), theirs, strict=True)),
             "parameters": self.mean("parameters"),
             "epoch_seconds": self.mean("epoch_seconds"),
             "train_seconds": self.mean("train_seconds"),
@@ -130,11 +146,16 @@ class Comparison:
 
     def summary(self) -> dict[str, Any]:
         """What `compare --json` prints and compare.json holds."""
-        head = {"dataset": self.dataset, "split": "test", "protocol": self.protocol, "filter": "time"}
+        head = {
+            "dataset": self.dataset,
+            "split": "test",
+            "protocol": self.protocol,
+            "filter": "time",
+        }
         told = {"overrides": list(self.overrides), "jobs": self.jobs, "folder": str(self.folder)}
         return head | told | {"models": [row.summary() for row in self.rows]}
 
-    def sheet(self) -> Sheet:
+    def sheet(self) -> TextTable:
         """The table."""
         packed = (
             ("model", [0]),
@@ -143,7 +164,14 @@ class Comparison:
             ("Hits@1, 3, 10", [4, 5, 6]),
             ("published", range(7, 11)),
         )
-        return Sheet(f"Models on {self.dataset}, test", COLUMNS, self._cells(), 2, f"{self.caption()}.", packed)
+        return TextTable(
+            f"Models on {self.dataset}, test",
+            COLUMNS,
+            self._cells(),
+            2,
+            f"{self.caption()}.",
+            packed,
+        )
 
     def markdown(self) -> str:
         """The table as a page, with what it does not show."""

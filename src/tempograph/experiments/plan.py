@@ -56,25 +56,42 @@ def make_plans(
         model_kind(model)
         shipped = shipped_presets(model)
         found = next(
-            (name for name in (PRESETS if preset is None else (preset,)) if f"{graph.name}.{name}" in shipped), None
+            (
+                name
+                for name in (PRESETS if preset is None else (preset,))
+                if f"{graph.name}.{name}" in shipped
+            ),
+            None,
         )
         has = configure(graph, model, device, preset=found).flat()
         taken = tuple(override for override, setting in wanted.items() if setting in has)
-        plans.append(Plan(configure(graph, model, device, protocol=protocol, preset=found, overrides=taken), taken))
+        plans.append(
+            Plan(
+                configure(graph, model, device, protocol=protocol, preset=found, overrides=taken),
+                taken,
+            )
+        )
         settings |= set(has)
     for setting in wanted.values():
         if setting not in settings:
-            raise ConfigError(f"none of the models has a setting '{setting}'{did_you_mean(setting, settings)}")
+            raise ConfigError(
+                f"none of the models has a setting '{setting}'{did_you_mean(setting, settings)}"
+            )
     return plans
 
 
 def plan_notes(plans: Sequence[Plan], overrides: Sequence[str]) -> list[str]:
     """Which models take which settings, in lines for people."""
-    origins = {plan.origin: [other.config.name for other in plans if other.origin == plan.origin] for plan in plans}
+    origins = {
+        plan.origin: [other.config.name for other in plans if other.origin == plan.origin]
+        for plan in plans
+    }
     lines = [f"{origin} settings: {', '.join(names)}" for origin, names in origins.items()]
     for plan in plans:
         left_out = [override for override in overrides if override not in plan.overrides]
-        lines += [f"{plan.config.name} has no setting for {', '.join(left_out)}"] if left_out else []
+        lines += (
+            [f"{plan.config.name} has no setting for {', '.join(left_out)}"] if left_out else []
+        )
     return lines
 
 
@@ -86,7 +103,9 @@ def run_there(folder: Path, config: Config, graph: TemporalGraph) -> dict[str, A
     if not (folder / RUN_MARKER).is_file():
         raise RunError(f"{folder}: exists and is not a run; {way_out}")
     kept, results = read_record(folder)
-    here = kept.flat() | {f"model.{name}": value for name, value in results.get("asked", {}).items()}
+    here = kept.flat() | {
+        f"model.{name}": value for name, value in results.get("asked", {}).items()
+    }
     asked = config.flat()
     other = [name for name in here | asked if here.get(name) != asked.get(name)]
     if other:

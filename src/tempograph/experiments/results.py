@@ -48,12 +48,20 @@ def _lacking(found: Any, splits: Iterable[Split]) -> Iterator[str]:
     if not isinstance(found, dict):
         yield f"expected an object with dataset, model and figures, found {type(found).__name__}"
         return
-    for name, kind in (("dataset", str), ("model", str), ("protocol", str), ("seed", int), ("config", dict)):
+    for name, kind in (
+        ("dataset", str),
+        ("model", str),
+        ("protocol", str),
+        ("seed", int),
+        ("config", dict),
+    ):
         if not isinstance(found.get(name), kind):
             yield f"'{name}' is missing or of another kind"
     if not all(isinstance(section, dict) for section in found.get("config", {}).values()):
         yield "'config' holds something other than sections"
-    if not isinstance(found.get("preset"), str | None) or not isinstance(found.get("changed", {}), dict):
+    if not isinstance(found.get("preset"), str | None) or not isinstance(
+        found.get("changed", {}), dict
+    ):
         yield "'preset' or 'changed' is of another kind"
     for name in ("parameters", "epoch_seconds", "train_seconds"):
         if not isinstance(found.get(name), int | float | None):
@@ -61,7 +69,9 @@ def _lacking(found: Any, splits: Iterable[Split]) -> Iterator[str]:
     for split in dict.fromkeys((*splits, *(name for name in SPLITS if name in found))):
         part = found.get(split)
         metrics = part.get("metrics") if isinstance(part, dict) else None
-        if not isinstance(metrics, dict) or not all(isinstance(metrics.get(k), int | float) for k in ("mrr", *HITS)):
+        if not isinstance(metrics, dict) or not all(
+            isinstance(metrics.get(k), int | float) for k in ("mrr", *HITS)
+        ):
             yield f"it has no figures of {split}"
 
 
@@ -88,7 +98,9 @@ def load_alone(folder: Path) -> Alone | None:
         return None
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        seconds = {(one["dataset"], one["model"]): float(one["epoch_seconds"]) for one in found["results"]}
+        seconds = {
+            (one["dataset"], one["model"]): float(one["epoch_seconds"]) for one in found["results"]
+        }
         return Alone(found["preset"], found["environment"]["hardware"], seconds)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: not measured speeds: {error!r}") from None
@@ -115,7 +127,10 @@ def half_range(values: Sequence[float]) -> float:
 
 def figure_cells(values: Sequence[float | None], digits: int = 3) -> list[str]:
     """MRR to so many digits and Hits to one, as tables show them; a dash where there is none."""
-    return ["-" if value is None else f"{value:.{1 if place else digits}f}" for place, value in enumerate(values)]
+    return [
+        "-" if value is None else f"{value:.{1 if place else digits}f}"
+        for place, value in enumerate(values)
+    ]
 
 
 def mean_of(runs: Sequence[Result], *path: str) -> float | None:
@@ -149,7 +164,9 @@ def best_settings(results: Sequence[Result]) -> dict[tuple[str, str, str], list[
 
 
 def _settings(result: Result) -> str:
-    settings = [result["preset"], result.get("changed", {})] if result.get("preset") else result["config"]
+    settings = (
+        [result["preset"], result.get("changed", {})] if result.get("preset") else result["config"]
+    )
     return json.dumps(settings, sort_keys=True)
 
 

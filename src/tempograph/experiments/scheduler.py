@@ -23,7 +23,9 @@ from tempograph.training.runs import RUN_MARKER, Run, read_record
 from tempograph.training.trainer import evaluate, resume, train
 from tempograph.typing import Protocol, Report, Split
 
-_PROGRAM: Final = "import sys; sys.path[:] = {path!r}; from tempograph.experiments.scheduler import main; main()"
+_PROGRAM: Final = (
+    "import sys; sys.path[:] = {path!r}; from tempograph.experiments.scheduler import main; main()"
+)
 _PATIENCE: Final = 30
 """Seconds that a process has to end by itself."""
 
@@ -76,7 +78,11 @@ def run_jobs(jobs: Mapping[Job, Collection[Job]], at_once: int, hear: Hear) -> N
                     _log(job).unlink(missing_ok=True)
                     hear(job, "ended", {})
                 else:
-                    hear(job, "failed", {"reason": reasons.get(job) or f"{_reason(code)}; see {_log(job)}"})
+                    hear(
+                        job,
+                        "failed",
+                        {"reason": reasons.get(job) or f"{_reason(code)}; see {_log(job)}"},
+                    )
                 start()
             elif "failed" in message:
                 reasons[job] = message["failed"]
@@ -154,7 +160,9 @@ def main() -> None:
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.default_int_handler)
     values = json.loads(sys.stdin.readline())
-    job = Job(**values | {"folder": Path(values["folder"]), "overrides": tuple(values["overrides"])})
+    job = Job(
+        **values | {"folder": Path(values["folder"]), "overrides": tuple(values["overrides"])}
+    )
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:
         work(job, tell)

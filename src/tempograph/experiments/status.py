@@ -33,7 +33,9 @@ Watch = Callable[[Sequence[Standing], Standing], None]
 """Shown all runs whenever one has changed."""
 
 
-def seconds_left(runs: Sequence[Standing], at_once: int, now: float, most: float | None = None) -> float | None:
+def seconds_left(
+    runs: Sequence[Standing], at_once: int, now: float, most: float | None = None
+) -> float | None:
     """About how long it takes until the last run has ended; None as long as nothing is known of any.
 
     A run takes as long as others of its model did or are about to, or else as long as any other; and never longer than
@@ -51,7 +53,9 @@ def seconds_left(runs: Sequence[Standing], at_once: int, now: float, most: float
 
     def left_of(run: Standing) -> float:
         elapsed, told = (now - run.began, run.left(now)) if run.state == "running" else (0.0, None)
-        expected = statistics.mean(taken.get(run.model, [typical])) if told is None else elapsed + told
+        expected = (
+            statistics.mean(taken.get(run.model, [typical])) if told is None else elapsed + told
+        )
         return max(0.0, (expected if most is None else min(expected, most)) - elapsed)
 
     open_runs = [left_of(run) for run in runs if run.state in ("waiting", "running")]

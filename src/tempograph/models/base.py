@@ -31,7 +31,7 @@ def within_budget(numbers: Tensor, each: int) -> tuple[Tensor, ...]:
     return torch.split(numbers, max(1, _BUDGET // each))
 
 
-class Judges(NamedTuple):
+class CrossFitted(NamedTuple):
     """Who ranks facts that a model was fitted on: scoring functions, which of them ranks each fact [n], and a note."""
 
     scores: tuple[Callable[[Queries], Tensor], ...]
@@ -69,13 +69,15 @@ class Model(torch.nn.Module, ABC):
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation for (subject, ?, object, time), [relations]."""
-        raise QueryError(f"{self.name} ranks entities, not relations; give a relation and one entity")
+        raise QueryError(
+            f"{self.name} ranks entities, not relations; give a relation and one entity"
+        )
 
     def entity_vectors(self, times: Tensor) -> Tensor:
         """Every entity's vector at some distinct times, [times, entities, width]; one table if time changes nothing."""
         raise QueryError(f"{self.name} has no vectors for entities")
 
-    def judges(self, split: Split, facts: int) -> Judges | None:
+    def cross_fitted(self, split: Split, facts: int) -> CrossFitted | None:
         """For a split whose answers the model was fitted to: who else ranks its facts. None if it may do so itself."""
         return None
 
@@ -83,14 +85,18 @@ class Model(torch.nn.Module, ABC):
     def evidence(self, query: Queries, answer: int) -> Support:
         """What speaks for one answer to one question."""
 
-    def over(self, timeline: Timeline, memory: int = 0) -> Model:
+    def with_timeline(self, timeline: Timeline, memory: int = 0) -> Model:
         """The same weights over other train facts, with so many bytes to keep what questions at one time share.
 
         There may be more time steps than the weights know; what belongs to a step is then that of the last known one.
         """
-        raise QueryError(f"{self.name} cannot be asked about other facts than those it was trained on")
+        raise QueryError(
+            f"{self.name} cannot be asked about other facts than those it was trained on"
+        )
 
-    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor | None:
+    def counterfactual_scores(
+        self, query: Queries, left_out: Tensor, candidates: Tensor
+    ) -> Tensor | None:
         """Scores of some candidates for one question: with all train facts, then as if one of them were not there.
 
         left_out [n] are distinct positions in the timeline -> [1 + n, candidates]; None where that is not known.

@@ -10,8 +10,8 @@ from tempograph.errors import refuse_unknown
 from tempograph.models.base import Model
 from tempograph.models.embedding.embedding import Embedding
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
-from tempograph.models.ensemble.ensemble import Mixture
-from tempograph.models.ensemble.ensemble_settings import MixtureSettings
+from tempograph.models.ensemble.ensemble import Ensemble
+from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.pointer.pointer import Pointer, PointerSettings
 from tempograph.models.ted import TED, TEDSettings
 from tempograph.models.temp.temp import TeMP
@@ -57,7 +57,14 @@ def _temp(name: str, summary: str, timed: str, **defaults: Any) -> ModelKind:
 
 
 def _embedding(
-    name: str, summary: str, score: str, timed: str, reference: str, *, by_time: bool = False, **defaults: Any
+    name: str,
+    summary: str,
+    score: str,
+    timed: str,
+    reference: str,
+    *,
+    by_time: bool = False,
+    **defaults: Any,
 ) -> ModelKind:
     return ModelKind(
         name=name,
@@ -72,17 +79,24 @@ def _embedding(
     )
 
 
-def _mixture(name: str, summary: str, timed: str, reference: str, *parts: str, candidate_hidden: int = 0) -> ModelKind:
+def _ensemble(
+    name: str, summary: str, timed: str, reference: str, *parts: str, candidate_hidden: int = 0
+) -> ModelKind:
     return ModelKind(
         name=name,
         summary=summary,
-        score="sum of w_part(s, r, t) log p_part(o)" + (" + g(s, r, o, t)" if candidate_hidden else ""),
+        score="sum of w_part(s, r, t) log p_part(o)"
+        + (" + g(s, r, o, t)" if candidate_hidden else ""),
         timed=timed,
         reference=reference,
-        settings=MixtureSettings,
-        build=lambda settings, timeline, *models: Mixture(timeline, settings, name, *models),
+        settings=EnsembleSettings,
+        build=lambda settings, timeline, *models: Ensemble(timeline, settings, name, *models),
         has_parts=True,
-        defaults={"parts": parts, "candidate_hidden": candidate_hidden, "through_others": candidate_hidden > 0},
+        defaults={
+            "parts": parts,
+            "candidate_hidden": candidate_hidden,
+            "through_others": candidate_hidden > 0,
+        },
     )
 
 
@@ -103,7 +117,14 @@ MODELS: Final = {
             settings=TEDSettings,
             build=lambda settings, timeline: TED(timeline, settings.sigma),
         ),
-        _embedding("transe", "a relation is a translation", "-|s + r - o|", "nothing", _TRANSE, decoder="transe"),
+        _embedding(
+            "transe",
+            "a relation is a translation",
+            "-|s + r - o|",
+            "nothing",
+            _TRANSE,
+            decoder="transe",
+        ),
         _embedding(
             "distmult",
             "a relation weighs the product of two entities",
@@ -256,7 +277,7 @@ MODELS: Final = {
             "entities, in their window",
             temporal="attention",
         ),
-        _mixture(
+        _ensemble(
             "ensemble",
             "a static and a temporal model, weighed by the frequencies of the question",
             "weights, one of two parts",
@@ -264,7 +285,7 @@ MODELS: Final = {
             "complex",
             "temp-gru",
         ),
-        _mixture(
+        _ensemble(
             "temp-pointer",
             "copying, message passing and factors of time, weighed by the frequencies of the question",
             "weights, all parts",

@@ -34,7 +34,9 @@ class TEDSettings:
     def __post_init__(self) -> None:
         if isinstance(self.sigma, str):
             if self.sigma != "auto":
-                raise ConfigError(f"sigma must be a number of at least 0 or 'auto', found '{self.sigma}'")
+                raise ConfigError(
+                    f"sigma must be a number of at least 0 or 'auto', found '{self.sigma}'"
+                )
         elif not (math.isfinite(self.sigma) and self.sigma >= 0):
             raise ConfigError(f"sigma must be a number of at least 0 or 'auto', found {self.sigma}")
 
@@ -63,7 +65,8 @@ class TED(Model):
         self.rate = rate = min(sigma, _LARGEST_SIGMA)
         answer, time = self.facts[:, 2], self.facts[:, 3]
         self.sets = [
-            DecayedCounts(key, answer, time, rate, timeline) for key in self._keys(self.facts[:, 0], self.facts[:, 1])
+            DecayedCounts(key, answer, time, rate, timeline)
+            for key in self._keys(self.facts[:, 0], self.facts[:, 1])
         ]
         self.lowest = -rate * timeline.num_steps
         self.most_facts = max(most_facts, len(self.facts))
@@ -79,9 +82,16 @@ class TED(Model):
 
         [queries, entities]: 2.9 says that facts of the same entity and relation put the answer there, and many or near.
         """
-        scores = torch.full((len(queries.time), self.num_entities), -math.inf, dtype=torch.float64, device=self.device)
+        scores = torch.full(
+            (len(queries.time), self.num_entities),
+            -math.inf,
+            dtype=torch.float64,
+            device=self.device,
+        )
         keys = self._keys(queries.entity, queries.relation)
-        for place, (counts, key) in enumerate(zip(reversed(self.sets), reversed(keys), strict=True)):
+        for place, (counts, key) in enumerate(
+            zip(reversed(self.sets), reversed(keys), strict=True)
+        ):
             row, answer, value = counts.at(key, queries.time)
             scores[row, answer] = (value - self.lowest) / self.span + place
         return scores
@@ -90,7 +100,9 @@ class TED(Model):
         """The facts that put an answer where it ranks, nearest first, each with its share of the decayed sum."""
         eligible = self.facts[(self.facts[:, 2] == answer) & (self.facts[:, 3] != query.time)]
         entity, relation = eligible[:, 0], eligible[:, 1]
-        for shared, own, asked in zip(SAME, self._keys(entity, relation), self._keys(*query[:2]), strict=True):
+        for shared, own, asked in zip(
+            SAME, self._keys(entity, relation), self._keys(*query[:2]), strict=True
+        ):
             found = eligible[own == asked]
             if len(found):
                 distance = (found[:, 3] - query.time).abs()
@@ -99,19 +111,23 @@ class TED(Model):
                 return Support(shared, answered(found[order], self.num_relations), shares)
         return Support("nothing", self.facts[:0], torch.empty(0, dtype=torch.float64))
 
-    def over(self, timeline: Timeline, memory: int = 0) -> TED:
+    def with_timeline(self, timeline: Timeline, memory: int = 0) -> TED:
         """Counts of other facts."""
         return self if timeline is self.timeline else TED(timeline, self.sigma, self.most_facts)
 
-    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
+    def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
         """Each sum anew over the facts that are left, [1 + n, candidates]."""
         entity, relation, answer, time = self.facts.unbind(1)
-        scores = torch.full((1 + len(left_out), len(candidates)), -math.inf, dtype=torch.float64, device=self.device)
+        scores = torch.full(
+            (1 + len(left_out), len(candidates)), -math.inf, dtype=torch.float64, device=self.device
+        )
         column = torch.full((self.num_entities,), -1, device=self.device)
         column[candidates] = torch.arange(len(candidates), device=self.device)
         row = torch.zeros(len(self.timeline.facts), dtype=torch.int64, device=self.device)
         row[left_out] = torch.arange(1, 1 + len(left_out), device=self.device)
-        for place, own, asked in zip((2, 1, 0), self._keys(entity, relation), self._keys(*query[:2]), strict=True):
+        for place, own, asked in zip(
+            (2, 1, 0), self._keys(entity, relation), self._keys(*query[:2]), strict=True
+        ):
             mine = ((own == asked) & (time != query.time) & (column[answer] >= 0)).nonzero()[:, 0]
             of, left = column[answer[mine]], row[mine % len(self.timeline.facts)]
             weight = -self.rate * (time[mine] - query.time).abs().double()
@@ -148,7 +164,9 @@ class DecayedCounts:
     decayed to its own fact's time, are made once; a sum at any t is then one of each, decayed to t: O(log facts).
     """
 
-    def __init__(self, key: Tensor, answer: Tensor, time: Tensor, rate: float, timeline: Timeline) -> None:
+    def __init__(
+        self, key: Tensor, answer: Tensor, time: Tensor, rate: float, timeline: Timeline
+    ) -> None:
         self.rate = rate
         self.num_steps = timeline.num_steps
         # Numbering the keys that occur keeps the joint key small: two entities and a relation may not fit.
@@ -164,7 +182,9 @@ class DecayedCounts:
         self.group_moments = equal_range(own, groups)
         value = count.double().log()
         self.past = decayed_running_sum(value, self.time, own, rate)
-        self.future = decayed_running_sum(value.flip(0), -self.time.flip(0), own.flip(0), rate).flip(0)
+        self.future = decayed_running_sum(
+            value.flip(0), -self.time.flip(0), own.flip(0), rate
+        ).flip(0)
         self.tie = max(_TIE, 64 * torch.finfo(torch.float64).eps * rate * self.num_steps)
 
     def at(self, key: Tensor, time: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -175,11 +195,16 @@ class DecayedCounts:
         start, stop = self.group_moments.take(group)
         before, after = here.start - 1, here.stop
         value = torch.logaddexp(
-            self._decayed(self.past, before, before >= start, now), self._decayed(self.future, after, after < stop, now)
+            self._decayed(self.past, before, before >= start, now),
+            self._decayed(self.future, after, after < stop, now),
         )
         found = value > -math.inf
         # Equal sums added up in different orders differ in their last digits; rounding makes them tie again.
-        return row[found], self.group_answer[group[found]], (value[found] / self.tie).round() * self.tie
+        return (
+            row[found],
+            self.group_answer[group[found]],
+            (value[found] / self.tie).round() * self.tie,
+        )
 
     def _decayed(self, running: Tensor, moment: Tensor, exists: Tensor, now: Tensor) -> Tensor:
         moment = moment.clamp(0, len(running) - 1)
@@ -198,6 +223,8 @@ def decayed_running_sum(value: Tensor, time: Tensor, group: Tensor, rate: float)
         if not same.any():
             break
         earlier = value[:-reach] - rate * (time[reach:] - time[:-reach]).double()
-        value = torch.cat([value[:reach], torch.logaddexp(value[reach:], earlier.masked_fill(~same, -math.inf))])
+        value = torch.cat(
+            [value[:reach], torch.logaddexp(value[reach:], earlier.masked_fill(~same, -math.inf))]
+        )
         reach *= 2
     return value

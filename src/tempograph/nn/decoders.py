@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from tempograph.device import room
+from tempograph.device import memory_budget
 
 
 class Decoder:
@@ -51,7 +51,9 @@ def products(question: Tensor, candidates: Tensor) -> Tensor:
         return (question * candidates).sum(-1, keepdim=True)
     kind = question.device.type
     if torch.is_autocast_enabled(kind):
-        question, candidates = (x.to(torch.get_autocast_dtype(kind)) for x in (question, candidates))
+        question, candidates = (
+            x.to(torch.get_autocast_dtype(kind)) for x in (question, candidates)
+        )
     found: Tensor = _Products.apply(question, candidates)  # type: ignore[no-untyped-call]
     return found
 
@@ -68,7 +70,10 @@ class _Products(torch.autograd.Function):
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:
         question, candidates = ctx.saved_tensors
         to_question, to_candidates = ctx.needs_input_grad
-        return slope @ candidates if to_question else None, slope.mT @ question if to_candidates else None
+        return (
+            slope @ candidates if to_question else None,
+            slope.mT @ question if to_candidates else None,
+        )
 
 
 class DistMult(Decoder):
@@ -174,7 +179,9 @@ class Gaussian(Decoder):
         if _by_kernels(question, candidates):
             from tempograph.nn.kernels import divergence_kernel
 
-            return self._scores(question, candidates, divergence_kernel.along_entities(question, candidates))
+            return self._scores(
+                question, candidates, divergence_kernel.along_entities(question, candidates)
+            )
         return in_parts(self._divergence, question, candidates, candidates.shape[-1] // 2)
 
     def _divergence(self, question: Tensor, candidates: Tensor) -> Tensor:
@@ -192,17 +199,24 @@ class Gaussian(Decoder):
 
 def _by_kernels(question: Tensor, candidates: Tensor) -> bool:
     # The differences with one candidate are no larger than the questions.
-    return question.device.type == "cuda" and question.dtype == torch.float32 and candidates.shape[-2] > 1
+    return (
+        question.device.type == "cuda"
+        and question.dtype == torch.float32
+        and candidates.shape[-2] > 1
+    )
 
 
 def in_parts(make: Callable[..., Tensor], question: Tensor, candidates: Tensor, dim: int) -> Tensor:
     """`make` for so many questions at once that differences with all candidates, [dim] each, stay within a budget."""
     per_question = 4 * candidates.shape[-2] * dim * math.prod(question.shape[:-2])
-    at_once = max(1, room(_DIFFERENCES, question.device) // max(1, per_question))
+    at_once = max(1, memory_budget(_DIFFERENCES, question.device) // max(1, per_question))
     if at_once >= question.shape[-2]:
         return make(question, candidates)
     # Backward makes the differences of one part again instead of keeping those of all.
-    parts = [checkpoint(make, part, candidates, use_reentrant=False) for part in torch.split(question, at_once, dim=-2)]
+    parts = [
+        checkpoint(make, part, candidates, use_reentrant=False)
+        for part in torch.split(question, at_once, dim=-2)
+    ]
     return torch.cat(parts, dim=-2)
 
 
@@ -225,4 +239,4 @@ DECODERS: Final[dict[str, Decoder]] = {
     "complex": ComplEx(),
     "simple": SimplE(),
 }
-"""Decoders by name, open to more; they need only products and norms, so that they take mixtures of vectors as well."""
+"""Decoders by name, open to more; they need only products and norms, so that they take ensembles of vectors as well."""

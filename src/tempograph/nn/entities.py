@@ -48,7 +48,9 @@ class DiachronicEntities(Entities):
     another meet like with like.
     """
 
-    def __init__(self, count: int, width: int, scale: float, dates: Tensor, share: float, parts: int) -> None:
+    def __init__(
+        self, count: int, width: int, scale: float, dates: Tensor, share: float, parts: int
+    ) -> None:
         super().__init__()
         size = width // parts
         waves = round(share * size)
@@ -64,10 +66,15 @@ class DiachronicEntities(Entities):
         moment = self.dates[time]
         waves = [
             amplitude.index_select(0, entity)
-            * torch.sin(frequency.index_select(0, entity) * moment[:, unit, None, None] + phase.index_select(0, entity))
+            * torch.sin(
+                frequency.index_select(0, entity) * moment[:, unit, None, None]
+                + phase.index_select(0, entity)
+            )
             for unit, (amplitude, frequency, phase) in enumerate(self._units())
         ]
-        return torch.cat([self.still.index_select(0, entity), torch.stack(waves).sum(0)], dim=-1).flatten(-2)
+        return torch.cat(
+            [self.still.index_select(0, entity), torch.stack(waves).sum(0)], dim=-1
+        ).flatten(-2)
 
     def tables(self, times: Tensor) -> Tensor:
         """Waves of all entities at each time."""
@@ -147,7 +154,9 @@ class Series(Entities):
             self.slope = nn.Parameter(torch.zeros(count, 1))
             self.season = nn.Parameter(torch.zeros(count, dim))
             # Periods from the whole span down to a few steps.
-            self.frequency = nn.Parameter(torch.exp(torch.rand(count, dim) * math.log(max(2.0, span.steps / 4))))
+            self.frequency = nn.Parameter(
+                torch.exp(torch.rand(count, dim) * math.log(max(2.0, span.steps / 4)))
+            )
 
     def take(self, entity: Tensor, time: Tensor) -> Tensor:
         """Means of some at their times, and their variances."""

@@ -25,7 +25,9 @@ def laid_out(rows: Tensor, layout: tuple[int, int], slot: Tensor, fill: float = 
     return flat.view(*layout, *rows.shape[1:])
 
 
-def parts_of(group: Tensor, most: int, slots: float = math.inf) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+def parts_of(
+    group: Tensor, most: int, slots: float = math.inf
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Groups by parts of at most so many: which, the positions of their members, and the place of each one's group.
 
     A part's layout has at most so many slots, or twice as many as members: one large group beside many small ones
@@ -36,7 +38,9 @@ def parts_of(group: Tensor, most: int, slots: float = math.inf) -> Iterator[tupl
     for first in range(0, len(sizes), most):
         for part in _alike(range(first, min(first + most, len(sizes))), sizes, slots):
             which = torch.tensor(part, device=group.device)
-            number = torch.full_like(groups, -1).index_copy(0, which, torch.arange(len(part), device=group.device))
+            number = torch.full_like(groups, -1).index_copy(
+                0, which, torch.arange(len(part), device=group.device)
+            )
             at = number[place]
             inside = (at >= 0).nonzero()[:, 0]
             yield groups[which], inside, at[inside]

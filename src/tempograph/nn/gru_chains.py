@@ -36,11 +36,16 @@ def along_plainly(chains: Chains, inputs: Tensor, kept: Tensor, cells: Cells) ->
     if not chains.alive:
         return state
     # All links are looked up at once, so that backward adds to all rows once.
-    rows = torch.cat([row[:, :here].flatten() for row, here in zip(chains.row, chains.alive, strict=True)])
+    rows = torch.cat(
+        [row[:, :here].flatten() for row, here in zip(chains.row, chains.alive, strict=True)]
+    )
     taken = torch.split(inputs.index_select(0, rows), [sides * here for here in chains.alive])
     finished: list[Tensor] = []
     for link, (here, after) in enumerate(pairwise([*chains.alive, 0])):
-        new = cell_plainly(taken[link].view(sides, here, -1), state, cells) * kept[link, :, :here, None]
+        new = (
+            cell_plainly(taken[link].view(sides, here, -1), state, cells)
+            * kept[link, :, :here, None]
+        )
         # A side whose chains have ended waits for the other: its states stay as they are.
         state = torch.where(link < chains.lengths[:, :here, None], new, state)
         state, ended = torch.split(state, [after, here - after], dim=1)

@@ -12,7 +12,9 @@ from torch.nn.functional import softplus
 from tempograph.nn.inplace import blocks
 
 
-def softmax_loss(scores: Tensor, row: Tensor, answer: Tensor, known: tuple[Tensor, Tensor]) -> Tensor:
+def softmax_loss(
+    scores: Tensor, row: Tensor, answer: Tensor, known: tuple[Tensor, Tensor]
+) -> Tensor:
     """Mean over questions of log sum exp(scores) - score of the answer, other known answers left out of the sum.
 
     scores [rows, entities], used up: they are masked in place and become their slopes, being by far the largest tensor
@@ -67,7 +69,9 @@ def _by_kernels(scores: Tensor) -> bool:
 def sampled_loss(positive: Tensor, negative: Tensor, excluded: Tensor) -> Tensor:
     """Mean of -log softmax of the positive among itself and its negatives.   [n], [n, negatives], [n, negatives]."""
     negative = negative.masked_fill(excluded, -torch.inf)
-    return (torch.logsumexp(torch.cat([positive[:, None], negative], dim=1), dim=1) - positive).mean()
+    return (
+        torch.logsumexp(torch.cat([positive[:, None], negative], dim=1), dim=1) - positive
+    ).mean()
 
 
 def margin_loss(positive: Tensor, negative: Tensor, excluded: Tensor, margin: float) -> Tensor:
@@ -78,7 +82,9 @@ def margin_loss(positive: Tensor, negative: Tensor, excluded: Tensor, margin: fl
 
 def logistic_loss(positive: Tensor, negative: Tensor, excluded: Tensor, margin: float) -> Tensor:
     """Mean of -log sigmoid(margin + positive) and of the mean -log sigmoid(-margin - negative).   Shapes as above."""
-    wrong = softplus(margin + negative).masked_fill(excluded, 0).sum(1) / (~excluded).sum(1).clamp(min=1)
+    wrong = softplus(margin + negative).masked_fill(excluded, 0).sum(1) / (~excluded).sum(1).clamp(
+        min=1
+    )
     return (softplus(-margin - positive) + wrong).mean() / 2
 
 

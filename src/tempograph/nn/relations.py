@@ -55,7 +55,9 @@ def total(factors: list[Tensor]) -> Tensor:
 class FixedRelations(Relations):
     """r."""
 
-    def __init__(self, decoder: Decoder, count: int, width: int, scale: float, *, reciprocal: bool = False) -> None:
+    def __init__(
+        self, decoder: Decoder, count: int, width: int, scale: float, *, reciprocal: bool = False
+    ) -> None:
         super().__init__(decoder, count, reciprocal)
         self.relation = nn.Parameter(torch.randn(self.rows, width) * scale)
 
@@ -83,7 +85,9 @@ class ShiftedRelations(FixedRelations):
 class ProjectedRelations(FixedRelations):
     """r on the hyperplane of t (HyTE)."""
 
-    def __init__(self, decoder: Decoder, count: int, width: int, scale: float, planes: Planes) -> None:
+    def __init__(
+        self, decoder: Decoder, count: int, width: int, scale: float, planes: Planes
+    ) -> None:
         super().__init__(decoder, count, width, scale)
         # The planes are a part of the entities; were they one here too, their weights would have two names.
         self.project = planes.project
@@ -97,7 +101,15 @@ class FactoredRelations(Relations):
     """r' * tau_t + r as complex numbers (TNTComplEx), or without r (TComplEx)."""
 
     def __init__(
-        self, decoder: Decoder, count: int, width: int, scale: float, steps: int, *, constant: bool, reciprocal: bool
+        self,
+        decoder: Decoder,
+        count: int,
+        width: int,
+        scale: float,
+        steps: int,
+        *,
+        constant: bool,
+        reciprocal: bool,
     ) -> None:
         super().__init__(decoder, count, reciprocal)
         self.relation = nn.Parameter(torch.randn(self.rows, width) * scale)
@@ -110,14 +122,20 @@ class FactoredRelations(Relations):
 
     def parts(self, relation: Tensor, time: Tensor) -> list[Tensor]:
         """What changes with time, and what does not."""
-        moving = self.decoder.join(self.relation.index_select(0, relation), self.time.index_select(0, time))
-        return [moving] if self.constant is None else [moving, self.constant.index_select(0, relation)]
+        moving = self.decoder.join(
+            self.relation.index_select(0, relation), self.time.index_select(0, time)
+        )
+        return (
+            [moving] if self.constant is None else [moving, self.constant.index_select(0, relation)]
+        )
 
 
 class TokenRelations(Relations):
     """The last state of an LSTM that reads the relation and the digits of the date (TA-DistMult)."""
 
-    def __init__(self, decoder: Decoder, count: int, width: int, scale: float, tokens: Tensor) -> None:
+    def __init__(
+        self, decoder: Decoder, count: int, width: int, scale: float, tokens: Tensor
+    ) -> None:
         super().__init__(decoder, count)
         self.relation = nn.Parameter(torch.randn(count, width) * scale)
         self.token = nn.Parameter(torch.randn(int(tokens.max()) + 1, width) * scale)
@@ -143,7 +161,15 @@ class GaussianRelations(Relations):
     """Mean and variance; the mean may drift with time (ATiSE)."""
 
     def __init__(
-        self, decoder: Decoder, count: int, dim: int, scale: float, span: Span, *, drift: bool, reciprocal: bool
+        self,
+        decoder: Decoder,
+        count: int,
+        dim: int,
+        scale: float,
+        span: Span,
+        *,
+        drift: bool,
+        reciprocal: bool,
     ) -> None:
         super().__init__(decoder, count, reciprocal)
         self.series = Series(self.rows, dim, scale, span, drift=drift)

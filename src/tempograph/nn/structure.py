@@ -72,7 +72,9 @@ def add_messages(own: Tensor, x: Tensor, weight: Tensor, edges: Edges, weights: 
     return add_messages_plainly(own, x, weight, edges, weights)
 
 
-def add_messages_plainly(own: Tensor, x: Tensor, weight: Tensor, edges: Edges, weights: Tensor) -> Tensor:
+def add_messages_plainly(
+    own: Tensor, x: Tensor, weight: Tensor, edges: Edges, weights: Tensor
+) -> Tensor:
     """`add_messages` in plain operations, with a tensor of all messages."""
     messages = x.index_select(0, edges.source) * weight.index_select(0, edges.relation)
     return own.index_add(0, edges.target, (messages * weights[:, None]).to(own.dtype))
@@ -95,7 +97,11 @@ def blockwise(x: Tensor, relation: Tensor, weight: Tensor, tile: int = 32) -> Te
     padded = x.new_zeros(total * tile, blocks * size).index_copy(0, slot, x[order])
     of_tile = torch.repeat_interleave(torch.arange(relations, device=x.device), tiles)
     grouped = padded.view(total, tile, blocks, size).transpose(1, 2)
-    product = (grouped @ weight.index_select(0, of_tile)).transpose(1, 2).reshape(total * tile, blocks * size)
+    product = (
+        (grouped @ weight.index_select(0, of_tile))
+        .transpose(1, 2)
+        .reshape(total * tile, blocks * size)
+    )
     return torch.empty_like(product[: len(x)]).index_copy(0, order, product[slot])
 
 
@@ -105,7 +111,9 @@ class CompGCN(nn.Module):
     W_direction differs for edges and inverse edges. Being linear, it is applied once to each node's sum.
     """
 
-    def __init__(self, dim: int, num_relations: int, composition: Composition, inverse_from: int) -> None:
+    def __init__(
+        self, dim: int, num_relations: int, composition: Composition, inverse_from: int
+    ) -> None:
         super().__init__()
         self.composition: Composition = composition
         self.inverse_from = inverse_from
@@ -126,7 +134,9 @@ class CompGCN(nn.Module):
         messages = one - other if self.composition == "subtract" else one * other
         # The two directions are summed side by side: rows v for edges, rows v + nodes for inverse edges.
         row = edges.target + inverse * len(x)
-        sums = messages.new_zeros(2 * len(x), messages.shape[1]).index_add(0, row, messages * weights[:, None])
+        sums = messages.new_zeros(2 * len(x), messages.shape[1]).index_add(
+            0, row, messages * weights[:, None]
+        )
         if self.composition == "correlate":
             sums = torch.fft.irfft(sums, n=x.shape[1])
         along, against = sums.chunk(2)
@@ -154,9 +164,9 @@ class RGAT(nn.Module):
     def forward(self, x: Tensor, edges: Edges, weights: Tensor) -> Tensor:
         """x [nodes, dim] -> [nodes, dim]; the weights of other layers are not used."""
         projected = self.project(x)
-        values = (projected.index_select(0, edges.source) * self.weight.index_select(0, edges.relation)).view(
-            -1, self.heads, self.query.shape[1]
-        )
+        values = (
+            projected.index_select(0, edges.source) * self.weight.index_select(0, edges.relation)
+        ).view(-1, self.heads, self.query.shape[1])
         asked = (projected.view(-1, *self.query.shape) * self.query).sum(-1)
         logits = leaky_relu(asked.index_select(0, edges.target) + (values * self.key).sum(-1), 0.2)
         shares = segment_softmax(logits, edges.target, len(x))
@@ -195,7 +205,9 @@ class LayerShape(NamedTuple):
 
 STRUCTURES: Final[dict[str, Callable[[LayerShape], nn.Module]]] = {
     "rgcn": lambda shape: RGCN(shape.dim, shape.edge_types, shape.blocks),
-    "compgcn": lambda shape: CompGCN(shape.dim, shape.edge_types, shape.composition, shape.num_relations),
+    "compgcn": lambda shape: CompGCN(
+        shape.dim, shape.edge_types, shape.composition, shape.num_relations
+    ),
     "rgat": lambda shape: RGAT(shape.dim, shape.edge_types, shape.heads),
 }
 """Structural encoders by name, open to more: each makes a layer (x [nodes, dim], edges, weights [edges]) -> x."""

@@ -66,7 +66,9 @@ class DecayedGRU(nn.Module):
         chains, pair, gap = _chains(windows, context.time)
         states = along(chains, self._project(context.x).flatten(0, 1), self.decay(gap), self._cells)
         nothing = states.new_zeros(len(states) * len(x), states.shape[-1])
-        handed_on = nothing.index_copy(0, pair.flatten(), states.flatten(0, 1)).view(len(states), *x.shape)
+        handed_on = nothing.index_copy(0, pair.flatten(), states.flatten(0, 1)).view(
+            len(states), *x.shape
+        )
         return cell(self._project(x), handed_on, self._cells).sum(0)
 
     def alone(self, x: Tensor) -> Tensor:
@@ -80,7 +82,9 @@ class DecayedGRU(nn.Module):
 
     def _project(self, x: Tensor) -> Tensor:
         """The part of the gates that comes from the input.   x [n, dim] -> [sides, n, 3 dim]."""
-        return torch.baddbmm(self.input_bias, x.expand(len(self.input_weight), *x.shape), self.input_weight)
+        return torch.baddbmm(
+            self.input_bias, x.expand(len(self.input_weight), *x.shape), self.input_weight
+        )
 
 
 def _chains(windows: Windows, time: Tensor) -> tuple[Chains, Tensor, Tensor]:
@@ -92,7 +96,9 @@ def _chains(windows: Windows, time: Tensor) -> tuple[Chains, Tensor, Tensor]:
     sides = [(windows.past, windows.past.start, 1)]
     if windows.future is not None:
         sides.append((windows.future, windows.future.stop - 1, -1))
-    lengths, order = torch.sort(torch.stack([ranges.lengths for ranges, _, _ in sides]), descending=True, stable=True)
+    lengths, order = torch.sort(
+        torch.stack([ranges.lengths for ranges, _, _ in sides]), descending=True, stable=True
+    )
     alive = longer_than(lengths)
     lengths, order = (part[:, : max(alive, default=0)] for part in (lengths, order))
     begin = torch.stack([begin for _, begin, _ in sides]).gather(1, order)
@@ -101,7 +107,9 @@ def _chains(windows: Windows, time: Tensor) -> tuple[Chains, Tensor, Tensor]:
     row = torch.where(link < lengths, begin + link * stride, len(time) + order)
     moment = torch.cat([time, windows.time])[row]
     side = torch.arange(len(sides), device=time.device)[:, None]
-    chains = Chains(torch.where(link < lengths, row + side * len(time), 0)[:-1], lengths.contiguous(), alive)
+    chains = Chains(
+        torch.where(link < lengths, row + side * len(time), 0)[:-1], lengths.contiguous(), alive
+    )
     return chains, order + side * len(windows.time), (moment[1:] - moment[:-1]).abs()
 
 
@@ -126,14 +134,18 @@ class TemporalAttention(nn.Module):
         mixed = (shares[..., None] * values).flatten(1)
         return mixed.new_zeros(x.shape).index_add(0, pair, mixed)
 
-    def shares(self, x: Tensor, windows: Windows, context: Context) -> tuple[Tensor, Tensor, Tensor]:
+    def shares(
+        self, x: Tensor, windows: Windows, context: Context
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Which rows each pair looks at, those of its windows and its own after all of the context, and how much.
 
         Pair and row [links], shares [links, heads]; those of a pair add up to 1.
         """
         pair, row = self._links(windows, len(context.time))
         query, keys = self._split(self.query(x)), self._split(self.key(torch.cat([context.x, x])))
-        logits = (query.index_select(0, pair) * keys.index_select(0, row)).sum(-1) / math.sqrt(query.shape[-1])
+        logits = (query.index_select(0, pair) * keys.index_select(0, row)).sum(-1) / math.sqrt(
+            query.shape[-1]
+        )
         gap = (torch.cat([context.time, windows.time])[row] - windows.time[pair]).abs()
         return pair, row, segment_softmax(logits - self.decay.exponent(gap)[:, None], pair, len(x))
 

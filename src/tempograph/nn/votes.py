@@ -67,7 +67,9 @@ class Weights(NamedTuple):
     """Of each distinct candidate of each key, [candidates of the view]."""
 
 
-def add_gains_plainly(scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None) -> Tensor:
+def add_gains_plainly(
+    scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None
+) -> Tensor:
     """`add_gains` in plain operations, with a tensor of all facts that vote."""
     view, lengths = ruler.view, ballot.slots.lengths
     begin = lengths.cumsum(0) - lengths
@@ -76,7 +78,11 @@ def add_gains_plainly(scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Wei
     sums = weight.new_zeros(len(row)).index_add(0, begin[voter] + slot, weight)
     which, question = (ballot.removed < len(view.time)).nonzero().unbind(1)
     gone = begin[question] + view.slot[ballot.removed[which, question]]
-    count = view.candidate_count[position].to(sums.dtype).index_add(0, gone, -torch.ones_like(gone, dtype=sums.dtype))
+    count = (
+        view.candidate_count[position]
+        .to(sums.dtype)
+        .index_add(0, gone, -torch.ones_like(gone, dtype=sums.dtype))
+    )
     height, steepness, of_count = weights.gain.index_select(0, row).unbind(1)
     gain = height * torch.log1p(torch.exp(steepness) * sums) + of_count * torch.log1p(count)
     if weights.prior is not None:
@@ -85,7 +91,9 @@ def add_gains_plainly(scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Wei
     return add_at(scores, cell, gain)
 
 
-def fact_weights(ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def fact_weights(
+    ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
     """Each fact that votes: the row of its question, its weight, the slot of its candidate, [facts] each."""
     view = ruler.view
     row, position = voters(ballot, view, kept)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.timeline import both_questions
-from tempograph.evaluation.evaluator import in_turn
+from tempograph.evaluation.evaluator import query_batches
 from tempograph.evaluation.ranking import filtered_ranks
 from tempograph.models.base import Model
 from tempograph.typing import Progress
@@ -51,8 +51,10 @@ def ask_facts(
 ) -> Found:
     """Both questions of each fact [n, 4]; other known answers are taken out, as they are in an evaluation."""
     queries, answer = both_questions(facts, known.num_relations)
-    score, share, rank = (torch.empty(len(answer), dtype=torch.float64, device=facts.device) for _ in range(3))
-    for index in in_turn(model, queries, known, budget, progress):
+    score, share, rank = (
+        torch.empty(len(answer), dtype=torch.float64, device=facts.device) for _ in range(3)
+    )
+    for index in query_batches(model, queries, known, budget, progress):
         asked, right = queries.take(index), answer[index]
         scores, pairs = model.scores(asked), known(asked)
         rank[index] = filtered_ranks(scores, right, pairs).realistic
@@ -62,17 +64,23 @@ def ask_facts(
             row, candidate = pairs
             scores[row, candidate] = -math.inf
             rest = scores.scatter_(1, right[:, None], -math.inf).div_(temperature)
-            share[index] = -torch.nn.functional.softplus(torch.logsumexp(rest, 1).double() - own / temperature)
+            share[index] = -torch.nn.functional.softplus(
+                torch.logsumexp(rest, 1).double() - own / temperature
+            )
     return Found(score, None if temperature is None else share, rank)
 
 
 @torch.inference_mode()
 def score_facts(
-    model: Model, facts: Tensor, known: KnownAnswers, budget: int | None = None, progress: Progress | None = None
+    model: Model,
+    facts: Tensor,
+    known: KnownAnswers,
+    budget: int | None = None,
+    progress: Progress | None = None,
 ) -> Tensor:
     """The scores of facts [n, 4] as answers to both their questions, objects first, and of nothing else, [2n]."""
     queries, answer = both_questions(facts, known.num_relations)
     score = torch.empty(len(answer), dtype=torch.float64, device=facts.device)
-    for index in in_turn(model, queries, known, budget, progress):
+    for index in query_batches(model, queries, known, budget, progress):
         score[index] = model.own_scores(queries.take(index), answer[index]).double()
     return score

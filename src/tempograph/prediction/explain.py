@@ -65,7 +65,11 @@ def positions(timeline: Timeline, facts: Tensor) -> Tensor:
 
 
 def explain(
-    model: Model, timeline: Timeline, query: Queries, candidates: list[int], both_signs: bool = False
+    model: Model,
+    timeline: Timeline,
+    query: Queries,
+    candidates: list[int],
+    both_signs: bool = False,
 ) -> list[tuple[Support, Explained]]:
     """For each candidate what the model says for it, and which facts have an effect on its score.
 
@@ -75,15 +79,23 @@ def explain(
     supports = [model.evidence(query, candidate) for candidate in candidates]
     if not model.looks_at_facts or not candidates:
         shown = [positions(timeline, support.facts[:64]) for support in supports]
-        return [(s, Explained(p, torch.zeros(len(p)))) for s, p in zip(supports, shown, strict=True)]
+        return [
+            (s, Explained(p, torch.zeros(len(p)))) for s, p in zip(supports, shown, strict=True)
+        ]
     relation, entity, time = int(query.relation), int(query.entity), int(query.time)
     pools = []
     for candidate, support in zip(candidates, supports, strict=True):
         inverted = relation >= timeline.num_relations
         subject, object_ = (candidate, entity) if inverted else (entity, candidate)
-        pools.append(worth_trying(timeline, (subject, relation % timeline.num_relations, object_, time), support))
+        pools.append(
+            worth_trying(
+                timeline, (subject, relation % timeline.num_relations, object_, time), support
+            )
+        )
     every = torch.unique(torch.cat(pools))
-    scores = model.leaving_out(query, every, torch.tensor(candidates, device=timeline.device))
+    scores = model.counterfactual_scores(
+        query, every, torch.tensor(candidates, device=timeline.device)
+    )
     if scores is None:
         return [(s, Explained(positions(timeline, s.facts[:64]), None)) for s in supports]
     # An answer that no fact speaks for scores -inf; as 0, the lowest that such models give, its effects are finite.
@@ -100,7 +112,10 @@ def explain(
         size = (effect.abs() if both_signs else effect)[order]
         order = order[torch.argsort(size, descending=True, stable=True)]
         # Facts without an effect are worth showing where the model names them.
-        order = order[(effect[order] != 0) | torch.isin(pool[order], positions(timeline, support.facts[:_OF_MODEL]))]
+        order = order[
+            (effect[order] != 0)
+            | torch.isin(pool[order], positions(timeline, support.facts[:_OF_MODEL]))
+        ]
         found = Explained(pool[order], effect[order])
         if support.shares is None and bool((effect != 0).any()):
             support = Support("facts with an effect", timeline.facts[pool[effect != 0]], None)

@@ -24,7 +24,15 @@ from tempograph.models.base import Support
 from tempograph.prediction.answers import Answer, Completion, Evidence, named_evidence
 from tempograph.prediction.batch_scoring import ask_facts, log_shares, score_facts
 from tempograph.prediction.explain import Explained, explain
-from tempograph.prediction.scan import Candidates, keep_best, named, pairs_to_ask, scan, write_all, write_table
+from tempograph.prediction.scan import (
+    Candidates,
+    keep_best,
+    named,
+    pairs_to_ask,
+    scan,
+    write_all,
+    write_table,
+)
 from tempograph.training.calibrated import temperature_of
 from tempograph.training.runs import Run
 from tempograph.typing import SPLITS, Progress, Split
@@ -52,17 +60,23 @@ class Predictor:
         self.memory = memory
         self._look_at(self.run.graph)
 
-    def objects(self, subject: Name, relation: Name, time: When, top: int = 10, evidence: int = 3) -> Completion:
+    def objects(
+        self, subject: Name, relation: Name, time: When, top: int = 10, evidence: int = 3
+    ) -> Completion:
         """The best objects for (subject, relation, ?, time)."""
         fact = self._ids(subject, relation, None, time)
         return self.complete(fact, self._scores(fact), top, evidence)
 
-    def subjects(self, relation: Name, object: Name, time: When, top: int = 10, evidence: int = 3) -> Completion:
+    def subjects(
+        self, relation: Name, object: Name, time: When, top: int = 10, evidence: int = 3
+    ) -> Completion:
         """The best subjects for (?, relation, object, time)."""
         fact = self._ids(None, relation, object, time)
         return self.complete(fact, self._scores(fact), top, evidence)
 
-    def relations(self, subject: Name, object: Name, time: When, top: int = 10, evidence: int = 3) -> Completion:
+    def relations(
+        self, subject: Name, object: Name, time: When, top: int = 10, evidence: int = 3
+    ) -> Completion:
         """The best relations for (subject, ?, object, time); their probabilities are not calibrated."""
         fact = self._ids(subject, None, object, time)
         return self.complete(fact, self._scores(fact), top, evidence)
@@ -97,7 +111,13 @@ class Predictor:
         return self._completion(fact, 3, best, scores, shares, explained, evidence)
 
     def why(
-        self, subject: Name, relation: Name, object: Name, time: When, side: str = "object", evidence: int = 10
+        self,
+        subject: Name,
+        relation: Name,
+        object: Name,
+        time: When,
+        side: str = "object",
+        evidence: int = 10,
     ) -> Completion:
         """Why, or why not: one candidate for the object, or the subject, with the facts that matter most for its score.
 
@@ -111,7 +131,11 @@ class Predictor:
         return self.complete(asked, self._scores(asked), 1, evidence, candidate=fact[place])
 
     def score(
-        self, facts: Given, progress: Progress | None = None, budget: int | None = None, ranks: bool = True
+        self,
+        facts: Given,
+        progress: Progress | None = None,
+        budget: int | None = None,
+        ranks: bool = True,
     ) -> pa.Table:
         """Score, probability and rank of many facts from both sides, in bounded memory.
 
@@ -127,10 +151,16 @@ class Predictor:
         }
         if not ranks:
             scores = score_facts(self.model, asked, self._known, budget, progress).chunk(2)
-            return pa.table(columns | {f"{side}_score": scores[i].cpu().numpy() for i, side in enumerate(SIDES)})
+            return pa.table(
+                columns | {f"{side}_score": scores[i].cpu().numpy() for i, side in enumerate(SIDES)}
+            )
         found = ask_facts(self.model, asked, self._known, self.temperature, budget, progress)
         for number, side in enumerate(SIDES):
-            share = None if found.log_probability is None else found.log_probability.chunk(2)[number].exp()
+            share = (
+                None
+                if found.log_probability is None
+                else found.log_probability.chunk(2)[number].exp()
+            )
             columns[f"{side}_score"] = found.score.chunk(2)[number].cpu().numpy()
             columns[f"{side}_probability"] = pa.array(
                 [None] * len(rows) if share is None else share.cpu().numpy(), pa.float64()
@@ -162,14 +192,30 @@ class Predictor:
         if at_least is not None and not 0 < at_least <= 1:
             raise ConfigError(f"at_least must be a probability above 0, found {at_least}")
         if at_least is not None and out is None:
-            raise ConfigError("at_least may find any number of facts; name a Parquet file for them with out")
+            raise ConfigError(
+                "at_least may find any number of facts; name a Parquet file for them with out"
+            )
         if at_least is not None and self.temperature is None:
-            raise QueryError(f"the scores of {self.model.name} are not probabilities; ask for the best ones by top")
+            raise QueryError(
+                f"the scores of {self.model.name} are not probabilities; ask for the best ones by top"
+            )
         graph = self.graph
         who = None if entity is None else graph.entity_id(entity)
-        what = None if relations is None else [graph.relation_id(relation) for relation in relations]
+        what = (
+            None if relations is None else [graph.relation_id(relation) for relation in relations]
+        )
         pairs, period = pairs_to_ask(graph, who, what), self._period(first, last)
-        found = scan(self.model, pairs, period, self._known, self.temperature, top, at_least, budget, progress)
+        found = scan(
+            self.model,
+            pairs,
+            period,
+            self._known,
+            self.temperature,
+            top,
+            at_least,
+            budget,
+            progress,
+        )
         if at_least is not None and out is not None:
             return write_all(found, graph, Path(out))
         best = keep_best(found, top) or Candidates.none()
@@ -192,12 +238,19 @@ class Predictor:
         """
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
-        rows = np.concatenate([self.graph.facts(split) for split in splits]) if splits else self.graph.train[:0]
+        rows = (
+            np.concatenate([self.graph.facts(split) for split in splits])
+            if splits
+            else self.graph.train[:0]
+        )
         table = self.score(rows, progress, budget)
         if self.temperature is None:
             sides = [np.log(table[f"{side}_rank"].to_numpy()) for side in SIDES]
         else:
-            sides = [-np.log(np.maximum(table[f"{side}_probability"].to_numpy(), 1e-300)) for side in SIDES]
+            sides = [
+                -np.log(np.maximum(table[f"{side}_probability"].to_numpy(), 1e-300))
+                for side in SIDES
+            ]
         surprise = (sides[0] + sides[1]) / 2
         order = np.argsort(-surprise, kind="stable")[:top]
         return table.take(order).append_column("surprise", pa.array(surprise[order]))
@@ -212,7 +265,9 @@ class Predictor:
         rows = ids_of(grown, columns)
         there = rows_in(rows, grown.train)
         if there.any():
-            raise QueryError(f"{_told(grown, rows[there][0])} is there already; remove takes it out")
+            raise QueryError(
+                f"{_told(grown, rows[there][0])} is there already; remove takes it out"
+            )
         self._change(np.concatenate([grown.train, np.unique(rows, axis=0)]), grown.times)
 
     def remove(self, facts: Given) -> None:
@@ -220,7 +275,9 @@ class Predictor:
         rows = fact_rows(self.graph, facts)
         absent = ~rows_in(rows, self.graph.train)
         if absent.any():
-            raise QueryError(f"{_told(self.graph, rows[absent][0])} is not among the facts that the model looks at")
+            raise QueryError(
+                f"{_told(self.graph, rows[absent][0])} is not among the facts that the model looks at"
+            )
         self._change(self.graph.train[~rows_in(self.graph.train, rows)], self.graph.times)
 
     @cached_property
@@ -241,7 +298,7 @@ class Predictor:
         run, same = self.run, graph is self.run.graph
         timeline = run.timeline if same else Timeline(graph, run.config.protocol, run.model.device)
         try:
-            model = run.model.over(timeline, self.memory)
+            model = run.model.with_timeline(timeline, self.memory)
         except QueryError:
             # A model that knows no other facts can still be asked about its own.
             if not same:
@@ -250,11 +307,15 @@ class Predictor:
         self.graph, self.timeline, self.model = graph, timeline, model
         self._known = KnownAnswers.of(graph, "time", self.model.device)
 
-    def _ids(self, subject: Name | None, relation: Name | None, object_: Name | None, time: When | None) -> Fact:
+    def _ids(
+        self, subject: Name | None, relation: Name | None, object_: Name | None, time: When | None
+    ) -> Fact:
         """The fact in ids, with -1 for what is asked."""
         graph = self.graph
         if [subject, relation, object_, time].count(None) > 1:
-            raise QueryError("one part of a fact is asked for; the other three must be given, found None")
+            raise QueryError(
+                "one part of a fact is asked for; the other three must be given, found None"
+            )
         return (
             -1 if subject is None else graph.entity_id(subject),
             -1 if relation is None else graph.relation_id(relation),
@@ -266,15 +327,24 @@ class Predictor:
         start = 0 if first is None else self.graph.time_id(first)
         stop = len(self.graph.times) if last is None else self.graph.time_id(last) + 1
         if start >= stop:
-            raise QueryError(f"the period from {first} to {last} holds no time step; first must not be after last")
+            raise QueryError(
+                f"the period from {first} to {last} holds no time step; first must not be after last"
+            )
         return range(start, stop)
 
     def _query(self, entity: int, relation: int, time: int) -> Queries:
-        return Queries(*(torch.tensor([value], device=self.model.device) for value in (entity, relation, time)))
+        return Queries(
+            *(torch.tensor([value], device=self.model.device) for value in (entity, relation, time))
+        )
 
     @torch.inference_mode()
     def complete(
-        self, fact: Fact, scores: Tensor, top: int = 10, evidence: int = 3, candidate: int | None = None
+        self,
+        fact: Fact,
+        scores: Tensor,
+        top: int = 10,
+        evidence: int = 3,
+        candidate: int | None = None,
     ) -> Completion:
         """The best answers to a fact in ids, with -1 for what is asked, or one candidate.
 
@@ -285,13 +355,19 @@ class Predictor:
         explained: Sequence[tuple[Support, Explained | None]]
         if place == 1:
             shares = torch.log_softmax(scores.double(), 0) if self.model.probabilistic else None
-            explained = [self._support(fact[0], relation, fact[2], fact[3]) for relation in best if evidence]
+            explained = [
+                self._support(fact[0], relation, fact[2], fact[3]) for relation in best if evidence
+            ]
         else:
             query, shares = self._query(*self.question(fact)), None
             if self.temperature is not None:
-                shares = log_shares(scores[None].to(self.model.device), self._known(query), self.temperature)[0].cpu()
+                shares = log_shares(
+                    scores[None].to(self.model.device), self._known(query), self.temperature
+                )[0].cpu()
             if evidence:
-                explained = explain(self.model, self.timeline, query, best, both_signs=candidate is not None)
+                explained = explain(
+                    self.model, self.timeline, query, best, both_signs=candidate is not None
+                )
         if not evidence:
             nothing = Support("not asked for", self.timeline.facts[:0], None)
             explained = [(nothing, None) for _ in best]
@@ -300,7 +376,11 @@ class Predictor:
     def question(self, fact: Fact) -> tuple[int, int, int]:
         """A fact in ids with -1 for subject or object, as the question (entity, relation or its inverse, time)."""
         subject, relation, object_, time = fact
-        return (object_, relation + len(self.graph.relations), time) if subject < 0 else (subject, relation, time)
+        return (
+            (object_, relation + len(self.graph.relations), time)
+            if subject < 0
+            else (subject, relation, time)
+        )
 
     @torch.inference_mode()
     def _scores(self, fact: Fact) -> Tensor:
@@ -309,7 +389,9 @@ class Predictor:
             return self.model.relation_scores(fact[0], fact[2], fact[3])
         return self.model.scores(self._query(*self.question(fact)))[0]
 
-    def _support(self, subject: int, relation: int, object_: int, time: int) -> tuple[Support, Explained | None]:
+    def _support(
+        self, subject: int, relation: int, object_: int, time: int
+    ) -> tuple[Support, Explained | None]:
         """What the model says for a fact, without effects: relations and times have no score of their own to lose."""
         return self.model.evidence(self._query(subject, relation, time), object_), None
 
@@ -317,7 +399,11 @@ class Predictor:
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
         best = scores.topk(min(top, len(scores)))
-        return [int(index) for value, index in zip(best.values, best.indices, strict=True) if value > -math.inf]
+        return [
+            int(index)
+            for value, index in zip(best.values, best.indices, strict=True)
+            if value > -math.inf
+        ]
 
     def _completion(
         self,
@@ -344,7 +430,10 @@ class Predictor:
             )
             for candidate, (support, found) in zip(best, explained, strict=True)
         )
-        given = [None if value < 0 else column[value] for value, column in zip(fact, columns, strict=True)]
+        given = [
+            None if value < 0 else column[value]
+            for value, column in zip(fact, columns, strict=True)
+        ]
         notes = self._notes(fact, place, answers, best, scores)
         return Completion(given[0], given[1], given[2], given[3], COLUMNS[place], answers, notes)
 
@@ -357,23 +446,37 @@ class Predictor:
     ) -> tuple[str, ...]:
         graph, original, name = self.graph, self.run.graph, self.model.name
         unseen = [
-            entity for entity in (fact[0], fact[2]) if entity >= 0 and not np.any(graph.train[:, [0, 2]] == entity)
+            entity
+            for entity in (fact[0], fact[2])
+            if entity >= 0 and not np.any(graph.train[:, [0, 2]] == entity)
         ]
-        notes = [f"'{graph.entities[entity]}' is in no train fact; little speaks for its answers" for entity in unseen]
+        notes = [
+            f"'{graph.entities[entity]}' is in no train fact; little speaks for its answers"
+            for entity in unseen
+        ]
         possible = int((scores > -math.inf).sum())
         if possible < len(scores) and len(answers) == possible:
-            one, more = "1 candidate has anything that speaks for it", "candidates have anything that speaks for them"
+            one, more = (
+                "1 candidate has anything that speaks for it",
+                "candidates have anything that speaks for them",
+            )
             few = f"only {one if possible == 1 else f'{possible:,} {more}'}"
             notes.append(few if possible else "nothing speaks for any candidate")
         if fact[3] >= len(original.times):
             last = original.times[-1]
-            notes.append(f"'{graph.times[fact[3]]}' is after {last}, the last step of training, which stands in for it")
+            notes.append(
+                f"'{graph.times[fact[3]]}' is after {last}, the last step of training, which stands in for it"
+            )
         if not self.model.looks_at_facts and any(answer.evidence for answer in answers):
-            notes.append(f"{name} does not look at facts when it answers, so none has an effect; shown are the nearest")
+            notes.append(
+                f"{name} does not look at facts when it answers, so none has an effect; shown are the nearest"
+            )
         if not self.model.probabilistic:
             notes.append(f"the scores of {name} are not probabilities")
         if not self.run.results.get("finished", True):
-            notes.append("the training of this run is not finished; tempograph resume goes on with it")
+            notes.append(
+                "the training of this run is not finished; tempograph resume goes on with it"
+            )
         return tuple(notes)
 
 

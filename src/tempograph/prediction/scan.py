@@ -16,7 +16,7 @@ from torch import Tensor
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
 from tempograph.data.timeline import Queries, answered
-from tempograph.evaluation.evaluator import in_turn
+from tempograph.evaluation.evaluator import query_batches
 from tempograph.io import atomic_file
 from tempograph.models.base import Model
 from tempograph.prediction.batch_scoring import log_shares
@@ -41,7 +41,9 @@ class Candidates(NamedTuple):
     def best(self, most: int) -> Candidates:
         """Those with the highest probability, or score where all are alike, at most so many."""
         order = torch.argsort(self.score, descending=True, stable=True)
-        order = order[torch.argsort(self.log_probability[order], descending=True, stable=True)][:most]
+        order = order[torch.argsort(self.log_probability[order], descending=True, stable=True)][
+            :most
+        ]
         return Candidates(*(column[order] for column in self))
 
     def table(self, graph: TemporalGraph, probabilistic: bool) -> pa.Table:
@@ -51,7 +53,9 @@ class Candidates(NamedTuple):
             {
                 **named(graph, self.facts.cpu().numpy()),
                 "score": self.score.double().cpu().numpy(),
-                "probability": pa.array(probability if probabilistic else [None] * len(probability), pa.float64()),
+                "probability": pa.array(
+                    probability if probabilistic else [None] * len(probability), pa.float64()
+                ),
             }
         )
 
@@ -60,12 +64,16 @@ def named(graph: TemporalGraph, facts: Facts) -> dict[str, pa.Array]:
     """The four columns of facts in names."""
     names = (graph.entities, graph.relations, graph.entities, graph.times)
     return {
-        column: pa.DictionaryArray.from_arrays(facts[:, place].astype(np.int32), list(names[place])).cast(pa.string())
+        column: pa.DictionaryArray.from_arrays(
+            facts[:, place].astype(np.int32), list(names[place])
+        ).cast(pa.string())
         for place, column in enumerate(COLUMNS)
     }
 
 
-def pairs_to_ask(graph: TemporalGraph, entity: int | None, relations: Sequence[int] | None) -> Tensor:
+def pairs_to_ask(
+    graph: TemporalGraph, entity: int | None, relations: Sequence[int] | None
+) -> Tensor:
     """Who else? Each (subject, relation) that train knows; for one entity, from both sides.   [pairs, 2]."""
     facts = torch.from_numpy(graph.train)
     if relations is not None:
@@ -103,9 +111,21 @@ def scan(
     together = max(1, _TOGETHER // max(1, len(pairs)))
     for start in range(0, len(times) if len(pairs) else 0, together):
         steps = torch.tensor(times[start : start + together], device=model.device)
-        queries = Queries(given.repeat(len(steps)), relation.repeat(len(steps)), steps.repeat_interleave(len(given)))
-        for index in in_turn(model, queries, known, budget):
-            yield _best_of(model, queries.take(index), twice[index % len(pairs)], known, temperature, most, at_least)
+        queries = Queries(
+            given.repeat(len(steps)),
+            relation.repeat(len(steps)),
+            steps.repeat_interleave(len(given)),
+        )
+        for index in query_batches(model, queries, known, budget):
+            yield _best_of(
+                model,
+                queries.take(index),
+                twice[index % len(pairs)],
+                known,
+                temperature,
+                most,
+                at_least,
+            )
         if progress is not None:
             progress(start + len(steps), len(times))
 
@@ -150,7 +170,11 @@ def keep_best(found: Iterator[Candidates], most: int) -> Candidates | None:
     """The best of all batches; a fact that two questions lead to counts once."""
     best: Candidates | None = None
     for batch in found:
-        both = batch if best is None else Candidates(*(torch.cat(pair) for pair in zip(best, batch, strict=True)))
+        both = (
+            batch
+            if best is None
+            else Candidates(*(torch.cat(pair) for pair in zip(best, batch, strict=True)))
+        )
         best = _distinct(both).best(most)
     return best
 

@@ -27,12 +27,19 @@ def export_vectors(
     Vectors that are the same at all times are written once, with no time.
     """
     graph = run.graph
-    chosen = [len(graph.times) - 1] if times is None else [graph.time_id(time) for time in dict.fromkeys(times)]
+    chosen = (
+        [len(graph.times) - 1]
+        if times is None
+        else [graph.time_id(time) for time in dict.fromkeys(times)]
+    )
     steps = torch.tensor(chosen, device=run.model.device)
     with torch.inference_mode():
         first = run.model.entity_vectors(steps[:1])
         # Two times tell whether time is anything to this model.
-        timed = len(graph.times) > 1 and len(run.model.entity_vectors(torch.tensor([0, 1], device=steps.device))) > 1
+        timed = (
+            len(graph.times) > 1
+            and len(run.model.entity_vectors(torch.tensor([0, 1], device=steps.device))) > 1
+        )
         schema = pa.schema(
             [
                 ("time", pa.string()),
@@ -40,17 +47,26 @@ def export_vectors(
                 ("vector", pa.list_(pa.float32(), first.shape[-1])),
             ]
         )
-        with atomic_file(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        with (
+            atomic_file(path) as temporary,
+            pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
+        ):
             for part in torch.split(steps if timed else steps[:1], _AT_ONCE):
                 tables = run.model.entity_vectors(part).float().cpu().numpy()
                 for step, vectors in zip(part.tolist(), tables, strict=True):
-                    writer.write_table(_table(graph.times[step] if timed else None, graph.entities, vectors, schema))
+                    writer.write_table(
+                        _table(
+                            graph.times[step] if timed else None, graph.entities, vectors, schema
+                        )
+                    )
                 if progress is not None:
                     progress(int((steps == part[-1]).nonzero()[0]) + 1, len(steps))
     return schema
 
 
-def _table(time: str | None, entities: tuple[str, ...], vectors: np.ndarray, schema: pa.Schema) -> pa.Table:
+def _table(
+    time: str | None, entities: tuple[str, ...], vectors: np.ndarray, schema: pa.Schema
+) -> pa.Table:
     flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
     columns = [
         pa.array([time] * len(entities), pa.string()),

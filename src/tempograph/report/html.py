@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from tempograph.io import make_folder, write_text
 from tempograph.report import plots
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,7 @@ class Fold:
 _LOW: Final = ("MR",)
 """Columns of which the lowest is best, and sorted to the top first."""
 
-Block = Heading | Words | Listing | Sheet | Picture | Fold
+Block = Heading | Words | Listing | TextTable | Picture | Fold
 
 
 def pictures(blocks: Sequence[Block]) -> list[Picture]:
@@ -79,9 +79,13 @@ def write_html(path: Path, title: str, blocks: Sequence[Block]) -> None:
     """Write a page that needs nothing else: style, script and pictures are inside."""
     numbers = count(1)
     names = {block: f"part-{number}" for number, block in enumerate(_parts(blocks), 1)}
-    links = "".join(f'<li><a href="#{name}">{escape(part.text)}</a></li>' for part, name in names.items())
+    links = "".join(
+        f'<li><a href="#{name}">{escape(part.text)}</a></li>' for part, name in names.items()
+    )
     body = "\n".join(_html(block, names, numbers) for block in blocks)
-    page = _PAGE.substitute(title=escape(title), links=links, body=body, style=_STYLE, script=_SCRIPT)
+    page = _PAGE.substitute(
+        title=escape(title), links=links, body=body, style=_STYLE, script=_SCRIPT
+    )
     write_text(path, page)
 
 
@@ -104,18 +108,26 @@ def _html(block: Block, names: dict[Heading, str], numbers: Iterator[int]) -> st
             return f"<details{kind}><summary>{escape(title)}</summary>\n{inside}\n</details>"
         case Picture():
             return _html_picture(block, next(numbers))
-        case Sheet():
+        case TextTable():
             return _html_table(block, next(numbers))
 
 
-def _html_table(sheet: Sheet, number: int) -> str:
+def _html_table(sheet: TextTable, number: int) -> str:
     def line(row: Sequence[str], tag: str, scope: str = "") -> str:
         kinds = ["number low" if name in _LOW else "number" for name in sheet.columns]
-        sides = ["" if place < sheet.left else f' class="{kinds[place]}"' for place in range(len(row))]
-        cells = (f"<{tag}{scope}{side}>{escape(cell)}</{tag}>" for side, cell in zip(sides, row, strict=True))
+        sides = [
+            "" if place < sheet.left else f' class="{kinds[place]}"' for place in range(len(row))
+        ]
+        cells = (
+            f"<{tag}{scope}{side}>{escape(cell)}</{tag}>"
+            for side, cell in zip(sides, row, strict=True)
+        )
         return f"<tr>{''.join(cells)}</tr>"
 
-    head, rows = line(sheet.columns, "th", ' scope="col"'), "\n".join(line(row, "td") for row in sheet.rows)
+    head, rows = (
+        line(sheet.columns, "th", ' scope="col"'),
+        "\n".join(line(row, "td") for row in sheet.rows),
+    )
     name = f"table-{number}"
     return (
         f'<p class="caption" id="{name}"><b>{escape(sheet.title)}.</b> {escape(sheet.caption)}</p>\n'
@@ -157,13 +169,18 @@ def _markdown(block: Block, picture: Callable[[Picture], str]) -> str:
         case Listing(text):
             return "\n".join(f"    {line}" for line in text.splitlines())
         case Fold(title, blocks):
-            return "\n\n".join([f"**{_marked(title)}**", *(_markdown(part, picture) for part in blocks)])
+            return "\n\n".join(
+                [f"**{_marked(title)}**", *(_markdown(part, picture) for part in blocks)]
+            )
         case Picture():
             return picture(block)
-        case Sheet(title, columns, rows, left, caption):
+        case TextTable(title, columns, rows, left, caption):
             # Bars are left to the table itself.
-            marked = Sheet(
-                title, [_marked(name) for name in columns], [[_marked(c) for c in row] for row in rows], left
+            marked = TextTable(
+                title,
+                [_marked(name) for name in columns],
+                [[_marked(c) for c in row] for row in rows],
+                left,
             )
             return f"**{_marked(title)}.** {_marked(caption)}".strip() + f"\n\n{marked.markdown()}"
 

@@ -22,7 +22,11 @@ def decay_curves(model: TeMP) -> dict[str, Floats]:
         "imputation": model.imputation,
     }
     with torch.inference_mode():
-        return {name: part.decay(gap).double().cpu().numpy() for name, part in parts.items() if part is not None}
+        return {
+            name: part.decay(gap).double().cpu().numpy()
+            for name, part in parts.items()
+            if part is not None
+        }
 
 
 class GateWeights(NamedTuple):
@@ -41,7 +45,9 @@ def gate_weights(model: TeMP, facts: Facts) -> GateWeights | None:
     """How the gate weighs both questions of some facts; None for a model without a gate."""
     if model.gate is None:
         return None
-    queries, _ = both_questions(torch.from_numpy(facts).to(model.device), model.timeline.num_relations)
+    queries, _ = both_questions(
+        torch.from_numpy(facts).to(model.device), model.timeline.num_relations
+    )
     side = queries.relation // model.timeline.num_relations
     with torch.inference_mode():
         counts = model.frequencies.of_queries(queries, *model.reach)
@@ -61,13 +67,17 @@ def gate_curves(model: TeMP, facts: Facts, bins: int = 12) -> dict[str, Curve]:
     for side, asked in enumerate(("object", "subject")):
         there = weights.asks_subject == side
         for name, alpha in (("given", weights.given), ("candidates", weights.candidates)):
-            curves[f"{asked} asked: {name}"] = _weight_curve(weights.frequencies[there, 2], alpha[there], bins)
+            curves[f"{asked} asked: {name}"] = _weight_curve(
+                weights.frequencies[there, 2], alpha[there], bins
+            )
     return curves
 
 
 def _weight_curve(frequency: Integers, alpha: Floats, bins: int) -> Curve:
     places = frequency_bins(frequency, bins)
-    ends = np.array([np.quantile(alpha[places == place], [0.1, 0.9]) for place in np.unique(places)]).T
+    ends = np.array(
+        [np.quantile(alpha[places == place], [0.1, 0.9]) for place in np.unique(places)]
+    ).T
     return binned(frequency, alpha, places)._replace(low=ends[0], high=ends[1])
 
 
@@ -90,7 +100,9 @@ def attention_by_distance(model: TeMP, most: int = 64) -> AttentionByDistance | 
     steps = model.timeline.num_steps
     times = torch.linspace(0, steps - 1, min(most, steps), device=model.device).round().long()
     past, future = model.reach
-    total = torch.zeros(attention.heads, past + 1 + future, dtype=torch.float64, device=model.device)
+    total = torch.zeros(
+        attention.heads, past + 1 + future, dtype=torch.float64, device=model.device
+    )
     pairs = torch.zeros(past + 1 + future, dtype=torch.float64, device=model.device)
 
     def look(_: Any, inputs: tuple[torch.Tensor, Windows, Context]) -> None:

@@ -50,7 +50,12 @@ def svg(figure: Figure, name: str) -> str:
 
     def fitted(tag: re.Match[str]) -> str:
         text = re.sub(r"(\d\.\d\d)\d+", r"\1", tag[0])
-        for colour, of_page in (("#000000", "text"), (GRID, "grid"), (GREY, "quiet"), (BLUE, "blue")):
+        for colour, of_page in (
+            ("#000000", "text"),
+            (GRID, "grid"),
+            (GREY, "quiet"),
+            (BLUE, "blue"),
+        ):
             text = text.replace(colour.lower(), f"var(--{of_page})")
         return re.sub(r'(id="|"#|url\(#)', rf"\g<1>{name}-", text)
 
@@ -61,7 +66,10 @@ def svg(figure: Figure, name: str) -> str:
 @contextmanager
 def _drawing() -> Iterator[None]:
     """Text in vector formats stays text, files of equal pictures are equal, no word on letters that a font lacks."""
-    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tempograph"}), warnings.catch_warnings():
+    with (
+        matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "tempograph"}),
+        warnings.catch_warnings(),
+    ):
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         yield
 
@@ -86,17 +94,31 @@ def _draw_activity(axes: Axes, statistics: Statistics, labels: Sequence[str]) ->
     width = statistics.steps // 60 // 2 * 2 + 1 if statistics.steps > 200 else 1
     shown = {
         "active": (statistics.active, BLUE),
-        f"of these, active in the last {statistics.window} steps": (statistics.active_recently, ORANGE),
+        f"of these, active in the last {statistics.window} steps": (
+            statistics.active_recently,
+            ORANGE,
+        ),
     }
     for label, (values, colour) in shown.items():
         if width > 1:
             axes.plot(values, color=colour, linewidth=0.5, alpha=0.25)
-        axes.plot(rolling_mean(values, width), color=colour, linewidth=1.6 if width > 1 else 1, label=label)
+        axes.plot(
+            rolling_mean(values, width),
+            color=colour,
+            linewidth=1.6 if width > 1 else 1,
+            label=label,
+        )
     means = f"; lines: mean of {width} steps, faint: each step" if width > 1 else ""
     axes.set_title(
-        f"{plain(statistics.name)}: entities active at a step, of {statistics.entities:,}{means}", fontsize=10
+        f"{plain(statistics.name)}: entities active at a step, of {statistics.entities:,}{means}",
+        fontsize=10,
     )
-    axes.set(xlabel="time step", ylabel="entities", ylim=(0, None), xlim=(0, max(1, statistics.steps - 1)))
+    axes.set(
+        xlabel="time step",
+        ylabel="entities",
+        ylim=(0, None),
+        xlim=(0, max(1, statistics.steps - 1)),
+    )
     most = min(len(labels), 7) - 1
     places = sorted({round(place * (len(labels) - 1) / max(1, most)) for place in range(most + 1)})
     axes.set_xticks(places, [plain(labels[place]) for place in places])
@@ -109,18 +131,25 @@ def _draw_entities(axes: Axes, graph: TemporalGraph) -> None:
     least, share = shares_with_at_least(counts)
     axes.plot(least, share, ".-" if len(least) < 50 else "-", color=PURPLE, linewidth=1.6)
     axes.set(
-        xscale="log", yscale="log", xlabel="train facts that name an entity", ylabel="entities with as many or more"
+        xscale="log",
+        yscale="log",
+        xlabel="train facts that name an entity",
+        ylabel="entities with as many or more",
     )
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,g}"))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{100 * value:g}%"))
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_minor_formatter(NullFormatter())
     without = int((counts == 0).sum())
-    axes.set_title(f"facts per entity{f'; {without:,} entities have none' if without else ''}", fontsize=10)
+    axes.set_title(
+        f"facts per entity{f'; {without:,} entities have none' if without else ''}", fontsize=10
+    )
     axes.grid(color=GRID, linewidth=0.6)
 
 
-def completion_figure(completion: Completion, times: tuple[str, ...], about: str, most: int = 6) -> Figure:
+def completion_figure(
+    completion: Completion, times: tuple[str, ...], about: str, most: int = 6
+) -> Figure:
     """Each of the best answers as a row over time: dots are the facts it rests on, as large as their effect."""
     answers = completion.answers[:most]
     figure = Figure(figsize=(9, 1.6 + 0.42 * max(1, len(answers))), layout="constrained")
@@ -129,19 +158,35 @@ def completion_figure(completion: Completion, times: tuple[str, ...], about: str
     largest = max((_weight(fact) for answer in answers for fact in answer.evidence), default=0)
     for row, answer in enumerate(answers):
         moments = [step[fact.time] for fact in answer.evidence]
-        sizes = [12 + 300 * (weight / largest if weight > 0 else 0) for weight in map(_weight, answer.evidence)]
-        axes.scatter(moments, [row] * len(moments), s=sizes, color=BLUE, alpha=0.6, linewidths=0, clip_on=False)
+        sizes = [
+            12 + 300 * (weight / largest if weight > 0 else 0)
+            for weight in map(_weight, answer.evidence)
+        ]
+        axes.scatter(
+            moments,
+            [row] * len(moments),
+            s=sizes,
+            color=BLUE,
+            alpha=0.6,
+            linewidths=0,
+            clip_on=False,
+        )
     if completion.time is not None:
         axes.axvline(step[completion.time], color=ORANGE, linewidth=2, zorder=0)
     axes.set_yticks(
         range(len(answers)),
-        [f"{a.rank}. {plain(a.name)}" + (f" (known: {a.known})" if a.known else "") for a in answers],
+        [
+            f"{a.rank}. {plain(a.name)}" + (f" (known: {a.known})" if a.known else "")
+            for a in answers
+        ],
     )
     axes.set(ylim=(max(1, len(answers)) - 0.5, -0.5), xlim=(0, max(1, len(times) - 1)))
     ticks = sorted({round(index * (len(times) - 1) / 5) for index in range(6)})
     axes.set_xticks(ticks, [times[tick] for tick in ticks])
     axes.set_title(plain(completion.question))
-    axes.set_xlabel("train facts each answer rests on, larger for a larger effect; orange: the time asked about")
+    axes.set_xlabel(
+        "train facts each answer rests on, larger for a larger effect; orange: the time asked about"
+    )
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
     tidy(axes)
@@ -161,13 +206,23 @@ def reliability_figure(calibration: Mapping[str, Any], about: str) -> Figure:
     curve, counts = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
     curve.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
     curve.plot(
-        [row["confidence"] for row in rows], [row["right"] for row in rows], color=BLUE, marker="o", linewidth=1.5
+        [row["confidence"] for row in rows],
+        [row["right"] for row in rows],
+        color=BLUE,
+        marker="o",
+        linewidth=1.5,
     )
     curve.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of best answers that are right")
     error = calibration["calibration_error"]
-    curve.set_title(f"how sure, and how often right; expected calibration error {error:.3f}", fontsize=10)
-    middles, widths = zip(*(((row["from"] + row["to"]) / 2, row["to"] - row["from"]) for row in rows), strict=True)
-    counts.bar(middles, [row["questions"] for row in rows], [0.9 * width for width in widths], color=ORANGE)
+    curve.set_title(
+        f"how sure, and how often right; expected calibration error {error:.3f}", fontsize=10
+    )
+    middles, widths = zip(
+        *(((row["from"] + row["to"]) / 2, row["to"] - row["from"]) for row in rows), strict=True
+    )
+    counts.bar(
+        middles, [row["questions"] for row in rows], [0.9 * width for width in widths], color=ORANGE
+    )
     counts.set(xlabel="probability of the best answer", ylabel="questions")
     for axes in (curve, counts):
         tidy(axes)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 
 
-def reliability_sheet(calibration: Mapping[str, Any], title: str, caption: str = "") -> Sheet:
+def reliability_table(calibration: Mapping[str, Any], title: str, caption: str = "") -> TextTable:
     """What `reliability` found, for people."""
     rows = calibration["reliability"]
     shares = {"mean": "confidence", "first is right": "right", "right one in ten": "among_ten"}
@@ -21,4 +21,4 @@ def reliability_sheet(calibration: Mapping[str, Any], title: str, caption: str =
         ]
         for row in rows
     ]
-    return Sheet(title, ("probability", "questions", *shown), cells, 1, caption)
+    return TextTable(title, ("probability", "questions", *shown), cells, 1, caption)

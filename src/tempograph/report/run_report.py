@@ -19,10 +19,19 @@ from tempograph.models.registry import model_kind
 from tempograph.models.temp.temp import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.report import analysis_plots, plots
-from tempograph.report.html import Block, Fold, Heading, Listing, Picture, Words, write_html, write_markdown
+from tempograph.report.html import (
+    Block,
+    Fold,
+    Heading,
+    Listing,
+    Picture,
+    Words,
+    write_html,
+    write_markdown,
+)
 from tempograph.report.introspection import attention_by_distance, decay_curves, gate_curves
 from tempograph.report.sections import Findings
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 from tempograph.training.config import Config
 from tempograph.training.runs import Run, read_data, read_environment, read_history, read_record
 from tempograph.typing import Split
@@ -80,10 +89,14 @@ def write_report(folders: Sequence[str | Path], out: str | Path, window: int = 8
     if write is None:
         raise ConfigError(f"{path}: a report ends in {' or '.join(_WRITERS)}")
     if not folders or window < 1:
-        raise ConfigError(f"a report needs a run and a window of at least 1; found {len(folders)} and {window}")
+        raise ConfigError(
+            f"a report needs a run and a window of at least 1; found {len(folders)} and {window}"
+        )
     entries = _entries([Path(folder) for folder in folders])
     datasets = ", ".join(dict.fromkeys(entry.graph.name for entry in entries))
-    title = f"{entries[0].config.name if len(entries) == 1 else f'{len(entries)} runs'} on {datasets}"
+    title = (
+        f"{entries[0].config.name if len(entries) == 1 else f'{len(entries)} runs'} on {datasets}"
+    )
     write(path, title, _document(entries, window))
 
 
@@ -92,10 +105,16 @@ def _entries(folders: Sequence[Path]) -> list[Entry]:
     entries: list[Entry] = []
     for label, (folder, config, results) in zip(_labels(records), records, strict=True):
         if not (isinstance(results, dict) and results.keys() >= _TOLD):
-            raise RunError(f"{folder / 'results.json'}: the run is damaged: it lacks one of {', '.join(sorted(_TOLD))}")
+            raise RunError(
+                f"{folder / 'results.json'}: the run is damaged: it lacks one of {', '.join(sorted(_TOLD))}"
+            )
         graph = read_data(folder, config.dataset)
         # Runs on the same data are set side by side.
-        known = (entry.graph for entry in entries if entry.graph.name == graph.name and entry.graph.same_as(graph))
+        known = (
+            entry.graph
+            for entry in entries
+            if entry.graph.name == graph.name and entry.graph.same_as(graph)
+        )
         entries.append(Entry(label, folder, config, results, next(known, graph)))
     return entries
 
@@ -111,17 +130,26 @@ def _labels(records: Sequence[tuple[Path, Config, Mapping[str, Any]]]) -> list[s
     ]
     mixed = len({config.protocol for _, config, _ in records}) > 1
     named = [
-        [way(folder, config) + (f", {config.protocol}" if mixed else "") for folder, config, _ in records]
+        [
+            way(folder, config) + (f", {config.protocol}" if mixed else "")
+            for folder, config, _ in records
+        ]
         for way in ways
     ]
     return next((labels for labels in named if len(set(labels)) == len(labels)), named[-1])
 
 
 def _document(entries: Sequence[Entry], window: int) -> list[Block]:
-    blocks: list[Block] = [*_headline(entries), *_not_evaluated(entries), Heading("What the figures mean")]
+    blocks: list[Block] = [
+        *_headline(entries),
+        *_not_evaluated(entries),
+        Heading("What the figures mean"),
+    ]
     blocks += [Words(text) for text in _MEANING]
     for number, graph in enumerate(dict.fromkeys(entry.graph for entry in entries), 1):
-        blocks += _dataset(graph, [entry for entry in entries if entry.graph is graph], window, f"data{number}-")
+        blocks += _dataset(
+            graph, [entry for entry in entries if entry.graph is graph], window, f"data{number}-"
+        )
     for number, entry in enumerate(entries, 1):
         blocks += _run(entry, f"run{number}-")
     return blocks
@@ -136,7 +164,12 @@ def _headline(entries: Sequence[Entry]) -> list[Block]:
     common = [f"{name} {values[0]}" for name, values in told.items() if len(set(values)) == 1]
     columns = [name for name, values in told.items() if len(set(values)) > 1]
     rows = [
-        [entry.label, split, *(told[name][place] for name in columns), *_cells(entry.results[split]["metrics"])]
+        [
+            entry.label,
+            split,
+            *(told[name][place] for name in columns),
+            *_cells(entry.results[split]["metrics"]),
+        ]
         for split in _SPLITS
         for place, entry in enumerate(entries)
         if split in entry.results
@@ -144,7 +177,9 @@ def _headline(entries: Sequence[Entry]) -> list[Block]:
     if not rows:
         return []
     caption = f"Both sides together, {', '.join([*common, 'filter time'])}; Hits in per cent."
-    return [Sheet("Figures", ("run", "split", *columns, *_FIGURES), rows, 2 + len(columns), caption)]
+    return [
+        TextTable("Figures", ("run", "split", *columns, *_FIGURES), rows, 2 + len(columns), caption)
+    ]
 
 
 def _cells(metrics: Mapping[str, float]) -> list[str]:
@@ -157,15 +192,22 @@ def _not_evaluated(entries: Sequence[Entry]) -> list[Block]:
     if not missing:
         return []
     names = ", ".join(entry.label for entry in missing)
-    commands = "\n".join(f"tempograph evaluate {_quoted(entry.folder)} --split test" for entry in missing)
-    return [Words(f"Not evaluated on test: {names}. To have these figures and their analysis:"), Listing(commands)]
+    commands = "\n".join(
+        f"tempograph evaluate {_quoted(entry.folder)} --split test" for entry in missing
+    )
+    return [
+        Words(f"Not evaluated on test: {names}. To have these figures and their analysis:"),
+        Listing(commands),
+    ]
 
 
 def _quoted(path: Path) -> str:
     return shlex.quote(str(path))
 
 
-def _dataset(graph: TemporalGraph, entries: Sequence[Entry], window: int, prefix: str) -> list[Block]:
+def _dataset(
+    graph: TemporalGraph, entries: Sequence[Entry], window: int, prefix: str
+) -> list[Block]:
     found = statistics(graph)
     words = (
         f"{found.entities:,} entities, {found.relations:,} relations, {found.steps:,} steps from {found.first_step} "
@@ -181,7 +223,9 @@ def _dataset(graph: TemporalGraph, entries: Sequence[Entry], window: int, prefix
     for split in _SPLITS:
         there = [entry for entry in entries if split in entry.ranks]
         if there:
-            protocols = " and ".join(dict.fromkeys(f"protocol {entry.config.protocol}" for entry in there))
+            protocols = " and ".join(
+                dict.fromkeys(f"protocol {entry.config.protocol}" for entry in there)
+            )
             ranks = {entry.label: entry.ranks[split] for entry in there}
             blocks += Findings(graph, split, ranks, protocols, window).blocks(f"{prefix}{split}-")
     return blocks
@@ -201,15 +245,33 @@ def _run(entry: Entry, prefix: str) -> list[Block]:
         command = f"tempograph resume {_quoted(entry.folder)}"
         blocks += [Words("The training is not finished. To go on with it:"), Listing(command)]
     splits = [split for split in _SPLITS if split in results]
-    rows = [[split, said, *_cells(results[split][key])] for split in splits for key, said in RANKED.items()]
+    rows = [
+        [split, said, *_cells(results[split][key])]
+        for split in splits
+        for key, said in RANKED.items()
+    ]
     if rows:
-        caption = f"Dataset {config.dataset}, protocol {config.protocol}, filter time; Hits in per cent."
-        blocks.append(Sheet(f"Figures of {entry.label}", ("split", "ranked", *_FIGURES), rows, 2, caption))
-    blocks += [Words(f"On {split}, {results[split]['note']}.") for split in splits if "note" in results[split]]
+        caption = (
+            f"Dataset {config.dataset}, protocol {config.protocol}, filter time; Hits in per cent."
+        )
+        blocks.append(
+            TextTable(f"Figures of {entry.label}", ("split", "ranked", *_FIGURES), rows, 2, caption)
+        )
+    blocks += [
+        Words(f"On {split}, {results[split]['note']}.")
+        for split in splits
+        if "note" in results[split]
+    ]
     blocks += _training(entry, prefix) + _learned(entry, prefix)
     told = [[name, str(value)] for name, value in read_environment(entry.folder).items()]
     blocks.append(Fold("Settings (config.toml)", [Listing(config.to_toml())], printed=True))
-    blocks.append(Fold("Environment", [Sheet("Where it was trained", ("what", "value"), told, 2)], printed=True))
+    blocks.append(
+        Fold(
+            "Environment",
+            [TextTable("Where it was trained", ("what", "value"), told, 2)],
+            printed=True,
+        )
+    )
     return blocks
 
 
@@ -217,7 +279,9 @@ def _training(entry: Entry, prefix: str) -> list[Block]:
     history = [line for line in read_history(entry.folder) if "epoch" in line and "loss" in line]
     if len(history) < 2:
         return []
-    figure = analysis_plots.training_figure(history, entry.results["best_epoch"], entry.config.about)
+    figure = analysis_plots.training_figure(
+        history, entry.results["best_epoch"], entry.config.about
+    )
     alt = f"Training of {entry.label}: the loss and the MRR on valid after each of {len(history)} epochs."
     return [Heading(f"Training of {entry.label}", 3), Picture(f"{prefix}training", figure, alt)]
 
@@ -244,4 +308,7 @@ def _learned(entry: Entry, prefix: str) -> list[Block]:
     if learned.attention is not None:
         words += " Attention: how much an active step counts, by its distance; 0 is the time asked about."
     figure = analysis_plots.learned_figure(learned, entry.config.about)
-    return [Heading(f"What {entry.label} has learned", 3), Picture(f"{prefix}learned", figure, words)]
+    return [
+        Heading(f"What {entry.label} has learned", 3),
+        Picture(f"{prefix}learned", figure, words),
+    ]

@@ -25,7 +25,7 @@ from tempograph.evaluation.analysis import (
 )
 from tempograph.report import analysis_plots
 from tempograph.report.html import Block, Fold, Heading, Picture, Words
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 from tempograph.typing import Split
 
 _DRAWN: Final[dict[str, Callable[[Ranked, TemporalGraph], Groups]]] = {
@@ -76,13 +76,25 @@ class Findings:
         for effect, meaning in _EFFECTS.items():
             hits, hits_bins = self._effect(effect, "hits@10", frequencies, prefix)
             mrr, mrr_bins = self._effect(effect, "mrr", frequencies, prefix)
-            blocks += [Heading(f"{effect.capitalize()} effect, {self.split}", 3), Words(meaning), hits]
-            blocks += [Fold("The same for MRR", [mrr]), Fold("The bins as tables", [hits_bins, mrr_bins])]
-        blocks += [Heading(f"What train holds about a question, {self.split}", 3), *self._groups(prefix)]
+            blocks += [
+                Heading(f"{effect.capitalize()} effect, {self.split}", 3),
+                Words(meaning),
+                hits,
+            ]
+            blocks += [
+                Fold("The same for MRR", [mrr]),
+                Fold("The bins as tables", [hits_bins, mrr_bins]),
+            ]
+        blocks += [
+            Heading(f"What train holds about a question, {self.split}", 3),
+            *self._groups(prefix),
+        ]
         blocks += [Heading(f"Relations, {self.split}", 3), *self._relations(prefix)]
         return blocks
 
-    def _effect(self, effect: str, measure: Measure, frequencies: Integers, prefix: str) -> tuple[Picture, Sheet]:
+    def _effect(
+        self, effect: str, measure: Measure, frequencies: Integers, prefix: str
+    ) -> tuple[Picture, TextTable]:
         panels, rows = [], []
         shown, scale, digits = ("MRR", 1, 3) if measure == "mrr" else ("Hits@10", 100, 1)
         for side, pattern in EFFECTS[effect]:
@@ -94,7 +106,16 @@ class Findings:
             for label, (bins, _) in curves.items():
                 for at, questions, *figures in zip(*bins, strict=True):
                     cells = [f"{scale * value:.{digits}f}" for value in figures]
-                    rows.append([side, f"f({', '.join(pattern)})", label, _rounded(at), f"{questions:,.0f}", *cells])
+                    rows.append(
+                        [
+                            side,
+                            f"f({', '.join(pattern)})",
+                            label,
+                            _rounded(at),
+                            f"{questions:,.0f}",
+                            *cells,
+                        ]
+                    )
         title = f"{effect.capitalize()} effect"
         alt = (
             f"{title}: {shown} against the frequency of {len(panels)} patterns. Dots are means of questions with "
@@ -103,10 +124,12 @@ class Findings:
             "hold the bins."
         )
         columns = ("asked", "frequency", "run", "value", "questions", shown, "from", "to")
-        caption = f"{self.about}. Value: the bin's mean, on a logarithmic scale. {_BOUNDS.format(shown)}"
+        caption = (
+            f"{self.about}. Value: the bin's mean, on a logarithmic scale. {_BOUNDS.format(shown)}"
+        )
         figure = analysis_plots.effect_figure(title, panels, self.window, self.about, shown)
         name = f"{prefix}{effect}-{shown.lower().replace('@', '')}"
-        return Picture(name, figure, alt), Sheet(f"{title}: {shown}", columns, rows, 3, caption)
+        return Picture(name, figure, alt), TextTable(f"{title}: {shown}", columns, rows, 3, caption)
 
     def _groups(self, prefix: str) -> list[Block]:
         found = {title: self._figures(groups) for title, groups in _GROUPS.items()}
@@ -121,7 +144,10 @@ class Findings:
         )
         return [
             Picture(f"{prefix}groups", analysis_plots.groups_figure(drawn, self.about), alt),
-            Fold("The figures as a table", [Sheet("Groups of questions", columns, rows, 3, caption)]),
+            Fold(
+                "The figures as a table",
+                [TextTable("Groups of questions", columns, rows, 3, caption)],
+            ),
         ]
 
     def _relations(self, prefix: str) -> list[Block]:
@@ -131,10 +157,15 @@ class Findings:
         alt = "Hits@10 of the relations that are asked most often, with 95% bars; the table below holds all of them."
         return [
             Picture(f"{prefix}relations", analysis_plots.relations_figure(found, self.about), alt),
-            Fold("All relations as a table", [Sheet("Relations", columns, _rows(found), 2, caption)]),
+            Fold(
+                "All relations as a table",
+                [TextTable("Relations", columns, _rows(found), 2, caption)],
+            ),
         ]
 
-    def _figures(self, groups: Callable[[Ranked, TemporalGraph], Groups]) -> dict[str, GroupFigures]:
+    def _figures(
+        self, groups: Callable[[Ranked, TemporalGraph], Groups]
+    ) -> dict[str, GroupFigures]:
         found = groups(self._questions, self.graph)
         return {label: group_figures(ranked, found) for label, ranked in self.ranks.items()}
 
@@ -147,7 +178,16 @@ class Findings:
 def _rows(runs: Mapping[str, GroupFigures]) -> list[list[str]]:
     """Label, run and figures; the runs of one group stand together."""
     rows = [
-        (place, [label, run, f"{questions:,}", f"{mrr:.3f}", *(f"{100 * value:.1f}" for value in shares)])
+        (
+            place,
+            [
+                label,
+                run,
+                f"{questions:,}",
+                f"{mrr:.3f}",
+                *(f"{100 * value:.1f}" for value in shares),
+            ],
+        )
         for run, figures in runs.items()
         for place, (label, questions, mrr, *shares) in enumerate(zip(*figures, strict=True))
         if questions

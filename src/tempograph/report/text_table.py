@@ -22,7 +22,7 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?(e[+-]?\d+)?")
 
 
 @dataclass(frozen=True)
-class Sheet:
+class TextTable:
     """Columns and rows of cells; the first `left` columns are text, the others numbers."""
 
     title: str
@@ -37,13 +37,13 @@ class Sheet:
     spreads: Sequence[int] = ()
     """Places of columns whose cells may have a spread behind them, such as 0.61 ± 0.02."""
 
-    def narrow(self) -> Sheet:
+    def narrow(self) -> TextTable:
         """The same in fewer columns, if there is such a form."""
         if not self.packed:
             return self
         rows = [[self._joined(row, places) for _, places in self.packed] for row in self.rows]
         left = sum(max(places) < self.left for _, places in self.packed)
-        return Sheet(self.title, [name for name, _ in self.packed], rows, left, self.caption)
+        return TextTable(self.title, [name for name, _ in self.packed], rows, left, self.caption)
 
     def _joined(self, row: Sequence[str], places: Sequence[int]) -> str:
         cells, width = [row[place] for place in places], 4 if max(places) >= self.left else 0
@@ -67,9 +67,15 @@ class Sheet:
         head, *body = (" & ".join(map(_latex, row)) + r" \\" for row in (self.columns, *self.rows))
         begin = [r"% in the preamble: \usepackage{booktabs}", r"\begin{table}", r"\centering"]
         lines = [rf"\begin{{tabular}}{{{shape}}}", r"\toprule", head, r"\midrule"]
-        end = [r"\bottomrule", r"\end{tabular}", rf"\caption{{{_latex(f'{self.title}. {self.caption}'.strip())}}}"]
+        end = [
+            r"\bottomrule",
+            r"\end{tabular}",
+            rf"\caption{{{_latex(f'{self.title}. {self.caption}'.strip())}}}",
+        ]
         label = "-".join(re.findall("[a-z0-9]+", self.title.lower()))
-        return "\n".join([*begin, *lines, *body, *end, rf"\label{{tab:{label}}}", r"\end{table}", ""])
+        return "\n".join(
+            [*begin, *lines, *body, *end, rf"\label{{tab:{label}}}", r"\end{table}", ""]
+        )
 
     def csv(self) -> str:
         """The table for a spreadsheet or a program: numbers without commas, nothing where there is a dash."""
@@ -81,7 +87,10 @@ class Sheet:
     def records(self) -> list[dict[str, str | float | None]]:
         """The rows for a program, by the names of columns: numbers are numbers, None stands where there is a dash."""
         columns = self._program_columns()
-        return [dict(zip(columns, map(_value, self._program_cells(row)), strict=True)) for row in self.rows]
+        return [
+            dict(zip(columns, map(_value, self._program_cells(row)), strict=True))
+            for row in self.rows
+        ]
 
     def _program_columns(self) -> list[str]:
         columns = []
@@ -93,7 +102,13 @@ class Sheet:
         cells = []
         for place, cell in enumerate(row):
             figure, _, spread = cell.partition(" ± ") if place in self.spreads else (cell, "", "")
-            shown = figure if place < self.left else figure.replace(",", "") if _NUMBER.fullmatch(figure) else figure
+            shown = (
+                figure
+                if place < self.left
+                else figure.replace(",", "")
+                if _NUMBER.fullmatch(figure)
+                else figure
+            )
             cells.append("" if shown == "-" else shown)
             cells += [spread] if place in self.spreads else []
         return cells

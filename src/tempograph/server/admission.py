@@ -39,7 +39,9 @@ class Gate:
     browser here, cannot ask under a name that it has made to lead here.
     """
 
-    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, token: str | None, log: Log) -> None:
+    def __init__(
+        self, app: ASGIApp, limits: Limits, metrics: Metrics, token: str | None, log: Log
+    ) -> None:
         self._app = app
         self._limits = limits
         self._metrics = metrics
@@ -77,7 +79,9 @@ class Gate:
         finally:
             self._metrics.in_flight -= 1
             seconds = time.perf_counter() - begin
-            route = getattr(scope.get("route"), "path", None) or ("/static" if 0 < status < 400 else "none")
+            route = getattr(scope.get("route"), "path", None) or (
+                "/static" if 0 < status < 400 else "none"
+            )
             self._metrics.request(route, status, seconds)
             self._log(
                 {
@@ -100,7 +104,9 @@ class Gate:
                 body = await self._body(scope, receive)
                 await self._app(scope, _replay(body, receive), send)
         except TimeoutError:
-            return Problem(504, "too-slow", f"the request took more than {self._limits.seconds:g} s")
+            return Problem(
+                504, "too-slow", f"the request took more than {self._limits.seconds:g} s"
+            )
         except Problem as problem:
             return problem
         return None
@@ -110,13 +116,20 @@ class Gate:
         if self._token is None:
             host = headers.get(b"host", b"").decode("latin-1")
             if not _OWN_NAMES.fullmatch(host):
-                raise Problem(421, "wrong-host", "this service answers to localhost only; see --host")
+                raise Problem(
+                    421, "wrong-host", "this service answers to localhost only; see --host"
+                )
         elif not _OPEN.fullmatch(scope["path"]):
             kind, _, given = headers.get(b"authorization", b"").partition(b" ")
-            if kind.lower() != b"bearer" or not hmac.compare_digest(given.strip(), self._token.encode()):
+            if kind.lower() != b"bearer" or not hmac.compare_digest(
+                given.strip(), self._token.encode()
+            ):
                 asked = {"WWW-Authenticate": 'Bearer realm="tempograph"'}
                 raise Problem(
-                    401, "token", "send the token of this service: Authorization: Bearer TOKEN", headers=asked
+                    401,
+                    "token",
+                    "send the token of this service: Authorization: Bearer TOKEN",
+                    headers=asked,
                 )
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes:
@@ -132,7 +145,9 @@ class Gate:
             more = message.get("more_body", False)
         if size > self._limits.body:
             away = {"Connection": "close"}
-            raise Problem(413, "too-large", f"a request has at most {self._limits.body:,} bytes", headers=away)
+            raise Problem(
+                413, "too-large", f"a request has at most {self._limits.body:,} bytes", headers=away
+            )
         return b"".join(parts)
 
 

@@ -10,9 +10,13 @@ from typing import Any
 def docs_page(api: dict[str, Any]) -> str:
     """One section for each route: what it does, its parameters or body, its answer."""
     body = "".join(
-        _section(path, method, route) for path, methods in api["paths"].items() for method, route in methods.items()
+        _section(path, method, route)
+        for path, methods in api["paths"].items()
+        for method, route in methods.items()
     )
-    schemas = "".join(_schema(name, schema) for name, schema in sorted(api["components"]["schemas"].items()))
+    schemas = "".join(
+        _schema(name, schema) for name, schema in sorted(api["components"]["schemas"].items())
+    )
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(api["info"]["title"])} API</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="stylesheet" '

@@ -22,7 +22,10 @@ from tempograph.version import __version__
 
 STATIC: Final = Path(__file__).parent / "static"
 _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {"description": words, "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemJson"}}}}
+    status: {
+        "description": words,
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemJson"}}},
+    }
     for status, words in {
         400: "A request that is no HTTP or no JSON.",
         401: "No token, or not the one of this service.",
@@ -34,7 +37,9 @@ _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     }.items()
 }
 
-Run = Annotated[str | None, Query(max_length=1000, description="A run of /api/info; by default the first.")]
+Run = Annotated[
+    str | None, Query(max_length=1000, description="A run of /api/info; by default the first.")
+]
 Text = Annotated[str, Query(max_length=1000)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
@@ -94,16 +99,22 @@ def _lookups(service: Service) -> APIRouter:
     async def entities(q: Text = "", limit: Limit = 10, run: Run = None) -> schema.FoundNames:
         """Entities whose names hold some letters, whatever their case and accents; the best first."""
         asked = service.run(run)
-        return schema.FoundNames.model_validate({"run": asked.name, "names": asked.entities.search(q, limit)})
+        return schema.FoundNames.model_validate(
+            {"run": asked.name, "names": asked.entities.search(q, limit)}
+        )
 
     @router.get("/api/relations")
     async def relations(q: Text = "", limit: Limit = 10, run: Run = None) -> schema.FoundNames:
         """Relations whose names hold some letters, whatever their case and accents; the best first."""
         asked = service.run(run)
-        return schema.FoundNames.model_validate({"run": asked.name, "names": asked.relations.search(q, limit)})
+        return schema.FoundNames.model_validate(
+            {"run": asked.name, "names": asked.relations.search(q, limit)}
+        )
 
     @router.get("/api/examples")
-    async def examples(limit: Annotated[int, Query(ge=1, le=100)] = 4, run: Run = None) -> schema.Examples:
+    async def examples(
+        limit: Annotated[int, Query(ge=1, le=100)] = 4, run: Run = None
+    ) -> schema.Examples:
         """Facts that are worth asking about: held-out ones of the busiest subjects, from the midst of the data."""
         asked = service.run(run)
         return schema.Examples.model_validate({"run": asked.name, "facts": asked.examples(limit)})
@@ -111,10 +122,16 @@ def _lookups(service: Service) -> APIRouter:
     @router.get("/api/timeline")
     async def timeline(
         entity: Text,
-        from_: Annotated[str | None, Query(alias="from", max_length=1000, description="The first step.")] = None,
+        from_: Annotated[
+            str | None, Query(alias="from", max_length=1000, description="The first step.")
+        ] = None,
         to: Annotated[str | None, Query(max_length=1000, description="The last step.")] = None,
-        time: Annotated[str | None, Query(max_length=1000, description="A step whose window is wanted.")] = None,
-        reach: Annotated[int | None, Query(ge=0, le=10**6, description="Steps on each side of the time.")] = None,
+        time: Annotated[
+            str | None, Query(max_length=1000, description="A step whose window is wanted.")
+        ] = None,
+        reach: Annotated[
+            int | None, Query(ge=0, le=10**6, description="Steps on each side of the time.")
+        ] = None,
         limit: Limit = 200,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
         run: Run = None,
@@ -134,7 +151,9 @@ def _lookups(service: Service) -> APIRouter:
     ) -> schema.Snapshot:
         """An entity at one step: its busiest neighbours, up to a limit on nodes, and the facts among them."""
         asked = service.run(run)
-        return schema.Snapshot.model_validate({"run": asked.name} | asked.snapshot(entity, time, limit))
+        return schema.Snapshot.model_validate(
+            {"run": asked.name} | asked.snapshot(entity, time, limit)
+        )
 
     @router.get("/health")
     async def health() -> schema.Health:
@@ -166,7 +185,9 @@ def _questions(service: Service) -> APIRouter:
     async def score(scoring: schema.Scoring) -> schema.Scored:
         """Score, probability and rank of facts, each as the answer for its object and for its subject."""
         run = service.run(scoring.run)
-        found = await run.score([(fact.subject, fact.relation, fact.object, fact.time) for fact in scoring.facts])
+        found = await run.score(
+            [(fact.subject, fact.relation, fact.object, fact.time) for fact in scoring.facts]
+        )
         return schema.Scored.model_validate({"run": run.name, "facts": found})
 
     @router.post("/api/evidence")
@@ -201,7 +222,8 @@ async def _unreadable(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     # What was sent is not repeated: it may be large, or no text.
     said = "; ".join(
-        f"{'.'.join(map(str, each['loc'][1:])) or each['loc'][0]}: {each['msg']}" for each in error.errors()[:5]
+        f"{'.'.join(map(str, each['loc'][1:])) or each['loc'][0]}: {each['msg']}"
+        for each in error.errors()[:5]
     )
     return respond(invalid(said))
 
@@ -210,9 +232,16 @@ async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     kinds = {404: "no-such-page", 405: "wrong-method"}
     return respond(
-        Problem(error.status_code, kinds.get(error.status_code, "refused"), error.detail, headers=error.headers or {})
+        Problem(
+            error.status_code,
+            kinds.get(error.status_code, "refused"),
+            error.detail,
+            headers=error.headers or {},
+        )
     )
 
 
 async def _failed(_: Request, __: Exception) -> Response:
-    return respond(Problem(500, "failed", "something went wrong here; the log of the service says what"))
+    return respond(
+        Problem(500, "failed", "something went wrong here; the log of the service says what")
+    )

@@ -71,10 +71,17 @@ class Gatherer:
         """Jobs that no batch has taken yet."""
         return self._waiting.qsize()
 
-    async def ask(self, questions: Sequence[Question], finish: Callable[[Tensor], Answer]) -> Answer:
+    async def ask(
+        self, questions: Sequence[Question], finish: Callable[[Tensor], Answer]
+    ) -> Answer:
         """What `finish` makes of the scores of some questions, once their turn has come."""
         if self.waiting >= self._most_waiting:
-            raise Problem(503, "overloaded", "too many requests wait already; try again", headers={"Retry-After": "1"})
+            raise Problem(
+                503,
+                "overloaded",
+                "too many requests wait already; try again",
+                headers={"Retry-After": "1"},
+            )
         job = Job(questions, finish)
         self._waiting.put_nowait(job)
         answer: Answer = await job.result

@@ -46,7 +46,10 @@ def serve(
     made, token = the_token(host, token_file)
     folders = named_runs(runs)
     with listening(host, port) as place:
-        service = Service({name: Predictor(folder, device, limits.cache) for name, folder in folders.items()}, limits)
+        service = Service(
+            {name: Predictor(folder, device, limits.cache) for name, folder in folders.items()},
+            limits,
+        )
         for run in service.runs.values():
             run.warm()
         url = f"http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}"
@@ -88,11 +91,18 @@ def the_token(host: str, token_file: Path | None) -> tuple[bool, str | None]:
     else:
         token = os.environ.get(TOKEN_VARIABLE, "").strip()
     if token:
-        if len(token) < _LEAST_TOKEN or not token.isascii() or not token.isprintable() or " " in token:
+        if (
+            len(token) < _LEAST_TOKEN
+            or not token.isascii()
+            or not token.isprintable()
+            or " " in token
+        ):
             raise ConfigError(f"a token has at least {_LEAST_TOKEN} ASCII characters and no spaces")
         return False, token
     if token_file is not None:
-        raise ConfigError(f"{token_file}: the file is empty; put a token of {_LEAST_TOKEN} characters or more into it")
+        raise ConfigError(
+            f"{token_file}: the file is empty; put a token of {_LEAST_TOKEN} characters or more into it"
+        )
     if _is_loopback(host):
         return False, None
     return True, secrets.token_urlsafe(24)
@@ -109,7 +119,9 @@ def _is_loopback(host: str) -> bool:
 def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A socket bound to an address, before anything slow is done."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
         place = socket.socket(family, kind, protocol)
     except OSError as error:
         raise ConfigError(f"there is no address '{host}' on this machine: {error}") from error
@@ -118,7 +130,9 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         try:
             place.bind(address)
         except OSError as error:
-            raise ConfigError(f"{host}:{port} cannot be bound ({error.strerror}); choose another --port") from error
+            raise ConfigError(
+                f"{host}:{port} cannot be bound ({error.strerror}); choose another --port"
+            ) from error
         yield place
 
 
@@ -170,8 +184,15 @@ class _Told(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Hand a record on as an event."""
-        failure = {} if record.exc_info is None else {"trace": logging.Formatter().formatException(record.exc_info)}
-        self._tell({"event": record.name, "level": record.levelname, "message": record.getMessage()} | failure)
+        failure = (
+            {}
+            if record.exc_info is None
+            else {"trace": logging.Formatter().formatException(record.exc_info)}
+        )
+        self._tell(
+            {"event": record.name, "level": record.levelname, "message": record.getMessage()}
+            | failure
+        )
 
 
 def _uvicorn_tells(log: Log) -> None:

@@ -60,13 +60,19 @@ class Metrics:
                 f'tempograph_requests_total{{route="{_label(route)}",status="{status}"}} {count}'
                 for (route, status), count in sorted(self._requests.items())
             ),
-            *_head("tempograph_request_seconds", "histogram", "Seconds from the first byte to the last."),
+            *_head(
+                "tempograph_request_seconds",
+                "histogram",
+                "Seconds from the first byte to the last.",
+            ),
             *(
                 line
                 for route, seconds in sorted(self._seconds.items())
                 for line in seconds.lines("tempograph_request_seconds", f'route="{_label(route)}"')
             ),
-            *_head("tempograph_batch_questions", "histogram", "Questions that were scored together."),
+            *_head(
+                "tempograph_batch_questions", "histogram", "Questions that were scored together."
+            ),
             *(
                 line
                 for run, questions in sorted(self._batches.items())
@@ -75,9 +81,15 @@ class Metrics:
             *_head("tempograph_in_flight", "gauge", "Requests that are being answered."),
             f"tempograph_in_flight {self.in_flight}",
             *_head("tempograph_waiting", "gauge", "Requests that no batch has taken yet."),
-            *(f'tempograph_waiting{{run="{_label(run)}"}} {count}' for run, count in waiting.items()),
+            *(
+                f'tempograph_waiting{{run="{_label(run)}"}} {count}'
+                for run, count in waiting.items()
+            ),
             *_head("tempograph_kept_bytes", "gauge", "Bytes of encodings that are kept."),
-            *(f'tempograph_kept_bytes{{run="{_label(run)}"}} {count}' for run, count in kept.items()),
+            *(
+                f'tempograph_kept_bytes{{run="{_label(run)}"}} {count}'
+                for run, count in kept.items()
+            ),
         ]
         return "\n".join(lines) + "\n"
 

@@ -45,7 +45,9 @@ class Problem(Exception):  # noqa: N818
 
 def unknown(what: str, name: str, suggestions: Sequence[str]) -> Problem:
     """A name that nothing goes by."""
-    return Problem(404, "unknown-name", f"there is no {what} {_quoted(name)}", suggestions, part=what)
+    return Problem(
+        404, "unknown-name", f"there is no {what} {_quoted(name)}", suggestions, part=what
+    )
 
 
 def invalid(detail: str) -> Problem:

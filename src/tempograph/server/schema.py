@@ -27,7 +27,11 @@ class Question(Asked):
     relation: Name | None = None
     object: Name | None = None
     time: Name
-    top: int = Field(10, ge=1, description="How many answers; /api/info has the limit, and with evidence it is 100.")
+    top: int = Field(
+        10,
+        ge=1,
+        description="How many answers; /api/info has the limit, and with evidence it is 100.",
+    )
     evidence: int = Field(0, ge=0, le=100, description="How many facts to show for each answer.")
 
 
@@ -197,7 +201,9 @@ class EntityTimeline(BaseModel):
     total: int
     counts: list[Count]
     facts: list[KnownFact]
-    times: list[str] | None = Field(description="The labels of all steps of the period, unless there are very many.")
+    times: list[str] | None = Field(
+        description="The labels of all steps of the period, unless there are very many."
+    )
     window: Span | None = Field(description="What the model reads around the time that was given.")
 
 
@@ -273,5 +279,7 @@ class ProblemJson(BaseModel):
     title: str
     status: int
     detail: str
-    part: str | None = Field(description="The part of the request that holds a name nothing goes by.")
+    part: str | None = Field(
+        description="The part of the request that holds a name nothing goes by."
+    )
     suggestions: list[str]

@@ -14,13 +14,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempograph.cache import Memory
+from tempograph.cache import TensorCache
 from tempograph.data.name_index import Names
 from tempograph.data.timeline import Queries
 from tempograph.errors import ConfigError, QueryError
 from tempograph.models.base import Model
-from tempograph.models.ensemble.ensemble import Mixture
-from tempograph.models.temp.cached_temp import AskedTeMP
+from tempograph.models.ensemble.ensemble import Ensemble
+from tempograph.models.temp.cached_temp import CachedTeMP
 from tempograph.models.temp.temp import TeMP
 from tempograph.prediction.predictor import Completion, Fact, Predictor
 from tempograph.server.batching import Answer, Gatherer, Question
@@ -107,7 +107,14 @@ class ServedRun:
         self._unprepared -= 1
         before, model = self.kept_bytes, self.predictor.model
         with torch.inference_mode():
-            model.scores(Queries(*(torch.tensor([value], device=model.device) for value in (0, 0, self._unprepared))))
+            model.scores(
+                Queries(
+                    *(
+                        torch.tensor([value], device=model.device)
+                        for value in (0, 0, self._unprepared)
+                    )
+                )
+            )
         most = sum(memory.budget for memory in memories(model))
         return self._unprepared > 0 and 2 * self.kept_bytes - before < most
 
@@ -120,7 +127,9 @@ class ServedRun:
             "model": run.config.name,
             "dataset": run.config.dataset,
             "protocol": run.config.protocol,
-            "metrics": {split: run.results[split]["metrics"] for split in SPLITS if split in run.results},
+            "metrics": {
+                split: run.results[split]["metrics"] for split in SPLITS if split in run.results
+            },
             "entities": len(self.graph.entities),
             "relations": len(self.graph.relations),
             "facts": {split: len(self.graph.facts(split)) for split in SPLITS},
@@ -150,7 +159,13 @@ class ServedRun:
             raise unknown("time", label, self.graph.times[max(0, after - 1) : after + 1]) from None
 
     async def complete(
-        self, subject: str | None, relation: str | None, object_: str | None, time: str, top: int, evidence: int
+        self,
+        subject: str | None,
+        relation: str | None,
+        object_: str | None,
+        time: str,
+        top: int,
+        evidence: int,
     ) -> Completion:
         """The best answers for the part of a fact that is missing."""
         if [subject, relation, object_].count(None) != 1:
@@ -167,17 +182,30 @@ class ServedRun:
         )
 
         def finish(scores: Tensor) -> Completion:
-            row = scores[0] if relation is not None else self.predictor.model.relation_scores(fact[0], fact[2], fact[3])
+            row = (
+                scores[0]
+                if relation is not None
+                else self.predictor.model.relation_scores(fact[0], fact[2], fact[3])
+            )
             return self.predictor.complete(fact, row, top, evidence)
 
-        return await self._ask([self.predictor.question(fact)] if relation is not None else [], finish)
+        return await self._ask(
+            [self.predictor.question(fact)] if relation is not None else [], finish
+        )
 
     async def score(self, facts: Sequence[tuple[str, str, str, str]]) -> list[dict[str, Any]]:
         """Score, probability and rank of each fact as the answer for its object, and for its subject."""
         if len(facts) > self.limits.facts:
-            raise invalid(f"a request has at most {self.limits.facts:,} facts, found {len(facts):,}")
+            raise invalid(
+                f"a request has at most {self.limits.facts:,} facts, found {len(facts):,}"
+            )
         rows = [
-            (self.entity(subject, "subject"), self.relation(relation), self.entity(object_, "object"), self.time(time))
+            (
+                self.entity(subject, "subject"),
+                self.relation(relation),
+                self.entity(object_, "object"),
+                self.time(time),
+            )
             for subject, relation, object_, time in facts
         ]
         # Questions about one time share its encoding; parts no larger than a batch let others go in between.
@@ -186,7 +214,11 @@ class ServedRun:
         found: dict[int, dict[str, Any]] = {}
         for start in range(0, len(order), at_once):
             part = order[start : start + at_once]
-            found |= zip(part, await self._ask([], partial(self._scored, [rows[place] for place in part])), strict=True)
+            found |= zip(
+                part,
+                await self._ask([], partial(self._scored, [rows[place] for place in part])),
+                strict=True,
+            )
         return [found[place] for place in range(len(rows))]
 
     def _scored(self, rows: list[Fact], _: Tensor) -> list[dict[str, Any]]:
@@ -208,11 +240,18 @@ class ServedRun:
         self, subject: str, relation: str, object_: str, time: str, asked: str, most: int
     ) -> dict[str, Any]:
         """What speaks for a whole fact, as the answer for one of its parts."""
-        fact = self.entity(subject, "subject"), self.relation(relation), self.entity(object_, "object"), self.time(time)
+        fact = (
+            self.entity(subject, "subject"),
+            self.relation(relation),
+            self.entity(object_, "object"),
+            self.time(time),
+        )
 
         def finish(_: Tensor) -> dict[str, Any]:
             if asked == "relation":
-                found = self.predictor.complete((fact[0], -1, *fact[2:]), self._one_relation(fact[1]), 1, most)
+                found = self.predictor.complete(
+                    (fact[0], -1, *fact[2:]), self._one_relation(fact[1]), 1, most
+                )
             else:
                 found = self.predictor.why(*fact, side=asked, evidence=most)
             answer = asdict(found.answers[0])
@@ -225,7 +264,9 @@ class ServedRun:
         """Facts that are worth asking about."""
         return self.book.describe(self.book.examples(most))
 
-    def period(self, first: str | None, last: str | None, time: str | None, reach: int | None) -> tuple[int, int]:
+    def period(
+        self, first: str | None, last: str | None, time: str | None, reach: int | None
+    ) -> tuple[int, int]:
         """The ids of the first and the last step: those named, or so many to both sides of a time."""
         end = len(self.graph.times) - 1
         if reach is not None:
@@ -233,12 +274,17 @@ class ServedRun:
                 raise invalid("reach goes with time, and without from and to")
             middle = self.time(time)
             return max(0, middle - reach), min(end, middle + reach)
-        start, stop = 0 if first is None else self.time(first), end if last is None else self.time(last)
+        start, stop = (
+            0 if first is None else self.time(first),
+            end if last is None else self.time(last),
+        )
         if start > stop:
             raise invalid(f"the time runs from {first} to {last}, which is backwards")
         return start, stop
 
-    def timeline(self, entity: str, first: int, last: int, time: str | None, limit: int, offset: int) -> dict[str, Any]:
+    def timeline(
+        self, entity: str, first: int, last: int, time: str | None, limit: int, offset: int
+    ) -> dict[str, Any]:
         """The facts of an entity by time, and what the model reads of the time around one step."""
         number, labels = self.entity(entity), self.graph.times[first : last + 1]
         places = self.book.of_entity(number, first, last)
@@ -272,7 +318,9 @@ class ServedRun:
         scores[relation] = 0
         return scores
 
-    async def _ask(self, questions: Sequence[Question], finish: Callable[[Tensor], Answer]) -> Answer:
+    async def _ask(
+        self, questions: Sequence[Question], finish: Callable[[Tensor], Answer]
+    ) -> Answer:
         try:
             return await self.gatherer.ask(questions, finish)
         except QueryError as error:
@@ -287,7 +335,9 @@ class Service:
             raise ConfigError("name at least one run folder to serve")
         self.limits = limits
         self.metrics = Metrics()
-        self.runs = {name: ServedRun(name, asked, limits, self.metrics) for name, asked in predictors.items()}
+        self.runs = {
+            name: ServedRun(name, asked, limits, self.metrics) for name, asked in predictors.items()
+        }
 
     def run(self, name: str | None) -> ServedRun:
         """The run of a name."""
@@ -326,18 +376,18 @@ def window_of(model: Model) -> tuple[int, int] | None:
     """Steps of the past and of the future that a model reads around a question; None where there is no such bound."""
     if isinstance(model, TeMP):
         return model.looks_around
-    if isinstance(model, Mixture):
+    if isinstance(model, Ensemble):
         windows = [window for part in model.parts if (window := window_of(part)) is not None]
         if len(windows) == len(model.parts):
             return max(past for past, _ in windows), max(future for _, future in windows)
     return None
 
 
-def memories(model: Model) -> list[Memory]:
+def memories(model: Model) -> list[TensorCache]:
     """Where a model keeps what questions at one time share."""
-    if isinstance(model, Mixture):
+    if isinstance(model, Ensemble):
         return [memory for part in model.parts for memory in memories(part)]
-    return [model.memory] if isinstance(model, AskedTeMP) else []
+    return [model.memory] if isinstance(model, CachedTeMP) else []
 
 
 def _few(labels: Sequence[str]) -> list[str] | None:

@@ -13,7 +13,7 @@ from tempograph.typing import Progress, Report
 
 
 @dataclass(frozen=True)
-class Outside:
+class Callbacks:
     """Who hears of a training, and when it must stop, by the clock of time.perf_counter."""
 
     report: Report | None
@@ -31,13 +31,15 @@ class Outside:
         if self.report is not None:
             self.report(line)
 
-    def about(self, part: str) -> Outside:
+    def about(self, part: str) -> Callbacks:
         """The same, where each line says which part it is about."""
         return dataclasses.replace(self, report=lambda line: self.tell({"part": part} | line))
 
-    def at(self, run: Path | None) -> Outside:
+    def at(self, run: Path | None) -> Callbacks:
         """The same, where each line also becomes TensorBoard events in the run folder, if so asked."""
-        return dataclasses.replace(self, report=_board(run, self.tell)) if self.tensorboard else self
+        return (
+            dataclasses.replace(self, report=_board(run, self.tell)) if self.tensorboard else self
+        )
 
 
 def _board(run: Path | None, report: Report) -> Report:
@@ -46,7 +48,9 @@ def _board(run: Path | None, report: Report) -> Report:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise ConfigError("this needs tensorboard; pip install '.[tensorboard]' in the repository brings it") from None
+        raise ConfigError(
+            "this needs tensorboard; pip install '.[tensorboard]' in the repository brings it"
+        ) from None
     writer = SummaryWriter(str(run / "tensorboard"))
 
     def tell(line: dict[str, Any]) -> None:

@@ -43,7 +43,12 @@ class Config:
 
     def to_toml(self) -> str:
         """The complete configuration as a preset file would hold it."""
-        run = {"name": self.name, "dataset": self.dataset, "protocol": self.protocol, "seed": self.seed}
+        run = {
+            "name": self.name,
+            "dataset": self.dataset,
+            "protocol": self.protocol,
+            "seed": self.seed,
+        }
         if self.preset is not None:
             run["preset"] = self.preset
         tables = {"run": run, **self.settings(), "target": dict(self.target)}
@@ -56,7 +61,12 @@ class Config:
 
     def flat(self) -> dict[str, Any]:
         """All that decides a run, by name."""
-        head = {"dataset": self.dataset, "protocol": self.protocol, "model": self.name, "seed": self.seed}
+        head = {
+            "dataset": self.dataset,
+            "protocol": self.protocol,
+            "model": self.name,
+            "seed": self.seed,
+        }
         return head | by_name(self.settings())
 
     @staticmethod
@@ -70,7 +80,16 @@ class Config:
             raise ConfigError(f"{source}: [run] lacks the setting {error}") from None
         settings, train = _settings(name, tables, f"{source}: ")
         rest = make(_RunSettings, run, f"{source}: [run]")
-        return Config(name, dataset, settings, train, rest.protocol, rest.seed, rest.preset, tables.get("target", {}))
+        return Config(
+            name,
+            dataset,
+            settings,
+            train,
+            rest.protocol,
+            rest.seed,
+            rest.preset,
+            tables.get("target", {}),
+        )
 
 
 @dataclass(frozen=True)
@@ -104,15 +123,21 @@ def make_config(
     return Config(name, dataset, settings, train, protocol, seed, preset, tables.get("target", {}))
 
 
-def _settings(name: str, tables: Mapping[str, Mapping[str, Any]], source: str) -> tuple[Any, TrainSettings | None]:
+def _settings(
+    name: str, tables: Mapping[str, Mapping[str, Any]], source: str
+) -> tuple[Any, TrainSettings | None]:
     kind = model_kind(name)
-    settings = make(kind.settings, {**kind.defaults, **tables.get("model", {})}, f"{source}model {name}")
+    settings = make(
+        kind.settings, {**kind.defaults, **tables.get("model", {})}, f"{source}model {name}"
+    )
     gradient = recipe_for(kind).gradient
     if gradient is not None:
         train = {**kind.train_defaults, **tables.get("train", {})}
         return settings, make(gradient.settings, train, f"{source}train")
     if tables.get("train"):
-        raise ConfigError(f"{source}{name} is not trained by gradient and has no settings under train")
+        raise ConfigError(
+            f"{source}{name} is not trained by gradient and has no settings under train"
+        )
     return settings, None
 
 
@@ -124,7 +149,9 @@ def load_preset(model: str, dataset: str, preset: str) -> dict[str, dict[str, An
             raise ConfigError(f"{preset}: no such preset file")
         tables = parse_toml(_text(path), preset)
         if "run" in tables:
-            raise ConfigError(f"{preset}: a preset has no table 'run'; pass --protocol and --seed, and remove it")
+            raise ConfigError(
+                f"{preset}: a preset has no table 'run'; pass --protocol and --seed, and remove it"
+            )
         return tables
     known = shipped_presets(model)
     wanted = f"{dataset}.{preset}"
@@ -138,14 +165,20 @@ def load_preset(model: str, dataset: str, preset: str) -> dict[str, dict[str, An
 def shipped_presets(model: str) -> list[str]:
     """The presets that come with the package for a model, each as DATASET.PRESET."""
     folder = _PRESETS / model
-    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir()) if folder.is_dir() else []
+    return (
+        sorted(file.name.removesuffix(".toml") for file in folder.iterdir())
+        if folder.is_dir()
+        else []
+    )
 
 
 def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}") from None
+        raise ConfigError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'it is not UTF-8'}"
+        ) from None
 
 
 def parse_toml(text: str, source: str) -> dict[str, dict[str, Any]]:
@@ -156,7 +189,9 @@ def parse_toml(text: str, source: str) -> dict[str, dict[str, Any]]:
         raise ConfigError(f"{source}: {error}") from None
     for name, table in tables.items():
         if name not in _TABLES or not isinstance(table, dict):
-            raise ConfigError(f"{source}: unknown table or setting '{name}'{did_you_mean(name, _TABLES)}")
+            raise ConfigError(
+                f"{source}: unknown table or setting '{name}'{did_you_mean(name, _TABLES)}"
+            )
     return tables
 
 
@@ -168,12 +203,16 @@ def make(cls: type[T], values: Mapping[str, Any], owner: str) -> T:
             raise ConfigError(f"{owner} has no setting '{key}'{did_you_mean(key, hints)}")
         if not _fits(value, hints[key]):
             raise ConfigError(f"{owner}: {key} must be {_spell(hints[key])}, found {value!r}")
-    return cls(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+    return cls(
+        **{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    )
 
 
 def by_name(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Settings in sections as `section.setting`."""
-    return {f"{section}.{name}": value for section, of in settings.items() for name, value in of.items()}
+    return {
+        f"{section}.{name}": value for section, of in settings.items() for name, value in of.items()
+    }
 
 
 def parse_override(override: str) -> tuple[str, str, Any]:
@@ -181,9 +220,13 @@ def parse_override(override: str) -> tuple[str, str, Any]:
     path, equals, text = override.partition("=")
     section, dot, key = path.strip().partition(".")
     if not equals or not dot or not key:
-        raise ConfigError(f"'{override}' is not an override; write section.setting=value, such as model.sigma=0.1")
+        raise ConfigError(
+            f"'{override}' is not an override; write section.setting=value, such as model.sigma=0.1"
+        )
     if section not in ("model", "train"):
-        raise ConfigError(f"'{override}': there is no section '{section}'; the sections are model and train")
+        raise ConfigError(
+            f"'{override}': there is no section '{section}'; the sections are model and train"
+        )
     try:
         return section, key, tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
@@ -196,7 +239,9 @@ def _fits(value: Any, hint: Any) -> bool:
     if get_origin(hint) is Literal:
         return value in get_args(hint)
     if get_origin(hint) is tuple:
-        return isinstance(value, list | tuple) and all(_fits(entry, get_args(hint)[0]) for entry in value)
+        return isinstance(value, list | tuple) and all(
+            _fits(entry, get_args(hint)[0]) for entry in value
+        )
     if hint is float:
         return isinstance(value, int | float) and not isinstance(value, bool)
     if hint is int:
@@ -205,7 +250,13 @@ def _fits(value: Any, hint: Any) -> bool:
 
 
 def _spell(hint: Any) -> str:
-    names = {float: "a number", int: "a whole number", str: "text", bool: "true or false", type(None): "nothing"}
+    names = {
+        float: "a number",
+        int: "a whole number",
+        str: "text",
+        bool: "true or false",
+        type(None): "nothing",
+    }
     if get_origin(hint) in (Union, types.UnionType):
         return " or ".join(_spell(option) for option in get_args(hint))
     if get_origin(hint) is Literal:
@@ -216,7 +267,9 @@ def _spell(hint: Any) -> str:
 
 
 def _table(name: str, values: Mapping[str, Any]) -> str:
-    return "".join([f"[{name}]\n", *(f"{_key(key)} = {_toml(value)}\n" for key, value in values.items())])
+    return "".join(
+        [f"[{name}]\n", *(f"{_key(key)} = {_toml(value)}\n" for key, value in values.items())]
+    )
 
 
 def _key(key: str) -> str:
@@ -228,7 +281,11 @@ def _toml(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return '"' + "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c for c in escaped) + '"'
+        return (
+            '"'
+            + "".join(f"\\u{ord(c):04x}" if ord(c) < 32 or ord(c) == 127 else c for c in escaped)
+            + '"'
+        )
     if isinstance(value, float | int):
         return repr(value)
     if isinstance(value, tuple):

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import torch
 
-from tempograph.data.common_neighbors import tables_fit
+from tempograph.data.common_neighbors import pair_tables_fit
 from tempograph.data.graph import TemporalGraph
-from tempograph.device import room
+from tempograph.device import memory_budget
 from tempograph.models.registry import ModelKind
 
 Suggest = Callable[[ModelKind, TemporalGraph, torch.device], dict[str, dict[str, Any]]]
@@ -19,7 +19,9 @@ _STEP: Final = {"cpu": 2**28, "cuda": 2**32}
 """Bytes of the tables of all entities at the times of a training step of TeMP, by kind of device."""
 
 
-def suggest_temp(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
+def suggest_temp(
+    kind: ModelKind, graph: TemporalGraph, device: torch.device
+) -> dict[str, dict[str, Any]]:
     """Settings of TeMP.
 
     A GPU takes wide vectors, large steps and every entity as a negative; a CPU gets less of each.
@@ -27,7 +29,7 @@ def suggest_temp(kind: ModelKind, graph: TemporalGraph, device: torch.device) ->
     steps, entities, gpu = len(graph.times), len(graph.entities), device.type == "cuda"
     dim = 256 if gpu else 64 if len(graph.train) < 50_000 else 128
     # Tables of all entities at each time of a step must fit; and an epoch of less than a dozen steps learns slowly.
-    fits = room(_STEP, device) // (8 * dim * entities)
+    fits = memory_budget(_STEP, device) // (8 * dim * entities)
     return {
         "model": {"dim": dim, "feature_dropout": 0.5 if gpu else 0.3, "initial_scale": 0.3},
         "train": {
@@ -42,7 +44,9 @@ def suggest_temp(kind: ModelKind, graph: TemporalGraph, device: torch.device) ->
     }
 
 
-def suggest_embedding(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
+def suggest_embedding(
+    kind: ModelKind, graph: TemporalGraph, device: torch.device
+) -> dict[str, dict[str, Any]]:
     """Settings of an embedding method."""
     gpu, entities = device.type == "cuda", len(graph.entities)
     # Vectors that are distributions take no dropout, and never all entities at once.
@@ -62,10 +66,12 @@ def suggest_embedding(kind: ModelKind, graph: TemporalGraph, device: torch.devic
     }
 
 
-def suggest_pointer(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> dict[str, dict[str, Any]]:
+def suggest_pointer(
+    kind: ModelKind, graph: TemporalGraph, device: torch.device
+) -> dict[str, dict[str, Any]]:
     """Settings of the pointer: by paths where they are looked up in tables, and would not take longer than all else."""
     return {
-        "model": {"paths": tables_fit(len(graph.entities), device)},
+        "model": {"paths": pair_tables_fit(len(graph.entities), device)},
         "train": {
             "epochs": 14,
             "facts_per_step": 1000 if len(graph.train) > 20_000 else 200,

@@ -24,7 +24,12 @@ class Processes:
         """Read the launcher's variables."""
         rank, size, local_rank, local_size = (
             int(os.environ.get(name, default))
-            for name, default in (("RANK", 0), ("WORLD_SIZE", 1), ("LOCAL_RANK", 0), ("LOCAL_WORLD_SIZE", 1))
+            for name, default in (
+                ("RANK", 0),
+                ("WORLD_SIZE", 1),
+                ("LOCAL_RANK", 0),
+                ("LOCAL_WORLD_SIZE", 1),
+            )
         )
         return Processes(rank, size, local_rank, local_size)
 
@@ -36,4 +41,6 @@ class Processes:
     def share(self, batches: Sequence[T]) -> list[T]:
         """Every size-th batch; all processes get as many, so that none waits for a step that another has not."""
         rounds = -(-len(batches) // self.size)
-        return [batches[(number * self.size + self.rank) % len(batches)] for number in range(rounds)]
+        return [
+            batches[(number * self.size + self.rank) % len(batches)] for number in range(rounds)
+        ]

@@ -1,4 +1,4 @@
-"""Fitting the gate of a mixture on valid, which no part was trained on, without fooling oneself."""
+"""Fitting the gate of a ensemble on valid, which no part was trained on, without fooling oneself."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from torch import Tensor
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import both_questions
-from tempograph.evaluation.evaluator import in_turn
-from tempograph.models.ensemble.ensemble import Mixture, MixtureGate, deal, halves
-from tempograph.models.ensemble.ensemble_settings import MixtureSettings, part_names
+from tempograph.evaluation.evaluator import query_batches
+from tempograph.models.ensemble.ensemble import Ensemble, EnsembleGate, deal, halves
+from tempograph.models.ensemble.ensemble_settings import EnsembleSettings, part_names
 from tempograph.typing import Progress
 
 _EVERY: Final = 20
@@ -34,7 +34,7 @@ class Kept(NamedTuple):
 
     seen: Tensor
     """What the gate sees, [n, seen]."""
-    opinions: Tensor
+    part_log_probs: Tensor
     """Log-probabilities of the candidates, [n, candidates, parts]."""
     told: Tensor
     """What is told of the candidates, [n, candidates, told]; nothing where the gate does not look at them."""
@@ -47,79 +47,101 @@ class Kept(NamedTuple):
         """Some of the questions."""
         return Kept(*(column[index] for column in self))
 
-    def scores(self, gate: MixtureGate) -> Tensor:
+    def scores(self, gate: EnsembleGate) -> Tensor:
         """Mixed scores of the candidates, [n, candidates]."""
-        return gate.mix(self.seen, self.opinions, self.told).masked_fill(self.absent, -torch.inf)
+        return gate.mix(self.seen, self.part_log_probs, self.told).masked_fill(
+            self.absent, -torch.inf
+        )
 
 
-def fit_mixture(
-    mixture: Mixture,
+def fit_ensemble(
+    ensemble: Ensemble,
     graph: TemporalGraph,
     seed: int,
     report: Callable[[dict[str, float]], None],
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Fit the gates of a mixture, and say for results.json how much each part counts.
+    """Fit the gates of a ensemble, and say for results.json how much each part counts.
 
     A gate is fitted on each half of valid, as many steps as are best on the other half, which it will rank; then one
     on all of valid for the mean of these steps.
     """
-    settings = mixture.settings
+    settings = ensemble.settings
     chosen = deal(len(graph.valid), seed)[: settings.facts].sort().values
-    facts = torch.from_numpy(graph.valid)[chosen].to(mixture.device)
-    kept = keep(mixture, facts, KnownAnswers.to_fit_on_valid(graph, mixture.device), progress)
-    half = halves(len(graph.valid), seed)[chosen].to(mixture.device)[kept.fact]
+    facts = torch.from_numpy(graph.valid)[chosen].to(ensemble.device)
+    kept = keep(ensemble, facts, KnownAnswers.to_fit_on_valid(graph, ensemble.device), progress)
+    half = halves(len(graph.valid), seed)[chosen].to(ensemble.device)[kept.fact]
     taken = []
-    for number, gate in enumerate(mixture.without):
+    for number, gate in enumerate(ensemble.without):
         fitted, line = _fit_until_best(
-            mixture.new_gate(seed), kept.take(half != number), kept.take(half == number), settings, seed
+            ensemble.new_gate(seed),
+            kept.take(half != number),
+            kept.take(half == number),
+            settings,
+            seed,
         )
         gate.load_state_dict(fitted.state_dict())
         taken.append(line["steps"])
         report({"half": number + 1} | line)
-    gate, steps = mixture.new_gate(seed), round(statistics.mean(taken))
+    gate, steps = ensemble.new_gate(seed), round(statistics.mean(taken))
     lines = [{"steps": 0.0}, *islice(descend(gate, kept, settings, seed), steps)]
     report(lines[-1])
-    mixture.gate.load_state_dict(gate.state_dict())
+    ensemble.gate.load_state_dict(gate.state_dict())
     with torch.no_grad():
         weights = gate(kept.seen)
         if len(weights):
-            mixture.usual.copy_(weights.mean(0))
-    mixture.seed.fill_(seed)
+            ensemble.usual.copy_(weights.mean(0))
+    ensemble.seed.fill_(seed)
     # The third number seen is that of the entity and the relation together, over the whole time.
     frequency = kept.seen[:, 2].expm1().round().long()
     table = weights_table(frequency, weights, part_names(settings.parts))
-    return {"gate": {"steps": steps, "sharpness": float(gate.log_sharpness.detach().exp()), "weights": table}}
+    return {
+        "gate": {
+            "steps": steps,
+            "sharpness": float(gate.log_sharpness.detach().exp()),
+            "weights": table,
+        }
+    }
 
 
 @torch.no_grad()
-def keep(mixture: Mixture, facts: Tensor, known: KnownAnswers, progress: Progress | None = None) -> Kept:
+def keep(
+    ensemble: Ensemble, facts: Tensor, known: KnownAnswers, progress: Progress | None = None
+) -> Kept:
     """The best candidates of each part for both questions of each fact [n, 4], other right answers left out.
 
     Where the gate looks at candidates, a question whose answer no part has among its best is left out: standing there
     only because it is right, the answer would give itself away.
     """
     queries, answer = both_questions(facts, known.num_relations)
-    most = min(mixture.settings.candidates, known.num_entities)
+    most = min(ensemble.settings.candidates, known.num_entities)
     found = []
-    for index in in_turn(mixture, queries, known, progress=progress):
+    for index in query_batches(ensemble, queries, known, progress=progress):
         asked, right = queries.take(index), answer[index]
-        opinions, seen, told = mixture.consult(asked)
+        part_log_probs, seen, told = ensemble.consult(asked)
         row, entity = known(asked)
         other = entity != right[row]
         row, entity = row[other], entity[other]
-        wrong = torch.zeros(opinions.shape[:2], dtype=torch.bool, device=opinions.device)
+        wrong = torch.zeros(
+            part_log_probs.shape[:2], dtype=torch.bool, device=part_log_probs.device
+        )
         wrong[row, entity] = True
-        best = opinions.masked_fill(wrong[:, :, None], -torch.inf).topk(most, dim=1).indices.flatten(1)
+        best = (
+            part_log_probs.masked_fill(wrong[:, :, None], -torch.inf)
+            .topk(most, dim=1)
+            .indices.flatten(1)
+        )
         candidates = torch.cat([right[:, None], best], dim=1)
         absent = wrong.gather(1, candidates) | _repeated(candidates)
         which = candidates[:, :, None]
         values, about = (
             each.gather(1, which.expand(-1, -1, each.shape[2]))
-            for each in (opinions, opinions[:, :, :0] if told is None else told)
+            for each in (part_log_probs, part_log_probs[:, :, :0] if told is None else told)
         )
         kept = Kept(seen, values, about, absent, index % len(facts))
-        found.append(kept if told is None else kept.take((best == right[:, None]).any(1).nonzero()[:, 0]))
+        found.append(
+            kept if told is None else kept.take((best == right[:, None]).any(1).nonzero()[:, 0])
+        )
     return Kept(*(torch.cat(column) for column in zip(*found, strict=True)))
 
 
@@ -131,7 +153,9 @@ def _repeated(candidates: Tensor) -> Tensor:
     return torch.zeros_like(again).scatter_(1, place, again)
 
 
-def descend(gate: MixtureGate, kept: Kept, settings: MixtureSettings, seed: int) -> Iterator[dict[str, float]]:
+def descend(
+    gate: EnsembleGate, kept: Kept, settings: EnsembleSettings, seed: int
+) -> Iterator[dict[str, float]]:
     """Lower the softmax cross-entropy of the right answers, and say after each step how far that is."""
     generator = torch.Generator().manual_seed(seed)
     gate.centre.copy_(kept.seen.mean(0))
@@ -152,8 +176,8 @@ def descend(gate: MixtureGate, kept: Kept, settings: MixtureSettings, seed: int)
 
 
 def _fit_until_best(
-    gate: MixtureGate, kept: Kept, other: Kept, settings: MixtureSettings, seed: int
-) -> tuple[MixtureGate, dict[str, float]]:
+    gate: EnsembleGate, kept: Kept, other: Kept, settings: EnsembleSettings, seed: int
+) -> tuple[EnsembleGate, dict[str, float]]:
     """The gate when it is best on the other questions, fitted on the kept ones."""
     best, found = copy.deepcopy(gate), {"steps": 0.0, "mrr": mrr(gate, other)}
     if not len(kept.seen) or not len(other.seen):
@@ -169,14 +193,16 @@ def _fit_until_best(
 
 
 @torch.no_grad()
-def mrr(gate: MixtureGate, kept: Kept) -> float:
+def mrr(gate: EnsembleGate, kept: Kept) -> float:
     """Mean reciprocal rank of the right answers among the candidates; ties share their mean rank."""
     if not len(kept.seen):
         return 0.0
     total = 0.0
     for columns in zip(*(torch.split(column, _AT_ONCE) for column in kept), strict=True):
         scores = Kept(*columns).scores(gate)
-        greater, equal = ((compared.sum(1)) for compared in (scores > scores[:, :1], scores == scores[:, :1]))
+        greater, equal = (
+            (compared.sum(1)) for compared in (scores > scores[:, :1], scores == scores[:, :1])
+        )
         total += float((1 / (greater + (equal + 1) / 2)).sum())
     return total / len(kept.seen)
 
@@ -188,8 +214,16 @@ def weights_table(frequency: Tensor, weights: Tensor, names: list[str]) -> list[
     """
     table = []
     for first, after in zip(_BUCKETS, (*_BUCKETS[1:], None), strict=True):
-        inside = (frequency >= first) if after is None else (frequency >= first) & (frequency < after)
-        label = f"{first}+" if after is None else str(first) if after == first + 1 else f"{first}-{after - 1}"
+        inside = (
+            (frequency >= first) if after is None else (frequency >= first) & (frequency < after)
+        )
+        label = (
+            f"{first}+"
+            if after is None
+            else str(first)
+            if after == first + 1
+            else f"{first}-{after - 1}"
+        )
         if inside.any():
             means = zip(names, weights[inside].mean(0).tolist(), strict=True)
             table.append({"frequency": label, "questions": int(inside.sum()), **dict(means)})

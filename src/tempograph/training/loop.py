@@ -20,7 +20,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from tempograph.device import enough_for
+from tempograph.device import explain_out_of_memory
 from tempograph.errors import RunError
 from tempograph.io import atomic_file
 from tempograph.models.base import Model
@@ -53,7 +53,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Hooks:
-    """What the loop tells and asks of the outside."""
+    """What the loop tells and asks of the caller."""
 
     validate: Callable[[Model], Line]
     report: Callable[[Line, Training], None]
@@ -62,18 +62,29 @@ class Hooks:
     max_seconds: float | None = None
 
 
-def fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: Hooks) -> Training:
+def fit(
+    model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: Hooks
+) -> Training:
     """Train until the epochs, the patience or the time are used up; the model ends with its best weights.
 
     With a checkpoint file that exists already, training goes on from it as if it had never stopped.
     """
     sizes = ("facts_per_step", "times_per_step")
-    at_once = " or ".join(f"train.{name} below {getattr(settings, name)}" for name in sizes if hasattr(settings, name))
-    with _matmuls(settings), enough_for("training", f"take fewer at once, with {at_once}, or a smaller model"):
+    at_once = " or ".join(
+        f"train.{name} below {getattr(settings, name)}" for name in sizes if hasattr(settings, name)
+    )
+    with (
+        _matmuls(settings),
+        explain_out_of_memory(
+            "training", f"take fewer at once, with {at_once}, or a smaller model"
+        ),
+    ):
         return _fit(model, loss, settings, seed, hooks)
 
 
-def _fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: Hooks) -> Training:
+def _fit(
+    model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: Hooks
+) -> Training:
     processes = Processes.here()
     fabric = _fabric(model.device, settings, processes)
     state = _State(model, loss, settings, seed)
@@ -95,13 +106,19 @@ def _fit(model: Model, loss: Objective, settings: TrainSettings, seed: int, hook
             value = step(batch, state.generator)
             fabric.backward(value)
             if settings.clip:
-                fabric.clip_gradients(step, optimizer, max_norm=settings.clip, error_if_nonfinite=False)
+                fabric.clip_gradients(
+                    step, optimizer, max_norm=settings.clip, error_if_nonfinite=False
+                )
             optimizer.step()
             optimizer.zero_grad()
             total += value.detach()
             state.follow()
         progress.epoch += 1
-        line = {"epoch": progress.epoch, "loss": float(total) / len(batches), "seconds": time.perf_counter() - begin}
+        line = {
+            "epoch": progress.epoch,
+            "loss": float(total) / len(batches),
+            "seconds": time.perf_counter() - begin,
+        }
         if math.isnan(line["loss"]):
             raise RunError(
                 f"epoch {progress.epoch}: the loss is not a number any more; train with train.learning_rate below "
@@ -145,7 +162,11 @@ class _State:
         """Let the average follow the weights."""
         if self.average:
             weights = self.model.state_dict()
-            torch._foreach_lerp_(list(self.average.values()), [weights[name] for name in self.average], 1 - self.share)
+            torch._foreach_lerp_(
+                list(self.average.values()),
+                [weights[name] for name in self.average],
+                1 - self.share,
+            )
 
     def validate(self, line: Line, hooks: Hooks, fabric: Fabric) -> None:
         """Measure the model, or its average, on valid; remember its weights when they are the best so far."""
@@ -164,11 +185,21 @@ class _State:
     def save(self, path: Path) -> None:
         """Write everything into one file, so that no kill can leave halves of two states."""
         parts = {"model": self.model.state_dict(), "best": self.best, "average": self.average}
-        tensors = {f"{part}.{name}": value for part, values in parts.items() for name, value in values.items()}
+        tensors = {
+            f"{part}.{name}": value
+            for part, values in parts.items()
+            for name, value in values.items()
+        }
         for number, moments in self.optimizer.state_dict()["state"].items():
-            tensors |= {f"optimizer.{number}.{name}": torch.as_tensor(value) for name, value in moments.items()}
+            tensors |= {
+                f"optimizer.{number}.{name}": torch.as_tensor(value)
+                for name, value in moments.items()
+            }
         tensors["chance."] = self.generator.get_state()
-        about = {"progress": json.dumps(self.progress.__dict__), "device": self.generator.device.type}
+        about = {
+            "progress": json.dumps(self.progress.__dict__),
+            "device": self.generator.device.type,
+        }
         packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         with atomic_file(path) as temporary:
             safetensors.torch.save_file(packed, temporary, about)
@@ -200,8 +231,17 @@ class _State:
             groups = self.optimizer.state_dict()["param_groups"]
             self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
             self.generator.set_state(parts["chance"][""])
-        except (OSError, ValueError, KeyError, TypeError, RuntimeError, safetensors.SafetensorError) as error:
-            raise RunError(f"{path}: the checkpoint is damaged: {' '.join(str(error).split())}") from error
+        except (
+            OSError,
+            ValueError,
+            KeyError,
+            TypeError,
+            RuntimeError,
+            safetensors.SafetensorError,
+        ) as error:
+            raise RunError(
+                f"{path}: the checkpoint is damaged: {' '.join(str(error).split())}"
+            ) from error
 
 
 @contextmanager
@@ -246,8 +286,12 @@ def _optimizer(loss: Objective, settings: TrainSettings) -> torch.optim.Optimize
     weights = list(loss.parameters())
     on_gpu = weights[0].device.type == "cuda"
     if settings.optimizer == "adagrad":
-        return torch.optim.Adagrad(weights, settings.learning_rate, weight_decay=settings.weight_decay, foreach=on_gpu)
-    return torch.optim.Adam(weights, settings.learning_rate, weight_decay=settings.weight_decay, fused=True)
+        return torch.optim.Adagrad(
+            weights, settings.learning_rate, weight_decay=settings.weight_decay, foreach=on_gpu
+        )
+    return torch.optim.Adam(
+        weights, settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+    )
 
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -33,7 +33,9 @@ class Objective(nn.Module, ABC):
 
     def shuffled_facts(self, at_once: int, generator: torch.Generator) -> Sequence[Tensor]:
         """Positions of all train facts, in a new order, some at once."""
-        order = torch.randperm(len(self.timeline.facts), device=self.timeline.device, generator=generator)
+        order = torch.randperm(
+            len(self.timeline.facts), device=self.timeline.device, generator=generator
+        )
         return torch.split(order, at_once)
 
     def shuffled_times(self, at_once: int, generator: torch.Generator) -> Sequence[Tensor]:

@@ -10,18 +10,23 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Timeline
 from tempograph.models.base import Model
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
-from tempograph.models.ensemble.ensemble_settings import MixtureSettings
+from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.pointer.pointer import PointerSettings
 from tempograph.models.registry import ModelKind
 from tempograph.models.ted import TEDSettings
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.training.defaults import Suggest, suggest_embedding, suggest_pointer, suggest_temp
-from tempograph.training.ensemble_fit import fit_mixture
+from tempograph.training.ensemble_fit import fit_ensemble
 from tempograph.training.losses.embedding_loss import EmbeddingLoss
 from tempograph.training.losses.pointer_loss import PointerLoss
 from tempograph.training.losses.temp_loss import TeMPLoss
 from tempograph.training.objective import Objective
-from tempograph.training.settings import FactTraining, PointerTraining, SnapshotTraining, TrainSettings
+from tempograph.training.settings import (
+    FactTraining,
+    PointerTraining,
+    SnapshotTraining,
+    TrainSettings,
+)
 from tempograph.training.ted_fit import choose_sigma
 from tempograph.typing import Progress, Report
 
@@ -45,7 +50,9 @@ class Recipe:
     gradient: Gradient | None = None
     choose: Callable[[Any, Timeline, Validate, Report], Any] | None = None
     """Choose settings on the validation split: settings as given -> settings as fitted."""
-    combine: Callable[[Any, TemporalGraph, int, Report, Progress | None], dict[str, Any]] | None = None
+    combine: Callable[[Any, TemporalGraph, int, Report, Progress | None], dict[str, Any]] | None = (
+        None
+    )
     """Fit what combines trained parts, from (model, data, seed, report, progress) -> entries of results.json."""
 
 
@@ -54,7 +61,7 @@ RECIPES: Final[dict[type, Recipe]] = {
     EmbeddingSettings: Recipe(Gradient(EmbeddingLoss, FactTraining, suggest_embedding)),
     PointerSettings: Recipe(Gradient(PointerLoss, PointerTraining, suggest_pointer)),
     TeMPSettings: Recipe(Gradient(TeMPLoss, SnapshotTraining, suggest_temp)),
-    MixtureSettings: Recipe(combine=fit_mixture),
+    EnsembleSettings: Recipe(combine=fit_ensemble),
 }
 
 

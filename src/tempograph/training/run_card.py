@@ -22,7 +22,10 @@ def _reliability_rows(rows: Sequence[Mapping[str, float]]) -> str:
     """The reliability diagram as a Markdown table."""
     shares = {"mean": "confidence", "first is right": "right", "right one in ten": "among_ten"}
     shown = {column: share for column, share in shares.items() if share in rows[0]}
-    head = [f"| {' | '.join(['probability', 'questions', *shown])} |", f"| --- |{' ---: |' * (1 + len(shown))}"]
+    head = [
+        f"| {' | '.join(['probability', 'questions', *shown])} |",
+        f"| --- |{' ---: |' * (1 + len(shown))}",
+    ]
     return "\n".join(
         head
         + [

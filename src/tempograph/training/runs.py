@@ -106,7 +106,10 @@ class Run:
         saved.keep_history()
         saved.keep_weights()
         where = environment(self.model.device)
-        write_json(folder / "environment.json", where | {"seed": self.config.seed, "protocol": self.config.protocol})
+        write_json(
+            folder / "environment.json",
+            where | {"seed": self.config.seed, "protocol": self.config.protocol},
+        )
         saved.keep_results()
         for name, part in self.parts.items():
             if part.path is None:
@@ -127,12 +130,18 @@ class Run:
     def keep_history(self) -> None:
         """Write metrics.jsonl anew."""
         if self.path is not None:
-            write_text(self.path / "metrics.jsonl", "".join(json.dumps(line) + "\n" for line in self.history))
+            write_text(
+                self.path / "metrics.jsonl",
+                "".join(json.dumps(line) + "\n" for line in self.history),
+            )
 
     def keep_weights(self) -> None:
         """Write model.safetensors anew."""
         if self.path is not None:
-            state = {name: value.detach().cpu().contiguous() for name, value in self.model.state_dict().items()}
+            state = {
+                name: value.detach().cpu().contiguous()
+                for name, value in self.model.state_dict().items()
+            }
             with atomic_file(self.path / "model.safetensors") as temporary:
                 safetensors.torch.save_file(state, temporary, {"format": FORMAT})
 
@@ -164,7 +173,9 @@ class Run:
         if self.path is not None:
             with locked(self.path), _whole(self.path):
                 _keep_ranks(evaluation, self.path / RANKS)
-        self.add_results(**({evaluation.split: evaluation.summary()} if evaluation.filter == "time" else {}))
+        self.add_results(
+            **({evaluation.split: evaluation.summary()} if evaluation.filter == "time" else {})
+        )
 
     def _card(self) -> str:
         rows = "".join(
@@ -177,9 +188,19 @@ class Run:
             if rows
             else "Not evaluated.\n"
         )
-        notes = [f"{split} {note}" for split in ("valid", "test") if (note := self.results.get(split, {}).get("note"))]
-        notes += [f"made of {', '.join(f'[{name}]({PARTS}/{name})' for name in self.parts)}"] if self.parts else []
-        told = "".join(f"{note[0].upper()}{note[1:]}.\n" for note in notes) + ("\n" if notes else "")
+        notes = [
+            f"{split} {note}"
+            for split in ("valid", "test")
+            if (note := self.results.get(split, {}).get("note"))
+        ]
+        notes += (
+            [f"made of {', '.join(f'[{name}]({PARTS}/{name})' for name in self.parts)}"]
+            if self.parts
+            else []
+        )
+        told = "".join(f"{note[0].upper()}{note[1:]}.\n" for note in notes) + (
+            "\n" if notes else ""
+        )
         if "calibration" in self.results:
             told += reliability_page(self.results["calibration"]) + "\n"
         return (
@@ -197,8 +218,12 @@ def _keep_ranks(evaluation: Evaluation, file: Path) -> None:
     table = evaluation.table()
     if file.exists():
         kept = pq.read_table(file, read_dictionary=["side", "split", "filter"])
-        same = pc.and_(pc.equal(kept["split"], evaluation.split), pc.equal(kept["filter"], evaluation.filter))
-        table = pa.concat_tables([kept.filter(pc.invert(same)), table.cast(kept.schema)]).unify_dictionaries()
+        same = pc.and_(
+            pc.equal(kept["split"], evaluation.split), pc.equal(kept["filter"], evaluation.filter)
+        )
+        table = pa.concat_tables(
+            [kept.filter(pc.invert(same)), table.cast(kept.schema)]
+        ).unify_dictionaries()
     with atomic_file(file) as temporary:
         pq.write_table(table, temporary)
 
@@ -208,29 +233,42 @@ def read_record(folder: Path) -> tuple[Config, dict[str, Any]]:
     if not (folder / RUN_MARKER).is_file():
         raise RunError(f"{folder}: no run here; `tempograph train ... --out {folder}` makes one")
     with _whole(folder):
-        config = Config.from_toml((folder / RUN_MARKER).read_text(encoding="utf-8"), str(folder / RUN_MARKER))
+        config = Config.from_toml(
+            (folder / RUN_MARKER).read_text(encoding="utf-8"), str(folder / RUN_MARKER)
+        )
         return config, json.loads((folder / "results.json").read_text(encoding="utf-8"))
 
 
 def to_reach(folder: Path, split: Split, filter: Filter) -> dict[str, float]:
     """The figures that the preset of a run names for a split."""
     config, _ = read_record(folder)
-    found = {name.partition("/")[2]: value for name, value in config.target.items() if name.startswith(f"{split}/")}
+    found = {
+        name.partition("/")[2]: value
+        for name, value in config.target.items()
+        if name.startswith(f"{split}/")
+    }
     if not found or filter != "time":
-        raise RunError(f"{folder}: its preset names no figure to reach on {split} with filter {filter}")
+        raise RunError(
+            f"{folder}: its preset names no figure to reach on {split} with filter {filter}"
+        )
     return found
 
 
 def read_history(folder: Path) -> list[dict[str, Any]]:
     """What a run folder tells of its training, a line for each epoch or choice."""
     with _whole(folder):
-        return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+        return [
+            json.loads(line)
+            for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+        ]
 
 
 def read_environment(folder: Path) -> dict[str, Any]:
     """Where the run of a folder was made."""
     with _whole(folder):
-        found: dict[str, Any] = json.loads((folder / "environment.json").read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(
+            (folder / "environment.json").read_text(encoding="utf-8")
+        )
         return found
 
 
@@ -247,14 +285,20 @@ def _check_weights(folder: Path, config: Config) -> None:
         made_by = (file.metadata() or {}).get("format")
         sides = [side for name in file.keys() for side in file.get_slice(name).get_shape()]  # noqa: SIM118
     if made_by is None:
-        raise RunError(f"{folder}: model.safetensors holds no weights of tempograph; train the run anew")
+        raise RunError(
+            f"{folder}: model.safetensors holds no weights of tempograph; train the run anew"
+        )
     if made_by not in _READABLE:
-        raise RunError(f"{folder}: made by a later version (format {made_by}, here {FORMAT}); update tempograph")
+        raise RunError(
+            f"{folder}: made by a later version (format {made_by}, here {FORMAT}); update tempograph"
+        )
     largest = max([len(sides), *sides, 1])
     for name in _SIZES:
         asked = getattr(config.model, name, 0)
         if asked > largest:
-            raise RunError(f"{folder}: {RUN_MARKER} asks for {name} = {asked}, which its weights do not have")
+            raise RunError(
+                f"{folder}: {RUN_MARKER} asks for {name} = {asked}, which its weights do not have"
+            )
 
 
 @contextmanager

@@ -38,7 +38,9 @@ class TrainSettings:
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0."""
         warm = self.epochs * (1 - self.cooldown)
-        return self.learning_rate * (1 - 0.9 * max(0.0, (epoch + 1 - warm) / max(1.0, self.epochs - warm)))
+        return self.learning_rate * (
+            1 - 0.9 * max(0.0, (epoch + 1 - warm) / max(1.0, self.epochs - warm))
+        )
 
 
 @dataclass(frozen=True)
@@ -83,4 +85,6 @@ class PointerTraining(TrainSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.negatives != "all":
-            raise ConfigError(f"the pointer is trained against all entities, found negatives = {self.negatives}")
+            raise ConfigError(
+                f"the pointer is trained against all entities, found negatives = {self.negatives}"
+            )

@@ -18,7 +18,7 @@ from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble_settings import part_names
 from tempograph.models.registry import MODELS, model_kind
-from tempograph.training.callbacks import Outside
+from tempograph.training.callbacks import Callbacks
 from tempograph.training.config import Config, by_name, make_config
 from tempograph.training.recipes import recipe_for
 from tempograph.training.runs import RUN_MARKER, Run, read_data, read_record
@@ -41,9 +41,17 @@ def configure(
     """The settings that `train` takes: of the preset, or else by the size of the data and the device."""
     kind = model_kind(model)
     gradient = recipe_for(kind).gradient
-    suggested = gradient.suggest(kind, graph, device) if preset is None and gradient is not None else None
+    suggested = (
+        gradient.suggest(kind, graph, device) if preset is None and gradient is not None else None
+    )
     return make_config(
-        model, graph.name, protocol=protocol, seed=seed, preset=preset, overrides=overrides, suggested=suggested
+        model,
+        graph.name,
+        protocol=protocol,
+        seed=seed,
+        preset=preset,
+        overrides=overrides,
+        suggested=suggested,
     )
 
 
@@ -52,10 +60,18 @@ def changed(config: Config) -> dict[str, Any]:
     if config.preset is None:
         return {}
     shipped = by_name(make_config(config.name, config.dataset, preset=config.preset).settings())
-    return {name: value for name, value in by_name(config.settings()).items() if value != shipped[name]}
+    return {
+        name: value for name, value in by_name(config.settings()).items() if value != shipped[name]
+    }
 
 
-def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside, shelf: Path | None = None) -> Run:
+def begin(
+    asked: Config,
+    graph: TemporalGraph,
+    timeline: Timeline,
+    callbacks: Callbacks,
+    shelf: Path | None = None,
+) -> Run:
     """A run that is not trained yet, with its parts; what is chosen before training is chosen.
 
     A part that stands finished on the shelf, a folder of runs, is taken from there.
@@ -68,7 +84,7 @@ def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outs
         parts = {
             name: _take_over(part, asked, graph, timeline)
             if own is None
-            else _begin_part(own, graph, timeline, outside.about(name), shelf)
+            else _begin_part(own, graph, timeline, callbacks.about(name), shelf)
             for name, part, own in zip(names, asked.model.parts, configs, strict=True)
         }
     started = time.perf_counter()
@@ -76,10 +92,12 @@ def begin(asked: Config, graph: TemporalGraph, timeline: Timeline, outside: Outs
 
         def keep(line: dict[str, float]) -> None:
             history.append(line)
-            outside.tell(line)
+            callbacks.tell(line)
 
-        validate = validator(graph, asked.protocol, outside.progress)
-        config = dataclasses.replace(config, model=recipe.choose(config.model, timeline, validate, keep))
+        validate = validator(graph, asked.protocol, callbacks.progress)
+        config = dataclasses.replace(
+            config, model=recipe.choose(config.model, timeline, validate, keep)
+        )
     run = Run(config, graph, build(config, timeline, parts), timeline, history, {}, parts=parts)
     if recipe.gradient is not None:
         # Made for its complaints alone: settings that do not fit together must not leave a run folder behind.
@@ -105,15 +123,34 @@ def _part_configs(whole: Config, graph: TemporalGraph, device: torch.device) -> 
         seed = whole.seed + _APART * parts[:place].count(part)
         config = None
         if name in MODELS:
-            config = configure(graph, name, device, protocol=whole.protocol, preset=preset or None, seed=seed)
+            config = configure(
+                graph, name, device, protocol=whole.protocol, preset=preset or None, seed=seed
+            )
         found.append(config)
     return found
 
 
-def _begin_part(config: Config, graph: TemporalGraph, timeline: Timeline, outside: Outside, shelf: Path | None) -> Run:
+def _begin_part(
+    config: Config,
+    graph: TemporalGraph,
+    timeline: Timeline,
+    callbacks: Callbacks,
+    shelf: Path | None,
+) -> Run:
     """A part of a model, to be trained, or as it stands finished on the shelf."""
-    ready = next((folder for folder in _finished(shelf, config) if read_data(folder, graph.name).same_as(graph)), None)
-    return begin(config, graph, timeline, outside) if ready is None else Run.load_with(ready, graph, timeline)
+    ready = next(
+        (
+            folder
+            for folder in _finished(shelf, config)
+            if read_data(folder, graph.name).same_as(graph)
+        ),
+        None,
+    )
+    return (
+        begin(config, graph, timeline, callbacks)
+        if ready is None
+        else Run.load_with(ready, graph, timeline)
+    )
 
 
 def _finished(shelf: Path | None, config: Config) -> Iterator[Path]:
@@ -127,7 +164,9 @@ def _finished(shelf: Path | None, config: Config) -> Iterator[Path]:
 def build(config: Config, timeline: Timeline, parts: Mapping[str, Run]) -> Model:
     """A model with its weights as they are before training."""
     torch.manual_seed(config.seed)
-    return model_kind(config.name).build(config.model, timeline, *(part.model for part in parts.values()))
+    return model_kind(config.name).build(
+        config.model, timeline, *(part.model for part in parts.values())
+    )
 
 
 def _take_over(part: str, whole: Config, graph: TemporalGraph, timeline: Timeline) -> Run:
@@ -135,12 +174,16 @@ def _take_over(part: str, whole: Config, graph: TemporalGraph, timeline: Timelin
     folder = Path(part)
     if not (folder / RUN_MARKER).is_file():
         offer = did_you_mean(part.partition(":")[0], MODELS)
-        raise ConfigError(f"'{part}' cannot be a part of {whole.name}: there is no such model or run folder{offer}")
+        raise ConfigError(
+            f"'{part}' cannot be a part of {whole.name}: there is no such model or run folder{offer}"
+        )
     config, results = read_record(folder)
     if not results["finished"]:
         raise RunError(f"{folder}: a part must be finished; go on with: tempograph resume {folder}")
     if config.protocol != whole.protocol:
-        raise RunError(f"{folder}: a run under protocol {config.protocol}, asked for {whole.protocol}; train it anew")
+        raise RunError(
+            f"{folder}: a run under protocol {config.protocol}, asked for {whole.protocol}; train it anew"
+        )
     if not read_data(folder, config.dataset).same_as(graph):
         raise RunError(f"{folder}: a run on other data than {graph.name}; train it anew")
     return Run.load_with(folder, graph, timeline)
@@ -152,9 +195,9 @@ def validator(
     """What measures a model on valid."""
 
     def validate(model: Model) -> dict[str, float]:
-        found: dict[str, float] = evaluate_model(model, graph, "valid", protocol, progress=progress).summary()[
-            "metrics"
-        ]
+        found: dict[str, float] = evaluate_model(
+            model, graph, "valid", protocol, progress=progress
+        ).summary()["metrics"]
         return found
 
     return validate
@@ -164,7 +207,11 @@ def _head(run: Run, asked: Config) -> dict[str, Any]:
     """The head of results.json; training and evaluations add the rest."""
     config, model = run.config, run.model
     fitted = dataclasses.asdict(config.model)
-    left_open = {name: value for name, value in dataclasses.asdict(asked.model).items() if value != fitted[name]}
+    left_open = {
+        name: value
+        for name, value in dataclasses.asdict(asked.model).items()
+        if value != fitted[name]
+    }
     return {
         "dataset": config.dataset,
         "model": config.name,

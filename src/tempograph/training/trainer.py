@@ -16,7 +16,7 @@ from tempograph.evaluation.evaluator import Evaluation, evaluate_model
 from tempograph.io import refuse_existing
 from tempograph.models.registry import model_kind
 from tempograph.training.calibrated import temperature_of
-from tempograph.training.callbacks import Outside
+from tempograph.training.callbacks import Callbacks
 from tempograph.training.distributed import Processes
 from tempograph.training.loop import Hooks, Training, fit
 from tempograph.training.recipes import recipe_for
@@ -57,11 +57,15 @@ def train(
     graph = load_dataset(dataset)
     recipe, place = recipe_for(model_kind(model)), resolve_device(device)
     if recipe.choose is None and not len(graph.valid):
-        raise DataError(f"{graph.name}: {model} stops training by its valid split, which has no facts; give it some")
-    config = configure(graph, model, place, protocol=protocol, preset=preset, seed=seed, overrides=overrides)
-    outside = _outside(max_seconds, report, progress, tensorboard)
-    run = begin(config, graph, Timeline(graph, protocol, place), outside, shelf)
-    return _go_on(run if out is None else run.save(Path(out), overwrite), outside)
+        raise DataError(
+            f"{graph.name}: {model} stops training by its valid split, which has no facts; give it some"
+        )
+    config = configure(
+        graph, model, place, protocol=protocol, preset=preset, seed=seed, overrides=overrides
+    )
+    callbacks = _outside(max_seconds, report, progress, tensorboard)
+    run = begin(config, graph, Timeline(graph, protocol, place), callbacks, shelf)
+    return _go_on(run if out is None else run.save(Path(out), overwrite), callbacks)
 
 
 def resume(
@@ -81,7 +85,9 @@ def resume(
         begun.forget_figures()
         if begun.checkpoint is not None and not begun.checkpoint.exists():
             # Killed in its first epoch: what weights there are may be those of a part of it.
-            begun.model.load_state_dict(build(begun.config, begun.timeline, begun.parts).state_dict())
+            begun.model.load_state_dict(
+                build(begun.config, begun.timeline, begun.parts).state_dict()
+            )
     return _go_on(run, _outside(max_seconds, report, progress, tensorboard))
 
 
@@ -96,32 +102,39 @@ def evaluate(
 ) -> Evaluation:
     """Rank a split with a trained run, and keep ranks and figures in its folder."""
     loaded = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
-    evaluation = evaluate_model(loaded.model, loaded.graph, split, loaded.config.protocol, filter, budget, progress)
+    evaluation = evaluate_model(
+        loaded.model, loaded.graph, split, loaded.config.protocol, filter, budget, progress
+    )
     loaded.record(evaluation)
     return evaluation
 
 
-def _outside(max_seconds: float | None, report: Report | None, progress: Progress | None, tensorboard: bool) -> Outside:
+def _outside(
+    max_seconds: float | None, report: Report | None, progress: Progress | None, tensorboard: bool
+) -> Callbacks:
     stop = None if max_seconds is None else time.perf_counter() + max_seconds
     if not Processes.here().leads:
-        return Outside(None, None, stop=stop)
-    return Outside(report, progress, tensorboard, stop)
+        return Callbacks(None, None, stop=stop)
+    return Callbacks(report, progress, tensorboard, stop)
 
 
-def _go_on(run: Run, outside: Outside) -> Run:
+def _go_on(run: Run, callbacks: Callbacks) -> Run:
     """Bring a run to its end, or as far as the time goes: first its parts, one after another, then itself."""
     for name, part in run.parts.items():
-        if not part.results["finished"] and not _go_on(part, outside.about(name)).results["finished"]:
+        if (
+            not part.results["finished"]
+            and not _go_on(part, callbacks.about(name)).results["finished"]
+        ):
             return run
     recipe = recipe_for(model_kind(run.config.name))
     if recipe.gradient is not None:
-        return _train_on(run, outside)
+        return _train_on(run, callbacks)
     if recipe.combine is not None:
-        return _combine(run, outside)
-    return _finish(run, run.results["train_seconds"], outside.progress)
+        return _combine(run, callbacks)
+    return _finish(run, run.results["train_seconds"], callbacks.progress)
 
 
-def _combine(run: Run, outside: Outside) -> Run:
+def _combine(run: Run, callbacks: Callbacks) -> Run:
     """Fit what joins the parts, all at once: it takes little time, and starts anew when it is stopped."""
     combine, started = recipe_for(model_kind(run.config.name)).combine, time.perf_counter()
     if combine is None or not Processes.here().leads:
@@ -130,20 +143,20 @@ def _combine(run: Run, outside: Outside) -> Run:
 
     def keep(line: dict[str, float]) -> None:
         run.history.append(line)
-        outside.about("gate").tell(line)
+        callbacks.about("gate").tell(line)
 
-    run.results.update(combine(run.model, run.graph, run.config.seed, keep, outside.progress))
+    run.results.update(combine(run.model, run.graph, run.config.seed, keep, callbacks.progress))
     run.keep_history()
     seconds = sum(part.results["train_seconds"] for part in run.parts.values())
-    return _finish(run, seconds + time.perf_counter() - started, outside.progress)
+    return _finish(run, seconds + time.perf_counter() - started, callbacks.progress)
 
 
-def _train_on(run: Run, outside: Outside) -> Run:
+def _train_on(run: Run, callbacks: Callbacks) -> Run:
     """Train by gradient, from the checkpoint where there is one."""
     config, gradient = run.config, recipe_for(model_kind(run.config.name)).gradient
     assert gradient is not None and config.train is not None
     epochs = config.train.epochs
-    tell = outside.at(run.path).tell
+    tell = callbacks.at(run.path).tell
 
     def told(line: dict[str, float], training: Training) -> None:
         run.history[:] = training.history
@@ -152,11 +165,11 @@ def _train_on(run: Run, outside: Outside) -> Run:
         tell(line | {"left": 0.0 if training.finished else left})
 
     hooks = Hooks(
-        validate=validator(run.graph, config.protocol, outside.progress),
+        validate=validator(run.graph, config.protocol, callbacks.progress),
         report=told,
         keep_weights=lambda _: run.keep_weights(),
         checkpoint=run.checkpoint,
-        max_seconds=outside.seconds_left,
+        max_seconds=callbacks.seconds_left,
     )
     leads = Processes.here().leads
     if not leads:
@@ -172,7 +185,7 @@ def _train_on(run: Run, outside: Outside) -> Run:
         run.results["train_seconds"] = round(training.seconds, 3)
         run.keep_results()
         return run
-    return _finish(run, training.seconds, outside.progress)
+    return _finish(run, training.seconds, callbacks.progress)
 
 
 def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:

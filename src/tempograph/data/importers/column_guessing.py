@@ -18,9 +18,43 @@ from tempograph.data.importers.sources import delimiter_of, find_files, is_parqu
 from tempograph.errors import DataError
 
 _WORDS: Final = {
-    "subject": ("subject", "actor", "actor1", "source", "from", "head", "sender", "src", "who", "initiator"),
-    "relation": ("relation", "predicate", "action", "event", "type", "verb", "rel", "edge", "link", "activity", "what"),
-    "object": ("object", "target", "actor2", "to", "tail", "receiver", "recipient", "dst", "whom", "counterpart"),
+    "subject": (
+        "subject",
+        "actor",
+        "actor1",
+        "source",
+        "from",
+        "head",
+        "sender",
+        "src",
+        "who",
+        "initiator",
+    ),
+    "relation": (
+        "relation",
+        "predicate",
+        "action",
+        "event",
+        "type",
+        "verb",
+        "rel",
+        "edge",
+        "link",
+        "activity",
+        "what",
+    ),
+    "object": (
+        "object",
+        "target",
+        "actor2",
+        "to",
+        "tail",
+        "receiver",
+        "recipient",
+        "dst",
+        "whom",
+        "counterpart",
+    ),
     "time": ("time", "date", "timestamp", "when", "datetime"),
 }
 """What columns are called; one that is called as the part itself is it, whatever else there is."""
@@ -51,13 +85,17 @@ _PAIRS: Final = {
 _HEAD: Final = 1 << 16
 
 
-def with_columns(patterns: Sequence[Path], options: ImportOptions) -> tuple[ImportOptions, dict[str, str]]:
+def with_columns(
+    patterns: Sequence[Path], options: ImportOptions
+) -> tuple[ImportOptions, dict[str, str]]:
     """The options with the columns of a table named, and these; coded events have columns of their own."""
     paths = find_files(patterns)
     if not paths:
         raise DataError("there is no file to fit; name at least one")
     coded = options.format not in (None, "table")
-    if coded or (options.format is None and not options.described and guess_format(paths[0]) is not None):
+    if coded or (
+        options.format is None and not options.described and guess_format(paths[0]) is not None
+    ):
         return options, {}
     if not options.header:
         return options, dict(zip(COLUMNS, options.columns, strict=True))
@@ -79,7 +117,9 @@ def header_of(path: Path, options: ImportOptions) -> list[str]:
 
 def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> dict[str, str]:
     """Which column holds each part of a fact: as told, or by what columns are called; refused where that is unclear."""
-    fitting: dict[str, list[str]] = {part: [getattr(options, part)] for part in COLUMNS if part in options.described}
+    fitting: dict[str, list[str]] = {
+        part: [getattr(options, part)] for part in COLUMNS if part in options.described
+    }
 
     def free() -> list[str]:
         return [name for name in names if not any(name in columns for columns in fitting.values())]
@@ -95,7 +135,9 @@ def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> d
     if lacking:
         part = f"{'an' if lacking[0] == 'object' else 'a'} {lacking[0]}"
         known = ", ".join(map(repr, names))
-        raise DataError(f"{path}: no column is called like {part}; there are {known}: name it with --{lacking[0]}")
+        raise DataError(
+            f"{path}: no column is called like {part}; there are {known}: name it with --{lacking[0]}"
+        )
     unclear = [part for part in COLUMNS if len(fitting[part]) > 1]
     if unclear:
         raise DataError(f"{path}: {'; '.join(_question(part, fitting[part]) for part in unclear)}")
@@ -123,7 +165,9 @@ def _belonging(ends: Mapping[str, list[str]]) -> dict[str, list[str]]:
         left, right = ({"".join(_plain(name)), *_plain(name)} for name in (subject, object_))
         return any(one in left and other in right for one, other in _PAIRS)
 
-    pairs = [(one, other) for one in ends["subject"] for other in ends["object"] if paired(one, other)]
+    pairs = [
+        (one, other) for one in ends["subject"] for other in ends["object"] if paired(one, other)
+    ]
     if not pairs:
         return dict(ends)
     subjects, objects = zip(*pairs, strict=True)

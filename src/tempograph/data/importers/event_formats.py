@@ -37,7 +37,12 @@ CODINGS: Final[Mapping[EventFormat, Coding]] = {
     "icews": Coding(
         title="an ICEWS file of coded events",
         actors={"name": ("Source Name", "Target Name")},
-        relations={"text": "Event Text", "full": "CAMEO Code", "base": "CAMEO Code", "root": "CAMEO Code"},
+        relations={
+            "text": "Event Text",
+            "full": "CAMEO Code",
+            "base": "CAMEO Code",
+            "root": "CAMEO Code",
+        },
         time="Event Date",
         # The events of 2017 came out with American dates, without codes, and with NULL for what is not known.
         date=(r"^(\d{1,2})/(\d{1,2})/(\d{4})$", r"\3-\1-\2"),
@@ -123,20 +128,31 @@ def _find_shape(name: str, head: bytes, wanted: Wanted) -> Shape:
     if b"\0" in head:
         raise DataError(f"{name}: is not {title}, nor any other text")
     if wanted.format == "gdelt":
-        widths = [width for width, _ in Counter(line.count(b"\t") + 1 for line in lines if line).most_common()]
+        widths = [
+            width
+            for width, _ in Counter(line.count(b"\t") + 1 for line in lines if line).most_common()
+        ]
         known = [width for width in widths if width in _GDELT_WIDTHS]
         if not known:
             *most, last = _GDELT_WIDTHS
             expected = f"{', '.join(str(width) for width in most)} or {last}"
-            raise DataError(f"{name}: is not {title}: expected {expected} tab-separated columns, found {widths[0]}")
+            raise DataError(
+                f"{name}: is not {title}: expected {expected} tab-separated columns, found {widths[0]}"
+            )
         return Shape(known[0], tuple(_GDELT_PLACES[column] for column in wanted.columns))
     header = _header(lines)
     for column in wanted.columns:
         if column.casefold() not in header:
-            way_out = "; its relations can only be texts" if column == "CAMEO Code" else f", so it is not {title}"
+            way_out = (
+                "; its relations can only be texts"
+                if column == "CAMEO Code"
+                else f", so it is not {title}"
+            )
             raise DataError(f"{name}: the header has no column '{column}'{way_out}")
     places = tuple(header.index(column.casefold()) for column in wanted.columns)
-    return Shape(len(header), places, above=next(number for number, line in enumerate(lines, 1) if line))
+    return Shape(
+        len(header), places, above=next(number for number, line in enumerate(lines, 1) if line)
+    )
 
 
 def _lines(head: bytes) -> list[bytes]:

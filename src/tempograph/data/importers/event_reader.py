@@ -30,7 +30,9 @@ _TAB, _LINE_FEED = b"\t\n"
 _DIGITS: Final[Mapping[RelationLevel, int]] = {"base": 3, "root": 2}
 
 
-def read_events(path: Path, shapes: Sequence[Shape], wanted: Wanted, clock: Clock, skips: Skips) -> Iterator[Batch]:
+def read_events(
+    path: Path, shapes: Sequence[Shape], wanted: Wanted, clock: Clock, skips: Skips
+) -> Iterator[Batch]:
     """The events of a file, its texts one after the other."""
     with readable(path):
         for text, shape in zip(texts(path), shapes, strict=True):
@@ -42,11 +44,17 @@ def read_events(path: Path, shapes: Sequence[Shape], wanted: Wanted, clock: Cloc
                 whole = rows & (widths == shape.width)
                 skips.add(RAGGED, text.name, lines[rows & ~whole])
                 if whole.any():
-                    columns, steps, faults = _read_columns(_parse(block, starts, whole, shape), wanted, clock)
+                    columns, steps, faults = _read_columns(
+                        _parse(block, starts, whole, shape), wanted, clock
+                    )
                     for number, fault in enumerate(FAULTS):
                         skips.add(fault, text.name, lines[whole][faults == number])
                     events = faults == len(FAULTS)
-                    yield [column.filter(pa.array(events)) for column in columns], steps[events], text.file.tell()
+                    yield (
+                        [column.filter(pa.array(events)) for column in columns],
+                        steps[events],
+                        text.file.tell(),
+                    )
                 above += len(lines)
 
 
@@ -80,14 +88,20 @@ def _parse(block: bytes, starts: Places, whole: Mask, shape: Shape) -> list[pa.A
     used = [names[place] for place in shape.places]
     table = pa.csv.read_csv(
         pa.BufferReader(pa.py_buffer(data)),
-        read_options=pa.csv.ReadOptions(block_size=len(data) + 1, use_threads=False, column_names=names),
+        read_options=pa.csv.ReadOptions(
+            block_size=len(data) + 1, use_threads=False, column_names=names
+        ),
         parse_options=pa.csv.ParseOptions(delimiter="\t", quote_char=False),
-        convert_options=pa.csv.ConvertOptions(include_columns=used, column_types=dict.fromkeys(used, pa.binary())),
+        convert_options=pa.csv.ConvertOptions(
+            include_columns=used, column_types=dict.fromkeys(used, pa.binary())
+        ),
     )
     return [table.column(name).combine_chunks() for name in used]
 
 
-def _read_columns(fields: Sequence[pa.Array], wanted: Wanted, clock: Clock) -> tuple[list[pa.Array], Steps, Places]:
+def _read_columns(
+    fields: Sequence[pa.Array], wanted: Wanted, clock: Clock
+) -> tuple[list[pa.Array], Steps, Places]:
     """Subjects, relations, objects and dates as text, the steps of the dates, and each row's fault by number.
 
     The number of a row without a fault is that of all faults.
@@ -99,7 +113,9 @@ def _read_columns(fields: Sequence[pa.Array], wanted: Wanted, clock: Clock) -> t
     missing = pa.array(wanted.coding.missing)
     steps, dated = clock.steps(pc.replace_substring_regex(values[3], *wanted.coding.date))
     faults = [
-        np.any([_mask(value.is_null())[row] for value, row in zip(values, rows, strict=True)], axis=0),
+        np.any(
+            [_mask(value.is_null())[row] for value, row in zip(values, rows, strict=True)], axis=0
+        ),
         *(_mask(pc.is_in(values[place], missing))[rows[place]] for place in range(3)),
         ~dated[rows[3]],
     ]
@@ -116,7 +132,9 @@ def _clean(values: pa.Array) -> pa.Array:
     except pa.ArrowInvalid:
         decoded = pa.array([_decode(value) for value in values.to_pylist()], pa.string())
     bare = pc.utf8_trim_whitespace(decoded)
-    inside = pc.utf8_trim_whitespace(pc.replace_substring(pc.utf8_slice_codeunits(bare, 1, -1), '""', '"'))
+    inside = pc.utf8_trim_whitespace(
+        pc.replace_substring(pc.utf8_slice_codeunits(bare, 1, -1), '""', '"')
+    )
     return pc.if_else(pc.match_substring_regex(bare, '^".*"$'), inside, bare)
 
 

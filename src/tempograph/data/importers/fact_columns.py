@@ -31,9 +31,13 @@ def read_columns(path: Path, options: ImportOptions) -> pa.Table:
             converting = pa.csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.string()))
             parsing = pa.csv.ParseOptions(delimiter=options.delimiter or delimiter_of(path) or ",")
             reading = pa.csv.ReadOptions(use_threads=False)
-            found = pa.csv.read_csv(path, read_options=reading, parse_options=parsing, convert_options=converting)
+            found = pa.csv.read_csv(
+                path, read_options=reading, parse_options=parsing, convert_options=converting
+            )
         find_columns(path, found.column_names, columns)
-        given = {part: _as_date_or_text(found[name]) for part, name in zip(COLUMNS, columns, strict=True)}
+        given = {
+            part: _as_date_or_text(found[name]) for part, name in zip(COLUMNS, columns, strict=True)
+        }
         if options.time_format not in (None, "integer") and pa.types.is_string(given["time"].type):
             given["time"] = _moments(path, given["time"], str(options.time_format))
         return pa.table(given)
@@ -44,7 +48,9 @@ def _moments(path: Path, times: pa.ChunkedArray, time_format: str) -> pa.Array:
     moments, readable = read_dates(texts, format_pattern(time_format))
     if not readable.all():
         row = int(np.argmin(readable))
-        raise DataError(f"{path}: row {row + 1}: {Clock(time_format).complaint(texts[row].as_py())}")
+        raise DataError(
+            f"{path}: row {row + 1}: {Clock(time_format).complaint(texts[row].as_py())}"
+        )
     return pa.array(moments)
 
 

@@ -40,8 +40,12 @@ class Imported:
 
     def notes(self, guessed: bool) -> list[str]:
         """What a person should know: a format that was guessed, rows skipped, times that look like a typing error."""
-        told = [f"the first lines are those of {self.format.upper()} events; if that is wrong, pass --format"]
-        told = (told if guessed and self.format != "table" else []) + [f"skipped, {skip}" for skip in self.skipped]
+        told = [
+            f"the first lines are those of {self.format.upper()} events; if that is wrong, pass --format"
+        ]
+        told = (told if guessed and self.format != "table" else []) + [
+            f"skipped, {skip}" for skip in self.skipped
+        ]
         times, held = self.graph.times, len(np.unique(self.graph.all_facts[:, 3]))
         if len(times) > _MANY_STEPS and 100 * held < len(times):
             told.append(
@@ -62,7 +66,9 @@ def import_files(
     if options.format is None:
         guess = None if options.described or not paths else guess_format(paths[0])
         options = replace(options, format=guess or "table")
-    return (import_table if options.format == "table" else import_events)(paths, options, name, progress)
+    return (import_table if options.format == "table" else import_events)(
+        paths, options, name, progress
+    )
 
 
 def import_table(
@@ -74,9 +80,14 @@ def import_table(
     before its object. `progress` is told how many bytes of how many are done, at each fiftieth of a Parquet file and
     each megabyte of a text file. A faulty row stops the import unless the options have it skipped and counted.
     """
-    clock, skips = Clock(options.time_format, options.granularity), Skips() if options.skip_bad else None
+    clock, skips = (
+        Clock(options.time_format, options.granularity),
+        Skips() if options.skip_bad else None,
+    )
     layout = Layout(options.columns, options.header, options.delimiter)
-    gathered = _gather(paths, lambda path, size: read_batches(path, size, layout, clock, skips), progress)
+    gathered = _gather(
+        paths, lambda path, size: read_batches(path, size, layout, clock, skips), progress
+    )
     return _imported(gathered, "table", clock, skips, options, name)
 
 
@@ -91,7 +102,9 @@ def import_events(
     wanted = options.wanted
     clock, skips = Clock(DATE_FORMAT, options.granularity), Skips()
     shapes = {path: find_shapes(path, wanted) for path in paths}
-    gathered = _gather(paths, lambda path, _: read_events(path, shapes[path], wanted, clock, skips), progress)
+    gathered = _gather(
+        paths, lambda path, _: read_events(path, shapes[path], wanted, clock, skips), progress
+    )
     return _imported(gathered, wanted.format, clock, skips, options, name)
 
 
@@ -127,7 +140,12 @@ def _gather(
 
 
 def _imported(
-    gathered: _Gathered, format: Format, clock: Clock, skips: Skips | None, options: ImportOptions, name: str
+    gathered: _Gathered,
+    format: Format,
+    clock: Clock,
+    skips: Skips | None,
+    options: ImportOptions,
+    name: str,
 ) -> Imported:
     """The dataset of the rows that were not skipped, which must be some."""
     skipped = skips.found() if skips else ()
@@ -139,7 +157,9 @@ def _imported(
     return Imported(graph, format, rows, duplicates, skipped)
 
 
-def _make_graph(gathered: _Gathered, clock: Clock, options: ImportOptions, name: str) -> tuple[TemporalGraph, int]:
+def _make_graph(
+    gathered: _Gathered, clock: Clock, options: ImportOptions, name: str
+) -> tuple[TemporalGraph, int]:
     """The dataset of the rows, whose steps become ids, and how many rows repeat another one."""
     rows = gathered.rows
     try:
@@ -148,7 +168,9 @@ def _make_graph(gathered: _Gathered, clock: Clock, options: ImportOptions, name:
         raise DataError(f"{_some(gathered.paths)}: {error}") from None
     facts = in_order_of_time(rows)
     splits = _split(facts, options)
-    graph = TemporalGraph(name, tuple(gathered.entities.ids), tuple(gathered.relations.ids), times, *splits)
+    graph = TemporalGraph(
+        name, tuple(gathered.entities.ids), tuple(gathered.relations.ids), times, *splits
+    )
     return graph, len(rows) - len(facts)
 
 

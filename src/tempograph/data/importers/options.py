@@ -21,7 +21,15 @@ from tempograph.typing import (
     check_bounds,
 )
 
-_TABLE_SETTINGS: Final = ("subject", "relation", "object", "time", "header", "delimiter", "time_format")
+_TABLE_SETTINGS: Final = (
+    "subject",
+    "relation",
+    "object",
+    "time",
+    "header",
+    "delimiter",
+    "time_format",
+)
 
 
 @dataclass(frozen=True)
@@ -60,17 +68,29 @@ class ImportOptions:
         _choose("format", self.format, (None, "table", *CODINGS))
         self._check_events()
         if len(set(self.columns)) < len(COLUMNS):
-            raise ConfigError(f"subject, relation, object and time must be four columns, found {self.columns}")
-        unnumbered = [column for column in self.columns if not (column.isascii() and column.isdigit())]
+            raise ConfigError(
+                f"subject, relation, object and time must be four columns, found {self.columns}"
+            )
+        unnumbered = [
+            column for column in self.columns if not (column.isascii() and column.isdigit())
+        ]
         if not self.header and unnumbered:
-            raise ConfigError(f"without a header, columns are given by number from 0, found '{unnumbered[0]}'")
+            raise ConfigError(
+                f"without a header, columns are given by number from 0, found '{unnumbered[0]}'"
+            )
         if self.delimiter is not None and (
             len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n'
         ):
-            raise ConfigError(f"the delimiter must be one ASCII character such as ',', found {self.delimiter!r}")
+            raise ConfigError(
+                f"the delimiter must be one ASCII character such as ',', found {self.delimiter!r}"
+            )
         _choose("granularity", self.granularity, (None, *GRANULARITIES))
         _choose("split", self.split, get_args(SplitRule))
-        if not (self.valid_share >= 0 and self.test_share >= 0 and self.valid_share + self.test_share < 1):
+        if not (
+            self.valid_share >= 0
+            and self.test_share >= 0
+            and self.valid_share + self.test_share < 1
+        ):
             raise ConfigError(
                 "valid_share and test_share must be at least 0 and together below 1, "
                 f"found {self.valid_share} and {self.test_share}"
@@ -82,13 +102,21 @@ class ImportOptions:
         """What is said of coded events fits their format, and is said of nothing else."""
         if self.format == "table" and (self.entity or self.relation_level):
             setting = "entity" if self.entity else "relation_level"
-            raise ConfigError(f"{setting} is for the formats {', '.join(CODINGS)}; of a table, name the columns")
+            raise ConfigError(
+                f"{setting} is for the formats {', '.join(CODINGS)}; of a table, name the columns"
+            )
         if self.format is None or self.format == "table":
             return
         if self.described:
-            raise ConfigError(f"the format {self.format} knows its columns and dates; leave out {self.described[0]}")
+            raise ConfigError(
+                f"the format {self.format} knows its columns and dates; leave out {self.described[0]}"
+            )
         _choose(f"the entity of {self.format}", self.entity, (None, *CODINGS[self.format].actors))
-        _choose(f"the relation_level of {self.format}", self.relation_level, (None, *CODINGS[self.format].relations))
+        _choose(
+            f"the relation_level of {self.format}",
+            self.relation_level,
+            (None, *CODINGS[self.format].relations),
+        )
         if self.granularity == "hour":
             raise ConfigError(
                 f"granularity 'hour' is too fine: the events of the format {self.format} have a date alone"
@@ -107,7 +135,9 @@ class ImportOptions:
     def wanted(self) -> Wanted:
         """What of coded events becomes the parts of a fact."""
         if self.format is None or self.format == "table":
-            raise ConfigError(f"the format of coded events must be one of {', '.join(CODINGS)}; found '{self.format}'")
+            raise ConfigError(
+                f"the format of coded events must be one of {', '.join(CODINGS)}; found '{self.format}'"
+            )
         levels = tuple(CODINGS[self.format].relations)
         return Wanted(self.format, self.entity or "name", self.relation_level or levels[0])
 

@@ -15,7 +15,12 @@ RAGGED: Final = "wrong number of columns"
 UNDECODABLE: Final = "bytes that are not UTF-8"
 FAULTS: Final = (UNDECODABLE, "no subject", "no relation", "no object", "no valid date")
 """What a row of coded events is skipped for if it has the right number of columns; the first fault counts."""
-UNUSABLE: Final = ("no usable subject", "no usable relation", "no usable object", "no readable time")
+UNUSABLE: Final = (
+    "no usable subject",
+    "no usable relation",
+    "no usable object",
+    "no readable time",
+)
 """What a row of a table is skipped for, part by part; the first fault counts."""
 
 

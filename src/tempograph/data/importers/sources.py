@@ -86,9 +86,18 @@ def readable(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: no such file") from None
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder; name the files in it") from None
-    except (OSError, EOFError, zlib.error, zipfile.BadZipFile, NotImplementedError, pa.ArrowException) as error:
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+        zipfile.BadZipFile,
+        NotImplementedError,
+        pa.ArrowException,
+    ) as error:
         reason = str(error).partition("\n")[0] + "; is the file complete?"
-        raise DataError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or reason}") from None
+        raise DataError(
+            f"{path}: cannot be read: {getattr(error, 'strerror', None) or reason}"
+        ) from None
 
 
 def _matches(pattern: Path) -> list[Path]:
@@ -105,7 +114,11 @@ def _matches(pattern: Path) -> list[Path]:
 def _members(path: Path, file: IO[bytes]) -> Iterator[Text]:
     with zipfile.ZipFile(file) as archive:
         # Some archivers add folders of their own with files such as __MACOSX/._events.tab.
-        members = [entry for entry in archive.infolist() if not entry.is_dir() and "__MACOSX/" not in entry.filename]
+        members = [
+            entry
+            for entry in archive.infolist()
+            if not entry.is_dir() and "__MACOSX/" not in entry.filename
+        ]
         if not members:
             raise DataError(f"{path}: the archive holds no files, so there is nothing to import")
         for entry in members:

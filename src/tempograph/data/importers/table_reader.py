@@ -21,7 +21,13 @@ import pyarrow.parquet
 
 from tempograph.data.graph import COLUMNS
 from tempograph.data.importers.skipped_rows import RAGGED, UNDECODABLE, UNUSABLE, Places, Skips
-from tempograph.data.importers.sources import delimiter_of, is_gzipped, is_parquet, readable, suffix_of
+from tempograph.data.importers.sources import (
+    delimiter_of,
+    is_gzipped,
+    is_parquet,
+    readable,
+    suffix_of,
+)
 from tempograph.data.importers.time_parsing import Clock, Mask, Steps
 from tempograph.errors import DataError, did_you_mean
 
@@ -56,7 +62,9 @@ class _RowError(Exception):
         self.row = row
 
 
-def read_batches(path: Path, size: int, layout: Layout, clock: Clock, skips: Skips | None = None) -> Iterator[Batch]:
+def read_batches(
+    path: Path, size: int, layout: Layout, clock: Clock, skips: Skips | None = None
+) -> Iterator[Batch]:
     """The rows of a file, checked; whatever goes wrong on the way is a DataError that names the file.
 
     With `skips` faulty rows are counted there and left out.
@@ -78,7 +86,10 @@ def _check(columns: Sequence[pa.Array], clock: Clock) -> Steps:
     if column == 3:
         raise _RowError(row, clock.complaint(value and value[:60]))
     if value and value.strip():
-        raise _RowError(row, f"the {COLUMNS[column]} {value[:60]!r} contains a line break; a name must be one line")
+        raise _RowError(
+            row,
+            f"the {COLUMNS[column]} {value[:60]!r} contains a line break; a name must be one line",
+        )
     raise _RowError(row, f"the {COLUMNS[column]} is empty; fill it in or remove the row")
 
 
@@ -112,18 +123,26 @@ def find_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> tu
     for column in columns:
         if column not in names:
             known = ", ".join(repr(name) for name in names)
-            raise DataError(f"{path}: there is no column '{column}' among {known}{did_you_mean(column, names)}")
+            raise DataError(
+                f"{path}: there is no column '{column}' among {known}{did_you_mean(column, names)}"
+            )
         if names.count(column) > 1:
-            raise DataError(f"{path}: {names.count(column)} columns are named '{column}'; rename all but one")
+            raise DataError(
+                f"{path}: {names.count(column)} columns are named '{column}'; rename all but one"
+            )
     return tuple(names.index(column) for column in columns)
 
 
-def _parquet_batches(path: Path, size: int, layout: Layout, clock: Clock, skips: Skips | None) -> Iterator[Batch]:
+def _parquet_batches(
+    path: Path, size: int, layout: Layout, clock: Clock, skips: Skips | None
+) -> Iterator[Batch]:
     with pa.parquet.ParquetFile(path) as file:
         for place in find_columns(path, file.schema_arrow.names, layout.columns):
             field = file.schema_arrow.field(place)
             if pa.types.is_nested(field.type):
-                raise DataError(f"{path}: column '{field.name}' must hold text, numbers or dates, not {field.type}")
+                raise DataError(
+                    f"{path}: column '{field.name}' must hold text, numbers or dates, not {field.type}"
+                )
         rows, done = file.metadata.num_rows, 0
         if not rows:
             raise DataError(f"{path}: the file has no rows, so there is nothing to import")
@@ -134,11 +153,15 @@ def _parquet_batches(path: Path, size: int, layout: Layout, clock: Clock, skips:
                 if skips is None:
                     steps = _check(columns, clock)
                 else:
-                    columns, steps = _sound(columns, clock, skips, path, done + np.arange(len(batch)))
+                    columns, steps = _sound(
+                        columns, clock, skips, path, done + np.arange(len(batch))
+                    )
             except _RowError as error:
                 raise DataError(f"{path}: row {done + error.row + 1}: {error}; {_WAY_ON}") from None
             except pa.ArrowInvalid:
-                raise DataError(f"{path}: rows {done + 1} to {done + len(batch)} hold text that is not UTF-8") from None
+                raise DataError(
+                    f"{path}: rows {done + 1} to {done + len(batch)} hold text that is not UTF-8"
+                ) from None
             done += len(batch)
             yield columns, steps, size * done // rows
 
@@ -195,7 +218,9 @@ def _text_file(path: Path, layout: Layout) -> _TextFile:
     if len(first) == 1 and layout.header:
         raise DataError(f"{path}: the file has no rows, so there is nothing to import")
     names = tuple(fields) if layout.header else tuple(str(number) for number in range(len(fields)))
-    return _TextFile(path, delimiter, layout.header, names, find_columns(path, names, layout.columns))
+    return _TextFile(
+        path, delimiter, layout.header, names, find_columns(path, names, layout.columns)
+    )
 
 
 def _fast_columns(file: _TextFile) -> Iterator[tuple[list[pa.Array], int]]:
@@ -206,7 +231,9 @@ def _fast_columns(file: _TextFile) -> Iterator[tuple[list[pa.Array], int]]:
         reader = pa.csv.open_csv(
             source,
             read_options=pa.csv.ReadOptions(
-                block_size=_BLOCK, use_threads=False, column_names=None if file.header else file.fields
+                block_size=_BLOCK,
+                use_threads=False,
+                column_names=None if file.header else file.fields,
             ),
             parse_options=pa.csv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
             convert_options=pa.csv.ConvertOptions(
@@ -306,7 +333,9 @@ def _refuse_undecodable(path: Path, line: int, fields: Sequence[str]) -> None:
         text.encode()
     except UnicodeEncodeError as error:
         byte = ord(text[error.start]) - 0xDC00
-        raise DataError(f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8") from None
+        raise DataError(
+            f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
+        ) from None
 
 
 @contextmanager
@@ -326,7 +355,9 @@ def _records_of(text: io.TextIOWrapper, path: Path, delimiter: str) -> Iterator[
             if fields == [_END]:
                 return
             if fields and fields[-1].endswith(_END):
-                raise DataError(f"{path}:{line}: a quotation mark opened in this row is never closed")
+                raise DataError(
+                    f"{path}:{line}: a quotation mark opened in this row is never closed"
+                )
             if fields:
                 yield line, fields
             line = reader.line_num + 1

@@ -66,10 +66,14 @@ _DIRECTIVES: Final = {
 class Clock:
     """Reads the times of one dataset as steps: the first one tells whether all are integers or all are dates."""
 
-    def __init__(self, time_format: str | None = None, granularity: Granularity | None = None) -> None:
+    def __init__(
+        self, time_format: str | None = None, granularity: Granularity | None = None
+    ) -> None:
         self._format = time_format
         self._granularity = granularity
-        self._pattern = _ISO if time_format in (None, "integer") else format_pattern(str(time_format))
+        self._pattern = (
+            _ISO if time_format in (None, "integer") else format_pattern(str(time_format))
+        )
         self._integers: bool | None = None
         if time_format is not None:
             self._settle(time_format == "integer")
@@ -99,7 +103,11 @@ class Clock:
             return f"the time is {repr(text) if text else 'empty'}; fill it in or remove the row"
         if self._format is not None:
             return f"the time {value!r} does not match the time format {self._format!r}"
-        other = read_dates(pa.array([text]), _ISO) if self._integers else read_integers(pa.array([text]))
+        other = (
+            read_dates(pa.array([text]), _ISO)
+            if self._integers
+            else read_integers(pa.array([text]))
+        )
         if other[1][0]:
             kinds = ("a date", "integers") if self._integers else ("an integer", "dates")
             return f"the time {value!r} is {kinds[0]}, but those before it are {kinds[1]}; write all of them one way"
@@ -154,14 +162,20 @@ def format_pattern(time_format: str) -> str:
     for directive, space, literal in re.findall(r"%(.?)|(\s+)|([^%\s]+)", time_format):
         if not space and not literal and directive not in _DIRECTIVES:
             known = " ".join(f"%{name}" for name in _DIRECTIVES)
-            raise ConfigError(f"the time format '{time_format}' has '%{directive}'; the directives are {known}")
+            raise ConfigError(
+                f"the time format '{time_format}' has '%{directive}'; the directives are {known}"
+            )
         pattern += r"\s+" if space else re.escape(literal) if literal else _DIRECTIVES[directive]
     try:
         parts = re.compile(pattern).groupindex
     except re.error:
-        raise ConfigError(f"the time format '{time_format}' names one part of the time twice") from None
+        raise ConfigError(
+            f"the time format '{time_format}' names one part of the time twice"
+        ) from None
     if not parts.keys() & {"year", "short_year", "epoch"}:
-        raise ConfigError(f"the time format '{time_format}' has no year; it needs %Y, %y or %s (seconds since 1970)")
+        raise ConfigError(
+            f"the time format '{time_format}' has no year; it needs %Y, %y or %s (seconds since 1970)"
+        )
     return pattern
 
 
@@ -268,7 +282,9 @@ def _refuse_digits_that_are_dates(steps: Steps) -> None:
         tail = "0101000000"[: 2 * compact.count("%") - 2]
         if not int(f"1900{tail}") <= first <= last < int(f"2101{tail}"):
             continue
-        if read_dates(pa.array(np.unique(steps)).cast(pa.string()), format_pattern(compact))[1].all():
+        if read_dates(pa.array(np.unique(steps)).cast(pa.string()), format_pattern(compact))[
+            1
+        ].all():
             raise DataError(
                 f"the times, from {first} to {last}, look like dates: pass the time format '{compact}', "
                 "or 'integer' if they do count steps"

@@ -24,7 +24,13 @@ _OFFICES: Final = (
 )
 _MOVEMENTS: Final = ("Reform Movement ({})", "Farmers' Union ({})")
 _BODIES: Final = ("Assembly", "Council", "League", "Commission", "Forum", "Tribunal")
-_CONCERNS: Final = ("the Northern Ports", "Shared Rivers", "Open Skies", "the Lantern Coast", "Grain and Salt")
+_CONCERNS: Final = (
+    "the Northern Ports",
+    "Shared Rivers",
+    "Open Skies",
+    "the Lantern Coast",
+    "Grain and Salt",
+)
 
 
 def entity_names(rng: np.random.Generator, count: int) -> tuple[tuple[str, ...], int]:
@@ -33,7 +39,9 @@ def entity_names(rng: np.random.Generator, count: int) -> tuple[tuple[str, ...],
     Those who come and go, movements and people, stand behind.
     """
     lands = _draw(rng, _spell(*_LANDS), 1 + count // 12)
-    bodies = _draw(rng, [f"{body} of {concern}" for body, concern in product(_BODIES, _CONCERNS)], count // 30)
+    bodies = _draw(
+        rng, [f"{body} of {concern}" for body, concern in product(_BODIES, _CONCERNS)], count // 30
+    )
     lasting = lands + bodies + [office.format(land) for office in _OFFICES for land in lands]
     passing = [movement.format(land) for movement in _MOVEMENTS for land in lands]
     people = [f"{given} {family}" for given, family in product(_spell(*_GIVEN), _spell(*_FAMILY))]
@@ -48,7 +56,9 @@ def _spell(starts: str, ends: str) -> list[str]:
 def _draw(rng: np.random.Generator, pool: list[str], count: int) -> list[str]:
     """`count` distinct names in random order, numbered from the second round on where the pool is too small."""
     order = rng.permutation(len(pool))
-    return [_numbered(pool[order[number % len(pool)]], number // len(pool)) for number in range(count)]
+    return [
+        _numbered(pool[order[number % len(pool)]], number // len(pool)) for number in range(count)
+    ]
 
 
 def _numbered(name: str, rounds: int) -> str:

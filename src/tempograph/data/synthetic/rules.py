@@ -89,9 +89,15 @@ def make_rules(relations: int) -> tuple[Rule, ...]:
     """The rules of the named relations, again for every further round of them, as far as their relations exist."""
     rules: list[Rule] = []
     for first in range(0, relations, len(RELATIONS)):
-        ids = {name: relation for relation, name in enumerate(RELATIONS, first) if relation < relations}
+        ids = {
+            name: relation for relation, name in enumerate(RELATIONS, first) if relation < relations
+        }
         rules += [Rule("recurring", ids[name], ids[name]) for name in BURSTS if name in ids]
-        rules += [Rule("periodic", ids[name], ids[name], period) for name, period in _PERIODS.items() if name in ids]
+        rules += [
+            Rule("periodic", ids[name], ids[name], period)
+            for name, period in _PERIODS.items()
+            if name in ids
+        ]
         rules += [
             Rule(kind, ids[name], ids[cause], lag, inverted, chance)
             for kind, cause, name, lag, inverted, chance in _CONSEQUENCES

@@ -70,7 +70,9 @@ def make_world(
     bounds = _split_bounds(facts, valid_share, test_share)
     rng = np.random.Generator(np.random.PCG64(seed))
     names, lasting = entity_names(rng, entities)
-    society = _Society.draw(rng, entities, lasting, steps, circle=_LEAST_CIRCLE + 4 * facts // (entities * steps))
+    society = _Society.draw(
+        rng, entities, lasting, steps, circle=_LEAST_CIRCLE + 4 * facts // (entities * steps)
+    )
     _check_room(society, relations, facts)
     rules = make_rules(relations)
     rows = _distinct(_patterns(rng, society, rules, facts))
@@ -105,7 +107,9 @@ class _Society:
     steps: int
 
     @classmethod
-    def draw(cls, rng: np.random.Generator, entities: int, lasting: int, steps: int, circle: int) -> _Society:
+    def draw(
+        cls, rng: np.random.Generator, entities: int, lasting: int, steps: int, circle: int
+    ) -> _Society:
         """The first `lasting` entities live throughout, the others for a quarter to three quarters of the time."""
         length = rng.integers(1 + steps // 4, 1 + max(1, 3 * steps // 4), entities)
         births = rng.integers(-(length // 2), steps - length // 2)
@@ -140,7 +144,9 @@ def _skewed(rng: np.random.Generator, size: int, shape: int | tuple[int, int]) -
 
 def _check_room(society: _Society, relations: int, facts: int) -> None:
     """Half of the possible facts is the limit: beyond it there is no pattern left to see."""
-    born, dead = (np.bincount(ends, minlength=society.steps + 1) for ends in (society.births, society.deaths))
+    born, dead = (
+        np.bincount(ends, minlength=society.steps + 1) for ends in (society.births, society.deaths)
+    )
     alive = np.cumsum(born - dead)
     room = relations * int((alive * (alive - 1)).sum())
     if facts > room // 2:
@@ -150,7 +156,9 @@ def _check_room(society: _Society, relations: int, facts: int) -> None:
         )
 
 
-def _patterns(rng: np.random.Generator, society: _Society, rules: tuple[Rule, ...], facts: int) -> Ids:
+def _patterns(
+    rng: np.random.Generator, society: _Society, rules: tuple[Rule, ...], facts: int
+) -> Ids:
     """Facts from every rule but noise, [rows, 6]: a cause stands above what it causes, a fact may come twice."""
     kinds = [rule.kind for rule in rules]
     recurring = 1 + int(_RECURRING_SHARE * facts / kinds.count("recurring"))
@@ -172,7 +180,9 @@ def _patterns(rng: np.random.Generator, society: _Society, rules: tuple[Rule, ..
     return rows
 
 
-def _bursts(rng: np.random.Generator, society: _Society, number: int, rule: Rule, count: int) -> Ids:
+def _bursts(
+    rng: np.random.Generator, society: _Society, number: int, rule: Rule, count: int
+) -> Ids:
     """`count` facts in episodes: a pair is active for one to three weeks, then silent, and active again or not."""
     size, episodes = BURSTS[RELATIONS[rule.relation % len(RELATIONS)]]
     pairs = 1 + count // (size * episodes)
@@ -224,20 +234,28 @@ def _fill_with_noise(
         object_ = (subject + rng.integers(1, entities, count)) % entities
         relation = rng.integers(0, relations, count)
         time = rng.integers(0, society.steps, count)
-        block = np.stack([subject, relation, object_, time, first_rule + relation, np.full(count, -1)], axis=1)
+        block = np.stack(
+            [subject, relation, object_, time, first_rule + relation, np.full(count, -1)], axis=1
+        )
         rows = _distinct(np.concatenate([rows, block[society.allows(block)]]))[:facts]
     return rows
 
 
-def _rows(number: int, rule: Rule, subject: Ids, object_: Ids, time: Ids, cause: Ids | int = -1) -> Ids:
-    return np.stack(np.broadcast_arrays(subject, rule.relation, object_, time, number, cause), axis=1)
+def _rows(
+    number: int, rule: Rule, subject: Ids, object_: Ids, time: Ids, cause: Ids | int = -1
+) -> Ids:
+    return np.stack(
+        np.broadcast_arrays(subject, rule.relation, object_, time, number, cause), axis=1
+    )
 
 
 def _distinct(rows: Ids) -> Ids:
     """The rows without repeated facts: the first of each stays and takes over what its copies caused."""
     sizes = rows[:, :_RULE].max(axis=0, initial=0) + 1
     _, first, copy_of = np.unique(
-        np.ravel_multi_index(tuple(rows[:, :_RULE].T), tuple(sizes)), return_index=True, return_inverse=True
+        np.ravel_multi_index(tuple(rows[:, :_RULE].T), tuple(sizes)),
+        return_index=True,
+        return_inverse=True,
     )
     merged = rows.copy()
     merged[:, _CAUSE] = np.where(rows[:, _CAUSE] < 0, -1, first[copy_of[rows[:, _CAUSE]]])
@@ -275,5 +293,7 @@ def _split_bounds(facts: int, valid_share: float, test_share: float) -> list[int
             raise ConfigError(f"{argument} must be above 0 and below 1, not {share}")
     valid, test = (max(1, round(share * facts)) for share in (valid_share, test_share))
     if valid + test >= facts:
-        raise ConfigError(f"valid_share {valid_share} and test_share {test_share} leave none of {facts} facts to train")
+        raise ConfigError(
+            f"valid_share {valid_share} and test_share {test_share} leave none of {facts} facts to train"
+        )
     return [facts - valid - test, facts - test]

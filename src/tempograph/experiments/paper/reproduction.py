@@ -15,15 +15,22 @@ from tempograph.evaluation.analysis import are_of, kept_ranks
 from tempograph.experiments.batch import Note, alone
 from tempograph.experiments.comparison import Outcome
 from tempograph.experiments.paper.paper_tables import (
-    ablation_sheet,
-    comparative_sheet,
-    cost_sheet,
-    error_reduction_sheet,
-    leak_sheet,
-    statistics_sheet,
-    ted_sheet,
+    ablation_table,
+    comparative_table,
+    cost_table,
+    error_reduction_table,
+    leak_table,
+    statistics_table,
+    ted_table,
 )
-from tempograph.experiments.paper.required_runs import MEASURED, Need, bring, job_of, missing_of, once
+from tempograph.experiments.paper.required_runs import (
+    MEASURED,
+    Need,
+    bring,
+    job_of,
+    missing_of,
+    once,
+)
 from tempograph.experiments.published import (
     NAMES,
     PAPER_ABLATION,
@@ -34,7 +41,7 @@ from tempograph.experiments.published import (
 from tempograph.experiments.results import Alone, Result, load_alone, load_results
 from tempograph.experiments.status import Watch
 from tempograph.io import make_folder, write_text
-from tempograph.report.text_table import Sheet
+from tempograph.report.text_table import TextTable
 from tempograph.training.config import parse_override, shipped_presets
 from tempograph.typing import ARTEFACTS, Artefact, Protocol
 
@@ -58,7 +65,7 @@ class Reproduction:
 
     dataset: str
     folder: Path
-    sheets: dict[str, Sheet]
+    sheets: dict[str, TextTable]
     missing: tuple[Need, ...]
     failed: tuple[Outcome, ...]
     pictures: tuple[Path, ...]
@@ -70,7 +77,12 @@ class Reproduction:
             "folder": str(self.folder),
             "tables": {name: sheet.records() for name, sheet in self.sheets.items()},
             "missing": [
-                {"model": need.model, "protocol": need.protocol, "seed": need.seed, "variant": need.variant}
+                {
+                    "model": need.model,
+                    "protocol": need.protocol,
+                    "seed": need.seed,
+                    "variant": need.variant,
+                }
                 for need in self.missing
             ],
             "failed": [{"run": run.run, "reason": run.reason} for run in self.failed],
@@ -106,39 +118,60 @@ def reproduce(
     _check_results(kept, tell)
     make_folder(folder)
     with alone(folder):
-        needs = once([need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)])
+        needs = once(
+            [need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)]
+        )
         missing, failed = missing_of(needs, kept, name), list[Outcome]()
         if missing and train and graph is not None:
-            planned = {job_of(need, dataset, folder / "runs", device, max_seconds): need for need in missing}
+            planned = {
+                job_of(need, dataset, folder / "runs", device, max_seconds): need
+                for need in missing
+            }
             failed = bring(planned, len(needs), graph, kept, jobs, tell, watch)
             missing = missing_of(needs, kept, name)
         found, speeds = load_results(kept, MEASURED), load_alone(kept)
-        made = {artefact: _sheets(artefact, found, name, graph, protocols, speeds) for artefact in wanted}
+        made = {
+            artefact: _sheets(artefact, found, name, graph, protocols, speeds)
+            for artefact in wanted
+        }
         sheets = {file: sheet for of in made.values() for file, sheet in of.items() if sheet.rows}
-        for line in _why_nothing([what for what in made if not made[what].keys() & sheets.keys()], name, protocols):
+        for line in _why_nothing(
+            [what for what in made if not made[what].keys() & sheets.keys()], name, protocols
+        ):
             tell(line)
         for file, sheet in sheets.items():
-            for suffix, text in ((".md", sheet.page()), (".tex", sheet.latex()), (".csv", sheet.csv())):
+            for suffix, text in (
+                (".md", sheet.page()),
+                (".tex", sheet.latex()),
+                (".csv", sheet.csv()),
+            ):
                 write_text(folder / f"{file}{suffix}", text)
         drawn = graph if "figures" in wanted else None
         pictures = () if drawn is None else _pictures(drawn, kept, folder, protocols, tell)
     return Reproduction(name, folder, sheets, tuple(missing), tuple(failed), pictures)
 
 
-def needs_of(artefact: Artefact, dataset: str, protocols: Sequence[Protocol], seeds: Sequence[int]) -> list[Need]:
+def needs_of(
+    artefact: Artefact, dataset: str, protocols: Sequence[Protocol], seeds: Sequence[int]
+) -> list[Need]:
     """The runs that an artefact is made of; a model without a preset for the dataset is left out."""
     needs: list[Need] = []
     if artefact == "table":
         for model in (*PAPER_TEST["icews14"], *OURS):
             for protocol in protocols if model in SEES_WHO_IS_ACTIVE else ("strict",):
                 presets = ("tuned-leak", "tuned") if protocol == "paper" else ("tuned", "paper")
-                shipped = [name for name in presets if f"{dataset}.{name}" in shipped_presets(model)]
+                shipped = [
+                    name for name in presets if f"{dataset}.{name}" in shipped_presets(model)
+                ]
                 needs += [Need(model, protocol, seed, shipped[0]) for seed in seeds if shipped]
     elif artefact == "ablation" and "paper" in protocols:
         for model, variants in PAPER_ABLATION.items():
             if f"{dataset}.paper" in shipped_presets(model):
                 for imputation, gate in variants:
-                    changes = (f"model.imputation={str(imputation).lower()}", f"model.gate={str(gate).lower()}")
+                    changes = (
+                        f"model.imputation={str(imputation).lower()}",
+                        f"model.gate={str(gate).lower()}",
+                    )
                     needs += [Need(model, "paper", seed, "paper", changes) for seed in seeds]
     elif artefact == "figures":
         for model, drawn_with in DRAWN:
@@ -161,7 +194,9 @@ def _artefact(name: str) -> Artefact:
     raise ConfigError(f"'{name}' cannot be reproduced{offer}")
 
 
-def _data(dataset: str | Path, wanted: Sequence[Artefact], train: bool, note: Note) -> TemporalGraph | None:
+def _data(
+    dataset: str | Path, wanted: Sequence[Artefact], train: bool, note: Note
+) -> TemporalGraph | None:
     """The data; None for a benchmark whose tables can be made without."""
     without = str(dataset) in PAPER_TEST and not train
     if without and not set(wanted) & {"statistics", "figures"}:
@@ -183,7 +218,9 @@ def _check_results(folder: Path, note: Note) -> None:
         note(f"{folder}: there is no such folder, so no measured results are known")
 
 
-def _why_nothing(empty: Iterable[Artefact], dataset: str, protocols: Sequence[Protocol]) -> Iterator[str]:
+def _why_nothing(
+    empty: Iterable[Artefact], dataset: str, protocols: Sequence[Protocol]
+) -> Iterator[str]:
     """For artefacts without a table, what they lack."""
     lacking = [artefact for artefact in empty if artefact != "figures"]
     if "ablation" in lacking and "paper" not in protocols:
@@ -204,22 +241,24 @@ def _sheets(
     graph: TemporalGraph | None,
     protocols: Sequence[Protocol],
     speeds: Alone | None,
-) -> dict[str, Sheet]:
+) -> dict[str, TextTable]:
     if artefact == "table":
         sheets = {
-            "comparative": comparative_sheet(results, dataset, protocols),
-            "errors": error_reduction_sheet(results, dataset, protocols),
-            "cost": cost_sheet(results, dataset, protocols, speeds),
+            "comparative": comparative_table(results, dataset, protocols),
+            "errors": error_reduction_table(results, dataset, protocols),
+            "cost": cost_table(results, dataset, protocols, speeds),
         }
         if len(set(protocols)) > 1:
-            sheets["leak"] = leak_sheet([result for result in results if result["dataset"] == dataset])
+            sheets["leak"] = leak_table(
+                [result for result in results if result["dataset"] == dataset]
+            )
         return sheets
     if artefact == "ablation" and "paper" in protocols:
-        return {"ablation": ablation_sheet(results, dataset)}
+        return {"ablation": ablation_table(results, dataset)}
     if artefact == "ted" and dataset in PAPER_TED_VALID:
-        return {f"ted-{split}": ted_sheet(results, dataset, split) for split in ("valid", "test")}
+        return {f"ted-{split}": ted_table(results, dataset, split) for split in ("valid", "test")}
     if artefact == "statistics":
-        return {"statistics": statistics_sheet(dataset, graph)}
+        return {"statistics": statistics_table(dataset, graph)}
     return {}
 
 
@@ -241,7 +280,9 @@ def _pictures(
             note(f"{file}: ranks of other facts than the test facts of these data; left out")
     if ranks:
         others = any("-seed" in label for label in ranks)
-        alike = f"protocol strict, preset tuned, seed 0{' where no name says more' if others else ''}"
+        alike = (
+            f"protocol strict, preset tuned, seed 0{' where no name says more' if others else ''}"
+        )
         found = Findings(graph, "test", ranks, alike, WINDOW)
         drawn |= {picture.name: picture.figure for picture in pictures(found.blocks(""))}
     made = []
@@ -253,10 +294,16 @@ def _pictures(
 
 def _labels(folder: Path, protocols: Sequence[Protocol]) -> dict[Path, str]:
     """Kept ranks with the names of a legend: those that the paper draws, then others by their files' names."""
-    known = {need.name: need for need in (Need(model, "strict", 0, "tuned", changes) for model, changes in DRAWN)}
+    known = {
+        need.name: need
+        for need in (Need(model, "strict", 0, "tuned", changes) for model, changes in DRAWN)
+    }
     files = {file.stem: file for file in sorted(folder.glob("*.parquet"))}
     labels = {}
-    for stem in (*(name for name in known if name in files), *(stem for stem in files if stem not in known)):
+    for stem in (
+        *(name for name in known if name in files),
+        *(stem for stem in files if stem not in known),
+    ):
         protocol = next((name for name in ("strict", "paper") if f"-{name}-seed" in stem), "strict")
         depends = any(stem.startswith(model) for model in SEES_WHO_IS_ACTIVE)
         if protocol in protocols or not depends:

@@ -39,7 +39,10 @@ class Need:
 
     def met_by(self, result: Result, dataset: str) -> bool:
         """Whether a result is of such a run: the same preset, changed in nothing but the overrides."""
-        wanted = {f"{section}.{name}": value for section, name, value in map(parse_override, self.overrides)}
+        wanted = {
+            f"{section}.{name}": value
+            for section, name, value in map(parse_override, self.overrides)
+        }
         here = by_name(result["config"])
         return (
             (result["dataset"], result["model"]) == (dataset, self.model)
@@ -52,13 +55,18 @@ class Need:
     @property
     def variant(self) -> str:
         """What tells the file of the result from those of other settings."""
-        changes = [f"{name.replace('_', '-')}-{value}" for _, name, value in map(parse_override, self.overrides)]
+        changes = [
+            f"{name.replace('_', '-')}-{value}"
+            for _, name, value in map(parse_override, self.overrides)
+        ]
         return "-".join([*([self.preset] if self.preset else []), *changes]).lower()
 
     @property
     def name(self) -> str:
         """What its run folder and the table of its ranks are called."""
-        return "-".join(part for part in (self.model, self.variant, self.protocol, f"seed{self.seed}") if part)
+        return "-".join(
+            part for part in (self.model, self.variant, self.protocol, f"seed{self.seed}") if part
+        )
 
 
 def once(needs: Iterable[Need]) -> list[Need]:
@@ -96,7 +104,9 @@ def bring(
     """
     for split in MEASURED:
         if not len(graph.facts(split)):
-            raise DataError(f"{graph.name}: the {split} split has no facts, so there is nothing to measure models by")
+            raise DataError(
+                f"{graph.name}: the {split} split has no facts, so there is nothing to measure models by"
+            )
 
     def keep(job: Job, found: Result) -> None:
         need = planned[job]
@@ -121,7 +131,9 @@ def bring(
     return [outcome for outcome in outcomes.values() if outcome.state == "failed"]
 
 
-def job_of(need: Need, dataset: str | Path, folder: Path, device: str, max_seconds: float | None) -> Job:
+def job_of(
+    need: Need, dataset: str | Path, folder: Path, device: str, max_seconds: float | None
+) -> Job:
     """How the run comes to be, in a folder of its own below this one."""
     return Job(
         folder=folder / need.name,
@@ -149,7 +161,10 @@ def _config(need: Need, graph: TemporalGraph, device: str) -> Config:
 
 
 def _listed(needs: Sequence[Need], most: int = 6) -> str:
-    shown = [" ".join(part for part in (need.model, need.variant, need.protocol) if part) for need in needs]
+    shown = [
+        " ".join(part for part in (need.model, need.variant, need.protocol) if part)
+        for need in needs
+    ]
     distinct = list(dict.fromkeys(shown))
     more = f" and {len(distinct) - most} more" if len(distinct) > most else ""
     return ", ".join(distinct[:most]) + more

@@ -9,12 +9,20 @@ from torch import Tensor
 
 from tempograph.data.calendar import calendar, date_tokens
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.device import room
+from tempograph.device import memory_budget
 from tempograph.models.base import Model, Support
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.evidence import nearest_facts
 from tempograph.nn.decoders import DECODERS, Decoder, Gaussian, TransEL1
-from tempograph.nn.entities import DiachronicEntities, Entities, FixedEntities, Planes, ProjectedEntities, Series, Span
+from tempograph.nn.entities import (
+    DiachronicEntities,
+    Entities,
+    FixedEntities,
+    Planes,
+    ProjectedEntities,
+    Series,
+    Span,
+)
 from tempograph.nn.grouped_layout import laid_out, layout_of, parts_of
 from tempograph.nn.relations import (
     FactoredRelations,
@@ -51,7 +59,9 @@ class Embedding(Model):
         self.last_known_step = timeline.num_steps - 1
         self.settings = settings
         self.decoder = _decoder(settings)
-        planes = Planes(timeline.num_steps, settings.dim) if settings.entities == "projected" else None
+        planes = (
+            Planes(timeline.num_steps, settings.dim) if settings.entities == "projected" else None
+        )
         self.entities = _entities(settings, timeline, planes)
         self.relations = _relations(settings, timeline, planes, self.decoder)
         self.to(timeline.device)
@@ -81,7 +91,7 @@ class Embedding(Model):
         if not self.entities.timed:
             return self.decoder.compare(questions, self.entities.tables(time[:1])[0])
         # Questions of one time share a table; as many times at once as their tables may take memory.
-        slots = room(_TABLE_BUDGET, self.device) // (4 * self.timeline.num_entities)
+        slots = memory_budget(_TABLE_BUDGET, self.device) // (4 * self.timeline.num_entities)
         order, parts = [], []
         for times, inside, place in parts_of(time, max(1, slots // questions.shape[1]), slots):
             order.append(inside)
@@ -90,7 +100,9 @@ class Embedding(Model):
             return questions.new_empty(0, self.timeline.num_entities)
         return torch.cat(parts).index_select(0, torch.argsort(torch.cat(order)))
 
-    def score_some(self, questions: Tensor, time: Tensor, count: int, generator: torch.Generator) -> _Sampled:
+    def score_some(
+        self, questions: Tensor, time: Tensor, count: int, generator: torch.Generator
+    ) -> _Sampled:
         """Scores of entities drawn at random, the same for all questions of a time, or for all where time is nothing.
 
         Questions [n, width] at their times [n] -> which entities and their scores, [n, count] each.
@@ -98,13 +110,19 @@ class Embedding(Model):
         times, place = torch.unique(time, return_inverse=True)
         if not self.entities.timed:
             times, place = times[:1], torch.zeros_like(place)
-        pool = torch.randint(self.timeline.num_entities, (len(times), count), device=self.device, generator=generator)
-        rows = self.entities.take(pool.flatten(), times.repeat_interleave(count)).view(*pool.shape, -1)
+        pool = torch.randint(
+            self.timeline.num_entities, (len(times), count), device=self.device, generator=generator
+        )
+        rows = self.entities.take(pool.flatten(), times.repeat_interleave(count)).view(
+            *pool.shape, -1
+        )
         return _Sampled(pool[place], self._compare(questions, place, rows))
 
     def score_own(self, questions: Tensor, time: Tensor, entity: Tensor) -> Tensor:
         """The score of one entity for each question.   [n, width], [n], [n] -> [n]."""
-        return self.decoder.compare(questions[:, None], self.entities.take(entity, time)[:, None])[:, 0, 0]
+        return self.decoder.compare(questions[:, None], self.entities.take(entity, time)[:, None])[
+            :, 0, 0
+        ]
 
     def _compare(self, questions: Tensor, group: Tensor, candidates: Tensor) -> Tensor:
         """Questions [n, width] of groups [n] with the candidates [groups, count, width] of theirs -> [n, count]."""
@@ -116,17 +134,19 @@ class Embedding(Model):
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation for (subject, ?, object, time), [relations]."""
         relations = torch.arange(self.timeline.num_relations, device=self.device)
-        queries = Queries(torch.full_like(relations, subject), relations, torch.full_like(relations, time))
+        queries = Queries(
+            torch.full_like(relations, subject), relations, torch.full_like(relations, time)
+        )
         queries = self._at_known_steps(queries)
         return self.score_own(self.ask(queries), queries.time, torch.full_like(relations, object_))
 
-    def over(self, timeline: Timeline, memory: int = 0) -> Embedding:
+    def with_timeline(self, timeline: Timeline, memory: int = 0) -> Embedding:
         """The same vectors; only evidence changes with the facts."""
         twin = sharing_weights(self)
         twin.timeline = timeline
         return twin
 
-    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
+    def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
         """The same scores whatever fact is left out, [1 + n, candidates]."""
         return self.scores(query)[:, candidates].expand(1 + len(left_out), -1)
 
@@ -152,7 +172,9 @@ def _decoder(s: EmbeddingSettings) -> Decoder:
 def _entities(s: EmbeddingSettings, timeline: Timeline, planes: Planes | None) -> Entities:
     count = timeline.num_entities
     if s.decoder == "gaussian":
-        return Series(count, s.dim, s.initial_scale, _span(s, timeline), drift=s.entities == "drifting")
+        return Series(
+            count, s.dim, s.initial_scale, _span(s, timeline), drift=s.entities == "drifting"
+        )
     if s.entities == "diachronic":
         dates = calendar(timeline.labels).float()
         # Years are counted from the first, which keeps the waves' arguments small.
@@ -164,15 +186,21 @@ def _entities(s: EmbeddingSettings, timeline: Timeline, planes: Planes | None) -
     return FixedEntities(count, s.dim, s.initial_scale)
 
 
-def _relations(s: EmbeddingSettings, timeline: Timeline, planes: Planes | None, decoder: Decoder) -> Relations:
+def _relations(
+    s: EmbeddingSettings, timeline: Timeline, planes: Planes | None, decoder: Decoder
+) -> Relations:
     count, steps, size = timeline.num_relations, timeline.num_steps, (s.dim, s.initial_scale)
     if s.decoder == "gaussian":
         drift = s.relations == "drifting"
-        return GaussianRelations(decoder, count, *size, _span(s, timeline), drift=drift, reciprocal=s.reciprocal)
+        return GaussianRelations(
+            decoder, count, *size, _span(s, timeline), drift=drift, reciprocal=s.reciprocal
+        )
     if s.relations == "shifted":
         return ShiftedRelations(decoder, count, *size, steps)
     if s.relations == "factored":
-        return FactoredRelations(decoder, count, *size, steps, constant=s.constant, reciprocal=s.reciprocal)
+        return FactoredRelations(
+            decoder, count, *size, steps, constant=s.constant, reciprocal=s.reciprocal
+        )
     if s.relations == "tokens":
         return TokenRelations(decoder, count, *size, date_tokens(timeline.labels))
     if s.relations == "projected" and planes is not None:

@@ -55,10 +55,18 @@ class EmbeddingSettings:
         if self.decoder == "gaussian":
             for part in ("entities", "relations"):
                 if getattr(self, part) not in ("fixed", "drifting"):
-                    raise ConfigError(f"decoder gaussian takes {part} fixed or drifting, found {getattr(self, part)}")
+                    raise ConfigError(
+                        f"decoder gaussian takes {part} fixed or drifting, found {getattr(self, part)}"
+                    )
         if self.relations == "projected" and self.entities != "projected":
-            raise ConfigError("projected relations share the planes of projected entities; set entities=projected")
+            raise ConfigError(
+                "projected relations share the planes of projected entities; set entities=projected"
+            )
         if self.relations == "factored" and self.decoder not in ("complex", "distmult"):
-            raise ConfigError(f"factored relations are for decoder complex or distmult, not {self.decoder}")
+            raise ConfigError(
+                f"factored relations are for decoder complex or distmult, not {self.decoder}"
+            )
         if self.reciprocal and self.relations not in ("fixed", "factored", "drifting"):
-            raise ConfigError(f"reciprocal relations are fixed, factored or drifting, found {self.relations}")
+            raise ConfigError(
+                f"reciprocal relations are fixed, factored or drifting, found {self.relations}"
+            )

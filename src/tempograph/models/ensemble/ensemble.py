@@ -1,4 +1,4 @@
-"""A mixture: trained models side by side, weighed anew for each question by what it is like and how sure they are."""
+"""A ensemble: trained models side by side, weighed anew for each question by what it is like and how sure they are."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Final, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from tempograph.data.candidate_features import Meetings
+from tempograph.data.candidate_features import CandidateFeatures
 from tempograph.data.frequency import PatternFrequencies
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import ConfigError
-from tempograph.models.base import Judges, Model, Support, within_budget
-from tempograph.models.ensemble.ensemble_settings import MixtureSettings
+from tempograph.models.base import CrossFitted, Model, Support, within_budget
+from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.nn.shared_weights import sharing_weights
 from tempograph.typing import Split
 
@@ -21,10 +21,12 @@ _LOWEST: Final = -1e4
 """A part that rules an answer out leaves it to the others to compare it with the rest: no weight times infinity."""
 _UNLIKELY: Final = -20.0
 """Log-probabilities below are all the same to what looks at candidates."""
-_NOTE: Final = "cross-fitted: each half of valid is ranked by a gate that was fitted on the other half"
+_NOTE: Final = (
+    "cross-fitted: each half of valid is ranked by a gate that was fitted on the other half"
+)
 
 
-class MixtureGate(nn.Module):
+class EnsembleGate(nn.Module):
     """How much the log-probabilities l of each part count, and what is added for a candidate by what is told of it.
 
     score(o) = sum over parts of w l(o) + v tanh(l(o), what is told of o, what is seen of the question)
@@ -34,7 +36,13 @@ class MixtureGate(nn.Module):
     """
 
     def __init__(
-        self, seen: int, parts: int, hidden: int, seed: int = 0, candidate_hidden: int = 0, told: int = 0
+        self,
+        seen: int,
+        parts: int,
+        hidden: int,
+        seed: int = 0,
+        candidate_hidden: int = 0,
+        told: int = 0,
     ) -> None:
         super().__init__()
         self.first = nn.Parameter(torch.empty(seen, hidden))
@@ -50,7 +58,7 @@ class MixtureGate(nn.Module):
         nn.init.normal_(self.first, std=seen**-0.5, generator=generator)
         self.of_candidate: nn.ParameterDict | None = None
         if candidate_hidden:
-            widths = {"opinions": parts, "told": told, "seen": seen}
+            widths = {"part_log_probs": parts, "told": told, "seen": seen}
             self.of_candidate = nn.ParameterDict(
                 {
                     name: torch.randn(width, candidate_hidden, generator=generator) / width**0.5 / 2
@@ -63,17 +71,20 @@ class MixtureGate(nn.Module):
     def forward(self, seen: Tensor) -> Tensor:
         """Weights of the parts, [n, seen] -> [n, parts]."""
         hidden = torch.tanh(self._scaled(seen) @ self.first + self.first_bias)
-        return torch.softmax(hidden @ self.second + self.second_bias, dim=-1) * self.log_sharpness.exp()
+        return (
+            torch.softmax(hidden @ self.second + self.second_bias, dim=-1)
+            * self.log_sharpness.exp()
+        )
 
-    def mix(self, seen: Tensor, opinions: Tensor, told: Tensor | None) -> Tensor:
-        """Scores of candidates from seen [n, seen], opinions [n, candidates, parts] and told [n, candidates, told]."""
-        mixed: Tensor = (opinions @ self(seen)[:, :, None])[:, :, 0]
+    def mix(self, seen: Tensor, part_log_probs: Tensor, told: Tensor | None) -> Tensor:
+        """Scores of candidates from seen [n, seen], part_log_probs [n, candidates, parts] and told [n, candidates, told]."""
+        mixed: Tensor = (part_log_probs @ self(seen)[:, :, None])[:, :, 0]
         if self.of_candidate is None or told is None:
             return mixed
         weights = self.of_candidate
         # Of an order of magnitude with what is seen; below, a part has nothing more to tell.
-        opinions, told = opinions.clamp(min=_UNLIKELY) / 5, told / 3
-        hidden = opinions @ weights["opinions"] + told @ weights["told"]
+        part_log_probs, told = part_log_probs.clamp(min=_UNLIKELY) / 5, told / 3
+        hidden = part_log_probs @ weights["part_log_probs"] + told @ weights["told"]
         hidden = hidden.add_((self._scaled(seen) @ weights["seen"] + weights["bias"])[:, None])
         added: Tensor = torch.tanh(hidden) @ weights["out"]
         return mixed + added
@@ -82,10 +93,10 @@ class MixtureGate(nn.Module):
         return (seen - self.centre) / self.spread
 
 
-class Consulted(NamedTuple):
+class PartOutputs(NamedTuple):
     """What parts and train facts say about questions."""
 
-    opinions: Tensor
+    part_log_probs: Tensor
     """The log-probabilities that each part gives, [n, entities, parts]."""
     seen: Tensor
     """What a gate sees of each question, [n, seen]."""
@@ -93,22 +104,28 @@ class Consulted(NamedTuple):
     """What is told of each candidate, [n, entities, told], where a gate looks at it."""
 
 
-class Mixture(Model):
+class Ensemble(Model):
     """Trained models before a gate that weighs their log-probabilities.
 
-    The parts are not the mixture's own: its weights are those of the gates, fitted on valid by `fit_mixture`, one on
+    The parts are not the ensemble's own: its weights are those of the gates, fitted on valid by `fit_ensemble`, one on
     all of it and one without each half.
     """
 
     probabilistic = True
 
-    def __init__(self, timeline: Timeline, settings: MixtureSettings, name: str, *parts: Model) -> None:
+    def __init__(
+        self, timeline: Timeline, settings: EnsembleSettings, name: str, *parts: Model
+    ) -> None:
         super().__init__()
         for part in parts:
             if not part.probabilistic:
-                raise ConfigError(f"{name} mixes probabilities, and the scores of {part.name} are none; leave it out")
-            if isinstance(part, Mixture):
-                raise ConfigError(f"{name} is fitted on valid, and so was its part {part.name}; name the parts of it")
+                raise ConfigError(
+                    f"{name} mixes probabilities, and the scores of {part.name} are none; leave it out"
+                )
+            if isinstance(part, Ensemble):
+                raise ConfigError(
+                    f"{name} is fitted on valid, and so was its part {part.name}; name the parts of it"
+                )
         self.name = name
         self.timeline = timeline
         self.settings = settings
@@ -125,10 +142,12 @@ class Mixture(Model):
         self.register_buffer("seed", torch.tensor(0))
         self.to(timeline.device)
 
-    def new_gate(self, seed: int = 0) -> MixtureGate:
+    def new_gate(self, seed: int = 0) -> EnsembleGate:
         """A gate that is not fitted yet."""
         settings, parts = self.settings, len(self.parts)
-        gate = MixtureGate(7 + 2 * parts, parts, settings.hidden, seed, settings.candidate_hidden, self.told)
+        gate = EnsembleGate(
+            7 + 2 * parts, parts, settings.hidden, seed, settings.candidate_hidden, self.told
+        )
         return gate.to(self.device)
 
     @property
@@ -139,7 +158,11 @@ class Mixture(Model):
     def _count(self, timeline: Timeline) -> None:
         self.frequencies = PatternFrequencies(timeline)
         settings = self.settings
-        self.meetings = Meetings(timeline, settings.through_others) if settings.candidate_hidden else None
+        self.meetings = (
+            CandidateFeatures(timeline, settings.through_others)
+            if settings.candidate_hidden
+            else None
+        )
 
     @property
     def device(self) -> torch.device:
@@ -147,11 +170,13 @@ class Mixture(Model):
         return self.timeline.device
 
     @torch.no_grad()
-    def consult(self, queries: Queries) -> Consulted:
+    def consult(self, queries: Queries) -> PartOutputs:
         """What the parts and the train facts say about questions."""
         return self._consulted(queries, [part.scores(queries) for part in self.parts])
 
-    def _consulted(self, queries: Queries, scores: list[Tensor], left_out: Tensor | None = None) -> Consulted:
+    def _consulted(
+        self, queries: Queries, scores: list[Tensor], left_out: Tensor | None = None
+    ) -> PartOutputs:
         """What `consult` gives, from the scores of the parts, as if the facts at left_out [n] were not there.
 
         A gate sees log(1 + frequencies) of the entity, the relation and both, over the whole time and near; the side;
@@ -160,15 +185,17 @@ class Mixture(Model):
         facts = None
         if left_out is not None:
             facts = torch.where(left_out[:, None] < 0, -1, self.timeline.facts[left_out])
-        opinions = [torch.log_softmax(each.float(), 1).clamp_(min=_LOWEST) for each in scores]
-        counts = [self.frequencies.of_queries(queries, reach, reach, facts) for reach in self._reaches]
+        part_log_probs = [torch.log_softmax(each.float(), 1).clamp_(min=_LOWEST) for each in scores]
+        counts = [
+            self.frequencies.of_queries(queries, reach, reach, facts) for reach in self._reaches
+        ]
         side = queries.relation // self.timeline.num_relations
         seen = [torch.cat(counts, 1).float().log1p(), side[:, None].float()]
-        for opinion in opinions:
+        for opinion in part_log_probs:
             best = opinion.topk(min(2, opinion.shape[1]), dim=1).values
             seen += [best[:, :1], best[:, :1] - best[:, -1:]]
         told = None if self.meetings is None else self.meetings.of_candidates(queries, left_out)
-        return Consulted(torch.stack(opinions, 2), torch.cat(seen, 1), told)
+        return PartOutputs(torch.stack(part_log_probs, 2), torch.cat(seen, 1), told)
 
     @property
     def _reaches(self) -> tuple[int, int]:
@@ -180,23 +207,26 @@ class Mixture(Model):
         return self.mix(queries, self.gate)
 
     @torch.no_grad()
-    def mix(self, queries: Queries, gate: MixtureGate) -> Tensor:
+    def mix(self, queries: Queries, gate: EnsembleGate) -> Tensor:
         """Scores by a gate, [queries, entities]."""
-        opinions, seen, told = self.consult(queries)
-        return gate.mix(seen, opinions, told)
+        part_log_probs, seen, told = self.consult(queries)
+        return gate.mix(seen, part_log_probs, told)
 
     @torch.no_grad()
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation, [relations], with the mean weights: a gate looks at a relation that is given."""
-        opinions = [torch.log_softmax(part.relation_scores(subject, object_, time).float(), 0) for part in self.parts]
-        return self.usual @ torch.stack(opinions).clamp(min=_LOWEST)
+        part_log_probs = [
+            torch.log_softmax(part.relation_scores(subject, object_, time).float(), 0)
+            for part in self.parts
+        ]
+        return self.usual @ torch.stack(part_log_probs).clamp(min=_LOWEST)
 
-    def judges(self, split: Split, facts: int) -> Judges | None:
+    def cross_fitted(self, split: Split, facts: int) -> CrossFitted | None:
         """The gates that were fitted without each half of valid rank that half."""
         if split != "valid":
             return None
-        ways = tuple(partial(self.mix, gate=cast(MixtureGate, gate)) for gate in self.without)
-        return Judges(ways, halves(facts, int(self.seed)).to(self.device), _NOTE)
+        ways = tuple(partial(self.mix, gate=cast(EnsembleGate, gate)) for gate in self.without)
+        return CrossFitted(ways, halves(facts, int(self.seed)).to(self.device), _NOTE)
 
     def evidence(self, query: Queries, answer: int) -> Support:
         """What the part with the largest weight for this question has to say."""
@@ -205,28 +235,34 @@ class Mixture(Model):
         why, facts, shares = part.evidence(query, answer)
         return Support(f"{part.name}: {why}", facts, shares)
 
-    def over(self, timeline: Timeline, memory: int = 0) -> Mixture:
+    def with_timeline(self, timeline: Timeline, memory: int = 0) -> Ensemble:
         """The same gate before the same parts over other facts; the parts share the memory equally."""
         twin = sharing_weights(self)
         twin.timeline = timeline
-        twin.parts = tuple(part.over(timeline, memory // len(self.parts)) for part in self.parts)
+        twin.parts = tuple(
+            part.with_timeline(timeline, memory // len(self.parts)) for part in self.parts
+        )
         if timeline is not self.timeline:
             twin._count(timeline)
         return twin
 
     @torch.no_grad()
-    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor | None:
+    def counterfactual_scores(
+        self, query: Queries, left_out: Tensor, candidates: Tensor
+    ) -> Tensor | None:
         """Every part without each fact in turn, and the frequencies without it, [1 + n, candidates]."""
         everyone, mixed = torch.arange(self.timeline.num_entities, device=self.device), []
         each = self.bytes_per_candidate * self.timeline.num_entities
         for number, some in enumerate(within_budget(left_out, each)):
             repeated = Queries(*(column.expand(1 + len(some)) for column in query))
-            scores = [part.leaving_out(query, some, everyone) for part in self.parts]
+            scores = [part.counterfactual_scores(query, some, everyone) for part in self.parts]
             known = [each for each in scores if each is not None]
             if len(known) < len(scores):
                 return None
-            opinions, seen, told = self._consulted(repeated, known, torch.cat([some.new_full((1,), -1), some]))
-            found = self.gate.mix(seen, opinions, told)[:, candidates]
+            part_log_probs, seen, told = self._consulted(
+                repeated, known, torch.cat([some.new_full((1,), -1), some])
+            )
+            found = self.gate.mix(seen, part_log_probs, told)[:, candidates]
             mixed.append(found[min(1, number) :])
         return torch.cat(mixed)
 
@@ -238,4 +274,6 @@ def deal(facts: int, seed: int) -> Tensor:
 
 def halves(facts: int, seed: int) -> Tensor:
     """The half of each fact, 0 or 1, [facts]."""
-    return torch.empty(facts, dtype=torch.int64).scatter_(0, deal(facts, seed), torch.arange(facts) % 2)
+    return torch.empty(facts, dtype=torch.int64).scatter_(
+        0, deal(facts, seed), torch.arange(facts) % 2
+    )

@@ -1,4 +1,4 @@
-"""The parts of a mixture by name, and how their gate is fitted, as settings."""
+"""The parts of a ensemble by name, and how their gate is fitted, as settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tempograph.typing import Count, Natural, Positive, check_bounds
 
 
 @dataclass(frozen=True)
-class MixtureSettings:
+class EnsembleSettings:
     """Which parts are mixed, what the gate sees, and how it is fitted."""
 
     parts: tuple[str, ...] = ()
@@ -36,10 +36,14 @@ class MixtureSettings:
 
     def __post_init__(self) -> None:
         if not self.parts:
-            raise ConfigError('a mixture needs parts, such as parts=["complex", "temp-gru"]; found none')
+            raise ConfigError(
+                'a ensemble needs parts, such as parts=["complex", "temp-gru"]; found none'
+            )
         check_bounds(self)
         if self.through_others and not self.candidate_hidden:
-            raise ConfigError("through_others is told to what looks at candidates: candidate_hidden must be at least 1")
+            raise ConfigError(
+                "through_others is told to what looks at candidates: candidate_hidden must be at least 1"
+            )
 
 
 def part_names(parts: Iterable[str]) -> list[str]:

@@ -37,9 +37,13 @@ class Copying(nn.Module):
         self.most = most
         directed = view.relations
         self.ruler = _ruler(view, most)
-        time_bins, count_bins = (int(bins.max()) + 1 for bins in (self.ruler.time_bin, self.ruler.count_bin))
+        time_bins, count_bins = (
+            int(bins.max()) + 1 for bins in (self.ruler.time_bin, self.ruler.count_bin)
+        )
         self.pair = PairTable(directed, self.ruler.classes)
-        self.shared_time = nn.Parameter(-0.15 * (torch.arange(time_bins) - time_bins // 2).abs().float())
+        self.shared_time = nn.Parameter(
+            -0.15 * (torch.arange(time_bins) - time_bins // 2).abs().float()
+        )
         self.shared_count = nn.Parameter(torch.zeros(count_bins))
         self.shared_gain = nn.Parameter(torch.tensor([start, 0.0, 0.1 * start]))
         self.by_time = nn.Parameter(torch.zeros(directed, time_bins))
@@ -52,7 +56,7 @@ class Copying(nn.Module):
         """The facts that may vote."""
         return self.ruler.view
 
-    def over(self, timeline: Timeline) -> Copying:
+    def with_timeline(self, timeline: Timeline) -> Copying:
         """The same weights for other facts; a number learned for a candidate stays its own, and others have 0.
 
         Differences of time larger than those known are weighed as the largest known.
@@ -64,10 +68,14 @@ class Copying(nn.Module):
         twin.ruler = ruler._replace(time_bin=(ruler.time_bin - beyond).clamp(-known, known) + known)
         if self.prior is not None:
             prior = self.prior.detach().new_zeros(len(view.candidates))
-            twin.prior = nn.Parameter(prior.index_copy(0, view.place_of(self.view, entities), self.prior.detach()))
+            twin.prior = nn.Parameter(
+                prior.index_copy(0, view.place_of(self.view, entities), self.prior.detach())
+            )
         return twin
 
-    def forward(self, scores: Tensor, relation: Tensor, ballot: Ballot, kept: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, relation: Tensor, ballot: Ballot, kept: Tensor | None = None
+    ) -> Tensor:
         """Add what candidates gain to the scores [n, entities] of questions for relations [n], and return them.
 
         Train facts that are not kept do not vote.
@@ -107,7 +115,9 @@ class Copying(nn.Module):
         What the sum of weights gives is shared by weight, what the count gives in equal parts.
         """
         view, ballot, key = self.view, self.ballot(query), int(self.view.keys_of(query))
-        listed = torch.arange(int(view.start[key]), int(view.start[key + 1]), device=view.time.device)
+        listed = torch.arange(
+            int(view.start[key]), int(view.start[key + 1]), device=view.time.device
+        )
         listed = listed[view.candidates[ballot.slots.start + view.slot[listed]] == candidate]
         weights = self.weights(query.relation)
         _, weight, _ = fact_weights(self.ruler, ballot, weights, None)
@@ -116,7 +126,9 @@ class Copying(nn.Module):
         height, steepness, of_count = weights.gain[0]
         by_weight = height * torch.log1p(torch.exp(steepness) * mine.sum())
         by_count = of_count * math.log1p(len(listed))
-        return view.fact[listed], by_weight * mine / mine.sum().clamp(min=1e-30) + by_count / max(1, len(listed))
+        return view.fact[listed], by_weight * mine / mine.sum().clamp(min=1e-30) + by_count / max(
+            1, len(listed)
+        )
 
 
 def _ruler(view: View, most: int) -> Ruler:
@@ -150,7 +162,9 @@ class PairTable(nn.Module):
             self.right = nn.Parameter(torch.zeros(_RANK, directed * classes))
         else:
             self.own = nn.Parameter(torch.zeros(directed, directed, classes))
-            self.register_buffer("kinds", _kinds(torch.arange(directed), directed), persistent=False)
+            self.register_buffer(
+                "kinds", _kinds(torch.arange(directed), directed), persistent=False
+            )
 
     @property
     def bytes_per_question(self) -> int:
@@ -162,7 +176,9 @@ class PairTable(nn.Module):
         if not self.narrow:
             return self._with_shared(self.own, self.kinds), None, relation
         row, place = torch.unique(relation, return_inverse=True)
-        own = (self.left.index_select(0, row) @ self.right).view(len(row), self.directed, self.classes)
+        own = (self.left.index_select(0, row) @ self.right).view(
+            len(row), self.directed, self.classes
+        )
         return self._with_shared(own, _kinds(row, self.directed).to(own.dtype)), row, place
 
     def _with_shared(self, own: Tensor, kinds: Tensor) -> Tensor:
@@ -191,7 +207,9 @@ def signed_bins(largest: int, per_octave: int) -> Tensor:
     return torch.cat([numbered.max() - numbered[1:].flip(0), numbered.max() + numbered])
 
 
-def add_gains(scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None) -> Tensor:
+def add_gains(
+    scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None
+) -> Tensor:
     """Add to scores [questions, entities], in place, what each candidate gains, and return them.
 
     u log(1 + c S) + v log(1 + N) + prior, S the sum of exp(pair + by_time + by_count) over the candidate's facts on the

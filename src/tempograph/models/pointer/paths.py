@@ -7,7 +7,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from tempograph.data.common_neighbors import Acquaintances, Asked, Tables, look_up
+from tempograph.data.common_neighbors import Asked, CommonNeighbors, Tables, look_up
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.nn.inplace import blocks
 from tempograph.nn.shared_weights import sharing_weights
@@ -24,7 +24,7 @@ class Paths(nn.Module):
 
     def __init__(self, timeline: Timeline, start: float) -> None:
         super().__init__()
-        self.known = Acquaintances.of(timeline)
+        self.known = CommonNeighbors.of(timeline)
         # u of those that were met, u of the others, log c, b.
         self.shared_gain = nn.Parameter(torch.tensor([start, start, _STEEPNESS, 0.0]))
         self.gain = nn.Parameter(torch.zeros(2 * timeline.num_relations, 4))
@@ -34,10 +34,10 @@ class Paths(nn.Module):
         """Memory that a question takes for each entity: none where all is looked up in tables that are there."""
         return 0 if self.known.fits else 40
 
-    def over(self, timeline: Timeline) -> Paths:
+    def with_timeline(self, timeline: Timeline) -> Paths:
         """The same weights for other facts."""
         twin = sharing_weights(self)
-        twin.known = Acquaintances.of(timeline)
+        twin.known = CommonNeighbors.of(timeline)
         return twin
 
     def ballot(self, queries: Queries, left_out: Tensor | None = None) -> Asked:
@@ -46,7 +46,9 @@ class Paths(nn.Module):
 
     unpack = staticmethod(Asked.unpack)
 
-    def forward(self, scores: Tensor, relation: Tensor, asked: Asked, kept: Tensor | None = None) -> Tensor:
+    def forward(
+        self, scores: Tensor, relation: Tensor, asked: Asked, kept: Tensor | None = None
+    ) -> Tensor:
         """Add what candidates gain to the scores [n, entities] of questions for relations [n], and return them.
 
         Facts that are not kept count: they are not counted again in every step.
@@ -63,12 +65,16 @@ class Paths(nn.Module):
         """
         known, entity = self.known, int(query.entity)
         everyone = torch.arange(known.entities, device=query.entity.device)
-        times = [known.times(torch.full_like(everyone, whose), everyone) for whose in (entity, candidate)]
+        times = [
+            known.times(torch.full_like(everyone, whose), everyone) for whose in (entity, candidate)
+        ]
         ends = torch.stack(times).to(self.gain.dtype)
         path = ends.log1p().prod(0) / (1 + known.degree) * (entity != candidate)
         of_met, of_others, steepness, _ = (self.shared_gain + self.gain[query.relation]).unbind(-1)
         height = of_met if ends[0, candidate] else of_others
-        each = height * torch.log1p(steepness.exp() * path.sum()) * path / path.sum().clamp(min=1e-30)
+        each = (
+            height * torch.log1p(steepness.exp() * path.sum()) * path / path.sum().clamp(min=1e-30)
+        )
         found = [known.facts_between(whose, path > 0) for whose in (entity, candidate)]
         shares = [each[whom] / 2 / end[whom] for end, (_, whom) in zip(ends, found, strict=True)]
         return torch.cat([fact for fact, _ in found]), torch.cat(shares)

@@ -71,14 +71,18 @@ class Pointer(Model):
             ("any", settings.most_of_any, 0.1),
         ]
         sources: list[Source] = [
-            Copying(View(timeline, key), most, start, prior=key == "relation") for key, most, start in asked if most
+            Copying(View(timeline, key), most, start, prior=key == "relation")
+            for key, most, start in asked
+            if most
         ]
         if timeline.device.type == "cpu":
             # A question's votes count as shared out among all entities; those of one source are gone before the next.
             votes = max(most for _, most, _ in asked)
             self.bytes_per_candidate += math.ceil(_BYTES_PER_VOTE * votes / timeline.num_entities)
         # Those of one source are gone before the next as well.
-        rows = max(source.pair.bytes_per_question for source in sources if isinstance(source, Copying))
+        rows = max(
+            source.pair.bytes_per_question for source in sources if isinstance(source, Copying)
+        )
         self.bytes_per_candidate += math.ceil(rows / timeline.num_entities)
         if settings.paths:
             paths = Paths(timeline, start=0.1)
@@ -102,7 +106,9 @@ class Pointer(Model):
         """Which facts the questions look at, for each source, as if the train facts left_out [n] were not there."""
         return [source.ballot(queries, left_out) for source in self.ways]
 
-    def score(self, relation: Tensor, ballots: Sequence[Ballot | Asked], kept: Tensor | None = None) -> Tensor:
+    def score(
+        self, relation: Tensor, ballots: Sequence[Ballot | Asked], kept: Tensor | None = None
+    ) -> Tensor:
         """Scores [n, entities] of questions for relations [n]; train facts that are not kept do not vote."""
         scores = self.entity.repeat(len(relation), 1)
         for source, ballot in zip(self.ways, ballots, strict=True):
@@ -135,23 +141,29 @@ class Pointer(Model):
             return nearest_facts(self.timeline, query, answer)
         # A fact may vote in several ways.
         fact, place = torch.unique(torch.cat(facts), return_inverse=True)
-        share = torch.zeros(len(fact), device=self.device).index_add(0, place, torch.cat(shares).detach())
+        share = torch.zeros(len(fact), device=self.device).index_add(
+            0, place, torch.cat(shares).detach()
+        )
         order = torch.argsort(share, descending=True, stable=True)
-        return Support("copied from", self.timeline.facts[fact[order]], share[order] / share.abs().sum())
+        return Support(
+            "copied from", self.timeline.facts[fact[order]], share[order] / share.abs().sum()
+        )
 
-    def over(self, timeline: Timeline, memory: int = 0) -> Pointer:
+    def with_timeline(self, timeline: Timeline, memory: int = 0) -> Pointer:
         """The same weights, with other facts that vote."""
         if timeline is self.timeline:
             return self
         twin = sharing_weights(self)
         twin.timeline = timeline
-        twin.sources = nn.ModuleList(source.over(timeline) for source in self.ways)
+        twin.sources = nn.ModuleList(source.with_timeline(timeline) for source in self.ways)
         return twin
 
-    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
+    def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
         """Every fact in turn neither votes nor counts, [1 + n, candidates]."""
         scores = [self.scores(query)[:, candidates]]
         for some in within_budget(left_out, self.bytes_per_candidate * self.timeline.num_entities):
             repeated = Queries(*(column.expand(len(some)) for column in query))
-            scores.append(self.score(repeated.relation, self.ballots(repeated, some))[:, candidates])
+            scores.append(
+                self.score(repeated.relation, self.ballots(repeated, some))[:, candidates]
+            )
         return torch.cat(scores)

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
-from tempograph.cache import Memory
+from tempograph.cache import TensorCache
 from tempograph.data.frequency import PatternFrequencies
 from tempograph.data.sorted_ranges import equal_range
 from tempograph.data.timeline import Queries, Timeline
@@ -28,7 +28,7 @@ class _Rows(NamedTuple):
     rows: Tensor
 
 
-class AskedTeMP(Model):
+class CachedTeMP(Model):
     """A trained TeMP model over a timeline.
 
     Each snapshot and each time is encoded by itself, so that what is kept of it does not depend on what else was asked.
@@ -44,7 +44,7 @@ class AskedTeMP(Model):
         self.model = twin
         self.timeline = timeline
         self.name, self.bytes_per_candidate = model.name, model.bytes_per_candidate
-        self.memory = Memory(memory)
+        self.memory = TensorCache(memory)
 
     @property
     def device(self) -> torch.device:
@@ -68,13 +68,17 @@ class AskedTeMP(Model):
         pairs, place = torch.unique(wanted, return_inverse=True)
         time, entity = pairs // t.num_entities, pairs % t.num_entities
         offsets = torch.arange(-past, future + 1, device=self.device)
-        steps = torch.unique((torch.unique(time)[:, None] + offsets).clamp(0, t.num_steps - 1)).tolist()
+        steps = torch.unique(
+            (torch.unique(time)[:, None] + offsets).clamp(0, t.num_steps - 1)
+        ).tolist()
         nodes = self._nodes([(step, self._step(step)) for step in steps])
         base = self._base
         encoded = self.model.across(time, entity, nodes, nodes, self._alone, t.num_steps, base)
         rows = base.index_select(0, entity).index_copy(0, encoded.keys, encoded.rows)
         given, asked = rows.index_select(0, place).chunk(2)
-        return self.model.score(self.model.questions(queries, given).each(), asked[:, None])[:, 0, 0]
+        return self.model.score(self.model.questions(queries, given).each(), asked[:, None])[
+            :, 0, 0
+        ]
 
     def _scores_at(self, queries: Queries, place: Tensor, encoded: list[Encoded]) -> Tensor:
         """Scores of questions whose times are encoded; place [n] is the place of each question's time among them."""
@@ -100,11 +104,11 @@ class AskedTeMP(Model):
         """The train facts nearest in time that share two parts with the completed fact."""
         return self.model.evidence(query, answer)
 
-    def over(self, timeline: Timeline, memory: int = 0) -> AskedTeMP:
+    def with_timeline(self, timeline: Timeline, memory: int = 0) -> CachedTeMP:
         """The same weights over other facts."""
-        return AskedTeMP(self.model, timeline, memory)
+        return CachedTeMP(self.model, timeline, memory)
 
-    def leaving_out(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
+    def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
         """The step of each fact is encoded again without it, then all that follows from that, [1 + n, candidates].
 
         Steps around it stay as they are, and only the entity asked about and the candidates are followed through time.
@@ -128,7 +132,9 @@ class AskedTeMP(Model):
             nodes = self._step(now)
             found = equal_range(nodes.keys, entities)
             mine = found.lengths.nonzero()[:, 0]
-            copy, who = torch.cartesian_prod((step != now).nonzero()[:, 0], torch.arange(len(mine), device=t.device)).T
+            copy, who = torch.cartesian_prod(
+                (step != now).nonzero()[:, 0], torch.arange(len(mine), device=t.device)
+            ).T
             keys.append(mine[who] * num_steps + shift[copy] + now)
             x.append(nodes.x[found.start[mine]][who])
         near = ((gone >= 0) & (step >= first) & (step < first + self._width)).nonzero()[:, 0]
@@ -144,7 +150,9 @@ class AskedTeMP(Model):
         order = torch.argsort(together)
         nodes = Nodes(together[order], torch.cat(x)[order])
         alone = self._alone.index_select(0, entities)
-        encoded = self.model.across(*all_pairs(shift + query.time, len(alone)), nodes, nodes, alone, num_steps)
+        encoded = self.model.across(
+            *all_pairs(shift + query.time, len(alone)), nodes, nodes, alone, num_steps
+        )
         tables = encoded.tables(count)
         repeated = Queries(*(column.expand(count) for column in query))
         facts = torch.where(gone[:, None] < 0, -1, t.facts[gone])
@@ -170,14 +178,18 @@ class AskedTeMP(Model):
 
     def _at(self, time: int) -> Encoded:
         """All entities at a time."""
-        return Encoded(self._base, *self.memory(("time", time), lambda: self._encode(time, self._base)))
+        return Encoded(
+            self._base, *self.memory(("time", time), lambda: self._encode(time, self._base))
+        )
 
     def _encode(self, time: int, base: Tensor) -> _Rows:
         t, (past, future) = self.timeline, self.model.looks_around
         steps = range(max(0, time - past), min(t.num_steps, time + future + 1))
         nodes = self._nodes([(now, self._step(now)) for now in steps])
         times = torch.tensor([time], device=self.device)
-        encoded = self.model.across(*all_pairs(times, t.num_entities), nodes, nodes, self._alone, t.num_steps, base)
+        encoded = self.model.across(
+            *all_pairs(times, t.num_entities), nodes, nodes, self._alone, t.num_steps, base
+        )
         return _Rows(encoded.keys, encoded.rows)
 
     def _nodes(self, steps: list[tuple[int, Nodes]]) -> Nodes:
@@ -188,7 +200,9 @@ class AskedTeMP(Model):
 
     def _step(self, step: int) -> Nodes:
         """The entities that are active at a step, and what message passing makes of them."""
-        return self.memory(("step", step), lambda: self._snapshots(torch.tensor([step], device=self.device)))
+        return self.memory(
+            ("step", step), lambda: self._snapshots(torch.tensor([step], device=self.device))
+        )
 
     def _snapshots(self, steps: Tensor, gone: Tensor | None = None) -> Nodes:
         """Snapshots of some steps side by side, each without a fact; keys are row of the step * entities + entity."""
@@ -203,4 +217,6 @@ class AskedTeMP(Model):
         kept = also_row * t.num_entities + t.also_active[also] // t.num_steps
         keys, node = torch.unique(torch.cat([*named, kept]), return_inverse=True)
         source, target = node[: len(row)], node[len(row) : 2 * len(row)]
-        return Nodes(keys, self.model.messages(keys % t.num_entities, Edges(source, relation, target)))
+        return Nodes(
+            keys, self.model.messages(keys % t.num_entities, Edges(source, relation, target))
+        )

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from tempograph.data.frequency import PATTERNS, PatternFrequencies
 from tempograph.data.sorted_ranges import equal_range, key_range
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.device import room
+from tempograph.device import memory_budget
 from tempograph.models.base import Model, Support
 from tempograph.models.evidence import nearest_facts
 from tempograph.models.temp.temp_settings import TeMPSettings
@@ -43,7 +43,9 @@ class Encoded(NamedTuple):
     def tables(self, num_times: int) -> Tensor:
         """Every entity at every time, [times, entities, width]."""
         flat = self.base.repeat(num_times, 1)
-        return flat.index_copy_(0, self.keys, self.rows.to(flat.dtype)).view(num_times, *self.base.shape)
+        return flat.index_copy_(0, self.keys, self.rows.to(flat.dtype)).view(
+            num_times, *self.base.shape
+        )
 
     def take(self, time: Tensor, entity: Tensor) -> Tensor:
         """Some entities at some times (places in the list of times), [n, width]."""
@@ -78,7 +80,9 @@ class TeMP(Model):
             self.temporal = TemporalAttention(dim, settings.heads)
         self.imputation = Imputation() if settings.imputation else None
         self.gate = FrequencyGate() if settings.gate else None
-        self.time = nn.Parameter(torch.zeros(timeline.num_steps, dim)) if settings.time_embedding else None
+        self.time = (
+            nn.Parameter(torch.zeros(timeline.num_steps, dim)) if settings.time_embedding else None
+        )
         self.decoder = DECODERS[settings.decoder]
         self.relations = FixedRelations(self.decoder, relations, dim, settings.initial_scale)
         self.frequencies = PatternFrequencies(timeline)
@@ -87,7 +91,12 @@ class TeMP(Model):
     def _structure(self) -> nn.ModuleList:
         s = self.settings
         shape = LayerShape(
-            s.dim, self.edge_types, self.timeline.num_relations, s.blocks or s.dim, s.heads, s.composition
+            s.dim,
+            self.edge_types,
+            self.timeline.num_relations,
+            s.blocks or s.dim,
+            s.heads,
+            s.composition,
         )
         return nn.ModuleList(STRUCTURES[s.structure](shape) for _ in range(s.layers))
 
@@ -101,11 +110,17 @@ class TeMP(Model):
         here = self._snapshot(self._steps(times), sample.keep if sample else None)
         around = None
         if self.temporal is not None:
-            around = self._snapshot(self._steps_around(times), sample.context_keep if sample else None)
+            around = self._snapshot(
+                self._steps_around(times), sample.context_keep if sample else None
+            )
         x_here, x_around, alone = self._propagate(here, around, sample)
         context = None if around is None else Nodes(around.keys, x_around)
         return self.across(
-            *all_pairs(times, len(alone)), Nodes(here.keys, x_here), context, alone, self.timeline.num_steps
+            *all_pairs(times, len(alone)),
+            Nodes(here.keys, x_here),
+            context,
+            alone,
+            self.timeline.num_steps,
         )
 
     def across(
@@ -138,7 +153,9 @@ class TeMP(Model):
             future = key_range(around.keys, first + time + 1, first + last)
             touched = touched + future.lengths
         keys = touched.nonzero()[:, 0]
-        windows = Windows(time[keys], past.take(keys), None if future is None else future.take(keys))
+        windows = Windows(
+            time[keys], past.take(keys), None if future is None else future.take(keys)
+        )
         context = Context(around.x, around.keys % num_steps)
         x = alone.index_select(0, entity[keys])
         if self.imputation is not None:
@@ -156,7 +173,9 @@ class TeMP(Model):
         z = self.temporal.alone(alone)
         return z if self.gate is None else torch.cat([alone, z], dim=1)
 
-    def ask(self, queries: Queries, place: Tensor, encoded: Encoded, counts: Tensor | None = None) -> Questions:
+    def ask(
+        self, queries: Queries, place: Tensor, encoded: Encoded, counts: Tensor | None = None
+    ) -> Questions:
         """The questions as vectors; place [n] is the place of each question's time among the times encoded."""
         return self.questions(queries, encoded.take(place, queries.entity), counts)
 
@@ -185,7 +204,7 @@ class TeMP(Model):
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
         width = self.settings.dim * (2 if self.gate is not None else 1)
-        slots = room(_TABLE_BUDGET, self.device) // (4 * self.timeline.num_entities)
+        slots = memory_budget(_TABLE_BUDGET, self.device) // (4 * self.timeline.num_entities)
         scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
         for times, inside, place in parts_of(queries.time, max(1, slots // width), slots):
             encoded = self.encode(times)
@@ -194,16 +213,22 @@ class TeMP(Model):
             scores[inside] = every[row].float()
         return scores
 
-    def relation_scores(self, subject: int, object_: int, time: int, encoded: Encoded | None = None) -> Tensor:
+    def relation_scores(
+        self, subject: int, object_: int, time: int, encoded: Encoded | None = None
+    ) -> Tensor:
         """Scores of every relation for (subject, ?, object, time), [relations]; the time may be encoded already."""
         relations = torch.arange(self.timeline.num_relations, device=self.device)
-        queries = Queries(torch.full_like(relations, subject), relations, torch.full_like(relations, time))
+        queries = Queries(
+            torch.full_like(relations, subject), relations, torch.full_like(relations, time)
+        )
         place = torch.zeros_like(relations)
         encoded = self.encode(queries.time[:1]) if encoded is None else encoded
         answer = encoded.take(place[:1], torch.full_like(place[:1], object_))
         return self.score(self.ask(queries, place, encoded), answer)[:, 0]
 
-    def score_all(self, questions: Questions, place: Tensor, encoded: Encoded, num_times: int) -> tuple[Tensor, Tensor]:
+    def score_all(
+        self, questions: Questions, place: Tensor, encoded: Encoded, num_times: int
+    ) -> tuple[Tensor, Tensor]:
         """Every entity's score [rows, entities], and each question's row in it, [n]; place is that of its time, [n]."""
         layout, slot = layout_of(place, num_times)
         asked, entities = questions.laid_out(layout, slot), len(encoded.base)
@@ -230,7 +255,9 @@ class TeMP(Model):
         norms = None
         if self.decoder.needs_norms:
             x, z = candidates.chunk(2, -1)
-            xx, xz, zz = ((one * other).sum(-1)[..., None, :] for one, other in ((x, x), (x, z), (z, z)))
+            xx, xz, zz = (
+                (one * other).sum(-1)[..., None, :] for one, other in ((x, x), (x, z), (z, z))
+            )
             norms = alpha**2 * xx + 2 * alpha * (1 - alpha) * xz + (1 - alpha) ** 2 * zz
         return self.decoder.score(vector, product, norms)
 
@@ -244,7 +271,11 @@ class TeMP(Model):
     @cached_property
     def drop_rates(self) -> Tensor:
         """0.2 for a train fact whose subject and object have no other fact in the window, 0.8 for the busiest pair."""
-        counts = self.frequencies.count(self.timeline.facts, *self.reach)[:, PATTERNS.index("so")].float().log1p()
+        counts = (
+            self.frequencies.count(self.timeline.facts, *self.reach)[:, PATTERNS.index("so")]
+            .float()
+            .log1p()
+        )
         return 0.2 + 0.6 * counts / counts.max().clamp(min=0.5)
 
     def _propagate(
@@ -258,9 +289,13 @@ class TeMP(Model):
         entity = torch.cat([*(part.keys // t.num_steps for part in parts), everyone])
         offsets = [0, sizes[0]]
         edges = Edges(
-            torch.cat([part.edges.source + offset for part, offset in zip(parts, offsets, strict=False)]),
+            torch.cat(
+                [part.edges.source + offset for part, offset in zip(parts, offsets, strict=False)]
+            ),
             torch.cat([part.edges.relation for part in parts]),
-            torch.cat([part.edges.target + offset for part, offset in zip(parts, offsets, strict=False)]),
+            torch.cat(
+                [part.edges.target + offset for part, offset in zip(parts, offsets, strict=False)]
+            ),
         )
         x = self.messages(entity, edges, sample)
         split = [*sizes, t.num_entities] if around is not None else [sizes[0], 0, t.num_entities]
@@ -276,7 +311,9 @@ class TeMP(Model):
         for index, layer in enumerate(self.structure):
             last = index == len(self.structure) - 1
             x = layer(x, edges, weights)
-            x = _ACTIVATIONS[self.settings.last_activation if last else self.settings.inner_activation](x)
+            x = _ACTIVATIONS[
+                self.settings.last_activation if last else self.settings.inner_activation
+            ](x)
             if sample is not None and self.settings.feature_dropout:
                 x = leave_out(x, self.settings.feature_dropout, sample.generator)
         return x
@@ -297,7 +334,9 @@ class TeMP(Model):
     def _steps_around(self, times: Tensor) -> Tensor:
         """Which steps are in the window of one of the times, [steps]."""
         (past, future), steps = self.reach, self.timeline.num_steps
-        before, after = (torch.arange(*ends, device=times.device) for ends in ((-past, 0), (1, future + 1)))
+        before, after = (
+            torch.arange(*ends, device=times.device) for ends in ((-past, 0), (1, future + 1))
+        )
         # Room on both sides for steps that there are not.
         wanted = torch.zeros(past + steps + future, dtype=torch.bool, device=times.device)
         wanted[(past + times[:, None] + torch.cat([before, after])).flatten()] = True
@@ -326,11 +365,11 @@ class TeMP(Model):
         """The train facts nearest in time that share two parts with the completed fact."""
         return nearest_facts(self.timeline, query, answer)
 
-    def over(self, timeline: Timeline, memory: int = 0) -> Model:
+    def with_timeline(self, timeline: Timeline, memory: int = 0) -> Model:
         """The same weights over other facts, with a memory."""
-        from tempograph.models.temp.cached_temp import AskedTeMP
+        from tempograph.models.temp.cached_temp import CachedTeMP
 
-        return AskedTeMP(self, timeline, memory)
+        return CachedTeMP(self, timeline, memory)
 
 
 class Sample(NamedTuple):
@@ -381,4 +420,6 @@ class Nodes(NamedTuple):
 
 def all_pairs(times: Tensor, entities: int) -> tuple[Tensor, Tensor]:
     """All pairs of some times [n] and the entities from 0, time by time, [n * entities] each."""
-    return times.repeat_interleave(entities), torch.arange(entities, device=times.device).repeat(len(times))
+    return times.repeat_interleave(entities), torch.arange(entities, device=times.device).repeat(
+        len(times)
+    )

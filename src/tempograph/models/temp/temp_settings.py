@@ -58,6 +58,8 @@ class TeMPSettings:
         if (self.temporal == "attention" or self.structure == "rgat") and self.dim % self.heads:
             raise ConfigError(f"heads must divide dim = {self.dim}, found {self.heads}")
         if self.temporal == "none" and (self.gate or self.imputation):
-            raise ConfigError("gate and imputation need a temporal encoder; set gate=false and imputation=false")
+            raise ConfigError(
+                "gate and imputation need a temporal encoder; set gate=false and imputation=false"
+            )
         if self.temporal == "attention" and not self.imputation:
             raise ConfigError("imputation is a part of attention; set imputation=true")

@@ -6,20 +6,26 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempograph.nn.kernels.terms_kernel import Term, rows_of_program, store_sums, sum_terms, tiles_of_program
+from tempograph.nn.kernels.terms_kernel import (
+    Term,
+    rows_of_program,
+    store_sums,
+    sum_terms,
+    tiles_of_program,
+)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _sums(  # type: ignore[no-untyped-def]
+@triton.jit
+def _sums(
     questions,
     candidates,
     zeros,
     sums,
     n,
     count,
-    DIM: tl.constexpr,  # noqa: N803
-    BLOCK_Q: tl.constexpr,  # noqa: N803
-    BLOCK_C: tl.constexpr,  # noqa: N803
+    DIM: tl.constexpr,
+    BLOCK_Q: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ) -> None:
     """One tile of questions and candidates."""
     tile_q, tile_c = tiles_of_program(n, count, BLOCK_Q, BLOCK_C)
@@ -36,13 +42,13 @@ def _sums(  # type: ignore[no-untyped-def]
 
 
 @triton.jit
-def _pull(slope, difference):  # type: ignore[no-untyped-def]
+def _pull(slope, difference):
     """The slope with the sign of the difference, nothing where there is none."""
     return tl.where(difference > 0, slope, tl.where(difference < 0, -slope, 0.0))
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _to_rows(  # type: ignore[no-untyped-def]
+@triton.jit
+def _to_rows(
     slope,
     mine,
     others,
@@ -51,9 +57,9 @@ def _to_rows(  # type: ignore[no-untyped-def]
     count,
     row_step,
     other_step,
-    TILES_D: tl.constexpr,  # noqa: N803
-    BLOCK: tl.constexpr,  # noqa: N803
-    BLOCK_D: tl.constexpr,  # noqa: N803
+    TILES_D: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCK_D: tl.constexpr,
 ) -> None:
     """The gradients of one tile of questions, or of candidates, and dimensions: either pulls the other alike."""
     group, tile_d, row, place, inside = rows_of_program(rows, 1, TILES_D, BLOCK, BLOCK_D)

@@ -6,36 +6,46 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempograph.nn.kernels.terms_kernel import Term, rows_of_program, store_sums, sum_terms, tiles_of_program
+from tempograph.nn.kernels.terms_kernel import (
+    Term,
+    rows_of_program,
+    store_sums,
+    sum_terms,
+    tiles_of_program,
+)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _term(question, candidate, BLOCK_Q: tl.constexpr, BLOCK_C: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+@triton.jit
+def _term(question, candidate, BLOCK_Q: tl.constexpr, BLOCK_C: tl.constexpr):
     """Numerators and denominators of one dimension, [questions, candidates] each."""
-    mean, spread, width = tl.load(question), tl.load(question + BLOCK_Q), tl.load(question + 2 * BLOCK_Q)
+    mean, spread, width = (
+        tl.load(question),
+        tl.load(question + BLOCK_Q),
+        tl.load(question + 2 * BLOCK_Q),
+    )
     m, v = tl.load(candidate), tl.load(candidate + BLOCK_C)
     difference = mean[:, None] - m[None, :]
     return width[:, None] + difference * difference, spread[:, None] + v[None, :]
 
 
 @triton.jit
-def _reciprocal(x):  # type: ignore[no-untyped-def]
+def _reciprocal(x):
     """1 / x of positive numbers: the root's reciprocal is one instruction of a GPU, a division is many."""
     root = tl.rsqrt(x)
     return root * root
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _sums(  # type: ignore[no-untyped-def]
+@triton.jit
+def _sums(
     questions,
     candidates,
     zeros,
     sums,
     n,
     count,
-    DIM: tl.constexpr,  # noqa: N803
-    BLOCK_Q: tl.constexpr,  # noqa: N803
-    BLOCK_C: tl.constexpr,  # noqa: N803
+    DIM: tl.constexpr,
+    BLOCK_Q: tl.constexpr,
+    BLOCK_C: tl.constexpr,
 ) -> None:
     """One tile of questions and candidates."""
     tile_q, tile_c = tiles_of_program(n, count, BLOCK_Q, BLOCK_C)
@@ -47,7 +57,9 @@ def _sums(  # type: ignore[no-untyped-def]
     for _ in range(DIM // 2):
         # Two fractions are added as one: reciprocals are the slowest instructions here.
         above, below = _term(question, candidate, BLOCK_Q, BLOCK_C)
-        above_too, below_too = _term(question + 3 * BLOCK_Q, candidate + 2 * BLOCK_C, BLOCK_Q, BLOCK_C)
+        above_too, below_too = _term(
+            question + 3 * BLOCK_Q, candidate + 2 * BLOCK_C, BLOCK_Q, BLOCK_C
+        )
         total += (above * below_too + above_too * below) * _reciprocal(below * below_too)
         question += 6 * BLOCK_Q
         candidate += 4 * BLOCK_C
@@ -57,8 +69,8 @@ def _sums(  # type: ignore[no-untyped-def]
     store_sums(sums, total, n, count, BLOCK_Q, BLOCK_C)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _to_questions(  # type: ignore[no-untyped-def]
+@triton.jit
+def _to_questions(
     slope,
     questions,
     candidates,
@@ -67,9 +79,9 @@ def _to_questions(  # type: ignore[no-untyped-def]
     count,
     row_step,
     other_step,
-    TILES_D: tl.constexpr,  # noqa: N803
-    BLOCK: tl.constexpr,  # noqa: N803
-    BLOCK_D: tl.constexpr,  # noqa: N803
+    TILES_D: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCK_D: tl.constexpr,
 ) -> None:
     """The gradients of one tile of questions and dimensions."""
     group, tile_d, q, place, inside = rows_of_program(n, 3, TILES_D, BLOCK, BLOCK_D)
@@ -101,8 +113,8 @@ def _to_questions(  # type: ignore[no-untyped-def]
     tl.store(into + place + 2 * BLOCK_D, of_width, mask=inside)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _to_candidates(  # type: ignore[no-untyped-def]
+@triton.jit
+def _to_candidates(
     slope,
     candidates,
     questions,
@@ -111,9 +123,9 @@ def _to_candidates(  # type: ignore[no-untyped-def]
     n,
     row_step,
     other_step,
-    TILES_D: tl.constexpr,  # noqa: N803
-    BLOCK: tl.constexpr,  # noqa: N803
-    BLOCK_D: tl.constexpr,  # noqa: N803
+    TILES_D: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCK_D: tl.constexpr,
 ) -> None:
     """The gradients of one tile of candidates and dimensions."""
     group, tile_d, c, place, inside = rows_of_program(count, 2, TILES_D, BLOCK, BLOCK_D)
@@ -131,7 +143,11 @@ def _to_candidates(  # type: ignore[no-untyped-def]
         share = _reciprocal(tl.load(questions + BLOCK_D + in_d)[None, :] + v)
         pulled = tl.load(slope + from_row)[:, None] * share
         of_mean += pulled * difference
-        of_spread += pulled * share * (tl.load(questions + 2 * BLOCK_D + in_d)[None, :] + difference * difference)
+        of_spread += (
+            pulled
+            * share
+            * (tl.load(questions + 2 * BLOCK_D + in_d)[None, :] + difference * difference)
+        )
         questions += TILES_D * 3 * BLOCK_D
         slope += other_step
         q += 1

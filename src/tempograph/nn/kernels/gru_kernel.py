@@ -23,7 +23,7 @@ _SIZES = ["link", "here", "after", "first", "next_first", "total", "count", "sid
 
 def along(chains: Chains, inputs: Tensor, kept: Tensor, cells: Cells) -> Tensor:
     """Shapes as in `chains.along`."""
-    found: Tensor = _Along.apply(inputs, kept, None, *cells, chains, torch.is_grad_enabled())  # type: ignore[no-untyped-call]
+    found: Tensor = _Along.apply(inputs, kept, None, *cells, chains, torch.is_grad_enabled())
     return found
 
 
@@ -33,7 +33,9 @@ def cell(x: Tensor, state: Tensor, cells: Cells) -> Tensor:
     row = torch.arange(sides * count, device=x.device).view(1, sides, count)
     chains = Chains(row, torch.ones_like(row[0]), [count])
     kept = x.new_ones(row.shape)
-    found: Tensor = _Along.apply(x.flatten(0, 1), kept, state, *cells, chains, torch.is_grad_enabled())  # type: ignore[no-untyped-call]
+    found: Tensor = _Along.apply(
+        x.flatten(0, 1), kept, state, *cells, chains, torch.is_grad_enabled()
+    )
     return found
 
 
@@ -41,7 +43,7 @@ class _Along(torch.autograd.Function):
     """Forward keeps the states and what came of them; backward goes from the last link to the first."""
 
     @staticmethod
-    @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
+    @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)
     def forward(
         ctx: Any,
         inputs: Tensor,
@@ -73,7 +75,7 @@ class _Along(torch.autograd.Function):
         return found
 
     @staticmethod
-    @torch.amp.custom_bwd(device_type="cuda")  # type: ignore[untyped-decorator]
+    @torch.amp.custom_bwd(device_type="cuda")
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         inputs, kept, weight, states, gates = ctx.saved_tensors
         chains: Chains = ctx.chains
@@ -142,22 +144,24 @@ def _run(kernel: Any, link: _Link, others: list[Tensor]) -> None:
     )
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _gates(inputs, gates, states, row, place, column, mask, DIM: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+@triton.jit
+def _gates(inputs, gates, states, row, place, column, mask, DIM: tl.constexpr):
     """State, reset, update, new, and what the state adds to the new one, [rows, columns] each."""
     x = inputs + row[:, None] * (3 * DIM) + column[None, :]
     g = gates + place[:, None] * (3 * DIM) + column[None, :]
     state = tl.load(states + place[:, None] * DIM + column[None, :], mask=mask, other=0.0)
     added = tl.load(g + 2 * DIM, mask=mask, other=0.0)
     reset = tl.sigmoid(tl.load(x, mask=mask, other=0.0) + tl.load(g, mask=mask, other=0.0))
-    update = tl.sigmoid(tl.load(x + DIM, mask=mask, other=0.0) + tl.load(g + DIM, mask=mask, other=0.0))
+    update = tl.sigmoid(
+        tl.load(x + DIM, mask=mask, other=0.0) + tl.load(g + DIM, mask=mask, other=0.0)
+    )
     # tanh x = 2 sigmoid(2 x) - 1.
     new = 2 * tl.sigmoid(2 * (tl.load(x + 2 * DIM, mask=mask, other=0.0) + reset * added)) - 1
     return state, reset, update, new, added
 
 
-@triton.jit(do_not_specialize=_SIZES)  # type: ignore[untyped-decorator]
-def _forward(  # type: ignore[no-untyped-def]
+@triton.jit(do_not_specialize=_SIZES)
+def _forward(
     rows,
     lengths,
     inputs,
@@ -173,9 +177,9 @@ def _forward(  # type: ignore[no-untyped-def]
     total,
     count,
     sides,
-    DIM: tl.constexpr,  # noqa: N803
-    ROWS: tl.constexpr,  # noqa: N803
-    COLUMNS: tl.constexpr,  # noqa: N803
+    DIM: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ) -> None:
     """States before a link -> before the next one, or what is found where it is the last."""
     side = tl.program_id(1).to(tl.int64)
@@ -192,15 +196,19 @@ def _forward(  # type: ignore[no-untyped-def]
     share = tl.load(kept + (link * sides + side) * count + chain, mask=goes, other=0.0)
     state = (new + update * (state - new)) * share[:, None]
     last = goes & (length == link + 1)
-    tl.store(found + (side * count + chain[:, None]) * DIM + column[None, :], state, mask=last[:, None] & inside)
+    tl.store(
+        found + (side * count + chain[:, None]) * DIM + column[None, :],
+        state,
+        mask=last[:, None] & inside,
+    )
     into = states + (side * total + next_first + chain[:, None]) * DIM + column[None, :]
     # Chains that have ended stay in the matrix product while the other side has more: they must be numbers.
     state = tl.where((length > link + 1)[:, None], state, 0.0)
     tl.store(into, state, mask=(chain < after)[:, None] & inside)
 
 
-@triton.jit(do_not_specialize=_SIZES)  # type: ignore[untyped-decorator]
-def _backward(  # type: ignore[no-untyped-def]
+@triton.jit(do_not_specialize=_SIZES)
+def _backward(
     rows,
     lengths,
     inputs,
@@ -220,9 +228,9 @@ def _backward(  # type: ignore[no-untyped-def]
     total,
     count,
     sides,
-    DIM: tl.constexpr,  # noqa: N803
-    ROWS: tl.constexpr,  # noqa: N803
-    COLUMNS: tl.constexpr,  # noqa: N803
+    DIM: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ) -> None:
     """Slopes of states after a link -> of inputs, of what is kept, of states before, of what came of these."""
     side = tl.program_id(1).to(tl.int64)
@@ -238,7 +246,9 @@ def _backward(  # type: ignore[no-untyped-def]
     state, reset, update, new, added = _gates(inputs, gates, states, row, place, column, mask, DIM)
     last = goes & (length == link + 1)
     slope = tl.load(
-        slopes + (side * count + chain[:, None]) * DIM + column[None, :], mask=last[:, None] & inside, other=0.0
+        slopes + (side * count + chain[:, None]) * DIM + column[None, :],
+        mask=last[:, None] & inside,
+        other=0.0,
     )
     handed_on = (goes & (length > link + 1))[:, None] & inside
     after_this = of_states + (side * total + next_first + chain[:, None]) * DIM + column[None, :]

@@ -17,7 +17,7 @@ class AddMessages(torch.autograd.Function):
     """No tensor of messages is made, neither forward nor backward."""
 
     @staticmethod
-    @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)  # type: ignore[untyped-decorator]
+    @torch.amp.custom_fwd(device_type="cuda", cast_inputs=torch.float32)
     def forward(
         ctx: Any,
         into: Tensor,
@@ -29,13 +29,17 @@ class AddMessages(torch.autograd.Function):
         target: Tensor,
     ) -> Tensor:
         """Shapes as in `structure.add_messages`."""
-        x, weight, found = x.contiguous(), weight.contiguous(), into.clone(memory_format=torch.contiguous_format)
+        x, weight, found = (
+            x.contiguous(),
+            weight.contiguous(),
+            into.clone(memory_format=torch.contiguous_format),
+        )
         ctx.save_for_backward(x, weight, shares, source, relation, target)
         _run(_forward, [x, weight, shares, source, relation, target], [found])
         return found
 
     @staticmethod
-    @torch.amp.custom_bwd(device_type="cuda")  # type: ignore[untyped-decorator]
+    @torch.amp.custom_bwd(device_type="cuda")
     def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, ...]:
         """The slopes of nodes -> of what was there, of nodes and of relations."""
         x, weight, *_ = ctx.saved_tensors
@@ -49,11 +53,22 @@ def _run(kernel: Any, given: list[Tensor], found: list[Tensor]) -> None:
     columns = triton.next_power_of_2(dim)
     rows = max(1, _NUMBERS // columns)
     if edges:
-        kernel[(triton.cdiv(edges, rows),)](*given, *found, edges, DIM=dim, ROWS=rows, COLUMNS=columns)
+        kernel[(triton.cdiv(edges, rows),)](
+            *given, *found, edges, DIM=dim, ROWS=rows, COLUMNS=columns
+        )
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _edges(shares, source, relation, target, edges, DIM: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+@triton.jit
+def _edges(
+    shares,
+    source,
+    relation,
+    target,
+    edges,
+    DIM: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+):
     """Shares [rows, 1], places of source, relation and target in their tables, and which are there, [rows, columns]."""
     edge = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     there = edge < edges
@@ -65,8 +80,8 @@ def _edges(shares, source, relation, target, edges, DIM: tl.constexpr, ROWS: tl.
     return share, start, kind, end, there[:, None] & (column < DIM)
 
 
-@triton.jit(do_not_specialize=["edges"])  # type: ignore[untyped-decorator]
-def _forward(  # type: ignore[no-untyped-def]
+@triton.jit(do_not_specialize=["edges"])
+def _forward(
     x,
     weight,
     shares,
@@ -75,18 +90,22 @@ def _forward(  # type: ignore[no-untyped-def]
     target,
     found,
     edges,
-    DIM: tl.constexpr,  # noqa: N803
-    ROWS: tl.constexpr,  # noqa: N803
-    COLUMNS: tl.constexpr,  # noqa: N803
+    DIM: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ) -> None:
     """Nodes -> what their messages add to others."""
-    share, start, kind, end, mask = _edges(shares, source, relation, target, edges, DIM, ROWS, COLUMNS)
-    message = tl.load(x + start, mask=mask, other=0.0) * tl.load(weight + kind, mask=mask, other=0.0)
+    share, start, kind, end, mask = _edges(
+        shares, source, relation, target, edges, DIM, ROWS, COLUMNS
+    )
+    message = tl.load(x + start, mask=mask, other=0.0) * tl.load(
+        weight + kind, mask=mask, other=0.0
+    )
     tl.atomic_add(found + end, message * share, mask=mask)
 
 
-@triton.jit(do_not_specialize=["edges"])  # type: ignore[untyped-decorator]
-def _backward(  # type: ignore[no-untyped-def]
+@triton.jit(do_not_specialize=["edges"])
+def _backward(
     x,
     weight,
     shares,
@@ -97,12 +116,14 @@ def _backward(  # type: ignore[no-untyped-def]
     of_x,
     of_weight,
     edges,
-    DIM: tl.constexpr,  # noqa: N803
-    ROWS: tl.constexpr,  # noqa: N803
-    COLUMNS: tl.constexpr,  # noqa: N803
+    DIM: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ) -> None:
     """Slopes of the sums -> of nodes and relations."""
-    share, start, kind, end, mask = _edges(shares, source, relation, target, edges, DIM, ROWS, COLUMNS)
+    share, start, kind, end, mask = _edges(
+        shares, source, relation, target, edges, DIM, ROWS, COLUMNS
+    )
     slope = tl.load(slopes + end, mask=mask, other=0.0) * share
     tl.atomic_add(of_x + start, slope * tl.load(weight + kind, mask=mask, other=0.0), mask=mask)
     tl.atomic_add(of_weight + kind, slope * tl.load(x + start, mask=mask, other=0.0), mask=mask)

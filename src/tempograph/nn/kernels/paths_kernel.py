@@ -15,7 +15,7 @@ _BLOCK = 1024
 
 
 def add_logs(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
-    """`paths.add_logs_plainly` of what `Acquaintances.through_others` finds in tables."""
+    """`paths.add_logs_plainly` of what `CommonNeighbors.through_others` finds in tables."""
     _run(scores, gain.contiguous(), tables, asked, None)
     return scores
 
@@ -47,8 +47,8 @@ def _run(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked, slopes: Ten
     )
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _logs(  # type: ignore[no-untyped-def]
+@triton.jit
+def _logs(
     scores,
     gain,
     table,
@@ -66,9 +66,9 @@ def _logs(  # type: ignore[no-untyped-def]
     to_other,
     gain_slope,
     entities,
-    ROUNDING: tl.constexpr,  # noqa: N803
-    BACKWARD: tl.constexpr,  # noqa: N803
-    BLOCK: tl.constexpr,  # noqa: N803
+    ROUNDING: tl.constexpr,
+    BACKWARD: tl.constexpr,
+    BLOCK: tl.constexpr,
 ) -> None:
     """One block of the candidates of one question; `scores` holds their slopes on the way back."""
     question = tl.program_id(0).to(tl.int64)
@@ -83,11 +83,15 @@ def _logs(  # type: ignore[no-untyped-def]
     row = tl.load(one_row + question) * entities + entity
     sums += over_one * tl.load(weight + row, mask=tl.where(there, over_one, 0.0) != 0.0, other=0.0)
     row = tl.load(other_row + question) * entities + entity
-    sums += over_other * tl.load(weight + row, mask=tl.where(there, over_other, 0.0) != 0.0, other=0.0)
+    sums += over_other * tl.load(
+        weight + row, mask=tl.where(there, over_other, 0.0) != 0.0, other=0.0
+    )
     sums += tl.where(entity == tl.load(asked_one + question), tl.load(to_one + question), 0.0)
     sums += tl.where(entity == tl.load(asked_other + question), tl.load(to_other + question), 0.0)
     sums = tl.where((sums > least) & (entity != tl.load(asked_entity + question)), sums, 0.0)
-    known = (tl.load(weight + own, mask=there, other=0.0) > 0.0) & (entity != tl.load(asked_parted + question))
+    known = (tl.load(weight + own, mask=there, other=0.0) > 0.0) & (
+        entity != tl.load(asked_parted + question)
+    )
 
     of_met = tl.load(gain + 4 * question)
     of_others = tl.load(gain + 4 * question + 1)
@@ -99,8 +103,14 @@ def _logs(  # type: ignore[no-untyped-def]
         height = tl.where(known, of_met, of_others)
         tl.atomic_add(gain_slope + 4 * question, tl.sum(tl.where(known, here * logs, 0.0), 0))
         tl.atomic_add(gain_slope + 4 * question + 1, tl.sum(tl.where(known, 0.0, here * logs), 0))
-        tl.atomic_add(gain_slope + 4 * question + 2, tl.sum(here * height * scaled / (1.0 + scaled), 0))
+        tl.atomic_add(
+            gain_slope + 4 * question + 2, tl.sum(here * height * scaled / (1.0 + scaled), 0)
+        )
         tl.atomic_add(gain_slope + 4 * question + 3, tl.sum(tl.where(known, 0.0, here), 0))
     else:
         offset = tl.load(gain + 4 * question + 3)
-        tl.store(scores + at, here + tl.where(known, of_met * logs, of_others * logs + offset), mask=there)
+        tl.store(
+            scores + at,
+            here + tl.where(known, of_met * logs, of_others * logs + offset),
+            mask=there,
+        )

@@ -26,8 +26,8 @@ def turn_into_shares(scores: Tensor, total: Tensor, times: Tensor) -> None:
         _shares[grid](scores, total, times, scores.shape[1], BLOCK=_BLOCK)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _totals(scores, totals, columns, BLOCK: tl.constexpr) -> None:  # type: ignore[no-untyped-def]  # noqa: N803
+@triton.jit
+def _totals(scores, totals, columns, BLOCK: tl.constexpr) -> None:
     """One row; what was summed is made smaller when something larger comes."""
     row = tl.program_id(0).to(tl.int64)
     # Below every score that counts, and finite: scores may be minus infinity.
@@ -44,8 +44,8 @@ def _totals(scores, totals, columns, BLOCK: tl.constexpr) -> None:  # type: igno
     tl.store(totals + row, largest + tl.log(summed))
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _shares(scores, totals, times, columns, BLOCK: tl.constexpr) -> None:  # type: ignore[no-untyped-def]  # noqa: N803
+@triton.jit
+def _shares(scores, totals, times, columns, BLOCK: tl.constexpr) -> None:
     """One block of a row."""
     row = tl.program_id(0).to(tl.int64)
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)

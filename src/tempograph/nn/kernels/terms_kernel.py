@@ -36,7 +36,7 @@ class Term(NamedTuple):
 
 def sum_terms(term: Term, question: Tensor, candidates: Tensor) -> Tensor:
     """Of questions [..., n, numbers] and candidates [..., count, numbers], equal in all else -> [..., n, count]."""
-    sums: Tensor = _SumTerms.apply(term, question, candidates)  # type: ignore[no-untyped-call]
+    sums: Tensor = _SumTerms.apply(term, question, candidates)
     return sums
 
 
@@ -72,7 +72,10 @@ class _SumTerms(torch.autograd.Function):
         term, slope = ctx.term, slopes[0].contiguous()
         *leading, n, count = slope.shape
         groups = math.prod(leading)
-        laid = _rows(question, groups, term.in_question), _rows(candidates, groups, term.in_candidate)
+        laid = (
+            _rows(question, groups, term.in_question),
+            _rows(candidates, groups, term.in_candidate),
+        )
         tiles = laid[0].shape[2]
         found: list[Tensor | None] = [None, None]
         kernels, sizes, steps = (term.to_questions, term.to_candidates), (n, count), (count, 1)
@@ -106,7 +109,11 @@ def _tiles(rows: Tensor, groups: int, parts: int, block: int) -> Tensor:
     *_, n, width = rows.shape
     dim = width // parts
     whole = pad(rows.reshape(groups, n, parts, dim), (0, 0, 0, 0, 0, -n % block), value=1.0)
-    return whole.reshape(groups, triton.cdiv(n, block), block, parts, dim).permute(0, 1, 4, 3, 2).contiguous()
+    return (
+        whole.reshape(groups, triton.cdiv(n, block), block, parts, dim)
+        .permute(0, 1, 4, 3, 2)
+        .contiguous()
+    )
 
 
 def _rows(rows: Tensor, groups: int, parts: int) -> Tensor:
@@ -124,16 +131,16 @@ def _unlaid(whole: Tensor, rows: Tensor) -> Tensor:
     return whole.transpose(2, 3).flatten(3)[..., : rows.shape[-1] // parts].reshape(rows.shape)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def tiles_of_program(n, count, BLOCK_Q: tl.constexpr, BLOCK_C: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+@triton.jit
+def tiles_of_program(n, count, BLOCK_Q: tl.constexpr, BLOCK_C: tl.constexpr):
     """Its tile of questions and its tile of candidates, each among all groups; neighbours share the questions."""
     tiles_c = tl.cdiv(count, BLOCK_C)
     tile = (tl.program_id(0) // tiles_c).to(tl.int64)
     return tile, tile // tl.cdiv(n, BLOCK_Q) * tiles_c + tl.program_id(0) % tiles_c
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def store_sums(sums, total, n, count, BLOCK_Q: tl.constexpr, BLOCK_C: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+@triton.jit
+def store_sums(sums, total, n, count, BLOCK_Q: tl.constexpr, BLOCK_C: tl.constexpr):
     """Sums of its tile; where they go is found last, so that no register holds it meanwhile."""
     tiles_q, tiles_c = tl.cdiv(n, BLOCK_Q), tl.cdiv(count, BLOCK_C)
     tile = (tl.program_id(0) // tiles_c).to(tl.int64)
@@ -143,8 +150,10 @@ def store_sums(sums, total, n, count, BLOCK_Q: tl.constexpr, BLOCK_C: tl.constex
     tl.store(sums + place, total, mask=(q < n)[:, None] & (c < count)[None, :])
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def rows_of_program(rows, NUMBERS: tl.constexpr, TILES_D: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr):  # type: ignore[no-untyped-def]  # noqa: N803
+@triton.jit
+def rows_of_program(
+    rows, NUMBERS: tl.constexpr, TILES_D: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr
+):
     """Its group, its tile of dimensions, its rows in the group, their places and which are there.
 
     Rows behind the last read the last and are not written. Neighbours share the rows.
@@ -154,5 +163,7 @@ def rows_of_program(rows, NUMBERS: tl.constexpr, TILES_D: tl.constexpr, BLOCK: t
     group = (tile // tiles).to(tl.int64)
     row = tile % tiles * BLOCK + tl.arange(0, BLOCK)
     read = tl.minimum(row, rows - 1)
-    place = ((group * rows + read)[:, None] * TILES_D + tile_d) * (NUMBERS * BLOCK_D) + tl.arange(0, BLOCK_D)[None, :]
+    place = ((group * rows + read)[:, None] * TILES_D + tile_d) * (NUMBERS * BLOCK_D) + tl.arange(
+        0, BLOCK_D
+    )[None, :]
     return group, tile_d, read, place, (row < rows)[:, None]

@@ -21,11 +21,13 @@ _CANDIDATES = 512
 """Candidates that one program takes."""
 
 
-def add_gains(scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None) -> Tensor:
+def add_gains(
+    scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None
+) -> Tensor:
     """Shapes as in `voting.add_gains`."""
     tables = [weights.pair, weights.by_time, weights.by_count, weights.gain]
     prior = weights.gain.new_zeros(0) if weights.prior is None else weights.prior
-    found: Tensor = _Gains.apply(scores, *tables, prior, ruler, ballot, weights.place, kept)  # type: ignore[no-untyped-call]
+    found: Tensor = _Gains.apply(scores, *tables, prior, ruler, ballot, weights.place, kept)
     return found
 
 
@@ -62,7 +64,9 @@ class _Gains(torch.autograd.Function):
         # One tensor of zeros for all: a step makes many calls, and each takes its time.
         sizes = [value.numel() for value in added_to]
         parts = torch.split(gain.new_zeros(sum(sizes)), sizes)
-        of_gain, of_prior, *of_tables = (part.view_as(value) for part, value in zip(parts, added_to, strict=True))
+        of_gain, of_prior, *of_tables = (
+            part.view_as(value) for part, value in zip(parts, added_to, strict=True)
+        )
         slope, of_sums = slopes[0].contiguous(), torch.empty_like(sums)
         _gain(ctx.asked, gain, prior, sums, slope, (of_gain, of_prior, of_sums))
         _vote(ctx.asked, tables, of_sums, of_tables)
@@ -145,8 +149,8 @@ def _gain(
     )
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _votes(  # type: ignore[no-untyped-def]
+@triton.jit
+def _votes(
     start,
     stop,
     pivot,
@@ -175,10 +179,10 @@ def _votes(  # type: ignore[no-untyped-def]
     time_bins,
     count_bins,
     width,
-    CLASSES: tl.constexpr,  # noqa: N803
-    DROPPED: tl.constexpr,  # noqa: N803
-    BACKWARD: tl.constexpr,  # noqa: N803
-    BLOCK: tl.constexpr,  # noqa: N803
+    CLASSES: tl.constexpr,
+    DROPPED: tl.constexpr,
+    BACKWARD: tl.constexpr,
+    BLOCK: tl.constexpr,
 ) -> None:
     """One block of the facts of one question; `sums` holds the sums' slopes on the way back."""
     question = tl.program_id(0).to(tl.int64)
@@ -196,7 +200,9 @@ def _votes(  # type: ignore[no-untyped-def]
     row = tl.load(place + question)
     gap = tl.load(fact_time + fact, mask=votes, other=0) - tl.load(asked_time + question)
     gap = tl.where(votes, gap, 0)
-    count = fact - tl.load(pivot + question) - (one < fact).to(tl.int64) - (other < fact).to(tl.int64)
+    count = (
+        fact - tl.load(pivot + question) - (one < fact).to(tl.int64) - (other < fact).to(tl.int64)
+    )
     count = tl.minimum(tl.maximum(count, -most), most)
     kind = tl.load(gap_class + gap + steps, mask=votes, other=0)
     relation = tl.load(fact_relation + fact, mask=votes, other=0)
@@ -217,8 +223,8 @@ def _votes(  # type: ignore[no-untyped-def]
         tl.atomic_add(into, weight, mask=votes)
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _add_by_bin(slopes, bins, slope, votes) -> None:  # type: ignore[no-untyped-def]
+@triton.jit
+def _add_by_bin(slopes, bins, slope, votes) -> None:
     """Facts stand by time, so that a block has few bins, all of which its neighbours have too: one sum for each."""
     here = tl.min(tl.where(votes, bins, 1 << 30), 0)
     last = tl.max(tl.where(votes, bins, -1), 0)
@@ -228,14 +234,14 @@ def _add_by_bin(slopes, bins, slope, votes) -> None:  # type: ignore[no-untyped-
 
 
 @triton.jit
-def log1p(x):  # type: ignore[no-untyped-def]
+def log1p(x):
     """log(1 + x), exact for small x as well."""
     more = 1.0 + x
     return tl.where(more == 1.0, x, tl.log(more) * (x / tl.where(more == 1.0, 1.0, more - 1.0)))
 
 
-@triton.jit  # type: ignore[untyped-decorator]
-def _gains(  # type: ignore[no-untyped-def]
+@triton.jit
+def _gains(
     first,
     after,
     removed,
@@ -253,9 +259,9 @@ def _gains(  # type: ignore[no-untyped-def]
     facts,
     entities,
     width,
-    PRIOR: tl.constexpr,  # noqa: N803
-    BACKWARD: tl.constexpr,  # noqa: N803
-    BLOCK: tl.constexpr,  # noqa: N803
+    PRIOR: tl.constexpr,
+    BACKWARD: tl.constexpr,
+    BLOCK: tl.constexpr,
 ) -> None:
     """One block of the candidates of one question, which are distinct; `scores` holds their slopes on the way back."""
     question = tl.program_id(0).to(tl.int64)
@@ -281,7 +287,9 @@ def _gains(  # type: ignore[no-untyped-def]
     here = tl.load(cell, mask=there, other=0.0)
     if BACKWARD:
         tl.atomic_add(gain_slope + 3 * question, tl.sum(here * voted, 0))
-        tl.atomic_add(gain_slope + 3 * question + 1, tl.sum(here * height * total / (1.0 + total), 0))
+        tl.atomic_add(
+            gain_slope + 3 * question + 1, tl.sum(here * height * total / (1.0 + total), 0)
+        )
         tl.atomic_add(gain_slope + 3 * question + 2, tl.sum(here * counted, 0))
         tl.store(sums_slope + at + slot, here * height * scale / (1.0 + total), mask=there)
         if PRIOR:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tempograph.data.timeline import Queries, both_questions
-from tempograph.device import room
+from tempograph.device import memory_budget
 from tempograph.errors import ConfigError
 from tempograph.models.embedding.embedding import Embedding
 from tempograph.nn.losses import leave_out, logistic_loss, margin_loss, sampled_loss, softmax_loss
@@ -29,7 +29,9 @@ class EmbeddingLoss(Objective):
         self.model = model
         self.settings = settings
         if settings.dropout and model.settings.decoder == "gaussian":
-            raise ConfigError("decoder gaussian takes no dropout: a variance cannot be left out; set train.dropout=0")
+            raise ConfigError(
+                "decoder gaussian takes no dropout: a variance cannot be left out; set train.dropout=0"
+            )
         if settings.smoothness and model.relations.moments() is None:
             raise ConfigError(
                 f"smoothness is for relations shifted or factored, not {model.settings.relations}; "
@@ -51,9 +53,13 @@ class EmbeddingLoss(Objective):
             return self.shuffled_facts(s.facts_per_step, generator)
         negatives = timeline.num_entities if s.negatives == "all" else s.negatives
         # Of every fact both sides are asked for.
-        most = max(1, room(_SCORES, timeline.device) // (2 * 4 * negatives))
-        whole = [timeline.edges(times)[1] for times in self.shuffled_times(s.times_per_step, generator)]
-        return [part for facts in whole for part in torch.tensor_split(facts, -(-len(facts) // most))]
+        most = max(1, memory_budget(_SCORES, timeline.device) // (2 * 4 * negatives))
+        whole = [
+            timeline.edges(times)[1] for times in self.shuffled_times(s.times_per_step, generator)
+        ]
+        return [
+            part for facts in whole for part in torch.tensor_split(facts, -(-len(facts) // most))
+        ]
 
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> a scalar."""
@@ -72,10 +78,18 @@ class EmbeddingLoss(Objective):
         return loss + self._penalty(queries, answer, factors)
 
     def _sampled(
-        self, questions: Tensor, queries: Queries, answer: Tensor, count: int, generator: torch.Generator
+        self,
+        questions: Tensor,
+        queries: Queries,
+        answer: Tensor,
+        count: int,
+        generator: torch.Generator,
     ) -> Tensor:
         drawn, scores = self.model.score_some(questions, queries.time, count, generator)
-        positive, negative = self.model.score_own(questions, queries.time, answer).float(), scores.float()
+        positive, negative = (
+            self.model.score_own(questions, queries.time, answer).float(),
+            scores.float(),
+        )
         excluded = self.known.among(queries, drawn)
         if self.settings.loss == "margin":
             return margin_loss(positive, negative, excluded, self.settings.margin)
@@ -88,7 +102,11 @@ class EmbeddingLoss(Objective):
         penalty: Tensor | float = 0.0
         if s.n3:
             cubes = [model.decoder.cubes(part).sum() for part in relations]
-            penalty = s.n3 * (torch.stack(cubes).sum() + self._entity_cubes(queries, answer)) / len(answer)
+            penalty = (
+                s.n3
+                * (torch.stack(cubes).sum() + self._entity_cubes(queries, answer))
+                / len(answer)
+            )
         moments = model.relations.moments()
         if s.smoothness and moments is not None and len(moments) > 1:
             change = model.decoder.cubes(moments[1:] - moments[:-1])
@@ -99,7 +117,9 @@ class EmbeddingLoss(Objective):
         """Of the entities given and asked for, each as often as it is one; few distinct ones make up many."""
         steps = self.timeline.num_steps
         entity, time = torch.cat([queries.entity, answer]), queries.time.repeat(2)
-        pair, count = torch.unique(entity * steps + (time if self.model.entities.timed else 0), return_counts=True)
+        pair, count = torch.unique(
+            entity * steps + (time if self.model.entities.timed else 0), return_counts=True
+        )
         cubes = self.model.decoder.cubes(self.model.entities.take(pair // steps, pair % steps))
         counted: Tensor = cubes.sum(1) @ count.to(cubes.dtype)
         return counted

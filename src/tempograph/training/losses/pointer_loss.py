@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from tempograph.data.timeline import Queries, both_questions
-from tempograph.device import room
+from tempograph.device import memory_budget
 from tempograph.models.pointer.pointer import Pointer
 from tempograph.nn.losses import softmax_loss
 from tempograph.training.objective import Objective
@@ -56,11 +56,15 @@ class PointerLoss(Objective):
         facts = len(self.timeline.facts)
         parts = torch.split(torch.arange(2 * facts, device=self.timeline.device), _AT_ONCE)
         made = (self.model.ballots(queries.take(part), part % facts) for part in parts)
-        return torch.cat([torch.cat([ballot.pack() for ballot in ballots]) for ballots in made], dim=1)
+        return torch.cat(
+            [torch.cat([ballot.pack() for ballot in ballots]) for ballots in made], dim=1
+        )
 
     def _mean(self, asked: Tensor, kept: Tensor | None) -> Tensor:
         """The mean loss of questions by number, so many at once that their scores stay within a budget."""
-        at_once = room(_SCORES, asked.device) // (self.model.bytes_per_candidate * self.timeline.num_entities)
+        at_once = memory_budget(_SCORES, asked.device) // (
+            self.model.bytes_per_candidate * self.timeline.num_entities
+        )
         if at_once >= len(asked):
             return self._loss(asked, kept)
         # Backward makes the scores of one part again instead of keeping those of all.
@@ -73,7 +77,9 @@ class PointerLoss(Objective):
     def _loss(self, asked: Tensor, kept: Tensor | None) -> Tensor:
         queries, answer = self._questions[0].take(asked), self._questions[1][asked]
         chosen = self._ballots.index_select(1, asked).chunk(len(self.model.sources))
-        ballots = [source.unpack(packed) for source, packed in zip(self.model.ways, chosen, strict=True)]
+        ballots = [
+            source.unpack(packed) for source, packed in zip(self.model.ways, chosen, strict=True)
+        ]
         scores = self.model.score(queries.relation, ballots, kept)
         every = torch.arange(len(answer), device=answer.device)
         return softmax_loss(scores.float(), every, answer, self.true_answers(queries, answer))

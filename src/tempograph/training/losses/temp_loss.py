@@ -49,7 +49,10 @@ class TeMPLoss(Objective):
         encoded = self.model.encode(times, sample)
         if not len(position):
             return encoded.base.sum() * 0
-        (queries, answer), place = both_questions(timeline.facts[position], timeline.num_relations), place.repeat(2)
+        (queries, answer), place = (
+            both_questions(timeline.facts[position], timeline.num_relations),
+            place.repeat(2),
+        )
         counts = None if self.counts is None else self.counts[:, position].flatten(0, 1)
         questions = self.model.ask(queries, place, encoded, counts)
         if self.settings.negatives == "all":
@@ -71,8 +74,12 @@ class TeMPLoss(Objective):
         assert count != "all"
         group = place * 2 + queries.relation // timeline.num_relations
         used, group = torch.unique(group, return_inverse=True)
-        pool = torch.randint(timeline.num_entities, (len(used), count), device=place.device, generator=generator)
-        rows = encoded.take((used // 2).repeat_interleave(count), pool.flatten()).view(*pool.shape, -1)
+        pool = torch.randint(
+            timeline.num_entities, (len(used), count), device=place.device, generator=generator
+        )
+        rows = encoded.take((used // 2).repeat_interleave(count), pool.flatten()).view(
+            *pool.shape, -1
+        )
         layout, slot = layout_of(group, len(used))
         negative = self.model.score(questions.laid_out(layout, slot), rows).flatten(0, 1)[slot]
         own = encoded.take(place, answer)[:, None]
@@ -81,10 +88,16 @@ class TeMPLoss(Objective):
         return sampled_loss(positive.float(), negative.float(), excluded)
 
 
-def capped(place: Tensor, position: Tensor, most: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def capped(
+    place: Tensor, position: Tensor, most: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """At most so many members of each place, drawn at random.   place and position [n], place rising."""
     count = torch.bincount(place)
-    shuffled = torch.argsort(place + torch.rand(len(place), device=place.device, generator=generator).double())
-    within = torch.arange(len(place), device=place.device) - (count.cumsum(0) - count)[place[shuffled]]
+    shuffled = torch.argsort(
+        place + torch.rand(len(place), device=place.device, generator=generator).double()
+    )
+    within = (
+        torch.arange(len(place), device=place.device) - (count.cumsum(0) - count)[place[shuffled]]
+    )
     kept = shuffled[within < most].sort().values
     return place[kept], position[kept]
