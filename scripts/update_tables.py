@@ -1,4 +1,6 @@
-"""Fill the tables of README.md and docs/ from results/: everything between `<!-- table: NAME -->` and `<!-- end -->`.
+"""Fill the tables of README.md, docs/ and results/ from the measured results.
+
+A table stands between `<!-- table: NAME -->` and `<!-- end -->`.
 
 python scripts/update_tables.py           rewrite the tables
 python scripts/update_tables.py --check   exit with 1 if one is out of date
@@ -38,8 +40,8 @@ from speed_tables import (  # noqa: E402 - needs the path above
 BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
-def tables() -> dict[str, str]:
-    """Every table by its name."""
+def markdown_tables() -> dict[str, str]:
+    """Return every table as Markdown, by its name."""
     results = load_results(ROOT / "results", ("valid", "test"))
     alone = load_alone(ROOT / "results")
     made = {
@@ -61,9 +63,9 @@ def tables() -> dict[str, str]:
         made[f"cost-{dataset}"] = cost_table(results, dataset, alone=alone)
         for split in ("valid", "test"):
             made[f"ted-{dataset}-{split}"] = ted_table(results, dataset, split)
-    # What the other tables are of stands in the text around them.
+    # The text around the other tables says what they show.
     captioned = [name for name in made if name.startswith("tried") or name.endswith("-speed")]
-    texts = {name: sheet.markdown() for name, sheet in made.items()}
+    texts = {name: table.markdown() for name, table in made.items()}
     texts |= {name: f"{made[name].caption}\n\n{texts[name]}" for name in captioned}
     return texts
 
@@ -75,20 +77,25 @@ def _measured(name: str) -> dict[str, Any]:
     return found
 
 
+def pages() -> list[Path]:
+    """Return every page that may hold a table."""
+    folders = ((ROOT / "docs").rglob("*.md"), (ROOT / "results").glob("*.md"))
+    return [ROOT / "README.md", *(page for pages in folders for page in sorted(pages))]
+
+
 def main() -> int:
-    """Rewrite or check every page."""
-    made = tables()
-    stale = []
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    """Rewrite or check every page; return the exit code."""
+    check, tables, stale = "--check" in sys.argv, markdown_tables(), []
+    for page in pages():
         text = page.read_text(encoding="utf-8")
-        filled = BLOCK.sub(lambda block: f"{block[1]}{made[block[2]]}\n{block[3]}", text)
+        filled = BLOCK.sub(lambda block: f"{block[1]}{tables[block[2]]}\n{block[3]}", text)
         if filled != text:
-            stale.append(page.name)
-            if "--check" not in sys.argv:
+            stale.append(str(page.relative_to(ROOT)))
+            if not check:
                 page.write_text(filled, encoding="utf-8")
     if stale:
-        print(f"{'out of date' if '--check' in sys.argv else 'rewritten'}: {', '.join(stale)}")
-    return 1 if stale and "--check" in sys.argv else 0
+        print(f"{'out of date' if check else 'rewritten'}: {', '.join(stale)}")
+    return 1 if stale and check else 0
 
 
 if __name__ == "__main__":
