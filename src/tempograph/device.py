@@ -1,15 +1,14 @@
-"""Where a figure was measured: versions, device, commit."""
+"""The device a model runs on: which one, how much memory each purpose may take there, what it is."""
 
 from __future__ import annotations
 
 import os
 import platform
-import resource
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
@@ -17,43 +16,116 @@ import torch
 from tempograph.errors import ConfigError, RunError
 from tempograph.version import __version__
 
-_RUN: Final = 9 * 2**30
-"""Bytes of GPU memory for a training: the largest of a benchmark take 12, most of them 6 or less."""
+try:
+    import resource
+except ModuleNotFoundError:  # There is none on Windows.
+    resource = None  # type: ignore[assignment]
+
+
+class Budget(NamedTuple):
+    """Bytes that one purpose may take, on a CPU and on a GPU."""
+
+    cpu: int
+    cuda: int
+
+
+MEMORY_BUDGETS: Final = {
+    # Scores of the queries that are ranked together.
+    "ranking": Budget(2**29, 2**32),
+    # Scores of the validation queries that a temperature is fitted on.
+    "calibration": Budget(2**28, 2**28),
+    # Scores with some facts left out, or of every relation.
+    "counterfactual": Budget(2**27, 2**27),
+    # Scores of the queries that the service answers together.
+    "service": Budget(2**28, 2**28),
+    # Encoded snapshots that a predictor caches: all days of ICEWS14 fit.
+    "encodings": Budget(5 * 2**28, 5 * 2**28),
+    # Embeddings of all entities at the times of the queries that are scored together.
+    "embedding_tables": Budget(2**27, 2**30),
+    "temp_tables": Budget(2**28, 2**31),
+    # Differences between queries and candidates inside a decoder.
+    "differences": Budget(2**26, 2**30),
+    # Tables over all pairs of entities.
+    "pair_tables": Budget(2**30, 2**33),
+    # Scores of one training step.
+    "embedding_loss": Budget(2**29, 2**33),
+    "pointer_loss": Budget(2**30, 2**33),
+    # Embeddings of all entities at the times of one training step of TeMP.
+    "temp_step": Budget(2**28, 2**32),
+}
+"""How much memory each purpose may take; work that needs more is done in chunks."""
+
+_GPU_SHARE: Final = 8
+"""A budget is at most this fraction of a GPU's memory, because several are in use together."""
+
+_RUN_BYTES: Final = 9 * 2**30
+"""GPU memory set aside for one training run: the largest of a benchmark take 12 GiB, most 6."""
+
+
+def memory_budget(purpose: str, device: torch.device) -> int:
+    """Bytes that a purpose in `MEMORY_BUDGETS` may take on a device."""
+    budget = MEMORY_BUDGETS[purpose]
+    if device.type != "cuda":
+        return budget.cpu
+    memory: int = torch.cuda.get_device_properties(device).total_memory
+    return min(budget.cuda, memory // _GPU_SHARE)
 
 
 def resolve_device(device: str) -> torch.device:
-    """`auto` is the GPU where there is one; any other name must be a device of this machine."""
+    """The device with that name; `auto` is the GPU if there is one, else the CPU."""
     if device == "auto":
-        return (
-            torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
-            if torch.cuda.is_available()
-            else torch.device("cpu")
-        )
+        if not torch.cuda.is_available():
+            return torch.device("cpu")
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
     try:
-        found: torch.device | None = torch.device(device)
-        torch.empty(0, device=found)
+        resolved = torch.device(device)
+        torch.empty(0, device=resolved)
     except (RuntimeError, AssertionError):
-        found = None
-    if found is None or found.type not in ("cpu", "cuda"):
+        resolved = None
+    if resolved is None or resolved.type not in ("cpu", "cuda"):
         raise ConfigError(
             f"there is no device '{device}' here; use auto, cpu, or cuda on a machine with a GPU"
         )
-    return found
+    return resolved
 
 
-def runs_at_once(device: torch.device) -> int:
-    """How many trainings a GPU has room and the machine has cores for; a CPU is best given to one after another."""
+def max_parallel_runs(device: torch.device) -> int:
+    """How many runs can train side by side: a GPU's memory and the CPU cores set the limit."""
     if device.type == "cpu":
         return 1
     memory: int = torch.cuda.get_device_properties(device).total_memory
-    return max(1, min(memory // _RUN, (os.cpu_count() or 1) - 2))
+    return max(1, min(memory // _RUN_BYTES, (os.cpu_count() or 1) - 2))
+
+
+@contextmanager
+def explain_out_of_memory(activity: str, way_out: str) -> Iterator[None]:
+    """Turn an out-of-memory error into a one-line RunError that names the way out."""
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        # For main memory torch raises a plain RuntimeError.
+        if not isinstance(
+            error, MemoryError | torch.OutOfMemoryError
+        ) and "can't allocate memory" not in str(error):
+            raise
+        raise RunError(f"{activity} ran out of memory; {way_out}") from error
+
+
+def peak_memory_bytes(device: torch.device) -> int:
+    """The peak memory so far: of the GPU, or of the process on a CPU (0 where it is not known)."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    if resource is None:
+        return 0
+    scale = 1 if platform.system() == "Darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 
 
 def environment(device: torch.device) -> dict[str, Any]:
-    """Versions, hardware and commit, ready for JSON."""
+    """Versions, hardware and commit, as the JSON object in environment.json."""
     return {
         "tempograph": __version__,
-        "commit": commit(),
+        "commit": source_commit(),
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,
@@ -63,43 +135,10 @@ def environment(device: torch.device) -> dict[str, Any]:
 
 
 def hardware(device: torch.device) -> str:
-    """The device a model ran on, in words."""
+    """The name of the GPU, or the number and model of the CPU cores."""
     if device.type == "cuda":
         return str(torch.cuda.get_device_name(device))
     return f"{os.cpu_count()} CPU cores ({_processor()})"
-
-
-def peak_memory_bytes(device: torch.device) -> int:
-    """The most memory used so far: of the GPU, or of the process when there is none."""
-    if device.type == "cuda":
-        return int(torch.cuda.max_memory_allocated(device))
-    scale = 1 if platform.system() == "Darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
-
-
-def commit() -> str | None:
-    """The commit of the source tree this package runs from, marked when files differ from it; None outside one.
-
-    A copy of a tree without its history can be told by $TEMPOGRAPH_COMMIT.
-    """
-    if told := os.environ.get("TEMPOGRAPH_COMMIT"):
-        return told
-    source = Path(__file__).resolve()
-    if _git(source.parent, "ls-files", "--error-unmatch", source.name) is None:
-        return None
-    head = _git(source.parent, "rev-parse", "HEAD")
-    changed = _git(source.parent, "status", "--porcelain", "--untracked-files=no", "--", ".")
-    return f"{head}-dirty" if changed else head
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True
-        )
-    except (OSError, subprocess.CalledProcessError):
-        return None
-    return done.stdout.strip()
 
 
 def _processor() -> str:
@@ -111,27 +150,24 @@ def _processor() -> str:
     return models[0] if models else platform.machine()
 
 
-_SHARE: Final = 8
-"""A budget takes at most one part in so many of a GPU's memory, for several are in use at once."""
+def source_commit() -> str | None:
+    """The commit of this source tree, `-dirty` if files differ; None outside a repository.
+
+    $TEMPOGRAPH_COMMIT overrides it, for a copy of the tree without its history.
+    """
+    if commit := os.environ.get("TEMPOGRAPH_COMMIT"):
+        return commit
+    source = Path(__file__).resolve()
+    if _git(source.parent, "ls-files", "--error-unmatch", source.name) is None:
+        return None
+    head = _git(source.parent, "rev-parse", "HEAD")
+    changed = _git(source.parent, "status", "--porcelain", "--untracked-files=no", "--", ".")
+    return f"{head}-dirty" if changed else head
 
 
-def memory_budget(budget: Mapping[str, int], device: torch.device) -> int:
-    """A budget in bytes, by kind of device; less where the GPU is too small for it."""
-    if device.type != "cuda":
-        return budget[device.type]
-    memory: int = torch.cuda.get_device_properties(device).total_memory
-    return min(budget["cuda"], memory // _SHARE)
-
-
-@contextmanager
-def explain_out_of_memory(what: str, way_out: str) -> Iterator[None]:
-    """Memory that runs out is told in one line, with the way out."""
+def _git(folder: Path, *arguments: str) -> str | None:
+    command = ["git", "-C", str(folder), *arguments]
     try:
-        yield
-    except (MemoryError, RuntimeError) as error:
-        # Of main memory torch says so in words alone.
-        if not isinstance(
-            error, MemoryError | torch.OutOfMemoryError
-        ) and "can't allocate memory" not in str(error):
-            raise
-        raise RunError(f"{what} ran out of memory; {way_out}") from error
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return None

@@ -19,7 +19,7 @@ from conftest import Call, as_json
 from tempograph.cli.console import out, table
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.synthetic.world import make_world
-from tempograph.device import runs_at_once
+from tempograph.device import max_parallel_runs
 from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation.analysis import keep_ranks, kept_ranks, read_ranks
 from tempograph.experiments.paper import reproduction as reproducing
@@ -475,5 +475,5 @@ def test_a_gpu_takes_as_many_runs_as_it_has_room_for(
         lambda _: SimpleNamespace(total_memory=gibibytes * 2**30),
     )
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
-    assert runs_at_once(torch.device("cuda")) == wanted
-    assert runs_at_once(torch.device("cpu")) == 1
+    assert max_parallel_runs(torch.device("cuda")) == wanted
+    assert max_parallel_runs(torch.device("cpu")) == 1

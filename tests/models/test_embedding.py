@@ -18,9 +18,8 @@ from memory import Largest
 from methods import METHODS, REGISTERED, build, dated, each_candidate, every_question, small_graph
 from tempograph import TemporalGraph
 from tempograph.data.timeline import Queries
-from tempograph.models.embedding import embedding
+from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.models.embedding.embedding import Embedding
-from tempograph.nn import decoders
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 EVERY = pytest.mark.parametrize("name", METHODS)
@@ -245,7 +244,7 @@ def test_neither_order_nor_memory_matter(
     pull = torch.randn(len(queries.time), 4, dtype=torch.float64)
     expected = model.scores(queries)
     slopes = torch.autograd.grad((expected * pull).sum(), weights.values())
-    monkeypatch.setitem(embedding._TABLE_BUDGET, "cpu", budget)
+    monkeypatch.setitem(MEMORY_BUDGETS, "embedding_tables", Budget(budget, 0))
     asked: list[int] = []
     tables = model.entities.tables
     monkeypatch.setattr(
@@ -279,9 +278,9 @@ def test_a_burst_of_questions_takes_no_room_at_other_times(
     chance = torch.Generator().manual_seed(0)
     queries = Queries(*(torch.randint(most, (360,), generator=chance) for most in (60, 2)), time)
     expected = model.scores(queries)
-    monkeypatch.setitem(embedding._TABLE_BUDGET, "cpu", 30 * 4 * 60 * 12)
+    monkeypatch.setitem(MEMORY_BUDGETS, "embedding_tables", Budget(30 * 4 * 60 * 12, 0))
     # Differences are not what is looked at here.
-    monkeypatch.setattr(decoders, "_DIFFERENCES", {"cpu": 1})
+    monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(1, 0))
     with Largest() as largest:
         assert_close(model.scores(queries), expected)
     assert largest.most <= 2 * expected.nbytes
@@ -305,8 +304,8 @@ def test_distributions_are_compared_within_both_budgets(
     expected, slopes, whole = measured()
     assert whole >= 4 * 100 * 60 * 16
     # Tables of two times, and the differences of four questions with everyone.
-    monkeypatch.setitem(embedding._TABLE_BUDGET, "cpu", 2 * 4 * 3 * 16 * 60)
-    monkeypatch.setattr(decoders, "_DIFFERENCES", {"cpu": 4 * 4 * 16 * 60})
+    monkeypatch.setitem(MEMORY_BUDGETS, "embedding_tables", Budget(2 * 4 * 3 * 16 * 60, 0))
+    monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(4 * 4 * 16 * 60, 0))
     scores, again, most = measured()
     assert most == expected.nbytes, "nothing is larger than the scores themselves"
     assert_close(scores, expected, rtol=1e-4, atol=1e-4)

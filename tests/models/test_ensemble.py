@@ -18,6 +18,7 @@ from graphs import graphs, make_graph
 from tempograph import TemporalGraph
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.timeline import Queries, Timeline, both_directions
+from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.errors import ConfigError, QueryError
 from tempograph.evaluation.calibration import calibrate
 from tempograph.evaluation.evaluator import evaluate_model
@@ -530,7 +531,7 @@ def test_leaving_facts_out_equals_a_graph_without_them(graph: TemporalGraph, see
     left_out = torch.arange(min(4, len(timeline.facts) - 1))
     found = ensemble.counterfactual_scores(query, left_out, everyone)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tempograph.models.base._BUDGET", 1)
+        patch.setitem(MEMORY_BUDGETS, "counterfactual", Budget(1, 0))
         one_by_one = ensemble.counterfactual_scores(query, left_out, everyone)
     assert found is not None and one_by_one is not None
     assert_close(one_by_one, found, rtol=1e-4, atol=1e-4)

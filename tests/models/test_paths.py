@@ -20,6 +20,7 @@ from tempograph import TemporalGraph
 from tempograph.data import common_neighbors as acquaintances
 from tempograph.data.common_neighbors import Asked, CommonNeighbors
 from tempograph.data.timeline import Queries, Timeline
+from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.models.pointer.paths import Paths
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -96,7 +97,7 @@ def test_tables_of_all_are_made_for_many_questions_where_there_is_room() -> None
     by_table = known.through_others(known.ask(many))
     assert "_of_all" in vars(known)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(acquaintances._TABLES, "cpu", 8 * ENTITIES**2 - 1)
+        patch.setitem(MEMORY_BUDGETS, "pair_tables", Budget(8 * ENTITIES**2 - 1, 0))
         known = CommonNeighbors(timeline)
     assert_close(by_table, known.through_others(known.ask(many)))
     assert "_of_all" not in vars(known)

@@ -21,14 +21,13 @@ from memory import Peak
 from tempograph.data.fact_index import Key, View, scattered
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Queries, Timeline, both_directions
+from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluator import evaluate_model
-from tempograph.models import base as contract
 from tempograph.models.pointer import copying
 from tempograph.models.pointer.copying import Copying, signed_bins
 from tempograph.models.pointer.paths import Paths
 from tempograph.models.pointer.pointer import Pointer, PointerSettings
-from tempograph.training.losses import pointer_loss
 from tempograph.training.losses.pointer_loss import PointerLoss
 from tempograph.training.settings import PointerTraining
 from tempograph.typing import Protocol
@@ -397,7 +396,7 @@ def test_a_step_within_a_budget_has_the_same_loss_and_slopes(
     loss = PointerLoss(model, PointerTraining(fact_dropout=0.2))
     found = []
     for budget in (2**30, room * model.bytes_per_candidate * ENTITIES):
-        monkeypatch.setitem(pointer_loss._SCORES, "cpu", budget)
+        monkeypatch.setitem(MEMORY_BUDGETS, "pointer_loss", Budget(budget, 0))
         value = loss(torch.arange(8), torch.Generator().manual_seed(0))
         found.append([value.detach(), *torch.autograd.grad(value, list(model.parameters()))])
     # The loss is in single precision.
@@ -562,6 +561,6 @@ def test_relations_are_scored_within_a_budget(
     monkeypatch.setattr(
         model, "scores", lambda queries: (sizes.append(len(queries.time)), scores(queries))[1]
     )
-    monkeypatch.setattr(contract, "_BUDGET", 1 << 20)
+    monkeypatch.setitem(MEMORY_BUDGETS, "counterfactual", Budget(2**20, 0))
     assert_close(model.relation_scores(1, 3, 2), expected)
     assert sum(sizes) == relations and (len(sizes) > 1) == (relations > 512)

@@ -19,9 +19,9 @@ from memory import Largest
 from tempograph import TemporalGraph
 from tempograph.data.sorted_ranges import Ranges
 from tempograph.data.timeline import Queries, Timeline
+from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluator import evaluate_model
-from tempograph.models.temp import temp
 from tempograph.models.temp.temp import Encoded, Questions, Sample, TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.nn.structure import Edges, edge_weights, with_inverse
@@ -508,7 +508,7 @@ def test_a_burst_of_questions_takes_no_room_at_other_times(
     facts[60:, 3] = 7
     queries = Queries(*torch.from_numpy(rng.permutation(facts)[:, [0, 1, 3]]).unbind(1))
     expected = model.scores(queries)
-    monkeypatch.setitem(temp._TABLE_BUDGET, "cpu", 30 * 4 * 60 * 8)
+    monkeypatch.setitem(MEMORY_BUDGETS, "temp_tables", Budget(30 * 4 * 60 * 8, 0))
     with Largest() as largest:
         assert_close(model.scores(queries), expected)
     # Cells of the scores are counted in numbers of twice their size.

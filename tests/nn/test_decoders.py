@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from tempograph.data.timeline import Queries
-from tempograph.nn import decoders
+from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.nn.decoders import (
     DECODERS,
     ComplEx,
@@ -173,7 +173,7 @@ def test_distances_in_parts_are_those_at_once(
     question, candidates = (
         torch.randn(2, n, 6, dtype=torch.float64, requires_grad=True) for n in (9, 5)
     )
-    monkeypatch.setattr(decoders, "_DIFFERENCES", {"cpu": at_once * 4 * 2 * 5 * 6})
+    monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(at_once * 4 * 2 * 5 * 6, 0))
     distance = partial(torch.cdist, p=1)
     found, expected = in_parts(distance, question, candidates, 6), distance(question, candidates)
     assert_close(found, expected)

@@ -9,7 +9,7 @@ from torch.distributions import Normal, kl_divergence
 from torch.testing import assert_close
 
 from memory import Largest
-from tempograph.nn import decoders
+from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.nn.decoders import Gaussian
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
@@ -101,7 +101,7 @@ def test_differences_stay_within_their_budget_and_change_nothing(
     one = 4 * candidates * DIM * max(1, *groups, 1)
     assert whole == questions * one
     # A little more than so many need, but not enough for one more.
-    monkeypatch.setattr(decoders, "_DIFFERENCES", {"cpu": at_once * one + one // 2})
+    monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(at_once * one + one // 2, 0))
     scores, again, most = measured()
     assert most <= max(at_once * one, expected.nbytes), "neither forward nor backward"
     assert_close(scores, expected, rtol=1e-5, atol=1e-5)
@@ -130,7 +130,7 @@ def test_backward_keeps_no_differences_of_parts(monkeypatch: pytest.MonkeyPatch)
 
     differences = join.element_size() * 20 * 90 * DIM
     assert kept() > 2 * differences
-    monkeypatch.setattr(decoders, "_DIFFERENCES", {"cpu": 4 * 90 * DIM * 5})
+    monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(4 * 90 * DIM * 5, 0))
     assert kept() < differences / 5
 
 
@@ -141,7 +141,7 @@ def test_parts_are_exact_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     scores = Gaussian().compare(join, table)
     slopes = torch.autograd.grad(scores.sum(), (join, table))
     for budget in (0, 4 * 5 * DIM, 4 * 5 * DIM * 3):
-        monkeypatch.setattr(decoders, "_DIFFERENCES", {"cpu": budget})
+        monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(budget, 0))
         parts = Gaussian().compare(join, table)
         assert_close(parts, scores, **EXACT)
         for one, other in zip(slopes, torch.autograd.grad(parts.sum(), (join, table)), strict=True):

@@ -19,12 +19,12 @@ from methods import METHODS, REGISTERED, build, dated, small_graph
 from oracle import Fact
 from tempograph import TemporalGraph
 from tempograph.data.timeline import Queries, Timeline
+from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.embedding.embedding import Embedding
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.training.loop import Hooks, Training, fit
-from tempograph.training.losses import embedding_loss
 from tempograph.training.losses.embedding_loss import EmbeddingLoss
 from tempograph.training.recipes import recipe_for
 from tempograph.training.settings import FactTraining
@@ -266,13 +266,13 @@ def test_facts_of_a_busy_time_are_taken_by_several_steps(
     assert sorted(map(len, whole)) == [4, 83]
     candidates = 9 if negatives == "all" else 4
     for most, wanted in ((20, [4, 16, 16, 17, 17, 17]), (82, [4, 41, 42]), (83, [4, 83])):
-        monkeypatch.setitem(embedding_loss._SCORES, "cpu", most * 2 * candidates * 4)
+        monkeypatch.setitem(MEMORY_BUDGETS, "embedding_loss", Budget(most * 2 * candidates * 4, 0))
         parts = loss.batches(chance.manual_seed(0))
         assert sorted(map(len, parts)) == wanted
         assert torch.equal(torch.cat(list(parts)), torch.cat(list(whole))), (
             "every fact once, in the same order"
         )
-    monkeypatch.setitem(embedding_loss._SCORES, "cpu", 1)
+    monkeypatch.setitem(MEMORY_BUDGETS, "embedding_loss", Budget(1, 0))
     assert all(len(part) == 1 for part in loss.batches(chance))
 
 
@@ -281,7 +281,7 @@ def test_steps_of_a_busy_time_take_less_memory(monkeypatch: pytest.MonkeyPatch) 
     facts = np.unique(rng.integers(0, [200, 2, 200, 1], (2000, 4)), axis=0)
     model = build(dated(make_graph(facts, entities=200, steps=1)), "de-simple").float()
     loss = EmbeddingLoss(model, FactTraining(batch="times"))
-    monkeypatch.setitem(embedding_loss._SCORES, "cpu", 2**18)
+    monkeypatch.setitem(MEMORY_BUDGETS, "embedding_loss", Budget(2**18, 0))
     with Largest() as largest:
         for batch in loss.batches(torch.Generator().manual_seed(0)):
             loss(batch, torch.Generator()).backward()

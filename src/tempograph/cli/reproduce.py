@@ -60,12 +60,12 @@ def reproduce(
 
     Example: **tempograph reproduce table --dataset icews14 --no-train**
     """
-    from tempograph.device import resolve_device, runs_at_once
+    from tempograph.device import max_parallel_runs, resolve_device
     from tempograph.experiments.paper.reproduction import reproduce as reproduced
 
     target = folder or Path("reproduced") / Path(dataset).name
     most = None if max_time is None else 60 * max_time
-    at_once = jobs or runs_at_once(resolve_device(device))
+    at_once = jobs or max_parallel_runs(resolve_device(device))
     with (
         stoppable(lambda: "the same command goes on"),
         watching(at_once, most, quiet=json_output) as watch,

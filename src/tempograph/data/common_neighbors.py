@@ -13,8 +13,6 @@ from tempograph.data.sorted_ranges import equal_range, key_range
 from tempograph.data.timeline import Timeline
 from tempograph.device import memory_budget
 
-_TABLES: Final = {"cpu": 2**30, "cuda": 2**33}
-"""Bytes that tables of all pairs of entities may take, by kind of device."""
 _MANY: Final = 256
 """Questions at once for which such tables are made."""
 _AT_ONCE: Final = 1024
@@ -25,7 +23,7 @@ ROUNDING: Final = 1e-6
 
 def pair_tables_fit(entities: int, device: torch.device) -> bool:
     """Whether there is room for what so many entities know of each other: two numbers for each pair."""
-    return 8 * entities**2 <= memory_budget(_TABLES, device)
+    return 8 * entities**2 <= memory_budget("pair_tables", device)
 
 
 class Asked(NamedTuple):

@@ -11,6 +11,7 @@ from torch import Tensor
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import both_questions
+from tempograph.device import memory_budget
 from tempograph.evaluation.evaluator import cross_fitted_scores
 from tempograph.evaluation.reliability import calibration_error, reliability
 from tempograph.models.base import Model
@@ -18,8 +19,6 @@ from tempograph.typing import Progress
 
 _FIRST: Final = 10
 _MOST_FACTS: Final = 2000
-_BUDGET: Final = 2**28
-"""Bytes for the scores that are kept while the temperature is fitted."""
 _RANGE: Final = (-6.0, 6.0)
 """Between which logarithms the temperature is looked for."""
 
@@ -94,7 +93,7 @@ def fit_temperature(scores: Tensor, answer: Tensor) -> float:
 @torch.inference_mode()
 def _ask(model: Model, graph: TemporalGraph, progress: Progress | None) -> Asked:
     """Both questions of facts of valid, spread evenly over it, objects first."""
-    room = max(1, _BUDGET // (8 * len(graph.entities)))
+    room = max(1, memory_budget("calibration", model.device) // (8 * len(graph.entities)))
     count = min(len(graph.valid), _MOST_FACTS, room)
     chosen = torch.linspace(0, len(graph.valid) - 1, count, dtype=torch.float64).round().long()
     facts = torch.from_numpy(graph.valid)[chosen].to(model.device)

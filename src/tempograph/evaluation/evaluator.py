@@ -21,9 +21,6 @@ from tempograph.evaluation.ranking import Ranks, filtered_ranks, metrics
 from tempograph.models.base import CrossFitted, Model
 from tempograph.typing import Filter, Progress, Protocol, Split
 
-_BUDGET: Final = {"cpu": 2**29, "cuda": 2**32}
-"""Bytes for scores unless told otherwise, by kind of device."""
-
 _RANK_TYPES: Final = (torch.float64, torch.int64, torch.int64)
 
 
@@ -36,7 +33,7 @@ def query_batches(
 ) -> Iterator[Tensor]:
     """Positions of questions in order of time, as many at once as the budget in bytes allows, but at least one."""
     order = torch.argsort(queries.time * 2 * known.num_relations + queries.relation, stable=True)
-    allowed = memory_budget(_BUDGET, model.device) if budget is None else budget
+    allowed = memory_budget("ranking", model.device) if budget is None else budget
     done = 0
     for index in torch.split(
         order, max(1, allowed // (known.num_entities * model.bytes_per_candidate))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from tempograph.data.timeline import Queries, Timeline
+from tempograph.device import memory_budget
 from tempograph.errors import QueryError
 from tempograph.typing import Split
 
@@ -22,13 +23,9 @@ class Support(NamedTuple):
     shares: Tensor | None
 
 
-_BUDGET: Final = 2**27
-"""Bytes for scores as if facts were not there, or of every relation."""
-
-
 def within_budget(numbers: Tensor, each: int) -> tuple[Tensor, ...]:
     """Facts to leave out, or relations, in parts whose scores, so many bytes for each, stay within a budget."""
-    return torch.split(numbers, max(1, _BUDGET // each))
+    return torch.split(numbers, max(1, memory_budget("counterfactual", numbers.device) // each))
 
 
 class CrossFitted(NamedTuple):

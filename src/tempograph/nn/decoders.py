@@ -209,7 +209,7 @@ def _by_kernels(question: Tensor, candidates: Tensor) -> bool:
 def in_parts(make: Callable[..., Tensor], question: Tensor, candidates: Tensor, dim: int) -> Tensor:
     """`make` for so many questions at once that differences with all candidates, [dim] each, stay within a budget."""
     per_question = 4 * candidates.shape[-2] * dim * math.prod(question.shape[:-2])
-    at_once = max(1, memory_budget(_DIFFERENCES, question.device) // max(1, per_question))
+    at_once = max(1, memory_budget("differences", question.device) // max(1, per_question))
     if at_once >= question.shape[-2]:
         return make(question, candidates)
     # Backward makes the differences of one part again instead of keeping those of all.
@@ -229,9 +229,6 @@ def along_entities(question: Tensor, candidates: Tensor) -> Tensor:
     m, v = (part[..., None, :, :] for part in candidates.chunk(2, -1))
     return ((width + (mean - m).square()) / (spread + v)).sum(-1)
 
-
-_DIFFERENCES: Final = {"cpu": 2**26, "cuda": 2**30}
-"""Bytes of differences of questions and candidates that lie in memory at once, by kind of device."""
 
 DECODERS: Final[dict[str, Decoder]] = {
     "transe": TransE(),

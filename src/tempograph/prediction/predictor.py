@@ -18,7 +18,7 @@ from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, rows_in
 from tempograph.data.names import Given, columns_of, fact_rows, ids_of, with_later_steps
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.device import resolve_device
+from tempograph.device import memory_budget, resolve_device
 from tempograph.errors import ConfigError, QueryError
 from tempograph.models.base import Support
 from tempograph.prediction.answers import Answer, Completion, Evidence, named_evidence
@@ -44,9 +44,6 @@ Fact = tuple[int, int, int, int]
 SIDES: Final = ("object", "subject")
 """What may be asked for, in this order where both are."""
 
-MEMORY: Final = 5 * 2**28
-"""Bytes for what questions at one time share, unless told otherwise: enough for all days of ICEWS14 at once."""
-
 
 class Predictor:
     """Answers questions about a run in names and time labels; entities, relations and steps may also be given by id.
@@ -55,8 +52,12 @@ class Predictor:
     what questions at one time share, so that a second question about a time is fast.
     """
 
-    def __init__(self, run: Run | str | Path, device: str = "auto", memory: int = MEMORY) -> None:
+    def __init__(
+        self, run: Run | str | Path, device: str = "auto", memory: int | None = None
+    ) -> None:
         self.run = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
+        if memory is None:
+            memory = memory_budget("encodings", self.run.model.device)
         self.memory = memory
         self._look_at(self.run.graph)
 

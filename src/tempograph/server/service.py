@@ -17,6 +17,7 @@ from torch import Tensor
 from tempograph.cache import TensorCache
 from tempograph.data.name_index import Names
 from tempograph.data.timeline import Queries
+from tempograph.device import MEMORY_BUDGETS, memory_budget
 from tempograph.errors import ConfigError, QueryError
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble import Ensemble
@@ -29,8 +30,6 @@ from tempograph.server.metrics import Metrics
 from tempograph.server.problems import invalid, unknown
 from tempograph.typing import SPLITS
 
-_SCORE_BUDGET: Final = 2**28
-"""Bytes for the scores of a batch."""
 _MOST_LABELS: Final = 20_000
 _MOST_EXPLAINED: Final = 100
 """Answers to one question that may come with evidence; looking for it takes longer than scoring."""
@@ -56,7 +55,7 @@ class Limits:
     """Seconds in which a batch gathers."""
     idle: float = 15.0
     """For a connection until the whole head of a request has come."""
-    cache: int = 5 * 2**28
+    cache: int = MEMORY_BUDGETS["encodings"].cpu
     """Bytes of encodings that a run keeps, where its model has any."""
 
     def __post_init__(self) -> None:
@@ -78,7 +77,9 @@ class ServedRun:
         self.relations = Names(self.graph.relations, self.book.relation_counts)
         model = predictor.model
         self._unprepared = len(self.graph.times)
-        fitting = _SCORE_BUDGET // (model.bytes_per_candidate * len(self.graph.entities))
+        fitting = memory_budget("service", model.device) // (
+            model.bytes_per_candidate * len(self.graph.entities)
+        )
         self.gatherer = Gatherer(
             model.scores,
             model.device,

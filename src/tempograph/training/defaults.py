@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import torch
 
@@ -14,9 +14,6 @@ from tempograph.models.registry import ModelKind
 
 Suggest = Callable[[ModelKind, TemporalGraph, torch.device], dict[str, dict[str, Any]]]
 """Settings of a model that is trained by gradient, as the tables of a preset."""
-
-_STEP: Final = {"cpu": 2**28, "cuda": 2**32}
-"""Bytes of the tables of all entities at the times of a training step of TeMP, by kind of device."""
 
 
 def suggest_temp(
@@ -29,7 +26,7 @@ def suggest_temp(
     steps, entities, gpu = len(graph.times), len(graph.entities), device.type == "cuda"
     dim = 256 if gpu else 64 if len(graph.train) < 50_000 else 128
     # Tables of all entities at each time of a step must fit; and an epoch of less than a dozen steps learns slowly.
-    fits = memory_budget(_STEP, device) // (8 * dim * entities)
+    fits = memory_budget("temp_step", device) // (8 * dim * entities)
     return {
         "model": {"dim": dim, "feature_dropout": 0.5 if gpu else 0.3, "initial_scale": 0.3},
         "train": {

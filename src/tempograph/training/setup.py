@@ -12,7 +12,7 @@ import torch
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Timeline
-from tempograph.device import commit, hardware
+from tempograph.device import hardware, source_commit
 from tempograph.errors import ConfigError, RunError, did_you_mean
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.base import Model
@@ -221,7 +221,7 @@ def _head(run: Run, asked: Config) -> dict[str, Any]:
         "config": config.settings(),
         "asked": left_open,
         "changed": changed(asked),
-        "commit": commit(),
+        "commit": source_commit(),
         "hardware": hardware(model.device),
         "parameters": sum(parameter.numel() for parameter in model.parameters())
         + sum(part.results["parameters"] for part in run.parts.values()),

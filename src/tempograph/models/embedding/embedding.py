@@ -35,10 +35,6 @@ from tempograph.nn.relations import (
 )
 from tempograph.nn.shared_weights import sharing_weights
 
-# Bytes of the tables of all entities at several times that lie in memory at once when scores are asked for; the scores
-# of questions laid out beside each other may take as much.
-_TABLE_BUDGET = {"cpu": 2**27, "cuda": 2**30}
-
 
 class _Sampled(NamedTuple):
     entity: Tensor
@@ -91,7 +87,7 @@ class Embedding(Model):
         if not self.entities.timed:
             return self.decoder.compare(questions, self.entities.tables(time[:1])[0])
         # Questions of one time share a table; as many times at once as their tables may take memory.
-        slots = memory_budget(_TABLE_BUDGET, self.device) // (4 * self.timeline.num_entities)
+        slots = memory_budget("embedding_tables", self.device) // (4 * self.timeline.num_entities)
         order, parts = [], []
         for times, inside, place in parts_of(time, max(1, slots // questions.shape[1]), slots):
             order.append(inside)

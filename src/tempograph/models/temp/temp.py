@@ -24,9 +24,6 @@ from tempograph.nn.relations import FixedRelations
 from tempograph.nn.structure import STRUCTURES, Edges, LayerShape, edge_weights, with_inverse
 from tempograph.nn.temporal import Context, DecayedGRU, Imputation, TemporalAttention, Windows
 
-# Bytes of the tables of all entities at several times that lie in memory at once when scores are asked for; the scores
-# of questions laid out beside each other may take as much.
-_TABLE_BUDGET = {"cpu": 2**28, "cuda": 2**31}
 _ACTIVATIONS = {"none": nn.Identity(), "relu": nn.ReLU(), "tanh": nn.Tanh()}
 
 
@@ -204,7 +201,7 @@ class TeMP(Model):
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
         width = self.settings.dim * (2 if self.gate is not None else 1)
-        slots = memory_budget(_TABLE_BUDGET, self.device) // (4 * self.timeline.num_entities)
+        slots = memory_budget("temp_tables", self.device) // (4 * self.timeline.num_entities)
         scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
         for times, inside, place in parts_of(queries.time, max(1, slots // width), slots):
             encoded = self.encode(times)

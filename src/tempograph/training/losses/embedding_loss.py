@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import torch
 from torch import Tensor
@@ -16,9 +15,6 @@ from tempograph.nn.losses import leave_out, logistic_loss, margin_loss, sampled_
 from tempograph.nn.relations import total
 from tempograph.training.objective import Objective
 from tempograph.training.settings import FactTraining
-
-_SCORES: Final = {"cpu": 2**29, "cuda": 2**33}
-"""Bytes of the scores of a training step by whole times, by kind of device; a step takes several times as much."""
 
 
 class EmbeddingLoss(Objective):
@@ -53,7 +49,7 @@ class EmbeddingLoss(Objective):
             return self.shuffled_facts(s.facts_per_step, generator)
         negatives = timeline.num_entities if s.negatives == "all" else s.negatives
         # Of every fact both sides are asked for.
-        most = max(1, memory_budget(_SCORES, timeline.device) // (2 * 4 * negatives))
+        most = max(1, memory_budget("embedding_loss", timeline.device) // (2 * 4 * negatives))
         whole = [
             timeline.edges(times)[1] for times in self.shuffled_times(s.times_per_step, generator)
         ]

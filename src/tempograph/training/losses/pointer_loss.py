@@ -19,8 +19,6 @@ from tempograph.training.settings import PointerTraining
 
 _AT_ONCE: Final = 2**17
 """Questions whose facts are looked up at once before training."""
-_SCORES: Final = {"cpu": 2**30, "cuda": 2**33}
-"""Bytes of the scores that lie in memory at once in a training step, by kind of device."""
 
 
 class PointerLoss(Objective):
@@ -62,7 +60,7 @@ class PointerLoss(Objective):
 
     def _mean(self, asked: Tensor, kept: Tensor | None) -> Tensor:
         """The mean loss of questions by number, so many at once that their scores stay within a budget."""
-        at_once = memory_budget(_SCORES, asked.device) // (
+        at_once = memory_budget("pointer_loss", asked.device) // (
             self.model.bytes_per_candidate * self.timeline.num_entities
         )
         if at_once >= len(asked):
