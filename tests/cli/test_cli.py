@@ -25,7 +25,7 @@ from tempograph.cli import console
 from tempograph.cli.ask import print_completion
 from tempograph.data.synthetic import world
 from tempograph.models.registry import MODELS
-from tempograph.prediction.answers import Answer, Completion, Evidence
+from tempograph.prediction.answers import Answer, Completion, EvidenceFact
 from tempograph.version import __version__
 
 EVENTS = "subject,relation,object,time\n" + "".join(
@@ -128,9 +128,9 @@ def test_a_trained_model_answers_from_every_side(call: Call, events: Path) -> No
 def test_what_an_answer_rests_on_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
     long = "the [bold]Ministry[/] of Foreign Affairs of a Far and Long Country :smile:"
     facts = (
-        Evidence("Ann", "meets", "Bob", "2024-01-01", None, 0.25),
-        Evidence("Bob", "hosts", "Ann", "2024-01-02", None, -12.5),
-        Evidence("Ann", "greets", "Bob", "2024-01-03", 0.5, None),
+        EvidenceFact("Ann", "meets", "Bob", "2024-01-01", None, 0.25),
+        EvidenceFact("Bob", "hosts", "Ann", "2024-01-02", None, -12.5),
+        EvidenceFact("Ann", "greets", "Bob", "2024-01-03", 0.5, None),
     )
     answers = (
         Answer(1, "Bob", 2.0, 0.5, "train", "near", facts, 7),

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.evaluation.analysis import Curve, GroupFigures
-from tempograph.prediction.answers import Answer, Completion, Evidence
+from tempograph.prediction.answers import Answer, Completion, EvidenceFact
 from tempograph.report import analysis_plots, plots
 from tempograph.report.introspection import AttentionByDistance
 
@@ -110,8 +110,8 @@ def test_odd_names_are_drawn_as_they_are(make: object, tmp_path: Path) -> None:
 
 
 def test_only_facts_that_speak_for_an_answer_are_drawn_large() -> None:
-    facts = [Evidence("a", "r", "b", "step 1", None, effect) for effect in (-5.0, -0.5, 0.0)]
-    for more, largest in (([], 12), ([Evidence("a", "r", "b", "step 2", None, 0.1)], 312)):
+    facts = [EvidenceFact("a", "r", "b", "step 1", None, effect) for effect in (-5.0, -0.5, 0.0)]
+    for more, largest in (([], 12), ([EvidenceFact("a", "r", "b", "step 2", None, 0.1)], 312)):
         answer = Answer(1, "b", 1.0, None, None, "why", (*facts, *more), 4)
         asked = Completion("a", "r", None, "step 1", "object", (answer,), ())
         figure = plots.completion_figure(asked, named("n").times, "ted on n; protocol strict")
@@ -150,7 +150,7 @@ def test_epochs_are_whole_also_with_one_validation(history: list[dict[str, float
 
 def test_a_question_at_the_only_step_and_one_without_an_answer_are_drawn() -> None:
     answer = Answer(
-        1, "b", 1.0, None, None, "why", (Evidence("a", "r", "b", "step 0", None, 0.1),), 1
+        1, "b", 1.0, None, None, "why", (EvidenceFact("a", "r", "b", "step 0", None, 0.1),), 1
     )
     for answers in ((answer,), ()):
         asked = Completion("a", "r", None, "step 0", "object", answers, ())

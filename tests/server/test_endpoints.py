@@ -18,7 +18,7 @@ from tempograph.models.ensemble.ensemble import Ensemble
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.temp.temp import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
-from tempograph.prediction.predictor import Completion
+from tempograph.prediction.answers import Completion
 from tempograph.server.service import Limits, window_of
 
 pytest_plugins = ("serving_fixtures",)

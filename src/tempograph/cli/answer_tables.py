@@ -14,7 +14,8 @@ from rich.text import Text
 from tempograph.cli.console import err, out, table
 
 if TYPE_CHECKING:
-    from tempograph.prediction.predictor import Answer, Completion, Evidence, Predictor
+    from tempograph.prediction.answers import Answer, Completion, EvidenceFact
+    from tempograph.prediction.predictor import Predictor
 
 
 def print_completion(completion: Completion) -> None:
@@ -72,7 +73,7 @@ def _reasoned(completion: Completion, answer: Answer) -> RenderableType:
     )
 
 
-def _weight(fact: Evidence) -> str:
+def _weight(fact: EvidenceFact) -> str:
     """The effect of a fact on the score, or the share that the model gives it."""
     if fact.effect is not None:
         return f"{fact.effect:+.2f}" if fact.effect else ""

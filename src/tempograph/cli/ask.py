@@ -17,7 +17,7 @@ from tempograph.cli.train import Device, Json, RunFolder
 from tempograph.typing import SPLITS, Split
 
 if TYPE_CHECKING:
-    from tempograph.prediction.predictor import Completion
+    from tempograph.prediction.answers import Completion
 
 First = Annotated[
     str | None, typer.Option(help="The first time step; by default the first of the data.")

@@ -22,7 +22,7 @@ from tempograph.cli.console import (
 from tempograph.cli.train import Json, training_progress
 
 if TYPE_CHECKING:
-    from tempograph.prediction.predictor import Completion
+    from tempograph.prediction.answers import Completion
 
 
 def demo(

@@ -1,87 +1,76 @@
-"""Answers in names: what a question was, who or what answers it, and the facts that speak for each answer."""
+"""Answers in names: a query, its ranked candidates, and the train facts behind each of them.
+
+The tables of the command line, its JSON and the HTTP schema are derived from these classes.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from tempograph.data.graph import TemporalGraph
-from tempograph.data.timeline import Timeline
-from tempograph.models.base import Support
-from tempograph.prediction.explain import Explained
 from tempograph.typing import Split
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """A train fact behind an answer.
-
-    `effect` is how much the answer's score falls when the fact is taken out, below 0 if it rises; 0 for a model that
-    does not look at facts when it answers, None where that is not known. `share` is the part of the score that the
-    model itself says is the fact's, if it does.
-    """
+class EvidenceFact:
+    """A train fact behind an answer."""
 
     subject: str
+    """Name of the subject."""
     relation: str
+    """Name of the relation."""
     object: str
+    """Name of the object."""
     time: str
+    """Label of the time step."""
     share: float | None
+    """The part of the score that the model itself attributes to the fact; null if it names none."""
     effect: float | None
+    """How much the score falls when the fact is removed, negative if it rises; null if unknown."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One candidate: its rank and score, the split where the fact is known already, and what speaks for it.
-
-    `probability` is its share of a softmax over the candidates that are not known already and itself, at the
-    temperature of the run, for models whose scores allow that.
-    """
+    """One candidate with its rank, its score and the evidence for it."""
 
     rank: int
+    """1 plus the number of candidates with a higher score."""
     name: str
+    """Name of the entity or relation, or label of the time step."""
     score: float
+    """The model's score; higher is more plausible."""
     probability: float | None
+    """Calibrated softmax over the candidates not known to be right; null for some models."""
     known: Split | None
+    """The split that already holds the completed fact; null if none does."""
     why: str
-    evidence: tuple[Evidence, ...]
+    """What the evidence has in common, in a few words."""
+    evidence: tuple[EvidenceFact, ...]
+    """The train facts that matter most, as many as requested."""
     evidence_count: int
+    """How many train facts are behind the answer in all."""
 
 
 @dataclass(frozen=True)
 class Completion:
-    """A question in names, with its ranked answers. `asked` is the part that was missing; notes are worth reading."""
+    """A query in names with its ranked answers; the missing part is null."""
 
     subject: str | None
+    """Name of the subject."""
     relation: str | None
+    """Name of the relation."""
     object: str | None
+    """Name of the object."""
     time: str | None
+    """Label of the time step."""
     asked: str
+    """The missing part: subject, relation, object or time."""
     answers: tuple[Answer, ...]
+    """The best candidates, best first."""
     notes: tuple[str, ...]
+    """What a reader should know about these answers."""
 
     @property
     def question(self) -> str:
-        """The fact with a question mark in it."""
-        return f"({', '.join(part or '?' for part in (self.subject, self.relation, self.object, self.time))})"
-
-
-def named_evidence(
-    graph: TemporalGraph, timeline: Timeline, support: Support, found: Explained | None, most: int
-) -> tuple[Evidence, ...]:
-    """Facts with names, effects and the model's own shares, at most so many."""
-    own = [tuple(row) for row in support.facts.tolist()]
-    shares = {} if support.shares is None else dict(zip(own, support.shares.tolist(), strict=True))
-    if found is None:
-        rows, effects = own[:most], None
-    else:
-        rows = [tuple(row) for row in timeline.facts[found.position[:most]].tolist()]
-        effects = None if found.effect is None else found.effect.tolist()
-    return tuple(
-        Evidence(
-            **graph.describe(np.array(row)),
-            share=shares.get(row),
-            effect=None if effects is None else effects[number],
-        )
-        for number, row in enumerate(rows)
-    )
+        """The fact with a question mark for the missing part."""
+        parts = (self.subject, self.relation, self.object, self.time)
+        return f"({', '.join(part or '?' for part in parts)})"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.base import Model, Support
+from tempograph.prediction.answers import EvidenceFact
 
 _OF_PAIR: Final = 12
 """Facts of subject and object that are tried for an answer at most; likewise below."""
@@ -121,3 +124,24 @@ def explain(
             support = Support("facts with an effect", timeline.facts[pool[effect != 0]], None)
         explained.append((support, found))
     return explained
+
+
+def named_evidence(
+    graph: TemporalGraph, timeline: Timeline, support: Support, found: Explained | None, most: int
+) -> tuple[EvidenceFact, ...]:
+    """Facts with names, effects and the model's own shares, at most so many."""
+    own = [tuple(row) for row in support.facts.tolist()]
+    shares = {} if support.shares is None else dict(zip(own, support.shares.tolist(), strict=True))
+    if found is None:
+        rows, effects = own[:most], None
+    else:
+        rows = [tuple(row) for row in timeline.facts[found.position[:most]].tolist()]
+        effects = None if found.effect is None else found.effect.tolist()
+    return tuple(
+        EvidenceFact(
+            **graph.describe(np.array(row)),
+            share=shares.get(row),
+            effect=None if effects is None else effects[number],
+        )
+        for number, row in enumerate(rows)
+    )

@@ -21,9 +21,9 @@ from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget, resolve_device
 from tempograph.errors import ConfigError, QueryError
 from tempograph.models.base import Support
-from tempograph.prediction.answers import Answer, Completion, Evidence, named_evidence
+from tempograph.prediction.answers import Answer, Completion
 from tempograph.prediction.batch_scoring import ask_facts, log_shares, score_facts
-from tempograph.prediction.explain import Explained, explain
+from tempograph.prediction.explain import Explained, explain, named_evidence
 from tempograph.prediction.scan import (
     Candidates,
     keep_best,
@@ -36,8 +36,6 @@ from tempograph.prediction.scan import (
 from tempograph.training.calibrated import temperature_of
 from tempograph.training.runs import Run
 from tempograph.typing import SPLITS, Progress, Split
-
-__all__ = ["Answer", "Completion", "Evidence", "Predictor"]
 
 Fact = tuple[int, int, int, int]
 

@@ -20,7 +20,7 @@ from tempograph.data.statistics import Statistics
 from tempograph.errors import ConfigError
 from tempograph.evaluation.analysis import facts_per_entity, rolling_mean, shares_with_at_least
 from tempograph.io import atomic_file
-from tempograph.prediction.answers import Completion, Evidence
+from tempograph.prediction.answers import Completion, EvidenceFact
 
 # The Okabe-Ito colours, told apart by every common kind of colour vision.
 BLUE, ORANGE, GREEN, GREY = "#0072B2", "#E69F00", "#009E73", "#767676"
@@ -194,7 +194,7 @@ def completion_figure(
     return figure
 
 
-def _weight(fact: Evidence) -> float:
+def _weight(fact: EvidenceFact) -> float:
     """How large a fact is drawn: by its effect on the score, or the share that a model gives it."""
     return fact.effect if fact.effect is not None else fact.share or 0
 

@@ -23,7 +23,8 @@ from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble import Ensemble
 from tempograph.models.temp.cached_temp import CachedTeMP
 from tempograph.models.temp.temp import TeMP
-from tempograph.prediction.predictor import Completion, Fact, Predictor
+from tempograph.prediction.answers import Completion
+from tempograph.prediction.predictor import Fact, Predictor
 from tempograph.server.batching import Answer, Gatherer, Question
 from tempograph.server.fact_book import FactBook
 from tempograph.server.metrics import Metrics
