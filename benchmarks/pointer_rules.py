@@ -92,7 +92,7 @@ def look(model: Pointer, world: World) -> list[Found]:
     relations, found = model.timeline.num_relations, []
     with torch.no_grad():
         pair, _, _ = source.pair(torch.arange(2 * relations, device=model.device))
-    middle = len(source.ruler.gap_class) // 2
+    middle = len(source.bins.gap_class) // 2
     for rule in world.rules:
         once = rule.kind == "recurring" and BURSTS[RELATIONS[rule.relation % len(RELATIONS)]] == (
             1,
@@ -101,7 +101,7 @@ def look(model: Pointer, world: World) -> list[Found]:
         if rule.cause is None or once:
             continue
         lag = _IN_A_BURST if rule.lag is None else rule.lag
-        gap = int(source.ruler.gap_class[middle - lag])
+        gap = int(source.bins.gap_class[middle - lag])
         for turned in (False, True):
             # The cause is told from where the question stands: inverted if the entity that is given was its object.
             cause = rule.cause + relations * (rule.inverted != turned)

@@ -75,7 +75,7 @@ def measure(
     """An epoch in both ways, each from the same start."""
     check(graph, config, device)
     seconds, peak = timed(graph, config, steps, device)
-    with mock.patch.object(copying, "add_gains", voting.add_gains_plainly):
+    with mock.patch.object(copying, "add_contributions", voting.add_contributions_torch):
         twin_seconds, twin_peak = timed(graph, config, steps, device)
     return {
         "dataset": graph.name,
@@ -90,7 +90,7 @@ def measure(
 def check(graph: TemporalGraph, config: Config, device: torch.device) -> None:
     """The loss and its slopes are the same in both ways."""
     one = slopes(graph, config, device)
-    with mock.patch.object(copying, "add_gains", voting.add_gains_plainly):
+    with mock.patch.object(copying, "add_contributions", voting.add_contributions_torch):
         other = slopes(graph, config, device)
     for value, wanted in zip(one, other, strict=True):
         torch.testing.assert_close(

@@ -13,7 +13,7 @@ from graphs import make_graph
 from tempograph.data import common_neighbors as acquaintances
 from tempograph.data.common_neighbors import CommonNeighbors
 from tempograph.data.timeline import Timeline
-from tempograph.models.pointer.paths import add_logs_plainly, slopes_of_gain_plainly
+from tempograph.models.pointer.paths import add_path_scores_torch, grad_path_coefficients_torch
 
 pytest.importorskip("triton", reason="needs Triton")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -27,7 +27,7 @@ DEVICE = "cpu" if INTERPRETED else "cuda"
 def test_gains_and_slopes_equal_those_of_the_twins(
     entities: int, of_all: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tempograph.nn.kernels.paths_kernel import add_logs, slopes_of_gain
+    from tempograph.nn.kernels.paths_kernel import add_path_scores, grad_path_coefficients
 
     monkeypatch.setattr(acquaintances, "_MANY", 0 if of_all else 100)
     rng = np.random.default_rng(0)
@@ -46,24 +46,24 @@ def test_gains_and_slopes_equal_those_of_the_twins(
     scores, gain = torch.randn(6, entities, device=DEVICE), torch.randn(6, 4, device=DEVICE)
     known_to_both = gain, known.tables(asked, torch.float32), asked
     found, wanted = (
-        add_logs(scores.clone(), *known_to_both),
-        add_logs_plainly(scores.clone(), *known_to_both),
+        add_path_scores(scores.clone(), *known_to_both),
+        add_path_scores_torch(scores.clone(), *known_to_both),
     )
     assert_close(found, wanted, rtol=1e-5, atol=1e-5)
     found, wanted = (
-        slopes_of_gain(scores, *known_to_both),
-        slopes_of_gain_plainly(scores, *known_to_both),
+        grad_path_coefficients(scores, *known_to_both),
+        grad_path_coefficients_torch(scores, *known_to_both),
     )
     assert_close(found, wanted, rtol=1e-4, atol=1e-4)
 
 
 def test_no_question_is_nothing() -> None:
-    from tempograph.nn.kernels.paths_kernel import add_logs
+    from tempograph.nn.kernels.paths_kernel import add_path_scores
 
     known = CommonNeighbors(Timeline(make_graph([(0, 0, 1, 0)]), device=torch.device(DEVICE)))
     asked = known.ask(torch.zeros(0, dtype=torch.int64, device=DEVICE))
     nothing = torch.zeros(0, known.entities, device=DEVICE)
-    found = add_logs(
+    found = add_path_scores(
         nothing, torch.zeros(0, 4, device=DEVICE), known.tables(asked, torch.float32), asked
     )
     assert found.shape == (0, known.entities)

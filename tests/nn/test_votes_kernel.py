@@ -12,7 +12,7 @@ from tempograph.data.fact_index import Key, View
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import Queries, Timeline, both_directions
 from tempograph.models.pointer.copying import Copying
-from tempograph.nn.votes import add_gains_plainly
+from tempograph.nn.votes import add_contributions_torch
 
 pytest.importorskip("triton", reason="needs Triton")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -24,7 +24,7 @@ DEVICE = "cpu" if INTERPRETED else "cuda"
 @pytest.mark.parametrize("key", ["entity", "relation", "both", "time", "any"])
 @pytest.mark.parametrize("dropped", [False, True])
 def test_gains_and_slopes_equal_those_of_the_twin(key: Key, dropped: bool) -> None:
-    from tempograph.nn.kernels.votes_kernel import add_gains
+    from tempograph.nn.kernels.votes_kernel import add_contributions
 
     timeline = Timeline(
         make_world(entities=30, relations=5, steps=40, facts=900).graph, "strict", DEVICE
@@ -39,12 +39,15 @@ def test_gains_and_slopes_equal_those_of_the_twin(key: Key, dropped: bool) -> No
     kept = torch.rand(len(timeline.facts), device=DEVICE) > 0.3 if dropped else None
     scores = torch.randn(len(directed), timeline.num_entities, device=DEVICE, requires_grad=True)
     asked = (
-        source.ruler,
+        source.bins,
         source.ballot(queries, fact.repeat(2)),
         source.weights(queries.relation),
         kept,
     )
-    expected, found = add_gains_plainly(scores.clone(), *asked), add_gains(scores.clone(), *asked)
+    expected, found = (
+        add_contributions_torch(scores.clone(), *asked),
+        add_contributions(scores.clone(), *asked),
+    )
     assert_close(found, expected, rtol=1e-4, atol=1e-6)
     upstream = torch.randn_like(expected)
     weights = [scores, *source.parameters()]

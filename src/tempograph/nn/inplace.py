@@ -15,7 +15,7 @@ _NEAR: Final = 2**19
 """Numbers that fit into the nearer memory of a CPU."""
 
 
-def blocks(matrix: Tensor) -> Iterator[slice]:
+def row_blocks(matrix: Tensor) -> Iterator[slice]:
     """Rows by blocks that a CPU holds near while it goes over them more than once."""
     at_once = max(1, _NEAR // max(1, matrix.shape[1]))
     return (slice(first, first + at_once) for first in range(0, len(matrix), at_once))

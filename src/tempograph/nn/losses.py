@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn.functional import softplus
 
-from tempograph.nn.inplace import blocks
+from tempograph.nn.inplace import row_blocks
 
 
 def softmax_loss(
@@ -40,7 +40,7 @@ class _SoftmaxLoss(torch.autograd.Function):
 
             total = totals(scores)
         else:
-            total = torch.cat([torch.logsumexp(scores[some], dim=1) for some in blocks(scores)])
+            total = torch.cat([torch.logsumexp(scores[some], dim=1) for some in row_blocks(scores)])
         ctx.save_for_backward(scores, total, row, answer)
         return (total[row] - scores[row, answer]).mean()
 
@@ -56,7 +56,7 @@ class _SoftmaxLoss(torch.autograd.Function):
 
             turn_into_shares(scores, of_questions, each)
         else:
-            for some in blocks(scores):
+            for some in row_blocks(scores):
                 scores[some].sub_(of_questions[some, None]).exp_().mul_(each)
         scores[row, answer] -= each
         return scores, None, None

@@ -1,4 +1,4 @@
-"""Modules that share their weights and differ in what they look at."""
+"""Copies of modules that share their weights."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from torch import nn
 M = TypeVar("M", bound=nn.Module)
 
 
-def sharing_weights(module: M) -> M:
-    """A copy with the same weights, whose attributes may be changed without changing the original's."""
+def copy_sharing_weights(module: M) -> M:
+    """A copy with the same parameters, whose attributes can be set without changing the original."""
     twin = copy.copy(module)
-    for held in ("_parameters", "_buffers", "_modules"):
-        twin.__dict__[held] = dict(module.__dict__[held])
+    for name in ("_parameters", "_buffers", "_modules"):
+        twin.__dict__[name] = dict(module.__dict__[name])
     return twin

@@ -1,4 +1,7 @@
-"""What candidates gain by the facts that vote for them, forward and backward: fused on a GPU, plain elsewhere."""
+"""Contributions of voting facts to the scores of candidates, in plain PyTorch.
+
+`kernels.votes_kernel` computes the same with fused kernels on a GPU.
+"""
 
 from __future__ import annotations
 
@@ -14,44 +17,46 @@ if TYPE_CHECKING:
     from tempograph.data.fact_index import View
 
 
-class Ballot(NamedTuple):
-    """The facts that questions look at, as ranges of a view; it does not depend on any weight."""
+class VoteRanges(NamedTuple):
+    """The facts of an index that may vote on each query, as ranges; independent of any weight."""
 
     facts: Ranges
     pivot: Tensor
-    """The first fact of the key at or after the question's time, [questions]."""
-    slots: Ranges
-    """The distinct candidates of the key."""
+    """Position of the key's first fact at or after the query's time, [queries]."""
+    candidates: Ranges
+    """Ranges of the key's distinct candidates."""
     time: Tensor
     removed: Tensor
-    """Positions of facts that neither vote nor count, rising, [2, questions]."""
+    """Positions of facts that neither vote nor count, ascending, [2, queries]."""
 
     def pack(self) -> Tensor:
-        """All of it in one tensor of half the size, [8, questions]."""
-        return torch.stack([*self.facts, self.pivot, *self.slots, self.time, *self.removed]).int()
+        """All fields in one int32 tensor, [8, queries]."""
+        return torch.stack(
+            [*self.facts, self.pivot, *self.candidates, self.time, *self.removed]
+        ).int()
 
     @staticmethod
-    def unpack(packed: Tensor) -> Ballot:
-        """What was packed, or some columns of it."""
-        start, stop, pivot, first, after, time, *_ = packed = packed.long()
-        return Ballot(Ranges(start, stop), pivot, Ranges(first, after), time, packed[6:])
+    def unpack(packed: Tensor) -> VoteRanges:
+        """The inverse of `pack`, also for a selection of columns."""
+        start, stop, pivot, first, end, time, *_ = packed = packed.long()
+        return VoteRanges(Ranges(start, stop), pivot, Ranges(first, end), time, packed[6:])
 
 
-class Ruler(NamedTuple):
-    """What places a fact of a view in the tables of weights."""
+class VoteBins(NamedTuple):
+    """Maps each fact of an index to its bins in the weight tables."""
 
-    view: View
+    fact_index: View
     gap_class: Tensor
-    """The coarse class of t' - t + steps, [2 steps + 1]."""
+    """Coarse class of t' - t + steps, [2 steps + 1]."""
     time_bin: Tensor
-    """The bin of t' - t + steps, [2 steps + 1]."""
+    """Bin of t' - t + steps, [2 steps + 1]."""
     count_bin: Tensor
-    """The bin of n + most, [2 most + 1]."""
-    classes: int
+    """Bin of n + max_facts, [2 max_facts + 1]."""
+    num_classes: int
 
 
-class Weights(NamedTuple):
-    """The tables, of which each question has a row, and what its candidates make of their sums."""
+class VoteWeights(NamedTuple):
+    """The weight tables and the coefficients that turn sums of votes into scores."""
 
     pair: Tensor
     """[rows, relations, classes]."""
@@ -59,66 +64,72 @@ class Weights(NamedTuple):
     """[rows, bins]."""
     by_count: Tensor
     """[rows, bins]."""
-    place: Tensor
-    """The row of each question, [questions]."""
-    gain: Tensor
-    """u, log c and v of each question, [questions, 3]."""
+    row: Tensor
+    """Row of the tables that each query uses, [queries]."""
+    coefficients: Tensor
+    """u, log c and v of each query, [queries, 3]."""
     prior: Tensor | None
-    """Of each distinct candidate of each key, [candidates of the view]."""
+    """One score for each distinct candidate of each key, [candidates of the index]."""
 
 
-def add_gains_plainly(
-    scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None
+def add_contributions_torch(
+    scores: Tensor,
+    bins: VoteBins,
+    ranges: VoteRanges,
+    weights: VoteWeights,
+    fact_mask: Tensor | None,
 ) -> Tensor:
-    """`add_gains` in plain operations, with a tensor of all facts that vote."""
-    view, lengths = ruler.view, ballot.slots.lengths
-    begin = lengths.cumsum(0) - lengths
-    row, position = ballot.slots.expand()
-    voter, weight, slot = fact_weights(ruler, ballot, weights, kept)
-    sums = weight.new_zeros(len(row)).index_add(0, begin[voter] + slot, weight)
-    which, question = (ballot.removed < len(view.time)).nonzero().unbind(1)
-    gone = begin[question] + view.slot[ballot.removed[which, question]]
+    """`add_contributions` in plain PyTorch; memory grows with the number of votes."""
+    index, lengths = bins.fact_index, ranges.candidates.lengths
+    offset = lengths.cumsum(0) - lengths
+    query, position = ranges.candidates.expand()
+    voted_query, weight, slot = fact_weights(bins, ranges, weights, fact_mask)
+    sums = weight.new_zeros(len(query)).index_add(0, offset[voted_query] + slot, weight)
+    which, column = (ranges.removed < len(index.time)).nonzero().unbind(1)
+    removed = offset[column] + index.slot[ranges.removed[which, column]]
     count = (
-        view.candidate_count[position]
+        index.candidate_count[position]
         .to(sums.dtype)
-        .index_add(0, gone, -torch.ones_like(gone, dtype=sums.dtype))
+        .index_add(0, removed, -torch.ones_like(removed, dtype=sums.dtype))
     )
-    height, steepness, of_count = weights.gain.index_select(0, row).unbind(1)
-    gain = height * torch.log1p(torch.exp(steepness) * sums) + of_count * torch.log1p(count)
+    u, log_c, v = weights.coefficients.index_select(0, query).unbind(1)
+    contribution = u * torch.log1p(torch.exp(log_c) * sums) + v * torch.log1p(count)
     if weights.prior is not None:
-        gain = gain + weights.prior.index_select(0, position)
-    cell = row * scores.shape[1] + view.candidates[position]
-    return add_at(scores, cell, gain)
+        contribution = contribution + weights.prior.index_select(0, position)
+    cell = query * scores.shape[1] + index.candidates[position]
+    return add_at(scores, cell, contribution)
 
 
 def fact_weights(
-    ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None
+    bins: VoteBins, ranges: VoteRanges, weights: VoteWeights, fact_mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Each fact that votes: the row of its question, its weight, the slot of its candidate, [facts] each."""
-    view = ruler.view
-    row, position = voters(ballot, view, kept)
-    gap = view.time[position] - ballot.time[row]
-    place, relation = weights.place[row], view.relation[position]
-    most = len(ruler.count_bin) // 2
-    before = (ballot.removed[:, row] < position).sum(0)
-    count = (position - before - ballot.pivot[row]).clamp(-most, most)
-    pairs = (place * weights.pair.shape[1] + relation) * ruler.classes + ruler.gap_class[
-        gap + len(ruler.gap_class) // 2
+    """For each voting fact: its query, its weight and the slot of its candidate, [votes] each."""
+    index = bins.fact_index
+    query, position = voting_facts(ranges, index, fact_mask)
+    gap = index.time[position] - ranges.time[query]
+    row, relation = weights.row[query], index.relation[position]
+    max_facts = len(bins.count_bin) // 2
+    removed_before = (ranges.removed[:, query] < position).sum(0)
+    count = (position - removed_before - ranges.pivot[query]).clamp(-max_facts, max_facts)
+    pair_cell = (row * weights.pair.shape[1] + relation) * bins.num_classes + bins.gap_class[
+        gap + len(bins.gap_class) // 2
     ]
-    times = place * weights.by_time.shape[1] + ruler.time_bin[gap + len(ruler.time_bin) // 2]
-    counts = place * weights.by_count.shape[1] + ruler.count_bin[count + most]
+    time_cell = row * weights.by_time.shape[1] + bins.time_bin[gap + len(bins.time_bin) // 2]
+    count_cell = row * weights.by_count.shape[1] + bins.count_bin[count + max_facts]
     exponent = (
-        weights.pair.flatten().index_select(0, pairs)
-        + weights.by_time.flatten().index_select(0, times)
-        + weights.by_count.flatten().index_select(0, counts)
+        weights.pair.flatten().index_select(0, pair_cell)
+        + weights.by_time.flatten().index_select(0, time_cell)
+        + weights.by_count.flatten().index_select(0, count_cell)
     )
-    return row, torch.exp(exponent), view.slot[position]
+    return query, torch.exp(exponent), index.slot[position]
 
 
-def voters(ballot: Ballot, view: View, kept: Tensor | None) -> tuple[Tensor, Tensor]:
-    """The facts that vote: the row of the question and the position in the view, [facts] each."""
-    row, position = ballot.facts.expand()
-    votes = (position != ballot.removed[:, row]).all(0)
-    if kept is not None:
-        votes &= kept[view.fact[position]]
-    return row[votes], position[votes]
+def voting_facts(
+    ranges: VoteRanges, index: View, fact_mask: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """The query and the position in the index of each voting fact, [votes] each."""
+    query, position = ranges.facts.expand()
+    votes = (position != ranges.removed[:, query]).all(0)
+    if fact_mask is not None:
+        votes &= fact_mask[index.fact[position]]
+    return query[votes], position[votes]

@@ -33,7 +33,7 @@ from tempograph.nn.relations import (
     ShiftedRelations,
     TokenRelations,
 )
-from tempograph.nn.shared_weights import sharing_weights
+from tempograph.nn.shared_weights import copy_sharing_weights
 
 
 class _Sampled(NamedTuple):
@@ -138,7 +138,7 @@ class Embedding(Model):
 
     def with_timeline(self, timeline: Timeline, memory: int = 0) -> Embedding:
         """The same vectors; only evidence changes with the facts."""
-        twin = sharing_weights(self)
+        twin = copy_sharing_weights(self)
         twin.timeline = timeline
         return twin
 

@@ -14,7 +14,7 @@ from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import ConfigError
 from tempograph.models.base import CrossFitted, Model, Support, within_budget
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
-from tempograph.nn.shared_weights import sharing_weights
+from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.typing import Split
 
 _LOWEST: Final = -1e4
@@ -237,7 +237,7 @@ class Ensemble(Model):
 
     def with_timeline(self, timeline: Timeline, memory: int = 0) -> Ensemble:
         """The same gate before the same parts over other facts; the parts share the memory equally."""
-        twin = sharing_weights(self)
+        twin = copy_sharing_weights(self)
         twin.timeline = timeline
         twin.parts = tuple(
             part.with_timeline(timeline, memory // len(self.parts)) for part in self.parts

@@ -11,8 +11,15 @@ from torch.nn.functional import one_hot
 
 from tempograph.data.fact_index import View
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.nn.shared_weights import sharing_weights
-from tempograph.nn.votes import Ballot, Ruler, Weights, add_gains_plainly, fact_weights, voters
+from tempograph.nn.shared_weights import copy_sharing_weights
+from tempograph.nn.votes import (
+    VoteBins,
+    VoteRanges,
+    VoteWeights,
+    add_contributions_torch,
+    fact_weights,
+    voting_facts,
+)
 
 _GAPS: Final = (1, 2, 4, 9, 23, 61, 161)
 """Gaps in steps, before or after, at which the weights of pairs of relations change; none is the same step."""
@@ -36,11 +43,11 @@ class Copying(nn.Module):
         super().__init__()
         self.most = most
         directed = view.relations
-        self.ruler = _ruler(view, most)
+        self.bins = _vote_bins(view, most)
         time_bins, count_bins = (
-            int(bins.max()) + 1 for bins in (self.ruler.time_bin, self.ruler.count_bin)
+            int(bins.max()) + 1 for bins in (self.bins.time_bin, self.bins.count_bin)
         )
-        self.pair = PairTable(directed, self.ruler.classes)
+        self.pair = PairTable(directed, self.bins.num_classes)
         self.shared_time = nn.Parameter(
             -0.15 * (torch.arange(time_bins) - time_bins // 2).abs().float()
         )
@@ -54,18 +61,18 @@ class Copying(nn.Module):
     @property
     def view(self) -> View:
         """The facts that may vote."""
-        return self.ruler.view
+        return self.bins.fact_index
 
     def with_timeline(self, timeline: Timeline) -> Copying:
         """The same weights for other facts; a number learned for a candidate stays its own, and others have 0.
 
         Differences of time larger than those known are weighed as the largest known.
         """
-        twin, entities = sharing_weights(self), timeline.num_entities
+        twin, entities = copy_sharing_weights(self), timeline.num_entities
         view = View(timeline, self.view.key, None if self.prior is None else self.view)
-        ruler, known = _ruler(view, self.most), self.by_time.shape[1] // 2
-        beyond = len(torch.unique(ruler.time_bin)) // 2
-        twin.ruler = ruler._replace(time_bin=(ruler.time_bin - beyond).clamp(-known, known) + known)
+        bins, known = _vote_bins(view, self.most), self.by_time.shape[1] // 2
+        beyond = len(torch.unique(bins.time_bin)) // 2
+        twin.bins = bins._replace(time_bin=(bins.time_bin - beyond).clamp(-known, known) + known)
         if self.prior is not None:
             prior = self.prior.detach().new_zeros(len(view.candidates))
             twin.prior = nn.Parameter(
@@ -74,33 +81,33 @@ class Copying(nn.Module):
         return twin
 
     def forward(
-        self, scores: Tensor, relation: Tensor, ballot: Ballot, kept: Tensor | None = None
+        self, scores: Tensor, relation: Tensor, ballot: VoteRanges, fact_mask: Tensor | None = None
     ) -> Tensor:
         """Add what candidates gain to the scores [n, entities] of questions for relations [n], and return them.
 
         Train facts that are not kept do not vote.
         """
-        return add_gains(scores, self.ruler, ballot, self.weights(relation), kept)
+        return add_contributions(scores, self.bins, ballot, self.weights(relation), fact_mask)
 
-    def ballot(self, queries: Queries, left_out: Tensor | None = None) -> Ballot:
+    def ballot(self, queries: Queries, left_out: Tensor | None = None) -> VoteRanges:
         """Which facts the questions look at; the train facts left_out [n] neither vote nor count."""
         view = self.view
         removed = view.positions_of(queries, left_out)
         pivot = torch.searchsorted(view.joint, view.keys_of(queries) * view.steps + queries.time)
-        return Ballot(
+        return VoteRanges(
             facts=view.nearest(queries, self.most, removed),
             pivot=pivot - (removed < pivot[:, None]).sum(1),
-            slots=view.slots(queries),
+            candidates=view.slots(queries),
             time=queries.time.contiguous(),
             removed=removed.T.contiguous(),
         )
 
-    unpack = staticmethod(Ballot.unpack)
+    unpack = staticmethod(VoteRanges.unpack)
 
-    def weights(self, relation: Tensor) -> Weights:
+    def weights(self, relation: Tensor) -> VoteWeights:
         """The tables for questions with relations [n]."""
         pair, row, place = self.pair(relation)
-        return Weights(
+        return VoteWeights(
             pair,
             _rows(self.by_time, row) + self.shared_time,
             _rows(self.by_count, row) + self.shared_count,
@@ -118,12 +125,12 @@ class Copying(nn.Module):
         listed = torch.arange(
             int(view.start[key]), int(view.start[key + 1]), device=view.time.device
         )
-        listed = listed[view.candidates[ballot.slots.start + view.slot[listed]] == candidate]
+        listed = listed[view.candidates[ballot.candidates.start + view.slot[listed]] == candidate]
         weights = self.weights(query.relation)
-        _, weight, _ = fact_weights(self.ruler, ballot, weights, None)
+        _, weight, _ = fact_weights(self.bins, ballot, weights, None)
         every = torch.zeros(len(view.time), dtype=weight.dtype, device=weight.device)
-        mine = every.index_copy(0, voters(ballot, view, None)[1], weight)[listed]
-        height, steepness, of_count = weights.gain[0]
+        mine = every.index_copy(0, voting_facts(ballot, view, None)[1], weight)[listed]
+        height, steepness, of_count = weights.coefficients[0]
         by_weight = height * torch.log1p(torch.exp(steepness) * mine.sum())
         by_count = of_count * math.log1p(len(listed))
         return view.fact[listed], by_weight * mine / mine.sum().clamp(min=1e-30) + by_count / max(
@@ -131,16 +138,16 @@ class Copying(nn.Module):
         )
 
 
-def _ruler(view: View, most: int) -> Ruler:
+def _vote_bins(view: View, most: int) -> VoteBins:
     device = view.time.device
     gaps, edges = torch.arange(view.steps + 1, device=device), torch.tensor(_GAPS, device=device)
     distance = torch.bucketize(gaps, edges, right=True)
-    return Ruler(
+    return VoteBins(
         view,
         gap_class=len(_GAPS) + torch.cat([-distance[1:].flip(0), distance]),
         time_bin=signed_bins(view.steps, per_octave=3).to(device),
         count_bin=signed_bins(most, per_octave=2).to(device),
-        classes=2 * len(_GAPS) + 1,
+        num_classes=2 * len(_GAPS) + 1,
     )
 
 
@@ -207,8 +214,12 @@ def signed_bins(largest: int, per_octave: int) -> Tensor:
     return torch.cat([numbered.max() - numbered[1:].flip(0), numbered.max() + numbered])
 
 
-def add_gains(
-    scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None
+def add_contributions(
+    scores: Tensor,
+    bins: VoteBins,
+    ballot: VoteRanges,
+    weights: VoteWeights,
+    fact_mask: Tensor | None,
 ) -> Tensor:
     """Add to scores [questions, entities], in place, what each candidate gains, and return them.
 
@@ -216,7 +227,7 @@ def add_gains(
     ballot that are kept, N the number of its facts, near or far.
     """
     if scores.device.type == "cuda":
-        from tempograph.nn.kernels.votes_kernel import add_gains as fused
+        from tempograph.nn.kernels.votes_kernel import add_contributions as fused
 
-        return fused(scores, ruler, ballot, weights, kept)
-    return add_gains_plainly(scores, ruler, ballot, weights, kept)
+        return fused(scores, bins, ballot, weights, fact_mask)
+    return add_contributions_torch(scores, bins, ballot, weights, fact_mask)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from tempograph.data.common_neighbors import Asked, CommonNeighbors, Tables, look_up
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.nn.inplace import blocks
-from tempograph.nn.shared_weights import sharing_weights
+from tempograph.nn.inplace import row_blocks
+from tempograph.nn.shared_weights import copy_sharing_weights
 
 _STEEPNESS: Final = 7.0
 """log c before training: sums over shared acquaintances are mostly between a thousandth and ten."""
@@ -36,7 +36,7 @@ class Paths(nn.Module):
 
     def with_timeline(self, timeline: Timeline) -> Paths:
         """The same weights for other facts."""
-        twin = sharing_weights(self)
+        twin = copy_sharing_weights(self)
         twin.known = CommonNeighbors.of(timeline)
         return twin
 
@@ -47,7 +47,7 @@ class Paths(nn.Module):
     unpack = staticmethod(Asked.unpack)
 
     def forward(
-        self, scores: Tensor, relation: Tensor, asked: Asked, kept: Tensor | None = None
+        self, scores: Tensor, relation: Tensor, asked: Asked, fact_mask: Tensor | None = None
     ) -> Tensor:
         """Add what candidates gain to the scores [n, entities] of questions for relations [n], and return them.
 
@@ -55,7 +55,7 @@ class Paths(nn.Module):
         """
         gain = (self.shared_gain + self.gain).index_select(0, relation)
         tables = self.known.tables(asked, scores.dtype)
-        found: Tensor = _AddLogs.apply(scores, gain, tables, asked)  # type: ignore[no-untyped-call]
+        found: Tensor = _AddPathScores.apply(scores, gain, tables, asked)  # type: ignore[no-untyped-call]
         return found
 
     def votes_for(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
@@ -80,7 +80,7 @@ class Paths(nn.Module):
         return torch.cat([fact for fact, _ in found]), torch.cat(shares)
 
 
-class _AddLogs(torch.autograd.Function):
+class _AddPathScores(torch.autograd.Function):
     """What `Paths` gains added in place; nothing as large as the scores is kept, but looked up again."""
 
     @staticmethod
@@ -89,24 +89,24 @@ class _AddLogs(torch.autograd.Function):
         ctx.save_for_backward(gain)
         ctx.mark_dirty(scores)
         if scores.is_cuda:
-            from tempograph.nn.kernels.paths_kernel import add_logs
+            from tempograph.nn.kernels.paths_kernel import add_path_scores
 
-            return add_logs(scores, gain, tables, asked)
-        return add_logs_plainly(scores, gain, tables, asked)
+            return add_path_scores(scores, gain, tables, asked)
+        return add_path_scores_torch(scores, gain, tables, asked)
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
         (gain,) = ctx.saved_tensors
         if slopes[0].is_cuda:
-            from tempograph.nn.kernels.paths_kernel import slopes_of_gain
+            from tempograph.nn.kernels.paths_kernel import grad_path_coefficients
 
-            return slopes[0], slopes_of_gain(slopes[0], gain, *ctx.looked_up), None, None
-        return slopes[0], slopes_of_gain_plainly(slopes[0], gain, *ctx.looked_up), None, None
+            return slopes[0], grad_path_coefficients(slopes[0], gain, *ctx.looked_up), None, None
+        return slopes[0], grad_path_coefficients_torch(slopes[0], gain, *ctx.looked_up), None, None
 
 
-def add_logs_plainly(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
+def add_path_scores_torch(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
     """Add u log(1 + c sums), and b for those not met, to scores [n, entities] in place; gain as above [n, 4]."""
-    for some in blocks(scores):
+    for some in row_blocks(scores):
         of_met, of_others, steepness, offset = gain[some, :, None].unbind(1)
         sums, met = look_up(tables.part(some), asked.part(some))
         logs = sums.mul_(steepness.exp()).log1p_()
@@ -114,10 +114,12 @@ def add_logs_plainly(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked)
     return scores
 
 
-def slopes_of_gain_plainly(slopes: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
+def grad_path_coefficients_torch(
+    slopes: Tensor, gain: Tensor, tables: Tables, asked: Asked
+) -> Tensor:
     """The slopes of the gain, from those of the scores, [n, 4]."""
     found = torch.empty_like(gain)
-    for some in blocks(slopes):
+    for some in row_blocks(slopes):
         of_met, of_others, steepness, _ = gain[some, :, None].unbind(1)
         slope = slopes[some]
         sums, met = look_up(tables.part(some), asked.part(some))

@@ -17,8 +17,8 @@ from tempograph.models.base import Model, Support, within_budget
 from tempograph.models.evidence import nearest_facts
 from tempograph.models.pointer.copying import Copying
 from tempograph.models.pointer.paths import Paths
-from tempograph.nn.shared_weights import sharing_weights
-from tempograph.nn.votes import Ballot
+from tempograph.nn.shared_weights import copy_sharing_weights
+from tempograph.nn.votes import VoteRanges
 from tempograph.typing import Count, Natural, check_bounds
 
 _BYTES_PER_VOTE: Final = 100
@@ -102,17 +102,20 @@ class Pointer(Model):
         """Scores of every entity for each question, [queries, entities]."""
         return self.score(queries.relation, self.ballots(queries))
 
-    def ballots(self, queries: Queries, left_out: Tensor | None = None) -> list[Ballot | Asked]:
+    def ballots(self, queries: Queries, left_out: Tensor | None = None) -> list[VoteRanges | Asked]:
         """Which facts the questions look at, for each source, as if the train facts left_out [n] were not there."""
         return [source.ballot(queries, left_out) for source in self.ways]
 
     def score(
-        self, relation: Tensor, ballots: Sequence[Ballot | Asked], kept: Tensor | None = None
+        self,
+        relation: Tensor,
+        ballots: Sequence[VoteRanges | Asked],
+        fact_mask: Tensor | None = None,
     ) -> Tensor:
         """Scores [n, entities] of questions for relations [n]; train facts that are not kept do not vote."""
         scores = self.entity.repeat(len(relation), 1)
         for source, ballot in zip(self.ways, ballots, strict=True):
-            scores = source(scores, relation, ballot, kept)
+            scores = source(scores, relation, ballot, fact_mask)
         return scores
 
     @property
@@ -153,7 +156,7 @@ class Pointer(Model):
         """The same weights, with other facts that vote."""
         if timeline is self.timeline:
             return self
-        twin = sharing_weights(self)
+        twin = copy_sharing_weights(self)
         twin.timeline = timeline
         twin.sources = nn.ModuleList(source.with_timeline(timeline) for source in self.ways)
         return twin

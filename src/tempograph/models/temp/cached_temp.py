@@ -14,7 +14,7 @@ from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.base import Model, Support, within_budget
 from tempograph.models.temp.temp import Encoded, Nodes, TeMP, all_pairs
 from tempograph.nn.grouped_layout import parts_of
-from tempograph.nn.shared_weights import sharing_weights
+from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.structure import Edges
 
 _TIMES_AT_ONCE: Final = 32
@@ -38,7 +38,7 @@ class CachedTeMP(Model):
 
     def __init__(self, model: TeMP, timeline: Timeline, memory: int) -> None:
         super().__init__()
-        twin = sharing_weights(model)
+        twin = copy_sharing_weights(model)
         if timeline is not model.timeline:
             twin.timeline, twin.frequencies = timeline, PatternFrequencies(timeline)
         self.model = twin

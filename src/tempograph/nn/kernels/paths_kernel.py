@@ -14,14 +14,14 @@ _BLOCK = 1024
 """Candidates that one program takes."""
 
 
-def add_logs(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
-    """`paths.add_logs_plainly` of what `CommonNeighbors.through_others` finds in tables."""
+def add_path_scores(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
+    """`paths.add_path_scores_torch` of what `CommonNeighbors.through_others` finds in tables."""
     _run(scores, gain.contiguous(), tables, asked, None)
     return scores
 
 
-def slopes_of_gain(slopes: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
-    """`paths.slopes_of_gain_plainly` of the same."""
+def grad_path_coefficients(slopes: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
+    """`paths.grad_path_coefficients_torch` of the same."""
     found = torch.zeros_like(gain)
     _run(slopes.contiguous(), gain.contiguous(), tables, asked, found)
     return found

@@ -1,38 +1,52 @@
-"""`voting.add_gains` as Triton kernels, two each way; `voting.add_gains_plainly` is their twin in torch.
+"""`add_contributions` as Triton kernels, two each way; `votes.add_contributions_torch` is the twin.
 
-Sums over facts are laid out by question, then by the slot of the candidate among those of its key, with room for the
-most candidates that a key has: to count those there are, the GPU would have to be waited for.
+Sums over facts have the layout [queries, slots], with a slot for each distinct candidate of the
+query's key and as many slots as the largest key needs: exact sizes would need a GPU sync.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempograph.nn.votes import Ballot, Ruler, Weights
+from tempograph.nn.votes import VoteBins, VoteRanges, VoteWeights
 
-_BLOCK = 128
-"""Facts that one program takes."""
-_CANDIDATES = 512
-"""Candidates that one program takes."""
+_FACT_BLOCK = 128
+"""Facts per program."""
+_CANDIDATE_BLOCK = 512
+"""Candidates per program."""
 
 
-def add_gains(
-    scores: Tensor, ruler: Ruler, ballot: Ballot, weights: Weights, kept: Tensor | None
+def add_contributions(
+    scores: Tensor,
+    bins: VoteBins,
+    ranges: VoteRanges,
+    weights: VoteWeights,
+    fact_mask: Tensor | None,
 ) -> Tensor:
-    """Shapes as in `voting.add_gains`."""
-    tables = [weights.pair, weights.by_time, weights.by_count, weights.gain]
-    prior = weights.gain.new_zeros(0) if weights.prior is None else weights.prior
-    found: Tensor = _Gains.apply(scores, *tables, prior, ruler, ballot, weights.place, kept)
-    return found
+    """`votes.add_contributions_torch` with fused kernels."""
+    tables = [weights.pair, weights.by_time, weights.by_count, weights.coefficients]
+    prior = weights.coefficients.new_zeros(0) if weights.prior is None else weights.prior
+    inputs = _Inputs(bins, ranges, weights.row.contiguous(), fact_mask)
+    out: Tensor = _AddContributions.apply(scores, *tables, prior, inputs)
+    return out
 
 
-class _Gains(torch.autograd.Function):
-    """Forward keeps the sums; backward turns the scores' slopes into those of sums, and these into the tables'."""
+class _Inputs(NamedTuple):
+    """What needs no gradient."""
+
+    bins: VoteBins
+    ranges: VoteRanges
+    row: Tensor
+    fact_mask: Tensor | None
+
+
+class _AddContributions(torch.autograd.Function):
+    """Forward saves the sums; backward computes their gradient first, then that of the tables."""
 
     @staticmethod
     def forward(
@@ -41,128 +55,127 @@ class _Gains(torch.autograd.Function):
         pair: Tensor,
         by_time: Tensor,
         by_count: Tensor,
-        gain: Tensor,
+        coefficients: Tensor,
         prior: Tensor,
-        ruler: Ruler,
-        ballot: Ballot,
-        place: Tensor,
-        kept: Tensor | None,
+        inputs: _Inputs,
     ) -> Tensor:
         tables = [table.contiguous() for table in (pair, by_time, by_count)]
-        sums = torch.zeros(len(place), ruler.view.most_candidates, device=scores.device)
-        ctx.asked = ruler, ballot, place.contiguous(), kept
-        ctx.save_for_backward(*tables, gain.contiguous(), prior, sums)
-        _vote(ctx.asked, tables, sums, None)
+        coefficients = coefficients.contiguous()
+        slots = inputs.bins.fact_index.most_candidates
+        sums = torch.zeros(len(inputs.row), slots, device=scores.device)
+        ctx.inputs = inputs
+        ctx.save_for_backward(*tables, coefficients, prior, sums)
+        _run_sums(inputs, tables, sums, None)
         ctx.mark_dirty(scores)
-        _gain(ctx.asked, gain.contiguous(), prior, sums, scores, None)
+        _run_scores(inputs, coefficients, prior, sums, scores, None)
         return scores
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        *tables, gain, prior, sums = ctx.saved_tensors
-        added_to = (gain, prior, *tables)
-        # One tensor of zeros for all: a step makes many calls, and each takes its time.
-        sizes = [value.numel() for value in added_to]
-        parts = torch.split(gain.new_zeros(sum(sizes)), sizes)
-        of_gain, of_prior, *of_tables = (
-            part.view_as(value) for part, value in zip(parts, added_to, strict=True)
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        *tables, coefficients, prior, sums = ctx.saved_tensors
+        accumulated = (coefficients, prior, *tables)
+        # One allocation of zeros for all gradients: a step makes many calls of this function.
+        sizes = [value.numel() for value in accumulated]
+        parts = torch.split(coefficients.new_zeros(sum(sizes)), sizes)
+        grad_coefficients, grad_prior, *grad_tables = (
+            part.view_as(value) for part, value in zip(parts, accumulated, strict=True)
         )
-        slope, of_sums = slopes[0].contiguous(), torch.empty_like(sums)
-        _gain(ctx.asked, gain, prior, sums, slope, (of_gain, of_prior, of_sums))
-        _vote(ctx.asked, tables, of_sums, of_tables)
-        return slope, *of_tables, of_gain, of_prior, None, None, None, None
+        grad_scores, grad_sums = grad_outputs[0].contiguous(), torch.empty_like(sums)
+        grads = (grad_coefficients, grad_prior, grad_sums)
+        _run_scores(ctx.inputs, coefficients, prior, sums, grad_scores, grads)
+        _run_sums(ctx.inputs, tables, grad_sums, grad_tables)
+        return grad_scores, *grad_tables, grad_coefficients, grad_prior, None
 
 
-_Asked = tuple[Ruler, Ballot, Tensor, Tensor | None]
-
-
-def _vote(asked: _Asked, tables: list[Tensor], sums: Tensor, slopes: list[Tensor] | None) -> None:
-    ruler, ballot, place, kept = asked
-    view = ruler.view
-    most = len(ruler.count_bin) // 2
-    if not len(place) or not most:
+def _run_sums(
+    inputs: _Inputs, tables: list[Tensor], sums: Tensor, grads: list[Tensor] | None
+) -> None:
+    """Add to the sums, or read their gradients from `sums` and add to the tables' gradients."""
+    bins, ranges, row, fact_mask = inputs
+    index = bins.fact_index
+    max_facts = len(bins.count_bin) // 2
+    if not len(row) or not max_facts:
         return
-    # A range holds at most so many facts that vote, and two that are removed.
-    grid = (len(place), triton.cdiv(most + 2, _BLOCK))
+    # A range holds at most max_facts voting facts and two removed ones.
+    grid = (len(row), triton.cdiv(max_facts + 2, _FACT_BLOCK))
     pair, by_time, by_count = tables
-    _votes[grid](
-        *ballot.facts,
-        ballot.pivot,
-        ballot.time,
-        *ballot.removed.contiguous(),
-        place,
-        view.relation,
-        view.time,
-        view.slot,
-        view.fact,
-        kept if kept is not None else view.fact,
-        ruler.gap_class,
-        ruler.time_bin,
-        ruler.count_bin,
+    _sums_kernel[grid](
+        *ranges.facts,
+        ranges.pivot,
+        ranges.time,
+        *ranges.removed.contiguous(),
+        row,
+        index.relation,
+        index.time,
+        index.slot,
+        index.fact,
+        fact_mask if fact_mask is not None else index.fact,
+        bins.gap_class,
+        bins.time_bin,
+        bins.count_bin,
         *tables,
         sums,
-        *(slopes if slopes is not None else tables),
-        len(ruler.time_bin) // 2,
-        most,
+        *(grads if grads is not None else tables),
+        len(bins.time_bin) // 2,
+        max_facts,
         pair.shape[1],
         by_time.shape[1],
         by_count.shape[1],
         sums.shape[1],
-        CLASSES=ruler.classes,
-        DROPPED=kept is not None,
-        BACKWARD=slopes is not None,
-        BLOCK=_BLOCK,
+        CLASSES=bins.num_classes,
+        MASKED=fact_mask is not None,
+        BACKWARD=grads is not None,
+        BLOCK=_FACT_BLOCK,
     )
 
 
-def _gain(
-    asked: _Asked,
-    gain: Tensor,
+def _run_scores(
+    inputs: _Inputs,
+    coefficients: Tensor,
     prior: Tensor,
     sums: Tensor,
     scores: Tensor,
-    slopes: tuple[Tensor, Tensor, Tensor] | None,
+    grads: tuple[Tensor, Tensor, Tensor] | None,
 ) -> None:
-    """`scores` are added to, or hold their slopes on the way back."""
-    ruler, ballot, place, _ = asked
-    view = ruler.view
-    if not len(place):
+    """Add to the scores, or read their gradients from `scores` and fill `grads`."""
+    ranges, index = inputs.ranges, inputs.bins.fact_index
+    if not len(inputs.row):
         return
-    grid = (len(place), max(1, triton.cdiv(view.most_candidates, _CANDIDATES)))
-    _gains[grid](
-        *ballot.slots,
-        *ballot.removed.contiguous(),
-        view.slot,
-        view.candidates,
-        view.candidate_count,
-        gain,
+    grid = (len(inputs.row), max(1, triton.cdiv(index.most_candidates, _CANDIDATE_BLOCK)))
+    _scores_kernel[grid](
+        *ranges.candidates,
+        *ranges.removed.contiguous(),
+        index.slot,
+        index.candidates,
+        index.candidate_count,
+        coefficients,
         prior,
         sums,
         scores,
-        *(slopes if slopes is not None else (gain, prior, sums)),
-        len(view.time),
+        *(grads if grads is not None else (coefficients, prior, sums)),
+        len(index.time),
         scores.shape[1],
         sums.shape[1],
         PRIOR=len(prior) > 0,
-        BACKWARD=slopes is not None,
-        BLOCK=_CANDIDATES,
+        BACKWARD=grads is not None,
+        BLOCK=_CANDIDATE_BLOCK,
     )
 
 
 @triton.jit
-def _votes(
+def _sums_kernel(
     start,
     stop,
     pivot,
-    asked_time,
+    query_time,
     removed,
     also_removed,
-    place,
+    query_row,
     fact_relation,
     fact_time,
     fact_slot,
-    fact_number,
-    kept,
+    fact_id,
+    fact_mask,
     gap_class,
     time_bin,
     count_bin,
@@ -170,132 +183,131 @@ def _votes(
     by_time,
     by_count,
     sums,
-    pair_slope,
-    time_slope,
-    count_slope,
+    grad_pair,
+    grad_by_time,
+    grad_by_count,
     steps,
-    most,
+    max_facts,
     relations,
     time_bins,
     count_bins,
-    width,
+    slots,
     CLASSES: tl.constexpr,
-    DROPPED: tl.constexpr,
+    MASKED: tl.constexpr,
     BACKWARD: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """One block of the facts of one question; `sums` holds the sums' slopes on the way back."""
-    question = tl.program_id(0).to(tl.int64)
-    first = tl.load(start + question) + tl.program_id(1) * BLOCK
-    if first >= tl.load(stop + question):
+    """One block of the facts of one query; `sums` holds the sums' gradients in backward."""
+    query = tl.program_id(0).to(tl.int64)
+    first = tl.load(start + query) + tl.program_id(1) * BLOCK
+    if first >= tl.load(stop + query):
         return
     fact = first + tl.arange(0, BLOCK)
-    there = fact < tl.load(stop + question)
-    one = tl.load(removed + question)
-    other = tl.load(also_removed + question)
-    votes = there & (fact != one) & (fact != other)
-    if DROPPED:
-        number = tl.load(fact_number + fact, mask=votes, other=0)
-        votes = votes & (tl.load(kept + number, mask=votes, other=0) != 0)
-    row = tl.load(place + question)
-    gap = tl.load(fact_time + fact, mask=votes, other=0) - tl.load(asked_time + question)
+    one = tl.load(removed + query)
+    other = tl.load(also_removed + query)
+    votes = (fact < tl.load(stop + query)) & (fact != one) & (fact != other)
+    if MASKED:
+        number = tl.load(fact_id + fact, mask=votes, other=0)
+        votes = votes & (tl.load(fact_mask + number, mask=votes, other=0) != 0)
+    row = tl.load(query_row + query)
+    gap = tl.load(fact_time + fact, mask=votes, other=0) - tl.load(query_time + query)
     gap = tl.where(votes, gap, 0)
-    count = (
-        fact - tl.load(pivot + question) - (one < fact).to(tl.int64) - (other < fact).to(tl.int64)
-    )
-    count = tl.minimum(tl.maximum(count, -most), most)
-    kind = tl.load(gap_class + gap + steps, mask=votes, other=0)
+    count = fact - tl.load(pivot + query) - (one < fact).to(tl.int64) - (other < fact).to(tl.int64)
+    count = tl.minimum(tl.maximum(count, -max_facts), max_facts)
+    gap_kind = tl.load(gap_class + gap + steps, mask=votes, other=0)
     relation = tl.load(fact_relation + fact, mask=votes, other=0)
-    in_pair = (row * relations + relation) * CLASSES + kind
-    in_time = tl.load(time_bin + gap + steps, mask=votes, other=0)
-    in_count = tl.load(count_bin + count + most, mask=votes, other=0)
-    exponent = tl.load(pair + in_pair, mask=votes, other=0.0)
-    exponent += tl.load(by_time + row * time_bins + in_time, mask=votes, other=0.0)
-    exponent += tl.load(by_count + row * count_bins + in_count, mask=votes, other=0.0)
+    pair_cell = (row * relations + relation) * CLASSES + gap_kind
+    time_column = tl.load(time_bin + gap + steps, mask=votes, other=0)
+    count_column = tl.load(count_bin + count + max_facts, mask=votes, other=0)
+    exponent = tl.load(pair + pair_cell, mask=votes, other=0.0)
+    exponent += tl.load(by_time + row * time_bins + time_column, mask=votes, other=0.0)
+    exponent += tl.load(by_count + row * count_bins + count_column, mask=votes, other=0.0)
     weight = tl.exp(exponent)
-    into = sums + question * width + tl.load(fact_slot + fact, mask=votes, other=0)
+    target = sums + query * slots + tl.load(fact_slot + fact, mask=votes, other=0)
     if BACKWARD:
-        slope = tl.load(into, mask=votes, other=0.0) * weight
-        tl.atomic_add(pair_slope + in_pair, slope, mask=votes)
-        _add_by_bin(time_slope + row * time_bins, in_time, slope, votes)
-        _add_by_bin(count_slope + row * count_bins, in_count, slope, votes)
+        grad = tl.load(target, mask=votes, other=0.0) * weight
+        tl.atomic_add(grad_pair + pair_cell, grad, mask=votes)
+        _add_by_bin(grad_by_time + row * time_bins, time_column, grad, votes)
+        _add_by_bin(grad_by_count + row * count_bins, count_column, grad, votes)
     else:
-        tl.atomic_add(into, weight, mask=votes)
+        tl.atomic_add(target, weight, mask=votes)
 
 
 @triton.jit
-def _add_by_bin(slopes, bins, slope, votes) -> None:
-    """Facts stand by time, so that a block has few bins, all of which its neighbours have too: one sum for each."""
-    here = tl.min(tl.where(votes, bins, 1 << 30), 0)
+def _add_by_bin(grads, bins, grad, votes) -> None:
+    """Add one sum per bin: facts are sorted by time, so a block spans few bins, all contended."""
+    bin_ = tl.min(tl.where(votes, bins, 1 << 30), 0)
     last = tl.max(tl.where(votes, bins, -1), 0)
-    while here <= last:
-        tl.atomic_add(slopes + here, tl.sum(tl.where(votes & (bins == here), slope, 0.0), 0))
-        here += 1
+    while bin_ <= last:
+        tl.atomic_add(grads + bin_, tl.sum(tl.where(votes & (bins == bin_), grad, 0.0), 0))
+        bin_ += 1
 
 
 @triton.jit
 def log1p(x):
-    """log(1 + x), exact for small x as well."""
+    """log(1 + x), accurate for small x as well."""
     more = 1.0 + x
     return tl.where(more == 1.0, x, tl.log(more) * (x / tl.where(more == 1.0, 1.0, more - 1.0)))
 
 
 @triton.jit
-def _gains(
+def _scores_kernel(
     first,
-    after,
+    end,
     removed,
     also_removed,
     fact_slot,
     candidates,
     candidate_count,
-    gain,
+    coefficients,
     prior,
     sums,
     scores,
-    gain_slope,
-    prior_slope,
-    sums_slope,
+    grad_coefficients,
+    grad_prior,
+    grad_sums,
     facts,
     entities,
-    width,
+    slots,
     PRIOR: tl.constexpr,
     BACKWARD: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """One block of the candidates of one question, which are distinct; `scores` holds their slopes on the way back."""
-    question = tl.program_id(0).to(tl.int64)
-    start = tl.load(first + question)
-    if start + tl.program_id(1) * BLOCK >= tl.load(after + question):
+    """One block of a query's distinct candidates; `scores` holds their gradients in backward."""
+    query = tl.program_id(0).to(tl.int64)
+    start = tl.load(first + query)
+    if start + tl.program_id(1) * BLOCK >= tl.load(end + query):
         return
-    at = question * width
-    one = tl.load(removed + question)
-    other = tl.load(also_removed + question)
-    gone = tl.where(one < facts, tl.load(fact_slot + one, mask=one < facts, other=0), -1)
-    also_gone = tl.where(other < facts, tl.load(fact_slot + other, mask=other < facts, other=0), -1)
-    height = tl.load(gain + 3 * question)
-    scale = tl.exp(tl.load(gain + 3 * question + 1))
-    of_count = tl.load(gain + 3 * question + 2)
+    one = tl.load(removed + query)
+    other = tl.load(also_removed + query)
+    one_slot = tl.where(one < facts, tl.load(fact_slot + one, mask=one < facts, other=0), -1)
+    other_slot = tl.where(
+        other < facts, tl.load(fact_slot + other, mask=other < facts, other=0), -1
+    )
+    u = tl.load(coefficients + 3 * query)
+    c = tl.exp(tl.load(coefficients + 3 * query + 1))
+    v = tl.load(coefficients + 3 * query + 2)
     slot = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    there = slot < tl.load(after + question) - start
-    total = scale * tl.load(sums + at + slot, mask=there, other=0.0)
-    count = tl.load(candidate_count + start + slot, mask=there, other=0)
-    count = (count - (slot == gone).to(tl.int64) - (slot == also_gone).to(tl.int64)).to(tl.float32)
-    voted = log1p(total)
-    counted = tl.log(1.0 + count)
-    cell = scores + question * entities + tl.load(candidates + start + slot, mask=there, other=0)
-    here = tl.load(cell, mask=there, other=0.0)
+    mask = slot < tl.load(end + query) - start
+    total = c * tl.load(sums + query * slots + slot, mask=mask, other=0.0)
+    count = tl.load(candidate_count + start + slot, mask=mask, other=0)
+    count = count - (slot == one_slot).to(tl.int64) - (slot == other_slot).to(tl.int64)
+    log_sum = log1p(total)
+    log_count = tl.log(1.0 + count.to(tl.float32))
+    entity = tl.load(candidates + start + slot, mask=mask, other=0)
+    cell = scores + query * entities + entity
+    value = tl.load(cell, mask=mask, other=0.0)
     if BACKWARD:
-        tl.atomic_add(gain_slope + 3 * question, tl.sum(here * voted, 0))
+        tl.atomic_add(grad_coefficients + 3 * query, tl.sum(value * log_sum, 0))
         tl.atomic_add(
-            gain_slope + 3 * question + 1, tl.sum(here * height * total / (1.0 + total), 0)
+            grad_coefficients + 3 * query + 1, tl.sum(value * u * total / (1.0 + total), 0)
         )
-        tl.atomic_add(gain_slope + 3 * question + 2, tl.sum(here * counted, 0))
-        tl.store(sums_slope + at + slot, here * height * scale / (1.0 + total), mask=there)
+        tl.atomic_add(grad_coefficients + 3 * query + 2, tl.sum(value * log_count, 0))
+        tl.store(grad_sums + query * slots + slot, value * u * c / (1.0 + total), mask=mask)
         if PRIOR:
-            tl.atomic_add(prior_slope + start + slot, here, mask=there)
+            tl.atomic_add(grad_prior + start + slot, value, mask=mask)
     else:
-        here += height * voted + of_count * counted
+        value += u * log_sum + v * log_count
         if PRIOR:
-            here += tl.load(prior + start + slot, mask=there, other=0.0)
-        tl.store(cell, here, mask=there)
+            value += tl.load(prior + start + slot, mask=mask, other=0.0)
+        tl.store(cell, value, mask=mask)
