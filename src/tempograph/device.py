@@ -1,4 +1,4 @@
-"""The device a model runs on: which one, how much memory each purpose may take there, what it is."""
+"""Which device a model runs on, what it is, and how much memory each purpose may take there."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Literal, get_args, get_type_hints
+from typing import ClassVar, Literal, get_args, get_type_hints
 
 import pytest
 
@@ -45,6 +45,24 @@ def test_values_are_checked_by_type() -> None:
     ):
         with pytest.raises(ConfigError) as caught:
             make(Example, values, "x")
+        assert str(caught.value) == message
+
+
+@dataclass(frozen=True)
+class Renamed:
+    aliases: ClassVar = {"speed": "rate"}
+    rate: float = 0.5
+
+
+def test_earlier_spellings_of_settings_are_accepted() -> None:
+    assert make(Renamed, {"speed": 2.0}, "x") == make(Renamed, {"rate": 2.0}, "x") == Renamed(2.0)
+    assert make(Renamed, {"rate": 1.0, "speed": 2.0}, "x") == Renamed(2.0), "the later one counts"
+    for values, message in (
+        ({"speed": "fast"}, "x: speed must be a number, found 'fast'"),
+        ({"aliases": {}}, "x has no setting 'aliases'"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            make(Renamed, values, "x")
         assert str(caught.value) == message
 
 

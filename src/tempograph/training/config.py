@@ -196,16 +196,21 @@ def parse_toml(text: str, source: str) -> dict[str, dict[str, Any]]:
 
 
 def make(cls: type[T], values: Mapping[str, Any], owner: str) -> T:
-    """An instance of a settings dataclass; unknown names and values of the wrong type are errors."""
-    hints = get_type_hints(cls)
+    """An instance of a settings dataclass; unknown names and values of the wrong type are errors.
+
+    A class may name earlier spellings of its settings in `aliases`, a ClassVar mapping old to new.
+    """
+    hints, aliases = get_type_hints(cls), getattr(cls, "aliases", {})
+    names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    settings = {}
     for key, value in values.items():
-        if key not in hints:
-            raise ConfigError(f"{owner} has no setting '{key}'{did_you_mean(key, hints)}")
-        if not _fits(value, hints[key]):
-            raise ConfigError(f"{owner}: {key} must be {_spell(hints[key])}, found {value!r}")
-    return cls(
-        **{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    )
+        name = aliases.get(key, key)
+        if name not in names:
+            raise ConfigError(f"{owner} has no setting '{key}'{did_you_mean(key, names)}")
+        if not _fits(value, hints[name]):
+            raise ConfigError(f"{owner}: {key} must be {_spell(hints[name])}, found {value!r}")
+        settings[name] = tuple(value) if isinstance(value, list) else value
+    return cls(**settings)
 
 
 def by_name(settings: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
