@@ -13,7 +13,7 @@ import torch
 
 import tempograph
 from tempograph.data.synthetic.world import make_world
-from tempograph.data.timeline import both_questions
+from tempograph.data.timeline import fact_queries
 from tempograph.training.runs import FORMAT
 
 STORED = Path(__file__).parents[1] / "tests" / "stored" / f"format-{FORMAT}"
@@ -35,7 +35,7 @@ def main() -> None:
     for model, overrides in RUNS.items():
         run = tempograph.train(graph, model, overrides=overrides, device="cpu")
         run.save_pretrained(STORED / model)
-        queries, _ = both_questions(torch.from_numpy(graph.test[:3]), len(graph.relations))
+        queries, _ = fact_queries(torch.from_numpy(graph.test[:3]), len(graph.relations))
         with torch.inference_mode():
             scores = run.model.scores(queries).double().clamp(min=-1e9)
         (STORED / f"{model}.json").write_text(json.dumps(scores.tolist()) + "\n", encoding="utf-8")

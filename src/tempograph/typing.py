@@ -20,9 +20,9 @@ Filter = Literal["time", "static", "raw"]
 FILTERS: Final[tuple[Filter, ...]] = get_args(Filter)
 
 EventFormat = Literal["icews", "gdelt"]
-Format = Literal["table", EventFormat]
+FileFormat = Literal["table", EventFormat]
 """What files hold."""
-Entity = Literal["name", "code"]
+EntityField = Literal["name", "code"]
 """What of an actor is an entity."""
 RelationLevel = Literal["text", "full", "base", "root"]
 """What of an event is a relation: its text, or so much of its CAMEO code."""
@@ -45,22 +45,22 @@ class Bounds:
     hold: Callable[[float], bool]
 
 
-Count = Annotated[int, Bounds("at least 1", lambda value: value >= 1)]
+PositiveInt = Annotated[int, Bounds("at least 1", lambda value: value >= 1)]
 
 
-Natural = Annotated[int, Bounds("at least 0", lambda value: value >= 0)]
+NonNegativeInt = Annotated[int, Bounds("at least 0", lambda value: value >= 0)]
 
 
-Amount = Annotated[float, Bounds("at least 0", lambda value: value >= 0)]
+NonNegativeFloat = Annotated[float, Bounds("at least 0", lambda value: value >= 0)]
 
 
-Positive = Annotated[float, Bounds("above 0", lambda value: value > 0)]
+PositiveFloat = Annotated[float, Bounds("above 0", lambda value: value > 0)]
 
 
-Share = Annotated[float, Bounds("between 0 and 1", lambda value: 0 <= value <= 1)]
+Fraction = Annotated[float, Bounds("between 0 and 1", lambda value: 0 <= value <= 1)]
 
 
-Part = Annotated[float, Bounds("at least 0 and below 1", lambda value: 0 <= value < 1)]
+ProperFraction = Annotated[float, Bounds("at least 0 and below 1", lambda value: 0 <= value < 1)]
 
 
 def check_bounds(settings: Any) -> None:
@@ -72,7 +72,7 @@ def check_bounds(settings: Any) -> None:
                 raise ConfigError(f"{name} must be {bounds.words}, found {value}")
 
 
-Report = Callable[[dict[str, Any]], None]
+MetricsCallback = Callable[[dict[str, Any]], None]
 """Hears each line of metrics.jsonl, how many seconds are `left` at most, and the `part` of a model made of several."""
 
 

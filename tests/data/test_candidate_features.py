@@ -47,7 +47,7 @@ def test_equals_a_loop(graph: TemporalGraph, seed: int, without: bool) -> None:
     asked = rng.integers(0, [entities, 2 * relations, steps], (6, 3))
     left_out = rng.integers(-1, len(graph.train), 6)
     timeline = Timeline(graph)
-    found = CandidateFeatures(timeline).of_candidates(
+    found = CandidateFeatures(timeline).compute(
         Queries(*torch.from_numpy(asked).unbind(1)), torch.from_numpy(left_out) if without else None
     )
     assert found.shape == (6, entities, 2 * len(SHARED))
@@ -62,7 +62,7 @@ def test_a_loop_of_one_day_is_left_out_on_both_sides() -> None:
     query = Queries(*torch.tensor([[0], [0], [3]]))
     timeline = Timeline(graph)
     position = timeline.facts.tolist().index([0, 0, 0, 3])
-    told = CandidateFeatures(timeline).of_candidates(query, torch.tensor([position]))[0, 0]
+    told = CandidateFeatures(timeline).compute(query, torch.tensor([position]))[0, 0]
     assert told.expm1().round().long().tolist() == [1, 2, 4, 0, 1, 2, 4, 0]
 
 
@@ -75,10 +75,12 @@ def test_how_well_a_candidate_is_known_through_others_comes_last(without: bool) 
     timeline = Timeline(graph)
     gone = timeline.facts.tolist().index([0, 0, 1, 0]) if without else -1
     meetings = CandidateFeatures(timeline, through_others=True)
-    told = meetings.of_candidates(
+    told = meetings.compute(
         Queries(*torch.tensor([[0, 3], [0, 1], [3, 0]])), torch.tensor([gone, -1])
     )
-    assert told.shape == (2, 4, meetings.told) and meetings.told == 2 * len(SHARED) + 1
+    assert (
+        told.shape == (2, 4, meetings.num_features) and meetings.num_features == 2 * len(SHARED) + 1
+    )
     known = math.log(2 if without else 3) * math.log(2) / 3
     assert told[0, :, -1].tolist() == pytest.approx([0, 0, math.log1p(1000 * known), 0])
     assert not told[1, :, -1].any()

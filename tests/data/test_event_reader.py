@@ -25,7 +25,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers import event_reader as reading
 from tempograph.data.importers.event_formats import CODINGS, Wanted, find_shapes, guess_format
 from tempograph.data.importers.event_reader import DATE_FORMAT, FAULTS, RAGGED, Skips, read_events
-from tempograph.data.importers.importer import Imported, import_events, import_files
+from tempograph.data.importers.importer import ImportResult, import_events, import_files
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.time_parsing import Clock
 from tempograph.errors import ConfigError, DataError
@@ -106,7 +106,7 @@ def named(graph: TemporalGraph) -> list[Row]:
     return sorted(tuple(graph.describe(fact).values()) for fact in graph.all_facts)
 
 
-def assert_same(imported: Imported, slow: Slow) -> None:
+def assert_same(imported: ImportResult, slow: Slow) -> None:
     graph = imported.graph
     assert (list(graph.entities), list(graph.relations)) == (slow.entities, slow.relations)
     assert named(graph) == sorted(set(slow.facts))
@@ -131,7 +131,7 @@ def write_zip(path: Path, members: dict[str, bytes]) -> Path:
     return path
 
 
-def read(*paths: Path, **options: object) -> Imported:
+def read(*paths: Path, **options: object) -> ImportResult:
     return import_files(paths, ImportOptions(**options), "events")  # type: ignore[arg-type]
 
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers import table_reader as reading
-from tempograph.data.importers.importer import Imported, import_table
+from tempograph.data.importers.importer import ImportResult, import_table
 from tempograph.data.importers.options import ImportOptions
 from tempograph.errors import ConfigError, DataError
 from tempograph.typing import SPLITS, Granularity
@@ -96,7 +96,7 @@ def by_name(graph: TemporalGraph, facts: np.ndarray) -> list[Row]:
     return [tuple(graph.describe(fact).values()) for fact in facts]
 
 
-def assert_same(imported: Imported, slow: Slow, rows: int) -> None:
+def assert_same(imported: ImportResult, slow: Slow, rows: int) -> None:
     graph = imported.graph
     assert (list(graph.entities), list(graph.relations)) == (slow.entities, slow.relations)
     assert list(graph.times) == slow.times
@@ -133,7 +133,7 @@ def write_parquet(path: Path, **columns: pa.Array | list[object]) -> Path:
     return path
 
 
-def read(path: Path, **options: object) -> Imported:
+def read(path: Path, **options: object) -> ImportResult:
     return import_table([path], ImportOptions(**options), "events")  # type: ignore[arg-type]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import oracle
 from graphs import graphs, make_graph
 from tempograph import TemporalGraph
-from tempograph.data.timeline import Queries, Timeline, answered, both_directions
+from tempograph.data.timeline import Queries, Timeline, both_directions, undirected_facts
 from tempograph.errors import ConfigError
 from tempograph.models.ted import TED
 from tempograph.typing import PROTOCOLS, Protocol
@@ -69,7 +69,7 @@ def test_snapshots_equal_a_loop(
 
 def test_both_directions_by_hand() -> None:
     facts = torch.tensor([[0, 1, 2, 3], [4, 0, 4, 1]])
-    assert torch.equal(answered(both_directions(facts, 2), 2), facts.repeat(2, 1))
+    assert torch.equal(undirected_facts(both_directions(facts, 2), 2), facts.repeat(2, 1))
     assert both_directions(facts, 5).tolist() == [
         [0, 1, 2, 3],
         [4, 0, 4, 1],

@@ -48,7 +48,7 @@ class Hash(Model):
 def test_an_evaluation_keeps_the_ranks_of_its_filter(graph: TemporalGraph, filter: Filter) -> None:
     model = Hash(len(graph.entities))
     evaluation = evaluate_model(model, graph, "train", "strict", filter)
-    ranks = rank_facts(model, torch.from_numpy(graph.train), KnownAnswers.of(graph, filter))
+    ranks = rank_facts(model, torch.from_numpy(graph.train), KnownAnswers.from_graph(graph, filter))
     table, summary = evaluation.table(), evaluation.summary()
     for name, values in zip(("rank", "optimistic", "pessimistic"), ranks, strict=True):
         assert table[name].to_pylist() == values.tolist()
@@ -65,16 +65,16 @@ def test_known_answers_equal_a_loop(graph: TemporalGraph, filter: Filter) -> Non
         Queries(*torch.tensor(questions).unbind(1)),
         torch.tensor([o for _, _, o, _ in directed]),
     )
-    known = KnownAnswers.of(graph, filter)
-    (row, answer), padded = known(queries), known.padded(queries, own)
+    known = KnownAnswers.from_graph(graph, filter)
+    (row, answer), padded = known(queries), known.padded_answers(queries, own)
     for index, question in enumerate(questions):
         wanted = oracle.known_answers(graph, question, filter)
         assert sorted(answer[row == index].tolist()) == sorted(wanted)
         found = padded[1][padded[0] == index].tolist()
-        assert len(found) == known.most and set(found) - {int(own[index])} == set(wanted) - {
+        assert len(found) == known.max_answers and set(found) - {int(own[index])} == set(wanted) - {
             int(own[index])
         }
-    assert known.most == max(
+    assert known.max_answers == max(
         len(oracle.known_answers(graph, question, filter)) for question in questions
     )
 
@@ -86,7 +86,7 @@ def test_ranks_equal_a_loop_whatever_the_budget(
 ) -> None:
     model = Hash(len(graph.entities))
     ranks = rank_facts(
-        model, torch.from_numpy(graph.all_facts), KnownAnswers.of(graph, filter), budget
+        model, torch.from_numpy(graph.all_facts), KnownAnswers.from_graph(graph, filter), budget
     )
     for index, (s, r, o, t) in enumerate(
         oracle.directed(oracle.facts_of(graph.all_facts), len(graph.relations))
@@ -106,7 +106,7 @@ def test_the_budget_bounds_what_is_asked_at_once() -> None:
     rank_facts(
         model,
         torch.from_numpy(graph.train),
-        KnownAnswers.of(graph),
+        KnownAnswers.from_graph(graph),
         50 * 8 * 7 + 399,
         lambda *at: told.append(at),
     )
@@ -170,7 +170,7 @@ def test_an_empty_split_is_refused() -> None:
 
 def test_an_unknown_filter_is_named() -> None:
     with pytest.raises(ConfigError, match="no filter 'tiem'.*did you mean 'time'"):
-        KnownAnswers.of(make_graph([(0, 0, 1, 0)]), "tiem")  # type: ignore[arg-type]
+        KnownAnswers.from_graph(make_graph([(0, 0, 1, 0)]), "tiem")  # type: ignore[arg-type]
 
 
 def test_one_fact_one_entity_one_step() -> None:

@@ -16,7 +16,7 @@ import torch
 import tempograph
 from conftest import Call, as_json
 from graphs import make_graph
-from tempograph.data.importers.column_guessing import guess_columns, with_columns
+from tempograph.data.importers.column_guessing import guess_columns, resolve_columns
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import DataError, TempographError
@@ -133,7 +133,7 @@ def test_headers_of_every_kind_of_table(tmp_path: Path) -> None:
     )
     (tmp_path / "late.csv").write_text("\n\n" + ",".join(rows) + "\n")
     for name in ("e.parquet", "e.tsv", "e.csv.gz", "late.csv"):
-        options, columns = with_columns([tmp_path / name], ImportOptions())
+        options, columns = resolve_columns([tmp_path / name], ImportOptions())
         assert list(columns.values()) == list(rows) and options.columns == tuple(rows)
 
 

@@ -209,7 +209,7 @@ def test_what_is_kept_of_valid(graph: TemporalGraph, seed: int, most: int, looki
     settings_ = EnsembleSettings(parts=("a", "b"), candidates=most, candidate_hidden=int(looking))
     ensemble = mixed(graph, tables(graph, seed), settings_)
     facts = torch.from_numpy(graph.all_facts)
-    kept = keep(ensemble, facts, KnownAnswers.of(graph))
+    kept = keep(ensemble, facts, KnownAnswers.from_graph(graph))
     right = {tuple(fact) for fact in graph.all_facts.tolist()}
     relations = len(graph.relations)
     asked = both_directions(facts, relations).tolist()
@@ -385,7 +385,7 @@ def test_fitting_ends_some_time_after_the_best_gate_and_takes_that(
 ) -> None:
     graph, parts = frequent_and_rare()
     ensemble = mixed(graph, parts)
-    kept = keep(ensemble, torch.from_numpy(graph.valid), KnownAnswers.to_fit_on_valid(graph))
+    kept = keep(ensemble, torch.from_numpy(graph.valid), KnownAnswers.from_train_and_valid(graph))
     seen: list[dict[str, Tensor]] = []
 
     def scripted(gate: EnsembleGate, other: mixture_fit.Kept) -> float:

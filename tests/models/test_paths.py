@@ -17,8 +17,8 @@ from torch.testing import assert_close
 
 from graphs import make_graph
 from tempograph import TemporalGraph
-from tempograph.data import common_neighbors as acquaintances
-from tempograph.data.common_neighbors import Asked, CommonNeighbors
+from tempograph.data import common_neighbors
+from tempograph.data.common_neighbors import CommonNeighbors, NeighborQueries
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.models.pointer.paths import Paths
@@ -64,12 +64,12 @@ def test_sums_equal_a_loop_over_entities_in_a_world_without_the_fact(
     # Of every second fact its own subject is asked about.
     entity[::2] = timeline.facts[::2, 0]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(acquaintances, "_MANY", 0)
-        patch.setattr(acquaintances, "_AT_ONCE", 3)
-        found, met = known.through_others(
-            known.ask(entity, fact), torch.float32 if at_once else torch.float64
+        patch.setattr(common_neighbors, "_MIN_QUERIES_FOR_TABLES", 0)
+        patch.setattr(common_neighbors, "_TABLE_ROWS_PER_CHUNK", 3)
+        found, met = known.path_scores(
+            known.queries(entity, fact), torch.float32 if at_once else torch.float64
         )
-    assert ("_of_all" in vars(known)) == at_once
+    assert ("_all_pairs" in vars(known)) == at_once
     for row, who in enumerate(entity.tolist()):
         world = graph
         if leave_out:
@@ -92,23 +92,23 @@ def test_tables_of_all_are_made_for_many_questions_where_there_is_room() -> None
     timeline = Timeline(some_graph(0))
     few, many = torch.zeros(255, dtype=torch.int64), torch.zeros(256, dtype=torch.int64)
     known = CommonNeighbors(timeline)
-    known.through_others(known.ask(few))
-    assert "_of_all" not in vars(known)
-    by_table = known.through_others(known.ask(many))
-    assert "_of_all" in vars(known)
+    known.path_scores(known.queries(few))
+    assert "_all_pairs" not in vars(known)
+    by_table = known.path_scores(known.queries(many))
+    assert "_all_pairs" in vars(known)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(MEMORY_BUDGETS, "pair_tables", Budget(8 * ENTITIES**2 - 1, 0))
         known = CommonNeighbors(timeline)
-    assert_close(by_table, known.through_others(known.ask(many)))
-    assert "_of_all" not in vars(known)
+    assert_close(by_table, known.path_scores(known.queries(many)))
+    assert "_all_pairs" not in vars(known)
 
 
 def test_all_who_ask_about_a_timeline_share_tables() -> None:
     timeline = Timeline(some_graph(0))
-    one = CommonNeighbors.of(timeline)
+    one = CommonNeighbors.for_timeline(timeline)
     assert (
-        CommonNeighbors.of(timeline) is one
-        and CommonNeighbors.of(Timeline(some_graph(0))) is not one
+        CommonNeighbors.for_timeline(timeline) is one
+        and CommonNeighbors.for_timeline(Timeline(some_graph(0))) is not one
     )
     gone = weakref.ref(one)
     del one, timeline
@@ -118,15 +118,15 @@ def test_all_who_ask_about_a_timeline_share_tables() -> None:
 
 def test_nobody_has_met_anybody() -> None:
     known = CommonNeighbors(Timeline(make_graph([(1, 0, 1, 0)])))
-    found, met = known.through_others(known.ask(torch.tensor([1, 2]), torch.tensor([0, -1])))
+    found, met = known.path_scores(known.queries(torch.tensor([1, 2]), torch.tensor([0, -1])))
     assert not found.any() and not met.any() and found.shape == (2, 4)
 
 
 def test_what_is_packed_is_unpacked() -> None:
     timeline = Timeline(some_graph(0))
-    asked = CommonNeighbors(timeline).ask(timeline.facts[:3, 0], torch.tensor([-1, 1, 2]))
-    assert asked.by_other.any()
-    for found, wanted in zip(Asked.unpack(asked.pack()[:, 1:]), asked, strict=True):
+    asked = CommonNeighbors(timeline).queries(timeline.facts[:3, 0], torch.tensor([-1, 1, 2]))
+    assert asked.delta_via_object.any()
+    for found, wanted in zip(NeighborQueries.unpack(asked.pack()[:, 1:]), asked, strict=True):
         assert_close(found, wanted[1:], check_dtype=False)
 
 
@@ -134,7 +134,7 @@ def test_slopes_are_those_of_finite_differences() -> None:
     torch.manual_seed(0)
     source = Paths(Timeline(some_graph(1)), start=0.3).double()
     relation = torch.tensor([0, 3, 1])
-    asked = source.known.ask(torch.tensor([0, 1, 2]), torch.tensor([0, -1, 4]))
+    asked = source.known.queries(torch.tensor([0, 1, 2]), torch.tensor([0, -1, 4]))
     before = torch.randn(3, ENTITIES, dtype=torch.float64, requires_grad=True)
 
     def gains(before: torch.Tensor, shared: torch.Tensor, own: torch.Tensor) -> torch.Tensor:

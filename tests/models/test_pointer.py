@@ -18,7 +18,7 @@ from torch.testing import assert_close
 import tempograph
 from graphs import make_graph
 from memory import Peak
-from tempograph.data.fact_index import Key, View, scattered
+from tempograph.data.fact_index import FactIndex, Key, hash_facts
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Queries, Timeline, both_directions
 from tempograph.device import MEMORY_BUDGETS, Budget
@@ -136,7 +136,7 @@ def slow_prior(source: Copying, relation: int, entity: int) -> float:
 @cache
 def tie(fact: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
     """What orders facts of one time."""
-    return int(scattered(torch.tensor([fact]))), fact
+    return int(hash_facts(torch.tensor([fact]))), fact
 
 
 def slow_bin(difference: int, largest: int, per_octave: int) -> int:
@@ -176,13 +176,13 @@ def test_the_nearest_facts_vote(seed: int, most: int) -> None:
     timeline = Timeline(some_graph(seed))
     queries, number = ask(timeline.facts)
     for key in KEYS:
-        view = View(timeline, key)
-        removed = view.positions_of(queries, number)
+        view = FactIndex(timeline, key)
+        removed = view.fact_positions(queries, number)
         ranges = view.nearest(queries, most, removed)
-        of_key = view.keys_of(queries)
+        of_key = view.key_ids(queries)
         for row in range(len(of_key)):
             every = set(
-                range(int(view.start[of_key[row]]), int(view.start[of_key[row] + 1]))
+                range(int(view.key_start[of_key[row]]), int(view.key_start[of_key[row] + 1]))
             ) - set(removed[row].tolist())
             chosen = set(range(int(ranges.start[row]), int(ranges.stop[row]))) - set(
                 removed[row].tolist()
@@ -215,7 +215,7 @@ def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
                     assert there.prior is not None
                     # The prior of a pair that occurs in this fact alone has no place in the other world.
                     there.prior.zero_()
-                    row, position = here.view.slots(mine).expand()
+                    row, position = here.view.candidate_ranges(mine).expand()
                     prior[row, here.view.candidates[position]] = here.prior[position]
                 weights = {
                     name: value for name, value in here.state_dict().items() if name != "prior"
@@ -303,10 +303,10 @@ def test_pairs_of_many_relations_are_products_of_narrow_tables(
 def test_facts_of_one_time_stand_in_no_order_of_theirs() -> None:
     """Where not all facts of a time may vote, those that do are no particular ones."""
     facts = [(s, 0, o, 1) for s in range(30) for o in range(30)]
-    view = View(Timeline(make_graph(facts, entities=30, relations=1, steps=3)), "time")
+    view = FactIndex(Timeline(make_graph(facts, entities=30, relations=1, steps=3)), "time")
     query = Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
-    nearest = view.nearest(query, 300, view.positions_of(query, None))
-    voting = view.candidates[view.slot[int(nearest.start) : int(nearest.stop)]]
+    nearest = view.nearest(query, 300, view.fact_positions(query, None))
+    voting = view.candidates[view.candidate_slot[int(nearest.start) : int(nearest.stop)]]
     assert len(voting) == 300 and torch.unique(voting).numel() > 25
     assert abs(float(voting.float().mean()) - 14.5) < 2
 

@@ -66,7 +66,7 @@ def test_order_and_ties_equal_a_loop_over_facts(graph: TemporalGraph, sigma: flo
 def test_ranks_of_a_whole_split_equal_a_loop(
     graph: TemporalGraph, sigma: float, filter: str
 ) -> None:
-    model, known = TED(Timeline(graph), sigma), KnownAnswers.of(graph, filter)  # type: ignore[arg-type]
+    model, known = TED(Timeline(graph), sigma), KnownAnswers.from_graph(graph, filter)  # type: ignore[arg-type]
     facts = torch.from_numpy(graph.all_facts)
     found = rank_facts(model, facts, known, budget=1)
     for index, (s, r, o, t) in enumerate(both_directions(facts, len(graph.relations)).tolist()):

@@ -426,7 +426,7 @@ def test_negatives_are_never_true() -> None:
     loss = TeMPLoss(build(graph), SnapshotTraining(negatives=2))
     queries = Queries(torch.tensor([0, 0, 3]), torch.tensor([0, 1, 1]), torch.tensor([1, 1, 1]))
     everyone = torch.arange(4).expand(3, 4)
-    assert loss.known.among(queries, everyone).tolist() == [
+    assert loss.known.contains(queries, everyone).tolist() == [
         [True, True, True, False],
         [False, False, False, False],
         [True, False, False, False],

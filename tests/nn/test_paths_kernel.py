@@ -10,7 +10,7 @@ import torch
 from torch.testing import assert_close
 
 from graphs import make_graph
-from tempograph.data import common_neighbors as acquaintances
+from tempograph.data import common_neighbors
 from tempograph.data.common_neighbors import CommonNeighbors
 from tempograph.data.timeline import Timeline
 from tempograph.models.pointer.paths import add_path_scores_torch, grad_path_coefficients_torch
@@ -29,7 +29,7 @@ def test_gains_and_slopes_equal_those_of_the_twins(
 ) -> None:
     from tempograph.nn.kernels.paths_kernel import add_path_scores, grad_path_coefficients
 
-    monkeypatch.setattr(acquaintances, "_MANY", 0 if of_all else 100)
+    monkeypatch.setattr(common_neighbors, "_MIN_QUERIES_FOR_TABLES", 0 if of_all else 100)
     rng = np.random.default_rng(0)
     facts = np.unique(rng.integers(0, [min(entities, 40), 2, entities, 3], (60, 4)), axis=0)
     timeline = Timeline(
@@ -41,7 +41,7 @@ def test_gains_and_slopes_equal_those_of_the_twins(
     entity = torch.tensor(
         [*timeline.facts[:2, 0].tolist(), 0, int(timeline.facts[2, 2]), 0, 1], device=DEVICE
     )
-    asked = known.ask(entity, fact)
+    asked = known.queries(entity, fact)
     torch.manual_seed(0)
     scores, gain = torch.randn(6, entities, device=DEVICE), torch.randn(6, 4, device=DEVICE)
     known_to_both = gain, known.tables(asked, torch.float32), asked
@@ -61,9 +61,9 @@ def test_no_question_is_nothing() -> None:
     from tempograph.nn.kernels.paths_kernel import add_path_scores
 
     known = CommonNeighbors(Timeline(make_graph([(0, 0, 1, 0)]), device=torch.device(DEVICE)))
-    asked = known.ask(torch.zeros(0, dtype=torch.int64, device=DEVICE))
-    nothing = torch.zeros(0, known.entities, device=DEVICE)
+    asked = known.queries(torch.zeros(0, dtype=torch.int64, device=DEVICE))
+    nothing = torch.zeros(0, known.num_entities, device=DEVICE)
     found = add_path_scores(
         nothing, torch.zeros(0, 4, device=DEVICE), known.tables(asked, torch.float32), asked
     )
-    assert found.shape == (0, known.entities)
+    assert found.shape == (0, known.num_entities)

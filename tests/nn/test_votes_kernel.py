@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tempograph.data.fact_index import Key, View
+from tempograph.data.fact_index import FactIndex, Key
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import Queries, Timeline, both_directions
 from tempograph.models.pointer.copying import Copying
@@ -30,7 +30,7 @@ def test_gains_and_slopes_equal_those_of_the_twin(key: Key, dropped: bool) -> No
         make_world(entities=30, relations=5, steps=40, facts=900).graph, "strict", DEVICE
     )
     torch.manual_seed(0)
-    source = Copying(View(timeline, key), 150, 1.0, prior=key == "relation").to(DEVICE)
+    source = Copying(FactIndex(timeline, key), 150, 1.0, prior=key == "relation").to(DEVICE)
     for parameter in source.parameters():
         parameter.data.add_(0.3 * torch.randn_like(parameter))
     fact = torch.randperm(len(timeline.facts), device=DEVICE)[:20]

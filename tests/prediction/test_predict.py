@@ -20,7 +20,7 @@ from graphs import make_graph
 from tempograph import Predictor, Run, TemporalGraph
 from tempograph.data.graph import rows_in
 from tempograph.data.importers.time_parsing import labels, steps_at
-from tempograph.data.names import fact_rows, with_later_steps
+from tempograph.data.names import extend_times, to_fact_ids
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import ConfigError, DataError, QueryError
@@ -270,7 +270,7 @@ def test_an_effect_is_a_full_rescore_without_the_fact(run: Run) -> None:
         effects = [fact.effect for fact in answer.evidence]
         assert effects == sorted(effects, reverse=True)
         for fact in answer.evidence:
-            row = fact_rows(GRAPH, [(fact.subject, fact.relation, fact.object, fact.time)])
+            row = to_fact_ids(GRAPH, [(fact.subject, fact.relation, fact.object, fact.time)])
             without = replace(GRAPH, train=GRAPH.train[~rows_in(GRAPH.train, row)])
             after = scores_of(run.model.with_timeline(Timeline(without)), subject, relation, time)[
                 candidate
@@ -318,7 +318,7 @@ def test_added_then_removed_facts_leave_no_trace(predictor: Predictor) -> None:
     rows = [
         row
         for row in rows
-        if not rows_in(fact_rows(with_later_steps(GRAPH, [row[3]]), [row]), GRAPH.train).any()
+        if not rows_in(to_fact_ids(extend_times(GRAPH, [row[3]]), [row]), GRAPH.train).any()
     ]
     predictor.add(rows)
     assert len(predictor.graph.train) == len(GRAPH.train) + len(rows)
@@ -449,8 +449,8 @@ def test_tables_of_every_kind_of_column_are_looked_up() -> None:
     }
     for kind, (who, when) in kinds.items():
         table = pa.table({"subject": who, "relation": relation, "object": object_, "time": when})
-        assert np.array_equal(fact_rows(GRAPH, table), rows), kind
-        assert fact_rows(GRAPH, table[:0]).shape == (0, 4)
+        assert np.array_equal(to_fact_ids(GRAPH, table), rows), kind
+        assert to_fact_ids(GRAPH, table[:0]).shape == (0, 4)
     lacking = [*subject[:5], None]
     categories = pa.array(lacking).dictionary_encode()
     for wrong, found in (
@@ -466,7 +466,7 @@ def test_tables_of_every_kind_of_column_are_looked_up() -> None:
         with pytest.raises(
             QueryError, match=f"^fact {row}: the subject must be a name or an id, found {found}$"
         ):
-            fact_rows(GRAPH, table)
+            to_fact_ids(GRAPH, table)
     table = pa.table(
         {
             "subject": [0] * 3,
@@ -476,7 +476,7 @@ def test_tables_of_every_kind_of_column_are_looked_up() -> None:
         }
     )
     with pytest.raises(QueryError, match="^fact 2: there is no relation 'x'"):
-        fact_rows(GRAPH, table)
+        to_fact_ids(GRAPH, table)
 
 
 @pytest.mark.parametrize("granularity", ["day", "week", "month", "year"])
@@ -495,7 +495,7 @@ def test_a_date_is_found_in_the_step_it_lies_in(granularity: Granularity) -> Non
             == 1
         )
     if granularity == "week":
-        assert with_later_steps(graph, [date(2021, 1, 31)]).times[-2:] == ("2021-W03", "2021-W04")
+        assert extend_times(graph, [date(2021, 1, 31)]).times[-2:] == ("2021-W03", "2021-W04")
 
 
 def test_a_grid_that_does_not_tell_how_it_goes_on_is_not_continued() -> None:
@@ -503,7 +503,7 @@ def test_a_grid_that_does_not_tell_how_it_goes_on_is_not_continued() -> None:
     with pytest.raises(
         QueryError, match="'day 9' is not on the time grid of small, and how its labels"
     ):
-        with_later_steps(graph, ["day 9"])
+        extend_times(graph, ["day 9"])
     for last, new, made in (
         (("2020-11", "2020-12"), "2021-02", ("2021-01", "2021-02")),
         (("2020-W52", "2020-W53"), "2021-W01", ("2021-W01",)),
@@ -513,9 +513,9 @@ def test_a_grid_that_does_not_tell_how_it_goes_on_is_not_continued() -> None:
         short = TemporalGraph(
             "x", ("a",), ("r",), last, np.zeros((1, 4), np.int64), *[np.zeros((0, 4), np.int64)] * 2
         )
-        assert with_later_steps(short, [new]).times == (*last, *made)
+        assert extend_times(short, [new]).times == (*last, *made)
     with pytest.raises(QueryError, match="'2020-W54' is not on the time grid"):
-        with_later_steps(replace(short, times=("2020-W52", "2020-W53")), ["2020-W54"])
+        extend_times(replace(short, times=("2020-W52", "2020-W53")), ["2020-W54"])
 
 
 @settings(max_examples=50)

@@ -16,7 +16,7 @@ import torch
 import tempograph
 from conftest import Call, as_json
 from tempograph.data.synthetic.world import make_world
-from tempograph.data.timeline import both_questions
+from tempograph.data.timeline import fact_queries
 from tempograph.errors import DataError, QueryError, TempographError
 from tempograph.prediction.vectors import export_vectors
 from tempograph.training.runs import FORMAT, Run
@@ -27,7 +27,7 @@ STORED = sorted(Path(__file__).parents[1].glob("stored/*/*.json"))
 @pytest.mark.parametrize("expected", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_a_stored_run_answers_as_it_did(expected: Path) -> None:
     run = Run.from_pretrained(expected.with_suffix(""))
-    queries, _ = both_questions(torch.from_numpy(run.graph.test[:3]), len(run.graph.relations))
+    queries, _ = fact_queries(torch.from_numpy(run.graph.test[:3]), len(run.graph.relations))
     with torch.inference_mode():
         found = run.model.scores(queries).double().clamp(min=-1e9)
     torch.testing.assert_close(

@@ -15,7 +15,16 @@ from tempograph.models.registry import MODELS, model_kind
 from tempograph.models.ted import TEDSettings
 from tempograph.training.config import Config, make, make_config, parse_toml
 from tempograph.training.recipes import recipe_for
-from tempograph.typing import Amount, Bounds, Count, Natural, Part, Positive, Share, check_bounds
+from tempograph.typing import (
+    Bounds,
+    Fraction,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    ProperFraction,
+    check_bounds,
+)
 
 
 @dataclass(frozen=True)
@@ -68,12 +77,12 @@ def test_earlier_spellings_of_settings_are_accepted() -> None:
 
 @dataclass(frozen=True)
 class Bounded:
-    count: Count = 1
-    natural: Natural = 0
-    amount: Amount = 0.0
-    positive: Positive = 0.1
-    share: Share = 1.0
-    part: Part = 0.0
+    count: PositiveInt = 1
+    natural: NonNegativeInt = 0
+    amount: NonNegativeFloat = 0.0
+    positive: PositiveFloat = 0.1
+    share: Fraction = 1.0
+    part: ProperFraction = 0.0
     free: int = -5
 
     def __post_init__(self) -> None:

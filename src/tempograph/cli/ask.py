@@ -133,7 +133,7 @@ def score(
 
     Example: **tempograph score runs/mine rumours.csv --out scored.parquet**
     """
-    from tempograph.data.importers.fact_columns import read_columns
+    from tempograph.data.importers.fact_columns import read_fact_table
     from tempograph.data.importers.options import ImportOptions
     from tempograph.errors import QueryError
     from tempograph.prediction.predictor import Predictor
@@ -143,7 +143,7 @@ def score(
     options = ImportOptions(
         subject, relation, object_, time, delimiter=separator, time_format=time_format
     )
-    given = read_columns(facts, options)
+    given = read_fact_table(facts, options)
     predictor = Predictor(run, device)
     with progress_bar("scoring") as progress:
         try:

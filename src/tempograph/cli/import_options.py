@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tempograph.cli.console import err
-from tempograph.typing import Entity, Format, Granularity, RelationLevel, SplitRule
+from tempograph.typing import EntityField, FileFormat, Granularity, RelationLevel, SplitRule
 
 if TYPE_CHECKING:
-    from tempograph.data.importers.importer import Imported
+    from tempograph.data.importers.importer import ImportResult
     from tempograph.data.importers.options import ImportOptions
 
 _TABLES = "Options for tables"
@@ -27,7 +27,7 @@ Files = Annotated[
     ),
 ]
 FormatOption = Annotated[
-    Format | None,
+    FileFormat | None,
     typer.Option(
         "--format", help="What the files hold; by default what the first lines look like."
     ),
@@ -72,7 +72,7 @@ TimeFormat = Annotated[
     ),
 ]
 EntityOption = Annotated[
-    Entity | None,
+    EntityField | None,
     typer.Option(
         "--entity",
         help="Entities are names of actors (default) or, of GDELT, their codes.",
@@ -113,10 +113,10 @@ SkipBad = Annotated[
 
 
 def import_options(
-    format: Format | None,
+    format: FileFormat | None,
     columns: tuple[str, str, str, str],
     table: tuple[bool, str | None, str | None],
-    events: tuple[Entity | None, RelationLevel | None],
+    events: tuple[EntityField | None, RelationLevel | None],
     granularity: Granularity | None,
     split: tuple[SplitRule, float, float, int],
     skip_bad: bool = False,
@@ -153,7 +153,7 @@ def as_typed(delimiter: str | None) -> str | None:
     return delimiter.replace("\\t", "\t") if delimiter else None
 
 
-def tell_import(imported: Imported, format: Format | None) -> None:
+def tell_import(imported: ImportResult, format: FileFormat | None) -> None:
     """What was guessed, what was skipped and what looks odd, on standard error."""
     for line in imported.notes(guessed=format is None):
         err.print(f"note: {line}", soft_wrap=True)

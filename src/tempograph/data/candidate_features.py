@@ -1,4 +1,4 @@
-"""What train facts tell of each candidate of a question: how often it stood in facts like it, and how near in time."""
+"""Features of each candidate of a query: how many train facts name it, and how near in time."""
 
 from __future__ import annotations
 
@@ -9,108 +9,102 @@ import torch
 from torch import Tensor
 
 from tempograph.data.common_neighbors import CommonNeighbors
-from tempograph.data.frequency import refuse_uncountable
+from tempograph.data.frequency import check_countable
 from tempograph.data.sorted_ranges import key_range
 from tempograph.data.timeline import Queries, Timeline, both_directions
 
 SHARED: Final = ("sr", "s", "r", "")
-"""What a fact shares with a question beside the candidate: its entity and relation, one of them, or nothing."""
-_STEEPNESS: Final = 1000.0
-"""Of how well an entity knows a candidate through others before the logarithm: mostly a thousandth to ten."""
+"""What a fact shares with the query beside the candidate: entity and relation, one, or nothing."""
+_PATH_SCALE: Final = 1000.0
+"""Factor of a path score before the logarithm: most are between a thousandth and ten."""
 
 
-class _Met(NamedTuple):
-    """Facts sorted by (what is shared, candidate, time); the first two as the place of their value."""
+class _SortedFacts(NamedTuple):
+    """Facts sorted by (shared part, candidate, time); a group is one (shared part, candidate)."""
 
-    values: Tensor
-    """Each value of (what is shared, candidate) that occurs, ascending."""
+    groups: Tensor
+    """Groups that occur, ascending."""
     counts: Tensor
-    """How many facts have it."""
+    """Facts of each group."""
     keys: Tensor
-    """(place of the value, time) of each fact, ascending."""
-    place: Tensor
-    """Where each fact stands among the keys; those asking for subjects after those asking for objects."""
+    """(group number, time) of each fact, ascending."""
+    position: Tensor
+    """Where each fact is in `keys`: object queries of all facts first, then subject queries."""
 
 
 class CandidateFeatures:
-    """The train facts of a timeline as each question sees its candidates, sorted once."""
+    """Features of the candidates of queries, from train facts that are sorted once."""
 
     def __init__(self, timeline: Timeline, through_others: bool = False) -> None:
-        self.sizes = timeline.num_entities, 2 * timeline.num_relations
-        self.num_steps = timeline.num_steps
-        refuse_uncountable(timeline)
+        check_countable(timeline)
+        self.num_entities, self.num_steps = timeline.num_entities, timeline.num_steps
+        self.num_directed_relations = 2 * timeline.num_relations
         facts = both_directions(timeline.facts, timeline.num_relations)
-        self._met = {shared: self._sorted(shared, facts) for shared in SHARED}
-        self._known = CommonNeighbors.of(timeline) if through_others else None
-        self.told = 2 * len(SHARED) + through_others
-        """How many numbers are told of a candidate."""
+        self._facts = {shared: self._sort(shared, facts) for shared in SHARED}
+        self._neighbors = CommonNeighbors.for_timeline(timeline) if through_others else None
+        self.num_features = 2 * len(SHARED) + through_others
 
-    def of_candidates(self, queries: Queries, left_out: Tensor | None = None) -> Tensor:
-        """log(1 + number of facts) and log(1 + steps to the nearest), for all that may be shared, [n, entities, told].
+    def compute(self, queries: Queries, left_out: Tensor | None = None) -> Tensor:
+        """log(1 + facts) and log(1 + steps to the nearest fact), for each entry of `SHARED`.
 
-        What never happened is as far as there are steps. Where it is asked for, how well the entity knows the candidate
-        through others comes last. Left_out [n] is for each question the position of a fact that is as if it were not
-        there, or -1.
+        Returns [n, entities, num_features]. Without any fact the distance is the number of steps.
+        With `through_others` the last feature is the path score of `CommonNeighbors`. left_out [n]
+        is the position of a train fact that does not count for a query, or -1.
         """
-        told = torch.empty(len(queries.time), self.sizes[0], self.told, device=queries.time.device)
-        gone = torch.full_like(queries.time, -1) if left_out is None else left_out
+        size = len(queries.time), self.num_entities, self.num_features
+        features = torch.empty(size, device=queries.time.device)
+        excluded = torch.full_like(queries.time, -1) if left_out is None else left_out
         for number, shared in enumerate(SHARED):
-            value = self._value(shared, queries.entity, queries.relation)
-            # Questions of one time and, say, one relation see the same.
-            asked, which = torch.unique(
-                torch.stack([value, queries.time, gone], 1), dim=0, return_inverse=True
+            value = self._shared_value(shared, queries.entity, queries.relation)
+            # Queries of one time and, say, one relation have the same features.
+            distinct, inverse = torch.unique(
+                torch.stack([value, queries.time, excluded], 1), dim=0, return_inverse=True
             )
-            found = self._of_each(self._met[shared], asked, left_out is not None)
-            told[:, :, 2 * number : 2 * number + 2] = found[which]
-        if self._known is not None:
-            asked, which = torch.unique(
-                torch.stack([queries.entity, gone], 1), dim=0, return_inverse=True
+            pair = self._count_and_distance(self._facts[shared], distinct, left_out is not None)
+            features[:, :, 2 * number : 2 * number + 2] = pair[inverse]
+        if self._neighbors is not None:
+            distinct, inverse = torch.unique(
+                torch.stack([queries.entity, excluded], 1), dim=0, return_inverse=True
             )
-            known, _ = self._known.through_others(self._known.ask(*asked.unbind(1)))
-            told[:, :, -1] = torch.log1p(_STEEPNESS * known)[which]
-        return told
+            scores, _ = self._neighbors.path_scores(self._neighbors.queries(*distinct.unbind(1)))
+            features[:, :, -1] = torch.log1p(_PATH_SCALE * scores)[inverse]
+        return features
 
-    def _of_each(self, met: _Met, asked: Tensor, without: bool) -> Tensor:
-        """The two numbers of every candidate for (what is shared, time, fact left out), [n, 3] -> [n, entities, 2]."""
-        (shared, time, gone), entities = asked.unbind(1), self.sizes[0]
-        told = torch.zeros(len(time), entities, 2, device=time.device)
-        told[:, :, 1] = math.log1p(self.num_steps)
+    def _count_and_distance(self, facts: _SortedFacts, rows: Tensor, exclude: bool) -> Tensor:
+        """Both features of every candidate; rows (shared part, time, excluded fact) [n, 3]."""
+        (shared, time, excluded), entities = rows.unbind(1), self.num_entities
+        features = torch.zeros(len(time), entities, 2, device=time.device)
+        features[:, :, 1] = math.log1p(self.num_steps)
         first = shared * entities
-        row, value = key_range(met.values, first, first + entities - 1).expand()
-        count = met.counts[value]
-        # A fact that is left out may stand on either side of the time, and a loop does so twice.
-        beside = (-3, -2, -1, 0, 1, 2) if without else (-1, 0)
-        near = torch.searchsorted(met.keys, value * self.num_steps + time[row])[:, None]
-        near = near + torch.tensor(beside, device=row.device)
-        key = met.keys[near.clamp(0, max(0, len(met.keys) - 1))]
-        there = (near >= 0) & (near < len(met.keys)) & (key // self.num_steps == value[:, None])
-        if without:
-            for direction in met.place.chunk(2):
-                place = torch.where(gone < 0, -1, direction[gone])[row]
-                its_value = torch.where(place < 0, -1, met.keys[place] // self.num_steps)
-                count = count - (its_value == value).long()
-                there &= near != place[:, None]
-        gap = (
-            (key % self.num_steps - time[row][:, None])
-            .abs()
-            .masked_fill(~there, self.num_steps)
-            .amin(1)
-        )
-        told[row, met.values[value] - first[row]] = torch.stack([count, gap], 1).float().log1p()
-        return told
+        row, group = key_range(facts.groups, first, first + entities - 1).expand()
+        count = facts.counts[group]
+        # The excluded fact may be on either side of the time, twice if it is a loop.
+        offsets = (-3, -2, -1, 0, 1, 2) if exclude else (-1, 0)
+        near = torch.searchsorted(facts.keys, group * self.num_steps + time[row])[:, None]
+        near = near + torch.tensor(offsets, device=row.device)
+        key = facts.keys[near.clamp(0, max(0, len(facts.keys) - 1))]
+        valid = (near >= 0) & (near < len(facts.keys)) & (key // self.num_steps == group[:, None])
+        if exclude:
+            for direction in facts.position.chunk(2):
+                position = torch.where(excluded < 0, -1, direction[excluded])[row]
+                its_group = torch.where(position < 0, -1, facts.keys[position] // self.num_steps)
+                count = count - (its_group == group).long()
+                valid &= near != position[:, None]
+        distance = (key % self.num_steps - time[row][:, None]).abs()
+        distance = distance.masked_fill(~valid, self.num_steps).amin(1)
+        pair = torch.stack([count, distance], 1).float().log1p()
+        features[row, facts.groups[group] - first[row]] = pair
+        return features
 
-    def _sorted(self, shared: str, facts: Tensor) -> _Met:
+    def _sort(self, shared: str, facts: Tensor) -> _SortedFacts:
         entity, relation, candidate, time = facts.unbind(1)
-        value = self._value(shared, entity, relation) * self.sizes[0] + candidate
-        values, which, counts = torch.unique(value, return_inverse=True, return_counts=True)
-        keys, order = torch.sort(which * self.num_steps + time)
-        place = torch.empty_like(order).scatter_(
-            0, order, torch.arange(len(order), device=order.device)
-        )
-        return _Met(values, counts, keys, place)
+        value = self._shared_value(shared, entity, relation) * self.num_entities + candidate
+        groups, group, counts = torch.unique(value, return_inverse=True, return_counts=True)
+        keys, order = torch.sort(group * self.num_steps + time)
+        position = torch.empty_like(order)
+        position[order] = torch.arange(len(order), device=order.device)
+        return _SortedFacts(groups, counts, keys, position)
 
-    def _value(self, shared: str, entity: Tensor, relation: Tensor) -> Tensor:
-        value = torch.zeros_like(entity)
-        if "s" in shared:
-            value = entity
-        return value * self.sizes[1] + relation if "r" in shared else value
+    def _shared_value(self, shared: str, entity: Tensor, relation: Tensor) -> Tensor:
+        value = entity if "s" in shared else torch.zeros_like(entity)
+        return value * self.num_directed_relations + relation if "r" in shared else value

@@ -1,4 +1,4 @@
-"""Who has met whom in train facts, and how well entities know each other through others."""
+"""Common neighbors: which entities share train facts, and the two-step paths between them."""
 
 from __future__ import annotations
 
@@ -13,221 +13,223 @@ from tempograph.data.sorted_ranges import equal_range, key_range
 from tempograph.data.timeline import Timeline
 from tempograph.device import memory_budget
 
-_MANY: Final = 256
-"""Questions at once for which such tables are made."""
-_AT_ONCE: Final = 1024
-"""Rows of a table that are made at once."""
+_MIN_QUERIES_FOR_TABLES: Final = 256
+"""Queries in a batch from which on the tables of all pairs are worth building."""
+_TABLE_ROWS_PER_CHUNK: Final = 1024
 ROUNDING: Final = 1e-6
-"""The share of a sum below which what is left of it, once the paths over a fact are taken out, is nothing."""
+"""A path score that falls below this share of itself when a fact is removed counts as 0."""
 
 
 def pair_tables_fit(entities: int, device: torch.device) -> bool:
-    """Whether there is room for what so many entities know of each other: two numbers for each pair."""
+    """Whether two float tables of all pairs of entities fit in the memory budget."""
     return 8 * entities**2 <= memory_budget("pair_tables", device)
 
 
-class Asked(NamedTuple):
-    """Whose acquaintances are looked at, and what changes without a fact that is as if it were not there, [n] each."""
+class NeighborQueries(NamedTuple):
+    """Entities whose path scores are wanted, each without one removed train fact, [n] each."""
 
     entity: Tensor
-    one: Tensor
-    """The entities of that fact, one and the other; any where there is no such fact."""
-    other: Tensor
-    parted: Tensor
-    """Whom the entity has met in that fact alone; -1 for nobody."""
-    by_one: Tensor
-    """What w(s, x) / (1 + d(x)) gains where x is the one, and the other."""
-    by_other: Tensor
-    to_one: Tensor
-    """What the sum gains besides where the candidate is the one, and the other."""
-    to_other: Tensor
+    removed_subject: Tensor
+    """Any entity if no fact is removed; likewise the object."""
+    removed_object: Tensor
+    lost_neighbor: Tensor
+    """The neighbor that the entity has through the removed fact alone; -1 for none."""
+    delta_via_subject: Tensor
+    """Change of w(s, x) / (1 + d(x)) where x is the removed fact's subject."""
+    delta_via_object: Tensor
+    delta_to_subject: Tensor
+    """Further change of the score where the candidate is the removed fact's subject."""
+    delta_to_object: Tensor
 
-    def part(self, some: slice) -> Asked:
-        """Some of the questions."""
-        return Asked(*(column[some] for column in self))
+    def take(self, rows: slice) -> NeighborQueries:
+        """Some of the queries."""
+        return NeighborQueries(*(column[rows] for column in self))
 
     def pack(self) -> Tensor:
-        """All of it in one tensor, [8, n]."""
+        """All columns in one int32 tensor, [8, n]."""
         numbers = torch.stack(self[4:]).float().view(torch.int32)
         return torch.cat([torch.stack(self[:4]).int(), numbers])
 
     @staticmethod
-    def unpack(packed: Tensor) -> Asked:
-        """What was packed, or some columns of it."""
-        return Asked(*packed[:4].long(), *packed[4:].contiguous().view(torch.float32))
+    def unpack(packed: Tensor) -> NeighborQueries:
+        """The queries behind a packed tensor or some columns of it."""
+        return NeighborQueries(*packed[:4].long(), *packed[4:].contiguous().view(torch.float32))
 
 
-class Tables(NamedTuple):
-    """How well entities know all others through others, and w, with a row for each entity that a question needs."""
+class NeighborTables(NamedTuple):
+    """Path scores and weights w before any fact is removed, [rows, entities] each."""
 
-    through_others: Tensor
-    """[rows, entities]; that of a question's entity is where it is in w."""
+    path_scores: Tensor
     weight: Tensor
-    """[rows, entities]."""
     rows: Tensor
-    """Of the entity, the one and the other of each question, [3, n]."""
+    """Rows of each query's entity, removed subject and removed object, [3, n].
 
-    def part(self, some: slice) -> Tables:
-        """The same for some of the questions."""
-        return self._replace(rows=self.rows[:, some])
+    The first are rows of both tables, the others of `weight`.
+    """
+
+    def take(self, rows: slice) -> NeighborTables:
+        """The tables of some of the queries."""
+        return self._replace(rows=self.rows[:, rows])
 
 
 class CommonNeighbors:
-    """Which entities have met in train facts, whatever the relation and the time, and how often.
+    """Which entities share train facts, whatever the relation and the time, and how many.
 
-    s knows o through others by the sum over x of w(s, x) w(x, o) / (1 + d(x)), with w = log(1 + facts of the two) and d
-    the number of entities that one has met; nobody meets himself.
+    path_score(s, o) = sum over x of w(s, x) w(x, o) / (1 + d(x)), with w = log(1 + facts of the
+    pair) and d the number of neighbors; no entity is its own neighbor.
     """
 
     def __init__(self, timeline: Timeline) -> None:
-        self.facts, self.entities = timeline.facts, timeline.num_entities
-        subject, object_ = self._met(self.facts)
-        both = torch.cat([subject * self.entities + object_, object_ * self.entities + subject])
+        self.facts, self.num_entities = timeline.facts, timeline.num_entities
+        subject, object_ = self._endpoints(self.facts)
+        both = torch.cat(
+            [subject * self.num_entities + object_, object_ * self.num_entities + subject]
+        )
         self.keys, self.count = torch.unique(both[both >= 0], return_counts=True)
-        """Pairs of those who have met as entity * entities + other, ascending, and their facts, [pairs] each."""
+        """Pairs of neighbors as entity * num_entities + neighbor, ascending, and their facts."""
         self.weight = self.count.double().log1p()
-        self.degree = torch.bincount(self.keys // self.entities, minlength=self.entities)
-        self.fits = pair_tables_fit(self.entities, self.keys.device)
-        """Whether there is room for tables of all pairs."""
+        self.degree = torch.bincount(self.keys // self.num_entities, minlength=self.num_entities)
+        self.tables_fit = pair_tables_fit(self.num_entities, self.keys.device)
 
     @staticmethod
-    def of(timeline: Timeline) -> CommonNeighbors:
-        """Those of a timeline, the same for all who ask: tables are large."""
-        if timeline not in _MADE:
-            _MADE[timeline] = CommonNeighbors(timeline)
-        return _MADE[timeline]
+    def for_timeline(timeline: Timeline) -> CommonNeighbors:
+        """The common neighbors of a timeline, shared by all callers: the tables are large."""
+        if timeline not in _SHARED:
+            _SHARED[timeline] = CommonNeighbors(timeline)
+        return _SHARED[timeline]
 
-    def _met(self, facts: Tensor) -> tuple[Tensor, Tensor]:
-        """Subject and object of facts, where they are one entity far below 0."""
+    def _endpoints(self, facts: Tensor) -> tuple[Tensor, Tensor]:
+        """Subject and object of each fact, negative for loops."""
         subject, object_ = facts[:, 0], facts[:, 2]
-        nobody = subject == object_
-        return torch.where(nobody, -self.entities, subject), torch.where(
-            nobody, -self.entities, object_
-        )
+        loop = subject == object_
+        nobody = -self.num_entities
+        return torch.where(loop, nobody, subject), torch.where(loop, nobody, object_)
 
-    def ask(self, entity: Tensor, fact: Tensor | None = None) -> Asked:
-        """Questions about entities [n], as if train facts [n] were not there; -1 for none.
+    def queries(self, entity: Tensor, fact: Tensor | None = None) -> NeighborQueries:
+        """Queries for entities [n] as if the train facts [n] did not exist; -1 removes none.
 
-        The two entities of such a fact have met once less, and if that was the only time each of them has met one
-        fewer.
+        Without the fact its two entities share one fact less. If it was their only one, each has
+        one neighbor less.
         """
         fact = torch.full_like(entity, -1) if fact is None else fact
-        one, other = self._met(self.facts[fact.clamp(min=0)])
-        gone = (fact >= 0) & (one >= 0)
-        one, other = one.clamp(min=0), other.clamp(min=0)
-        times = self.times(one, other)
-        last = gone & (times == 1)
-        less = torch.where(
-            gone, (times - 1).clamp(min=0).double().log1p() - times.double().log1p(), 0
+        subject, object_ = self._endpoints(self.facts[fact.clamp(min=0)])
+        removed = (fact >= 0) & (subject >= 0)
+        subject, object_ = subject.clamp(min=0), object_.clamp(min=0)
+        count = self.fact_counts(subject, object_)
+        last = removed & (count == 1)
+        weight_change = torch.where(
+            removed, (count - 1).clamp(min=0).double().log1p() - count.double().log1p(), 0
         )
-        is_one, is_other = entity == one, entity == other
+        is_subject, is_object = entity == subject, entity == object_
 
-        def nearness(x: Tensor, is_beyond: Tensor) -> tuple[Tensor, Tensor]:
+        def weight_over_degree(x: Tensor, is_other: Tensor) -> tuple[Tensor, Tensor]:
             """w(s, x) / (1 + d(x)) with the fact and without it."""
-            weight, degree = self.times(entity, x).double().log1p(), self.degree[x]
-            return weight / (1 + degree), (weight + less * is_beyond) / (1 + degree - last.long())
+            weight, degree = self.fact_counts(entity, x).double().log1p(), self.degree[x]
+            without = (weight + weight_change * is_other) / (1 + degree - last.long())
+            return weight / (1 + degree), without
 
-        near_one, near_one_without = nearness(one, is_other)
-        near_other, near_other_without = nearness(other, is_one)
-        whom = torch.where(is_one, other, torch.where(is_other, one, -1))
-        return Asked(
+        via_subject, via_subject_without = weight_over_degree(subject, is_object)
+        via_object, via_object_without = weight_over_degree(object_, is_subject)
+        neighbor = torch.where(is_subject, object_, torch.where(is_object, subject, -1))
+        return NeighborQueries(
             entity,
-            one,
-            other,
-            torch.where(last, whom, -1),
-            by_one=near_one_without - near_one,
-            by_other=near_other_without - near_other,
-            to_one=near_other_without * less,
-            to_other=near_one_without * less,
+            subject,
+            object_,
+            torch.where(last, neighbor, -1),
+            delta_via_subject=via_subject_without - via_subject,
+            delta_via_object=via_object_without - via_object,
+            delta_to_subject=via_object_without * weight_change,
+            delta_to_object=via_subject_without * weight_change,
         )
 
-    def through_others(
-        self, asked: Asked, dtype: torch.dtype = torch.float32
+    def path_scores(
+        self, queries: NeighborQueries, dtype: torch.dtype = torch.float32
     ) -> tuple[Tensor, Tensor]:
-        """How well questions' entities know all through others, and whether they have met, [n, entities] each."""
-        return look_up(self.tables(asked, dtype), asked)
+        """Path scores to every entity, and whether it is a neighbor, [n, entities] each."""
+        return look_up_paths(self.tables(queries, dtype), queries)
 
-    def tables(self, asked: Asked, dtype: torch.dtype) -> Tables:
-        """What is looked up, with every fact: of all entities where there is room, or of those asked."""
-        if self.fits and len(asked.entity) >= _MANY and dtype == torch.float32:
-            return Tables(*self._of_all, torch.stack(asked[:3]))
-        named = torch.cat(asked[:3])
-        table = self._rows(asked.entity).to(dtype)
-        return Tables(
-            table,
-            self._weights(named, dtype),
-            torch.arange(len(named), device=named.device).view(3, -1),
+    def tables(self, queries: NeighborQueries, dtype: torch.dtype) -> NeighborTables:
+        """The tables to look queries up in: of all entities if they fit, else of those queried."""
+        many = len(queries.entity) >= _MIN_QUERIES_FOR_TABLES
+        if self.tables_fit and many and dtype == torch.float32:
+            return NeighborTables(*self._all_pairs, torch.stack(queries[:3]))
+        entities = torch.cat(queries[:3])
+        return NeighborTables(
+            self._path_scores(queries.entity).to(dtype),
+            self._weights(entities, dtype),
+            torch.arange(len(entities), device=entities.device).view(3, -1),
         )
 
     @cached_property
-    def _of_all(self) -> tuple[Tensor, Tensor]:
-        """How well all know each other through others, and w, [entities, entities] each."""
-        tables = torch.empty(2, self.entities, self.entities, device=self.keys.device)
-        for some in torch.split(torch.arange(self.entities, device=self.keys.device), _AT_ONCE):
-            tables[0, some], tables[1, some] = (
-                self._rows(some).float(),
-                self._weights(some, torch.float32),
-            )
-        return tables[0], tables[1]
+    def _all_pairs(self) -> tuple[Tensor, Tensor]:
+        """Path scores and weights of all pairs, [entities, entities] each."""
+        device = self.keys.device
+        scores, weights = torch.empty(2, self.num_entities, self.num_entities, device=device)
+        every = torch.arange(self.num_entities, device=device)
+        for rows in torch.split(every, _TABLE_ROWS_PER_CHUNK):
+            scores[rows] = self._path_scores(rows).float()
+            weights[rows] = self._weights(rows, torch.float32)
+        return scores, weights
 
     def _weights(self, entity: Tensor, dtype: torch.dtype) -> Tensor:
-        """The w of entities and all others, [n] -> [n, entities]."""
-        row, position = key_range(
-            self.keys, entity * self.entities, (entity + 1) * self.entities - 1
-        ).expand()
-        weights = torch.zeros(len(entity), self.entities, dtype=dtype, device=entity.device)
-        weights[row, self.keys[position] % self.entities] = self.weight[position].to(dtype)
+        """Weights w between entities and all others, [n] -> [n, entities]."""
+        first = entity * self.num_entities
+        row, position = key_range(self.keys, first, first + self.num_entities - 1).expand()
+        weights = torch.zeros(len(entity), self.num_entities, dtype=dtype, device=entity.device)
+        weights[row, self.keys[position] % self.num_entities] = self.weight[position].to(dtype)
         return weights
 
-    def _rows(self, entity: Tensor) -> Tensor:
-        """How well entities know all others through others, themselves included, [n] -> [n, entities]."""
-        near = self._weights(entity, torch.float64).div_(1 + self.degree)
-        return (self._sparse @ near.T).T.contiguous()
+    def _path_scores(self, entity: Tensor) -> Tensor:
+        """Path scores from entities to all, themselves included, [n] -> [n, entities]."""
+        scaled = self._weights(entity, torch.float64).div_(1 + self.degree)
+        return (self._sparse_weights @ scaled.T).T.contiguous()
 
     @cached_property
-    def _sparse(self) -> Tensor:
-        """The w of all pairs, where it is not 0, [entities, entities]."""
-        pairs = torch.stack([self.keys // self.entities, self.keys % self.entities])
+    def _sparse_weights(self) -> Tensor:
+        """Weights w of all pairs as a sparse tensor, [entities, entities]."""
+        pairs = torch.stack([self.keys // self.num_entities, self.keys % self.num_entities])
         with torch.sparse.check_sparse_tensor_invariants(enable=False):  # type: ignore[no-untyped-call]
             return torch.sparse_coo_tensor(
-                pairs, self.weight, 2 * [self.entities], is_coalesced=True
+                pairs, self.weight, 2 * [self.num_entities], is_coalesced=True
             )
 
-    def times(self, one: Tensor, other: Tensor) -> Tensor:
-        """How many facts pairs have, [n]."""
-        place = equal_range(self.keys, one * self.entities + other)
+    def fact_counts(self, entity: Tensor, other: Tensor) -> Tensor:
+        """Train facts that each pair of entities shares, [n]."""
         if not len(self.count):
-            return torch.zeros_like(one)
+            return torch.zeros_like(entity)
+        matches = equal_range(self.keys, entity * self.num_entities + other)
         return torch.where(
-            place.lengths > 0, self.count[place.start.clamp(max=len(self.count) - 1)], 0
+            matches.lengths > 0, self.count[matches.start.clamp(max=len(self.count) - 1)], 0
         )
 
     def facts_between(self, entity: int, others: Tensor) -> tuple[Tensor, Tensor]:
-        """The train facts of an entity with any of others, a mask [entities], and with whom each is, [facts] each."""
-        subject, object_ = self._met(self.facts)
-        whom = torch.where(subject == entity, object_, torch.where(object_ == entity, subject, -1))
-        fact = ((whom >= 0) & others[whom.clamp(min=0)]).nonzero()[:, 0]
-        return fact, whom[fact]
+        """Train facts of an entity with any of others, and the other entity of each, [facts] each.
+
+        others: mask [entities].
+        """
+        subject, object_ = self._endpoints(self.facts)
+        other = torch.where(subject == entity, object_, torch.where(object_ == entity, subject, -1))
+        fact = ((other >= 0) & others[other.clamp(min=0)]).nonzero()[:, 0]
+        return fact, other[fact]
 
 
-_MADE: Final[WeakKeyDictionary[Timeline, CommonNeighbors]] = WeakKeyDictionary()
+_SHARED: Final[WeakKeyDictionary[Timeline, CommonNeighbors]] = WeakKeyDictionary()
 
 
-def look_up(tables: Tables, asked: Asked) -> tuple[Tensor, Tensor]:
-    """What `CommonNeighbors.through_others` finds, from the tables of the same questions."""
-    (own, *rows), every = tables.rows, torch.arange(len(asked.entity), device=asked.entity.device)
-    with_all = tables.through_others.index_select(0, own)
-    sums = with_all.clone()
-    for row, more in zip(rows, (asked.by_one, asked.by_other), strict=True):
-        # Mostly one of the two is the question's entity, over which no path of its own goes.
-        some = more.nonzero()[:, 0]
-        sums.index_add_(
-            0, some, tables.weight.index_select(0, row[some]).mul_(more[some, None].to(sums.dtype))
-        )
-    for candidate, more in ((asked.one, asked.to_one), (asked.other, asked.to_other)):
-        sums[every, candidate] += more.to(sums.dtype)
-    sums.masked_fill_(sums <= with_all.mul_(ROUNDING), 0)
-    sums[every, asked.entity] = 0
-    met = tables.weight.index_select(0, own) > 0
-    met[every, asked.parted.clamp(min=0)] &= asked.parted < 0
-    return sums, met
+def look_up_paths(tables: NeighborTables, queries: NeighborQueries) -> tuple[Tensor, Tensor]:
+    """`CommonNeighbors.path_scores`, from the tables of the same queries."""
+    (own, *rows), every = tables.rows, torch.arange(len(queries.entity), device=tables.rows.device)
+    with_all = tables.path_scores.index_select(0, own)
+    scores = with_all.clone()
+    for row, delta in zip(rows, (queries.delta_via_subject, queries.delta_via_object), strict=True):
+        # Usually one of the two is the query's entity, through which no path of its own leads.
+        some = delta.nonzero()[:, 0]
+        weights = tables.weight.index_select(0, row[some])
+        scores.index_add_(0, some, weights.mul_(delta[some, None].to(scores.dtype)))
+    scores[every, queries.removed_subject] += queries.delta_to_subject.to(scores.dtype)
+    scores[every, queries.removed_object] += queries.delta_to_object.to(scores.dtype)
+    scores.masked_fill_(scores <= with_all.mul_(ROUNDING), 0)
+    scores[every, queries.entity] = 0
+    is_neighbor = tables.weight.index_select(0, own) > 0
+    is_neighbor[every, queries.lost_neighbor.clamp(min=0)] &= queries.lost_neighbor < 0
+    return scores, is_neighbor

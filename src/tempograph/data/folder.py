@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
-from tempograph.data.graph import Facts, TemporalGraph, out_of_range
+from tempograph.data.graph import Facts, TemporalGraph, first_out_of_range
 from tempograph.errors import DataError
 from tempograph.io import atomic_folder
 from tempograph.typing import SPLITS
@@ -122,7 +122,7 @@ def _read_facts(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
     except pa.ArrowInvalid as error:
         raise _first_fault(path, data, str(error)) from None
     facts: Facts = np.stack([column.to_numpy() for column in table.columns], axis=1)
-    faulty = out_of_range(facts, sizes)
+    faulty = first_out_of_range(facts, sizes)
     if faulty is not None:
         row, column, value, size = faulty
         raise DataError(

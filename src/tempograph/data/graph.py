@@ -47,7 +47,7 @@ class TemporalGraph:
                 raise DataError(
                     f"{self.name}: {split} facts must be int64 [n, 4], found {facts.dtype} {facts.shape}"
                 )
-            faulty = out_of_range(facts, self.sizes)
+            faulty = first_out_of_range(facts, self.sizes)
             if faulty is not None:
                 row, column, value, size = faulty
                 raise DataError(
@@ -114,7 +114,7 @@ class TemporalGraph:
         ):
             with suppress(ValueError):
                 when = datetime.fromisoformat(when.strip()) if _MOMENT.match(when.strip()) else when
-        return label_at(when, self.times[0]) if isinstance(when, date) else when
+        return step_label(when, self.times[0]) if isinstance(when, date) else when
 
     def describe(self, fact: Facts) -> dict[str, str]:
         """One fact with names in the place of ids."""
@@ -126,7 +126,7 @@ class TemporalGraph:
             "time": self.times[time],
         }
 
-    def splits_of(self, rows: Facts) -> list[Split | None]:
+    def find_splits(self, rows: Facts) -> list[Split | None]:
         """The split that holds each fact [n, 4], the first if several do."""
         found = np.full(len(rows), None, dtype=object)
         for split in reversed(SPLITS):
@@ -136,7 +136,7 @@ class TemporalGraph:
         held: list[Split | None] = found.tolist()
         return held
 
-    def answers_to(self, fact: tuple[int, int, int, int], place: int) -> dict[int, Split]:
+    def known_answers(self, fact: tuple[int, int, int, int], place: int) -> dict[int, Split]:
         """The ids that, put in one place of a fact, make a fact of the data, with the split it is in."""
         known: dict[int, Split] = {}
         for split in reversed(SPLITS):
@@ -166,7 +166,7 @@ _MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _OF_DATES: Final = re.compile(r"\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
 
 
-def out_of_range(
+def first_out_of_range(
     facts: Facts, sizes: tuple[int, int, int, int]
 ) -> tuple[int, str, int, int] | None:
     """The first id outside its range as (row, column name, value, size), or None."""
@@ -177,7 +177,7 @@ def out_of_range(
     return row, COLUMNS[column], int(facts[row, column]), sizes[column]
 
 
-def label_at(day: date, like: str) -> str:
+def step_label(day: date, like: str) -> str:
     """The label of the step that a day or a moment lies in, on a grid with labels such as this one."""
     if not _OF_DATES.fullmatch(like):
         raise QueryError(
@@ -192,7 +192,7 @@ def label_at(day: date, like: str) -> str:
     return day.isoformat()[: len(like)]
 
 
-def in_order_of_time(facts: Facts) -> Facts:
+def sort_by_time(facts: Facts) -> Facts:
     """Each fact once, sorted by time, subject, relation and object."""
     facts = facts[np.lexsort(facts.T[[2, 1, 0, 3]])]
     fresh = np.ones(len(facts), bool)
@@ -202,11 +202,11 @@ def in_order_of_time(facts: Facts) -> Facts:
 
 def rows_in(rows: Facts, facts: Facts) -> NDArray[np.bool_]:
     """Which rows of ids are among others, [n]."""
-    number = row_numbers(np.concatenate([rows, facts]))
+    number = row_ids(np.concatenate([rows, facts]))
     return np.isin(number[: len(rows)], number[len(rows) :])
 
 
-def row_numbers(rows: Facts) -> NDArray[np.int64]:
+def row_ids(rows: Facts) -> NDArray[np.int64]:
     """A number for each row of ids, the same for the same row, [n]."""
     number = np.zeros(len(rows), dtype=np.int64)
     for column in rows.T:

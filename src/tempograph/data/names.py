@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, out_of_range
+from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, first_out_of_range
 from tempograph.data.importers.time_parsing import (
     format_pattern,
     labels,
@@ -52,15 +52,15 @@ class Column:
         return int(np.argmax(self.numbers == number))
 
 
-def fact_rows(graph: TemporalGraph, facts: Given) -> Facts:
+def to_fact_ids(graph: TemporalGraph, facts: Given) -> Facts:
     """Facts as rows of ids, [n, 4]; the first that names something unknown is named in the error."""
     of_ids = isinstance(facts, np.ndarray) and facts.dtype == np.int64 and facts.shape[1:] == (4,)
-    if isinstance(facts, np.ndarray) and of_ids and out_of_range(facts, graph.sizes) is None:
+    if isinstance(facts, np.ndarray) and of_ids and first_out_of_range(facts, graph.sizes) is None:
         return facts.copy()
-    return ids_of(graph, columns_of(facts))
+    return to_ids(graph, encode_columns(facts))
 
 
-def ids_of(graph: TemporalGraph, columns: Sequence[Column]) -> Facts:
+def to_ids(graph: TemporalGraph, columns: Sequence[Column]) -> Facts:
     """Columns of subjects, relations, objects and times as rows of ids, [n, 4]."""
     looks: tuple[Callable[[Any], int], ...] = (
         graph.entity_id,
@@ -83,7 +83,7 @@ def _look_up(column: Column, look: Callable[[Any], int]) -> Numbers:
     return ids[column.numbers]
 
 
-def columns_of(facts: Given) -> list[Column]:
+def encode_columns(facts: Given) -> list[Column]:
     """Subjects, relations, objects and times as they were given."""
     return [_column(name, given) for name, given in zip(COLUMNS, _transposed(facts), strict=True)]
 
@@ -132,7 +132,7 @@ def _transposed(facts: Given) -> list[Any]:
     return columns
 
 
-def with_later_steps(graph: TemporalGraph, times: Iterable[Any]) -> TemporalGraph:
+def extend_times(graph: TemporalGraph, times: Iterable[Any]) -> TemporalGraph:
     """The graph with as many further time steps as the latest of some labels needs; others are left as they are."""
     known = set(graph.times)
     wanted = {graph.time_label(time) if isinstance(time, str | date) else time for time in times}

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from tempograph.data.frequency import PATTERNS, PatternFrequencies
-from tempograph.data.graph import Facts, TemporalGraph, row_numbers, rows_in
+from tempograph.data.graph import Facts, TemporalGraph, row_ids, rows_in
 from tempograph.data.timeline import Timeline
 from tempograph.errors import RunError
 from tempograph.evaluation.evaluator import Evaluation
@@ -352,7 +352,7 @@ def by_distance(ranked: Ranked, graph: TemporalGraph) -> Groups:
 
 def nearest_same(facts: Facts, train: Facts, steps: int) -> Integers:
     """Steps from each fact to the nearest train fact with its subject, relation and object; -1 if there is none."""
-    number = row_numbers(np.concatenate([train[:, :3], facts[:, :3]]))
+    number = row_ids(np.concatenate([train[:, :3], facts[:, :3]]))
     keys = np.sort(number[: len(train)] * steps + train[:, 3])
     wanted = number[len(train) :] * steps + facts[:, 3]
     place, nothing = np.searchsorted(keys, wanted), 2 * steps

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.timeline import both_questions
+from tempograph.data.timeline import fact_queries
 from tempograph.device import memory_budget
 from tempograph.evaluation.evaluator import cross_fitted_scores
 from tempograph.evaluation.reliability import calibration_error, reliability
@@ -97,11 +97,11 @@ def _ask(model: Model, graph: TemporalGraph, progress: Progress | None) -> Asked
     count = min(len(graph.valid), _MOST_FACTS, room)
     chosen = torch.linspace(0, len(graph.valid) - 1, count, dtype=torch.float64).round().long()
     facts = torch.from_numpy(graph.valid)[chosen].to(model.device)
-    known = KnownAnswers.to_fit_on_valid(graph, model.device)
+    known = KnownAnswers.from_train_and_valid(graph, model.device)
     cross_fitted = model.cross_fitted("valid", len(graph.valid))
     if cross_fitted is not None:
         cross_fitted = cross_fitted._replace(of=cross_fitted.of[chosen.to(model.device)])
-    queries, answer = both_questions(facts, known.num_relations)
+    queries, answer = fact_queries(facts, known.num_relations)
     scores = torch.empty(len(answer), len(graph.entities), device=model.device)
     for index, score in cross_fitted_scores(
         model, queries, known, progress=progress, cross_fitted=cross_fitted

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import Facts, TemporalGraph
-from tempograph.data.timeline import Queries, both_questions
+from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import explain_out_of_memory, memory_budget
 from tempograph.errors import DataError
 from tempograph.evaluation.ranking import Ranks, filtered_ranks, metrics
@@ -56,7 +56,7 @@ def rank_facts(
 
     facts [n, 4] -> [2n] each.
     """
-    queries, answer = both_questions(facts, known.num_relations)
+    queries, answer = fact_queries(facts, known.num_relations)
     ranks = Ranks(
         *(torch.empty(len(answer), dtype=kind, device=facts.device) for kind in _RANK_TYPES)
     )
@@ -172,7 +172,7 @@ def evaluate_model(
             f"{graph.name}: the {split} split has no facts, so there is nothing to evaluate"
         )
     begin = time.perf_counter()
-    known = KnownAnswers.of(graph, filter, model.device)
+    known = KnownAnswers.from_graph(graph, filter, model.device)
     cross_fitted = model.cross_fitted(split, len(facts))
     way_out = "take a smaller model or, with evaluate, a smaller budget for scores (--memory MIB)"
     with torch.inference_mode(), explain_out_of_memory("ranking", way_out):

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from tempograph.data.graph import TemporalGraph, rows_in
-from tempograph.data.importers.column_guessing import columns_in_words, with_columns
-from tempograph.data.importers.importer import Imported, import_files
+from tempograph.data.importers.column_guessing import describe_columns, resolve_columns
+from tempograph.data.importers.importer import ImportResult, import_files
 from tempograph.data.importers.options import ImportOptions
 from tempograph.device import resolve_device
 from tempograph.errors import DataError
@@ -23,7 +23,7 @@ from tempograph.io import refuse_existing
 from tempograph.models.registry import model_kind
 from tempograph.training.runs import RUN_MARKER, Run
 from tempograph.training.trainer import evaluate, train
-from tempograph.typing import Progress, Report
+from tempograph.typing import MetricsCallback, Progress
 
 _MEETING: Final = 0.25
 """The share of held-out facts between two that meet in train from which on copying is worth most."""
@@ -42,7 +42,7 @@ class Fitted:
     """A trained run, what its data came from, why it is this model, and how it does on facts that it never saw."""
 
     run: Run
-    imported: Imported
+    imported: ImportResult
     columns: dict[str, str]
     choice: Choice
     evaluation: Evaluation | None
@@ -84,7 +84,7 @@ def fit(
     overwrite: bool = False,
     max_seconds: float | None = None,
     importing: Progress | None = None,
-    report: Report | None = None,
+    report: MetricsCallback | None = None,
     progress: Progress | None = None,
     note: Note | None = None,
 ) -> Fitted:
@@ -98,9 +98,9 @@ def fit(
     if model is not None:
         model_kind(model)
     paths = [Path(pattern) for pattern in patterns]
-    options, columns = with_columns(paths, options or ImportOptions())
+    options, columns = resolve_columns(paths, options or ImportOptions())
     if note and columns:
-        note(columns_in_words(columns))
+        note(describe_columns(columns))
     imported = import_files(paths, options, Path(out).resolve().name, importing)
     if note:
         for line in imported.notes(guessed=options.format is None):

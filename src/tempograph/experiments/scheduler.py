@@ -21,7 +21,7 @@ from tempograph.device import resolve_device
 from tempograph.errors import TempographError
 from tempograph.training.runs import RUN_MARKER, Run, read_record
 from tempograph.training.trainer import evaluate, resume, train
-from tempograph.typing import Protocol, Report, Split
+from tempograph.typing import MetricsCallback, Protocol, Split
 
 _PROGRAM: Final = (
     "import sys; sys.path[:] = {path!r}; from tempograph.experiments.scheduler import main; main()"
@@ -182,7 +182,7 @@ def _end_with_parent() -> None:
     _thread.interrupt_main()
 
 
-def work(job: Job, report: Report) -> Run:
+def work(job: Job, report: MetricsCallback) -> Run:
     """Train, or go on training; when that has come to its end rank valid, if need be, and test, once."""
     run = _trained(job, report)
     splits: tuple[Split, ...] = ("valid", "test")
@@ -192,7 +192,7 @@ def work(job: Job, report: Report) -> Run:
     return run
 
 
-def _trained(job: Job, report: Report) -> Run:
+def _trained(job: Job, report: MetricsCallback) -> Run:
     begun = (job.folder / RUN_MARKER).is_file()
     if begun and read_record(job.folder)[1]["finished"]:
         return Run.load(job.folder, resolve_device(job.device))

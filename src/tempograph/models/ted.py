@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tempograph.data.sorted_ranges import equal_range
-from tempograph.data.timeline import Queries, Timeline, answered, both_directions
+from tempograph.data.timeline import Queries, Timeline, both_directions, undirected_facts
 from tempograph.errors import ConfigError
 from tempograph.models.base import Model, Support
 from tempograph.nn.grouped_layout import laid_out, layout_of
@@ -108,7 +108,7 @@ class TED(Model):
                 distance = (found[:, 3] - query.time).abs()
                 order = torch.argsort(distance, stable=True)
                 shares = torch.softmax(-self.sigma * distance[order].double(), dim=0)
-                return Support(shared, answered(found[order], self.num_relations), shares)
+                return Support(shared, undirected_facts(found[order], self.num_relations), shares)
         return Support("nothing", self.facts[:0], torch.empty(0, dtype=torch.float64))
 
     def with_timeline(self, timeline: Timeline, memory: int = 0) -> TED:

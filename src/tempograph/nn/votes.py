@@ -14,7 +14,7 @@ from tempograph.data.sorted_ranges import Ranges
 from tempograph.nn.inplace import add_at
 
 if TYPE_CHECKING:
-    from tempograph.data.fact_index import View
+    from tempograph.data.fact_index import FactIndex
 
 
 class VoteRanges(NamedTuple):
@@ -45,7 +45,7 @@ class VoteRanges(NamedTuple):
 class VoteBins(NamedTuple):
     """Maps each fact of an index to its bins in the weight tables."""
 
-    fact_index: View
+    fact_index: FactIndex
     gap_class: Tensor
     """Coarse class of t' - t + steps, [2 steps + 1]."""
     time_bin: Tensor
@@ -86,7 +86,7 @@ def add_contributions_torch(
     voted_query, weight, slot = fact_weights(bins, ranges, weights, fact_mask)
     sums = weight.new_zeros(len(query)).index_add(0, offset[voted_query] + slot, weight)
     which, column = (ranges.removed < len(index.time)).nonzero().unbind(1)
-    removed = offset[column] + index.slot[ranges.removed[which, column]]
+    removed = offset[column] + index.candidate_slot[ranges.removed[which, column]]
     count = (
         index.candidate_count[position]
         .to(sums.dtype)
@@ -121,15 +121,15 @@ def fact_weights(
         + weights.by_time.flatten().index_select(0, time_cell)
         + weights.by_count.flatten().index_select(0, count_cell)
     )
-    return query, torch.exp(exponent), index.slot[position]
+    return query, torch.exp(exponent), index.candidate_slot[position]
 
 
 def voting_facts(
-    ranges: VoteRanges, index: View, fact_mask: Tensor | None
+    ranges: VoteRanges, index: FactIndex, fact_mask: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """The query and the position in the index of each voting fact, [votes] each."""
     query, position = ranges.facts.expand()
     votes = (position != ranges.removed[:, query]).all(0)
     if fact_mask is not None:
-        votes &= fact_mask[index.fact[position]]
+        votes &= fact_mask[index.fact_id[position]]
     return query[votes], position[votes]

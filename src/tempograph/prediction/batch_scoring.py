@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
-from tempograph.data.timeline import both_questions
+from tempograph.data.timeline import fact_queries
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.evaluation.ranking import filtered_ranks
 from tempograph.models.base import Model
@@ -50,7 +50,7 @@ def ask_facts(
     progress: Progress | None = None,
 ) -> Found:
     """Both questions of each fact [n, 4]; other known answers are taken out, as they are in an evaluation."""
-    queries, answer = both_questions(facts, known.num_relations)
+    queries, answer = fact_queries(facts, known.num_relations)
     score, share, rank = (
         torch.empty(len(answer), dtype=torch.float64, device=facts.device) for _ in range(3)
     )
@@ -79,7 +79,7 @@ def score_facts(
     progress: Progress | None = None,
 ) -> Tensor:
     """The scores of facts [n, 4] as answers to both their questions, objects first, and of nothing else, [2n]."""
-    queries, answer = both_questions(facts, known.num_relations)
+    queries, answer = fact_queries(facts, known.num_relations)
     score = torch.empty(len(answer), dtype=torch.float64, device=facts.device)
     for index in query_batches(model, queries, known, budget, progress):
         score[index] = model.own_scores(queries.take(index), answer[index]).double()

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, rows_in
-from tempograph.data.names import Given, columns_of, fact_rows, ids_of, with_later_steps
+from tempograph.data.names import Given, encode_columns, extend_times, to_fact_ids, to_ids
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget, resolve_device
 from tempograph.errors import ConfigError, QueryError
@@ -142,11 +142,11 @@ class Predictor:
         columns. Other known answers are taken out, as in an evaluation; `known` is the split that holds the fact.
         Without ranks there are scores alone; where a model can, nobody is scored then but those who are named.
         """
-        rows = fact_rows(self.graph, facts)
+        rows = to_fact_ids(self.graph, facts)
         asked = torch.from_numpy(rows).to(self.model.device)
         columns: dict[str, Any] = {
             **named(self.graph, rows),
-            "known": pa.array(self.graph.splits_of(rows), pa.string()),
+            "known": pa.array(self.graph.find_splits(rows), pa.string()),
         }
         if not ranks:
             scores = score_facts(self.model, asked, self._known, budget, progress).chunk(2)
@@ -259,9 +259,9 @@ class Predictor:
 
         What a model has learned of single steps is, for a step after the last one, that of the last one.
         """
-        columns = columns_of(facts)
-        grown = with_later_steps(self.graph, columns[3].values)
-        rows = ids_of(grown, columns)
+        columns = encode_columns(facts)
+        grown = extend_times(self.graph, columns[3].values)
+        rows = to_ids(grown, columns)
         there = rows_in(rows, grown.train)
         if there.any():
             raise QueryError(
@@ -271,7 +271,7 @@ class Predictor:
 
     def remove(self, facts: Given) -> None:
         """Take facts away from those that the model looks at: train facts, or what was added."""
-        rows = fact_rows(self.graph, facts)
+        rows = to_fact_ids(self.graph, facts)
         absent = ~rows_in(rows, self.graph.train)
         if absent.any():
             raise QueryError(
@@ -304,7 +304,7 @@ class Predictor:
                 raise
             model = run.model
         self.graph, self.timeline, self.model = graph, timeline, model
-        self._known = KnownAnswers.of(graph, "time", self.model.device)
+        self._known = KnownAnswers.from_graph(graph, "time", self.model.device)
 
     def _ids(
         self, subject: Name | None, relation: Name | None, object_: Name | None, time: When | None
@@ -415,7 +415,7 @@ class Predictor:
         most: int,
     ) -> Completion:
         columns = self._columns
-        known = self.graph.answers_to(fact, place)
+        known = self.graph.known_answers(fact, place)
         answers = tuple(
             Answer(
                 rank=1 + int((scores > scores[candidate]).sum()),

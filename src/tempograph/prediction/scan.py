@@ -15,7 +15,7 @@ from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
-from tempograph.data.timeline import Queries, answered
+from tempograph.data.timeline import Queries, undirected_facts
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.io import atomic_file
 from tempograph.models.base import Model
@@ -155,7 +155,9 @@ def _best_of(
         fresh &= scores >= _bar(scores.masked_fill(~fresh, -math.inf), most)
     row, candidate = fresh.nonzero().unbind(1)
     entity, relation, time = (column[row] for column in asked)
-    facts = answered(torch.stack([entity, relation, candidate, time], dim=1), known.num_relations)
+    facts = undirected_facts(
+        torch.stack([entity, relation, candidate, time], dim=1), known.num_relations
+    )
     return Candidates(facts, scores[fresh], shares[fresh])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from tempograph.data.graph import Facts
-from tempograph.data.timeline import both_questions
+from tempograph.data.timeline import fact_queries
 from tempograph.evaluation.analysis import Curve, Floats, Integers, binned, frequency_bins
 from tempograph.models.temp.temp import TeMP
 from tempograph.nn.temporal import Context, TemporalAttention, Windows
@@ -45,12 +45,12 @@ def gate_weights(model: TeMP, facts: Facts) -> GateWeights | None:
     """How the gate weighs both questions of some facts; None for a model without a gate."""
     if model.gate is None:
         return None
-    queries, _ = both_questions(
+    queries, _ = fact_queries(
         torch.from_numpy(facts).to(model.device), model.timeline.num_relations
     )
     side = queries.relation // model.timeline.num_relations
     with torch.inference_mode():
-        counts = model.frequencies.of_queries(queries, *model.reach)
+        counts = model.frequencies.count_queries(queries, *model.reach)
         given, candidates = (alpha.double().cpu().numpy() for alpha in model.gate(counts, side))
     return GateWeights(counts.cpu().numpy(), side.cpu().numpy(), given, candidates)
 

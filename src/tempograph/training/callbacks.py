@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from tempograph.errors import ConfigError
-from tempograph.typing import Progress, Report
+from tempograph.typing import MetricsCallback, Progress
 
 
 @dataclass(frozen=True)
 class Callbacks:
     """Who hears of a training, and when it must stop, by the clock of time.perf_counter."""
 
-    report: Report | None
+    report: MetricsCallback | None
     progress: Progress | None
     tensorboard: bool = False
     stop: float | None = None
@@ -42,7 +42,7 @@ class Callbacks:
         )
 
 
-def _board(run: Path | None, report: Report) -> Report:
+def _board(run: Path | None, report: MetricsCallback) -> MetricsCallback:
     if run is None:
         raise ConfigError("TensorBoard events lie in the run folder; say where it is with out")
     try:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.timeline import both_questions
+from tempograph.data.timeline import fact_queries
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.models.ensemble.ensemble import Ensemble, EnsembleGate, deal, halves
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings, part_names
@@ -69,7 +69,9 @@ def fit_ensemble(
     settings = ensemble.settings
     chosen = deal(len(graph.valid), seed)[: settings.facts].sort().values
     facts = torch.from_numpy(graph.valid)[chosen].to(ensemble.device)
-    kept = keep(ensemble, facts, KnownAnswers.to_fit_on_valid(graph, ensemble.device), progress)
+    kept = keep(
+        ensemble, facts, KnownAnswers.from_train_and_valid(graph, ensemble.device), progress
+    )
     half = halves(len(graph.valid), seed)[chosen].to(ensemble.device)[kept.fact]
     taken = []
     for number, gate in enumerate(ensemble.without):
@@ -113,7 +115,7 @@ def keep(
     Where the gate looks at candidates, a question whose answer no part has among its best is left out: standing there
     only because it is right, the answer would give itself away.
     """
-    queries, answer = both_questions(facts, known.num_relations)
+    queries, answer = fact_queries(facts, known.num_relations)
     most = min(ensemble.settings.candidates, known.num_entities)
     found = []
     for index in query_batches(ensemble, queries, known, progress=progress):

@@ -27,8 +27,8 @@ class Objective(nn.Module, ABC):
 
     def true_answers(self, queries: Queries, answer: Tensor) -> tuple[Tensor, Tensor]:
         """Pairs (row of the question, answer that train facts make true), its own [n] perhaps more than once."""
-        if answer.is_cuda and 16 * self.known.most <= self.timeline.num_entities:
-            return self.known.padded(queries, answer)
+        if answer.is_cuda and 16 * self.known.max_answers <= self.timeline.num_entities:
+            return self.known.padded_answers(queries, answer)
         return self.known(queries)
 
     def shuffled_facts(self, at_once: int, generator: torch.Generator) -> Sequence[Tensor]:

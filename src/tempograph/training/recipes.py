@@ -28,7 +28,7 @@ from tempograph.training.settings import (
     TrainSettings,
 )
 from tempograph.training.ted_fit import choose_sigma
-from tempograph.typing import Progress, Report
+from tempograph.typing import MetricsCallback, Progress
 
 Validate = Callable[[Model], dict[str, float]]
 """The metrics of a model on valid; raises DataError when valid has no facts."""
@@ -48,11 +48,11 @@ class Recipe:
     """How a family of models is trained: exactly one of the three is set."""
 
     gradient: Gradient | None = None
-    choose: Callable[[Any, Timeline, Validate, Report], Any] | None = None
+    choose: Callable[[Any, Timeline, Validate, MetricsCallback], Any] | None = None
     """Choose settings on the validation split: settings as given -> settings as fitted."""
-    combine: Callable[[Any, TemporalGraph, int, Report, Progress | None], dict[str, Any]] | None = (
-        None
-    )
+    combine: (
+        Callable[[Any, TemporalGraph, int, MetricsCallback, Progress | None], dict[str, Any]] | None
+    ) = None
     """Fit what combines trained parts, from (model, data, seed, report, progress) -> entries of results.json."""
 
 

@@ -6,27 +6,34 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tempograph.errors import ConfigError
-from tempograph.typing import Amount, Count, Part, Positive, Share, check_bounds
+from tempograph.typing import (
+    Fraction,
+    NonNegativeFloat,
+    PositiveFloat,
+    PositiveInt,
+    ProperFraction,
+    check_bounds,
+)
 
 
 @dataclass(frozen=True)
 class TrainSettings:
     """How any model is trained."""
 
-    epochs: Count = 200
+    epochs: PositiveInt = 200
     negatives: int | Literal["all"] = "all"
     """Entities each question is scored against: all, or a sample."""
     optimizer: Literal["adam", "adagrad"] = "adam"
-    learning_rate: Positive = 0.001
-    cooldown: Share = 0.0
+    learning_rate: PositiveFloat = 0.001
+    cooldown: Fraction = 0.0
     """Share of the epochs, at the end, in which the learning rate falls in a straight line to a tenth."""
-    weight_decay: Amount = 0.0
-    clip: Amount = 1.0
+    weight_decay: NonNegativeFloat = 0.0
+    clip: NonNegativeFloat = 1.0
     """The longest gradient; longer ones are shortened. 0 leaves them as they are."""
-    patience: Count = 10
+    patience: PositiveInt = 10
     """Validations without a better valid MRR before training stops."""
-    validate_every: Count = 1
-    average: Part = 0.0
+    validate_every: PositiveInt = 1
+    average: ProperFraction = 0.0
     """Share of the old value in the running average of the weights that is validated and kept; 0 keeps the weights."""
     precision: Literal["32-true", "tf32", "bf16-mixed"] = "32-true"
 
@@ -47,8 +54,8 @@ class TrainSettings:
 class SnapshotTraining(TrainSettings):
     """Training by whole snapshots; sampled negatives are drawn for each time and side."""
 
-    times_per_step: Count = 8
-    max_facts: Count = 3000
+    times_per_step: PositiveInt = 8
+    max_facts: PositiveInt = 3000
     """At most this many target facts of each snapshot and step."""
     targets: Literal["all", "dropped"] = "all"
     """Facts that count in the loss: all of the snapshot, or those whose edge was dropped in this step."""
@@ -60,17 +67,17 @@ class FactTraining(TrainSettings):
 
     batch: Literal["facts", "times"] = "facts"
     """What a step takes: so many facts of any time, or all facts of so many times, if memory allows."""
-    facts_per_step: Count = 1000
-    times_per_step: Count = 8
+    facts_per_step: PositiveInt = 1000
+    times_per_step: PositiveInt = 8
     loss: Literal["softmax", "margin", "logistic"] = "softmax"
-    margin: Amount = 1.0
+    margin: NonNegativeFloat = 1.0
     """What the answer must be ahead of each negative (margin), or the score at which a fact is as likely as not,
     with its sign turned (logistic)."""
-    dropout: Part = 0.0
+    dropout: ProperFraction = 0.0
     """Share of a question's numbers that are left out in a step."""
-    n3: Amount = 0.0
+    n3: NonNegativeFloat = 0.0
     """Weight of the cubed sizes of the vectors of each fact."""
-    smoothness: Amount = 0.0
+    smoothness: NonNegativeFloat = 0.0
     """Weight of the cubed differences of vectors of consecutive time steps."""
 
 
@@ -78,8 +85,8 @@ class FactTraining(TrainSettings):
 class PointerTraining(TrainSettings):
     """Training of the pointer; always against all entities."""
 
-    facts_per_step: Count = 1000
-    fact_dropout: Part = 0.1
+    facts_per_step: PositiveInt = 1000
+    fact_dropout: ProperFraction = 0.1
     """Share of the train facts that do not vote in a step."""
 
     def __post_init__(self) -> None:

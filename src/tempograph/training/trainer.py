@@ -22,7 +22,7 @@ from tempograph.training.loop import Hooks, Training, fit
 from tempograph.training.recipes import recipe_for
 from tempograph.training.runs import RUN_MARKER, Run
 from tempograph.training.setup import begin, build, configure, validator
-from tempograph.typing import Filter, Progress, Protocol, Report, Split
+from tempograph.typing import Filter, MetricsCallback, Progress, Protocol, Split
 
 
 def train(
@@ -38,7 +38,7 @@ def train(
     overwrite: bool = False,
     max_seconds: float | None = None,
     tensorboard: bool = False,
-    report: Report | None = None,
+    report: MetricsCallback | None = None,
     progress: Progress | None = None,
     shelf: Path | None = None,
 ) -> Run:
@@ -74,7 +74,7 @@ def resume(
     device: str = "auto",
     max_seconds: float | None = None,
     tensorboard: bool = False,
-    report: Report | None = None,
+    report: MetricsCallback | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Go on with a run that was stopped, from its last epoch, as if it had never been stopped."""
@@ -110,7 +110,10 @@ def evaluate(
 
 
 def _outside(
-    max_seconds: float | None, report: Report | None, progress: Progress | None, tensorboard: bool
+    max_seconds: float | None,
+    report: MetricsCallback | None,
+    progress: Progress | None,
+    tensorboard: bool,
 ) -> Callbacks:
     stop = None if max_seconds is None else time.perf_counter() + max_seconds
     if not Processes.here().leads:

@@ -85,7 +85,7 @@ _PAIRS: Final = {
 _HEAD: Final = 1 << 16
 
 
-def with_columns(
+def resolve_columns(
     patterns: Sequence[Path], options: ImportOptions
 ) -> tuple[ImportOptions, dict[str, str]]:
     """The options with the columns of a table named, and these; coded events have columns of their own."""
@@ -144,7 +144,7 @@ def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> d
     return {part: fitting[part][0] for part in COLUMNS}
 
 
-def columns_in_words(columns: Mapping[str, str]) -> str:
+def describe_columns(columns: Mapping[str, str]) -> str:
     """Which column each part of a fact was taken from."""
     named = ", ".join(f"{part} from '{column}'" for part, column in columns.items())
     return f"columns: {named}; if that is wrong, name them with --subject, --relation, --object and --time"

@@ -12,7 +12,7 @@ from typing import Final
 
 from tempograph.data.importers.sources import readable, texts
 from tempograph.errors import DataError
-from tempograph.typing import Entity, EventFormat, RelationLevel
+from tempograph.typing import EntityField, EventFormat, RelationLevel
 
 _HEAD: Final = 1 << 16
 
@@ -26,7 +26,7 @@ class Coding:
     """
 
     title: str
-    actors: Mapping[Entity, tuple[str, str]]
+    actors: Mapping[EntityField, tuple[str, str]]
     relations: Mapping[RelationLevel, str]
     time: str
     date: tuple[str, str]
@@ -75,7 +75,7 @@ class Wanted:
     """What of the events of a format becomes the parts of a fact."""
 
     format: EventFormat
-    entity: Entity
+    entity: EntityField
     level: RelationLevel
 
     @property

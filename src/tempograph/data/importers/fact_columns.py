@@ -18,7 +18,7 @@ from tempograph.data.importers.time_parsing import Clock, format_pattern, read_d
 from tempograph.errors import DataError
 
 
-def read_columns(path: Path, options: ImportOptions) -> pa.Table:
+def read_fact_table(path: Path, options: ImportOptions) -> pa.Table:
     """Columns subject, relation, object and time of a table as an import would find them, all of them text.
 
     Dates in Parquet stay dates; times of a format other than integer become moments.

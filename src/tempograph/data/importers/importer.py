@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from tempograph.data.graph import COLUMNS, Facts, TemporalGraph, in_order_of_time
+from tempograph.data.graph import COLUMNS, Facts, TemporalGraph, sort_by_time
 from tempograph.data.importers.event_formats import find_shapes, guess_format
 from tempograph.data.importers.event_reader import DATE_FORMAT, read_events
 from tempograph.data.importers.options import ImportOptions
@@ -21,7 +21,7 @@ from tempograph.data.importers.sources import file_size, find_files
 from tempograph.data.importers.table_reader import Batch, Layout, read_batches
 from tempograph.data.importers.time_parsing import Clock, Steps
 from tempograph.errors import DataError
-from tempograph.typing import Format, Progress
+from tempograph.typing import FileFormat, Progress
 
 Ids = NDArray[np.int64]
 
@@ -29,11 +29,11 @@ _MANY_STEPS: Final = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Imported:
+class ImportResult:
     """A dataset made from files of a format: each of the rows is one of its facts, a duplicate of one, or skipped."""
 
     graph: TemporalGraph
-    format: Format
+    format: FileFormat
     rows: int
     duplicates: int
     skipped: tuple[Skipped, ...] = ()
@@ -57,7 +57,7 @@ class Imported:
 
 def import_files(
     patterns: Sequence[Path], options: ImportOptions, name: str, progress: Progress | None = None
-) -> Imported:
+) -> ImportResult:
     """Make one dataset of the files that paths and patterns such as events/*.zip stand for, whatever their format.
 
     Unless the options name a format or describe a table, the first lines of the first file tell which it is.
@@ -73,7 +73,7 @@ def import_files(
 
 def import_table(
     paths: Sequence[Path], options: ImportOptions, name: str, progress: Progress | None = None
-) -> Imported:
+) -> ImportResult:
     """Make one dataset of the rows of several files.
 
     Entities and relations are numbered in the order in which they first appear, row by row, the subject of a row
@@ -93,7 +93,7 @@ def import_table(
 
 def import_events(
     paths: Sequence[Path], options: ImportOptions, name: str, progress: Progress | None = None
-) -> Imported:
+) -> ImportResult:
     """Make one dataset of the coded events in several files, each plain, gzipped or zipped.
 
     Ids are given as for a table; `progress` is told at each megabyte of text. A file that is not of the format is
@@ -141,12 +141,12 @@ def _gather(
 
 def _imported(
     gathered: _Gathered,
-    format: Format,
+    format: FileFormat,
     clock: Clock,
     skips: Skips | None,
     options: ImportOptions,
     name: str,
-) -> Imported:
+) -> ImportResult:
     """The dataset of the rows that were not skipped, which must be some."""
     skipped = skips.found() if skips else ()
     rows = len(gathered.rows) + sum(skip.rows for skip in skipped)
@@ -154,7 +154,7 @@ def _imported(
         reasons = "".join(f"; {skip}" for skip in skipped)
         raise DataError(f"{_some(gathered.paths)}: none of {rows:,} rows is an event{reasons}")
     graph, duplicates = _make_graph(gathered, clock, options, name)
-    return Imported(graph, format, rows, duplicates, skipped)
+    return ImportResult(graph, format, rows, duplicates, skipped)
 
 
 def _make_graph(
@@ -166,7 +166,7 @@ def _make_graph(
         rows[:, 3], times = clock.grid(rows[:, 3])
     except DataError as error:
         raise DataError(f"{_some(gathered.paths)}: {error}") from None
-    facts = in_order_of_time(rows)
+    facts = sort_by_time(rows)
     splits = _split(facts, options)
     graph = TemporalGraph(
         name, tuple(gathered.entities.ids), tuple(gathered.relations.ids), times, *splits

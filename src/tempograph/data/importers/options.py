@@ -12,10 +12,10 @@ from tempograph.data.importers.time_parsing import Clock
 from tempograph.errors import ConfigError
 from tempograph.typing import (
     GRANULARITIES,
-    Entity,
-    Format,
+    EntityField,
+    FileFormat,
     Granularity,
-    Natural,
+    NonNegativeInt,
     RelationLevel,
     SplitRule,
     check_bounds,
@@ -58,9 +58,9 @@ class ImportOptions:
     split: SplitRule = "random"
     valid_share: float = 0.1
     test_share: float = 0.1
-    seed: Natural = 0
-    format: Format | None = None
-    entity: Entity | None = None
+    seed: NonNegativeInt = 0
+    format: FileFormat | None = None
+    entity: EntityField | None = None
     relation_level: RelationLevel | None = None
     skip_bad: bool = False
 

@@ -7,14 +7,14 @@ from typing import Literal
 
 from tempograph.errors import ConfigError, refuse_unknown
 from tempograph.nn.decoders import DECODERS
-from tempograph.typing import Amount, Count, Positive, Share, check_bounds
+from tempograph.typing import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt, check_bounds
 
 
 @dataclass(frozen=True)
 class EmbeddingSettings:
     """What entities and relations are at a time, and how they are compared; every method is a choice of these."""
 
-    dim: Count = 128
+    dim: PositiveInt = 128
     decoder: str = "complex"
     """transe, distmult, complex, simple or gaussian, or a name that was added to `layers.decoders.DECODERS`."""
     distance: Literal["l1", "l2"] = "l2"
@@ -25,14 +25,14 @@ class EmbeddingSettings:
     """Whether factored relations have a part that does not depend on time."""
     reciprocal: bool = False
     """Whether the two directions of a relation have vectors of their own."""
-    wave_share: Share = 0.64
+    wave_share: Fraction = 0.64
     """Share of a diachronic entity's numbers that depend on time."""
-    smallest_variance: Positive = 0.005
+    smallest_variance: PositiveFloat = 0.005
     largest_variance: float = 0.3
     """Bounds of every variance of decoder gaussian."""
-    longest_mean: Amount = 0.0
+    longest_mean: NonNegativeFloat = 0.0
     """Length to which the constant part of a mean of decoder gaussian is shortened; 0 leaves it as it is."""
-    initial_scale: Amount = 0.1
+    initial_scale: NonNegativeFloat = 0.1
     """Standard deviation of the vectors at the start."""
 
     def __post_init__(self) -> None:

@@ -153,7 +153,7 @@ class Ensemble(Model):
     @property
     def told(self) -> int:
         """How many numbers are told of a candidate."""
-        return 0 if self.meetings is None else self.meetings.told
+        return 0 if self.meetings is None else self.meetings.num_features
 
     def _count(self, timeline: Timeline) -> None:
         self.frequencies = PatternFrequencies(timeline)
@@ -187,14 +187,14 @@ class Ensemble(Model):
             facts = torch.where(left_out[:, None] < 0, -1, self.timeline.facts[left_out])
         part_log_probs = [torch.log_softmax(each.float(), 1).clamp_(min=_LOWEST) for each in scores]
         counts = [
-            self.frequencies.of_queries(queries, reach, reach, facts) for reach in self._reaches
+            self.frequencies.count_queries(queries, reach, reach, facts) for reach in self._reaches
         ]
         side = queries.relation // self.timeline.num_relations
         seen = [torch.cat(counts, 1).float().log1p(), side[:, None].float()]
         for opinion in part_log_probs:
             best = opinion.topk(min(2, opinion.shape[1]), dim=1).values
             seen += [best[:, :1], best[:, :1] - best[:, -1:]]
-        told = None if self.meetings is None else self.meetings.of_candidates(queries, left_out)
+        told = None if self.meetings is None else self.meetings.compute(queries, left_out)
         return PartOutputs(torch.stack(part_log_probs, 2), torch.cat(seen, 1), told)
 
     @property

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tempograph.errors import ConfigError
-from tempograph.typing import Count, Natural, Positive, check_bounds
+from tempograph.typing import NonNegativeInt, PositiveFloat, PositiveInt, check_bounds
 
 
 @dataclass(frozen=True)
@@ -17,21 +17,21 @@ class EnsembleSettings:
     parts: tuple[str, ...] = ()
     """Each a `model`, a `model:preset`, or the path of a finished run folder; named again, one is trained once more,
     from another seed."""
-    window: Count = 8
+    window: PositiveInt = 8
     """Steps on each side in which the gate counts what is near; it counts over the whole time as well."""
-    hidden: Count = 16
-    candidate_hidden: Natural = 0
+    hidden: PositiveInt = 16
+    candidate_hidden: NonNegativeInt = 0
     """Width of what looks at each candidate: what the parts think of it and how often and near it stood in facts like
     the one asked about. 0 looks at the question alone, as the paper's gate does."""
     through_others: bool = False
     """Whether what looks at a candidate is told how well the question's entity knows it through others."""
-    candidates: Count = 100
+    candidates: PositiveInt = 100
     """The best answers of each part that the gate is fitted on."""
-    facts: Count = 50_000
+    facts: PositiveInt = 50_000
     """At most so many facts of valid are kept in memory to fit the gate."""
-    questions_per_step: Count = 512
-    learning_rate: Positive = 0.01
-    steps: Count = 2000
+    questions_per_step: PositiveInt = 512
+    learning_rate: PositiveFloat = 0.01
+    steps: PositiveInt = 2000
     """At most; the gate that is best on the other half of valid comes sooner."""
 
     def __post_init__(self) -> None:

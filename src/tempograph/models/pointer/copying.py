@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from tempograph.data.fact_index import View
+from tempograph.data.fact_index import FactIndex
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.votes import (
@@ -39,10 +39,10 @@ class Copying(nn.Module):
     each distinct candidate of each key gains a number of its own as well.
     """
 
-    def __init__(self, view: View, most: int, start: float, *, prior: bool = False) -> None:
+    def __init__(self, view: FactIndex, most: int, start: float, *, prior: bool = False) -> None:
         super().__init__()
         self.most = most
-        directed = view.relations
+        directed = view.num_directed_relations
         self.bins = _vote_bins(view, most)
         time_bins, count_bins = (
             int(bins.max()) + 1 for bins in (self.bins.time_bin, self.bins.count_bin)
@@ -59,7 +59,7 @@ class Copying(nn.Module):
         self.prior = nn.Parameter(torch.zeros(len(view.candidates))) if prior else None
 
     @property
-    def view(self) -> View:
+    def view(self) -> FactIndex:
         """The facts that may vote."""
         return self.bins.fact_index
 
@@ -69,14 +69,16 @@ class Copying(nn.Module):
         Differences of time larger than those known are weighed as the largest known.
         """
         twin, entities = copy_sharing_weights(self), timeline.num_entities
-        view = View(timeline, self.view.key, None if self.prior is None else self.view)
+        view = FactIndex(timeline, self.view.key, None if self.prior is None else self.view)
         bins, known = _vote_bins(view, self.most), self.by_time.shape[1] // 2
         beyond = len(torch.unique(bins.time_bin)) // 2
         twin.bins = bins._replace(time_bin=(bins.time_bin - beyond).clamp(-known, known) + known)
         if self.prior is not None:
             prior = self.prior.detach().new_zeros(len(view.candidates))
             twin.prior = nn.Parameter(
-                prior.index_copy(0, view.place_of(self.view, entities), self.prior.detach())
+                prior.index_copy(
+                    0, view.candidate_positions(self.view, entities), self.prior.detach()
+                )
             )
         return twin
 
@@ -92,12 +94,14 @@ class Copying(nn.Module):
     def ballot(self, queries: Queries, left_out: Tensor | None = None) -> VoteRanges:
         """Which facts the questions look at; the train facts left_out [n] neither vote nor count."""
         view = self.view
-        removed = view.positions_of(queries, left_out)
-        pivot = torch.searchsorted(view.joint, view.keys_of(queries) * view.steps + queries.time)
+        removed = view.fact_positions(queries, left_out)
+        pivot = torch.searchsorted(
+            view.key_time, view.key_ids(queries) * view.num_steps + queries.time
+        )
         return VoteRanges(
             facts=view.nearest(queries, self.most, removed),
             pivot=pivot - (removed < pivot[:, None]).sum(1),
-            candidates=view.slots(queries),
+            candidates=view.candidate_ranges(queries),
             time=queries.time.contiguous(),
             removed=removed.T.contiguous(),
         )
@@ -121,11 +125,13 @@ class Copying(nn.Module):
 
         What the sum of weights gives is shared by weight, what the count gives in equal parts.
         """
-        view, ballot, key = self.view, self.ballot(query), int(self.view.keys_of(query))
+        view, ballot, key = self.view, self.ballot(query), int(self.view.key_ids(query))
         listed = torch.arange(
-            int(view.start[key]), int(view.start[key + 1]), device=view.time.device
+            int(view.key_start[key]), int(view.key_start[key + 1]), device=view.time.device
         )
-        listed = listed[view.candidates[ballot.candidates.start + view.slot[listed]] == candidate]
+        listed = listed[
+            view.candidates[ballot.candidates.start + view.candidate_slot[listed]] == candidate
+        ]
         weights = self.weights(query.relation)
         _, weight, _ = fact_weights(self.bins, ballot, weights, None)
         every = torch.zeros(len(view.time), dtype=weight.dtype, device=weight.device)
@@ -133,19 +139,22 @@ class Copying(nn.Module):
         height, steepness, of_count = weights.coefficients[0]
         by_weight = height * torch.log1p(torch.exp(steepness) * mine.sum())
         by_count = of_count * math.log1p(len(listed))
-        return view.fact[listed], by_weight * mine / mine.sum().clamp(min=1e-30) + by_count / max(
-            1, len(listed)
-        )
+        return view.fact_id[listed], by_weight * mine / mine.sum().clamp(
+            min=1e-30
+        ) + by_count / max(1, len(listed))
 
 
-def _vote_bins(view: View, most: int) -> VoteBins:
+def _vote_bins(view: FactIndex, most: int) -> VoteBins:
     device = view.time.device
-    gaps, edges = torch.arange(view.steps + 1, device=device), torch.tensor(_GAPS, device=device)
+    gaps, edges = (
+        torch.arange(view.num_steps + 1, device=device),
+        torch.tensor(_GAPS, device=device),
+    )
     distance = torch.bucketize(gaps, edges, right=True)
     return VoteBins(
         view,
         gap_class=len(_GAPS) + torch.cat([-distance[1:].flip(0), distance]),
-        time_bin=signed_bins(view.steps, per_octave=3).to(device),
+        time_bin=signed_bins(view.num_steps, per_octave=3).to(device),
         count_bin=signed_bins(most, per_octave=2).to(device),
         num_classes=2 * len(_GAPS) + 1,
     )

@@ -7,7 +7,12 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from tempograph.data.common_neighbors import Asked, CommonNeighbors, Tables, look_up
+from tempograph.data.common_neighbors import (
+    CommonNeighbors,
+    NeighborQueries,
+    NeighborTables,
+    look_up_paths,
+)
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.nn.inplace import row_blocks
 from tempograph.nn.shared_weights import copy_sharing_weights
@@ -24,7 +29,7 @@ class Paths(nn.Module):
 
     def __init__(self, timeline: Timeline, start: float) -> None:
         super().__init__()
-        self.known = CommonNeighbors.of(timeline)
+        self.known = CommonNeighbors.for_timeline(timeline)
         # u of those that were met, u of the others, log c, b.
         self.shared_gain = nn.Parameter(torch.tensor([start, start, _STEEPNESS, 0.0]))
         self.gain = nn.Parameter(torch.zeros(2 * timeline.num_relations, 4))
@@ -32,22 +37,26 @@ class Paths(nn.Module):
     @property
     def bytes_per_candidate(self) -> int:
         """Memory that a question takes for each entity: none where all is looked up in tables that are there."""
-        return 0 if self.known.fits else 40
+        return 0 if self.known.tables_fit else 40
 
     def with_timeline(self, timeline: Timeline) -> Paths:
         """The same weights for other facts."""
         twin = copy_sharing_weights(self)
-        twin.known = CommonNeighbors.of(timeline)
+        twin.known = CommonNeighbors.for_timeline(timeline)
         return twin
 
-    def ballot(self, queries: Queries, left_out: Tensor | None = None) -> Asked:
+    def ballot(self, queries: Queries, left_out: Tensor | None = None) -> NeighborQueries:
         """What the questions look at; the train facts left_out [n] do not count."""
-        return self.known.ask(queries.entity, left_out)
+        return self.known.queries(queries.entity, left_out)
 
-    unpack = staticmethod(Asked.unpack)
+    unpack = staticmethod(NeighborQueries.unpack)
 
     def forward(
-        self, scores: Tensor, relation: Tensor, asked: Asked, fact_mask: Tensor | None = None
+        self,
+        scores: Tensor,
+        relation: Tensor,
+        asked: NeighborQueries,
+        fact_mask: Tensor | None = None,
     ) -> Tensor:
         """Add what candidates gain to the scores [n, entities] of questions for relations [n], and return them.
 
@@ -64,9 +73,10 @@ class Paths(nn.Module):
         Half of what a path adds goes to the facts of each of its steps, in equal parts.
         """
         known, entity = self.known, int(query.entity)
-        everyone = torch.arange(known.entities, device=query.entity.device)
+        everyone = torch.arange(known.num_entities, device=query.entity.device)
         times = [
-            known.times(torch.full_like(everyone, whose), everyone) for whose in (entity, candidate)
+            known.fact_counts(torch.full_like(everyone, whose), everyone)
+            for whose in (entity, candidate)
         ]
         ends = torch.stack(times).to(self.gain.dtype)
         path = ends.log1p().prod(0) / (1 + known.degree) * (entity != candidate)
@@ -84,7 +94,9 @@ class _AddPathScores(torch.autograd.Function):
     """What `Paths` gains added in place; nothing as large as the scores is kept, but looked up again."""
 
     @staticmethod
-    def forward(ctx: Any, scores: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
+    def forward(
+        ctx: Any, scores: Tensor, gain: Tensor, tables: NeighborTables, asked: NeighborQueries
+    ) -> Tensor:
         ctx.looked_up = tables, asked
         ctx.save_for_backward(gain)
         ctx.mark_dirty(scores)
@@ -104,25 +116,27 @@ class _AddPathScores(torch.autograd.Function):
         return slopes[0], grad_path_coefficients_torch(slopes[0], gain, *ctx.looked_up), None, None
 
 
-def add_path_scores_torch(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
+def add_path_scores_torch(
+    scores: Tensor, gain: Tensor, tables: NeighborTables, asked: NeighborQueries
+) -> Tensor:
     """Add u log(1 + c sums), and b for those not met, to scores [n, entities] in place; gain as above [n, 4]."""
     for some in row_blocks(scores):
         of_met, of_others, steepness, offset = gain[some, :, None].unbind(1)
-        sums, met = look_up(tables.part(some), asked.part(some))
+        sums, met = look_up_paths(tables.take(some), asked.take(some))
         logs = sums.mul_(steepness.exp()).log1p_()
         scores[some].add_(torch.where(met, of_met * logs, of_others * logs + offset))
     return scores
 
 
 def grad_path_coefficients_torch(
-    slopes: Tensor, gain: Tensor, tables: Tables, asked: Asked
+    slopes: Tensor, gain: Tensor, tables: NeighborTables, asked: NeighborQueries
 ) -> Tensor:
     """The slopes of the gain, from those of the scores, [n, 4]."""
     found = torch.empty_like(gain)
     for some in row_blocks(slopes):
         of_met, of_others, steepness, _ = gain[some, :, None].unbind(1)
         slope = slopes[some]
-        sums, met = look_up(tables.part(some), asked.part(some))
+        sums, met = look_up_paths(tables.take(some), asked.take(some))
         scaled = sums.mul_(steepness.exp())
         by_logs, height = slope * scaled.log1p(), torch.where(met, of_met, of_others)
         found[some, 0] = (by_logs * met).sum(1)

@@ -10,8 +10,8 @@ from typing import Final, cast
 import torch
 from torch import Tensor, nn
 
-from tempograph.data.common_neighbors import Asked
-from tempograph.data.fact_index import Key, View
+from tempograph.data.common_neighbors import NeighborQueries
+from tempograph.data.fact_index import FactIndex, Key
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.base import Model, Support, within_budget
 from tempograph.models.evidence import nearest_facts
@@ -19,7 +19,7 @@ from tempograph.models.pointer.copying import Copying
 from tempograph.models.pointer.paths import Paths
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.votes import VoteRanges
-from tempograph.typing import Count, Natural, check_bounds
+from tempograph.typing import NonNegativeInt, PositiveInt, check_bounds
 
 _BYTES_PER_VOTE: Final = 100
 """Memory that each fact that votes takes on a CPU; the kernels of a GPU lay out no votes."""
@@ -31,15 +31,15 @@ Source = Copying | Paths
 class PointerSettings:
     """Which facts vote."""
 
-    most: Count = 512
+    most: PositiveInt = 512
     """Facts of the question's entity that vote at most, those nearest in time; likewise below."""
-    most_of_relation: Count = 256
+    most_of_relation: PositiveInt = 256
     """Facts of the question's relation, whoever is in them."""
-    most_of_both: Natural = 128
+    most_of_both: NonNegativeInt = 128
     """Facts of the question's entity with its relation; 0 leaves these out."""
-    most_of_time: Natural = 512
+    most_of_time: NonNegativeInt = 512
     """Facts of the question's time, whoever is in them; 0 leaves these out."""
-    most_of_any: Natural = 0
+    most_of_any: NonNegativeInt = 0
     """Facts of any kind, those nearest to the question's time; 0 leaves these out."""
     paths: bool = False
     """Whether candidates gain by the entities that both they and the question's entity have met."""
@@ -71,7 +71,7 @@ class Pointer(Model):
             ("any", settings.most_of_any, 0.1),
         ]
         sources: list[Source] = [
-            Copying(View(timeline, key), most, start, prior=key == "relation")
+            Copying(FactIndex(timeline, key), most, start, prior=key == "relation")
             for key, most, start in asked
             if most
         ]
@@ -102,14 +102,16 @@ class Pointer(Model):
         """Scores of every entity for each question, [queries, entities]."""
         return self.score(queries.relation, self.ballots(queries))
 
-    def ballots(self, queries: Queries, left_out: Tensor | None = None) -> list[VoteRanges | Asked]:
+    def ballots(
+        self, queries: Queries, left_out: Tensor | None = None
+    ) -> list[VoteRanges | NeighborQueries]:
         """Which facts the questions look at, for each source, as if the train facts left_out [n] were not there."""
         return [source.ballot(queries, left_out) for source in self.ways]
 
     def score(
         self,
         relation: Tensor,
-        ballots: Sequence[VoteRanges | Asked],
+        ballots: Sequence[VoteRanges | NeighborQueries],
         fact_mask: Tensor | None = None,
     ) -> Tensor:
         """Scores [n, entities] of questions for relations [n]; train facts that are not kept do not vote."""

@@ -114,7 +114,7 @@ class CachedTeMP(Model):
         Steps around it stay as they are, and only the entity asked about and the candidates are followed through time.
         """
         entities, place = torch.unique(torch.cat([query.entity, candidates]), return_inverse=True)
-        per_step = self.timeline.busiest
+        per_step = self.timeline.max_facts_per_step
         each = 8 * self.model.settings.dim * (4 * per_step + len(entities) * self._width)
         gone = torch.cat([left_out.new_tensor([-1]), left_out])
         parts = [self._without(query, some, entities, place) for some in within_budget(gone, each)]
@@ -156,7 +156,7 @@ class CachedTeMP(Model):
         tables = encoded.tables(count)
         repeated = Queries(*(column.expand(count) for column in query))
         facts = torch.where(gone[:, None] < 0, -1, t.facts[gone])
-        counts = self.model.frequencies.of_queries(repeated, *self.model.reach, facts)
+        counts = self.model.frequencies.count_queries(repeated, *self.model.reach, facts)
         questions = self.model.questions(repeated, tables[:, place[0]], counts)
         return self.model.score(questions.each(), tables[:, place[1:]])[:, 0]
 
@@ -212,9 +212,9 @@ class CachedTeMP(Model):
             stays = position != gone[row]
             row, position = row[stays], position[stays]
         subject, relation, object_, _ = t.facts[position].unbind(1)
-        also_row, also = (t.also_active % t.num_steps == steps[:, None]).nonzero().unbind(1)
+        also_row, also = (t.extra_pair_keys % t.num_steps == steps[:, None]).nonzero().unbind(1)
         named = [row * t.num_entities + subject, row * t.num_entities + object_]
-        kept = also_row * t.num_entities + t.also_active[also] // t.num_steps
+        kept = also_row * t.num_entities + t.extra_pair_keys[also] // t.num_steps
         keys, node = torch.unique(torch.cat([*named, kept]), return_inverse=True)
         source, target = node[: len(row)], node[len(row) : 2 * len(row)]
         return Nodes(

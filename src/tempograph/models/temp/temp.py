@@ -180,7 +180,9 @@ class TeMP(Model):
         """The questions as vectors of what is given [n, width]; a gate's frequencies [n, 3] may be at hand already."""
         alpha = None
         if self.gate is not None:
-            counts = self.frequencies.of_queries(queries, *self.reach) if counts is None else counts
+            counts = (
+                self.frequencies.count_queries(queries, *self.reach) if counts is None else counts
+            )
             alpha_given, alpha = self.gate(counts, queries.relation // self.timeline.num_relations)
             x, z = given.chunk(2, 1)
             given = z + alpha_given[:, None] * (x - z)

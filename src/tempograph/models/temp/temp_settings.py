@@ -8,7 +8,13 @@ from typing import Literal
 from tempograph.errors import ConfigError, refuse_unknown
 from tempograph.nn.decoders import DECODERS
 from tempograph.nn.structure import STRUCTURES, Composition, Norm
-from tempograph.typing import Amount, Count, Natural, Part, check_bounds
+from tempograph.typing import (
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveInt,
+    ProperFraction,
+    check_bounds,
+)
 
 Activation = Literal["none", "relu", "tanh"]
 
@@ -17,13 +23,13 @@ Activation = Literal["none", "relu", "tanh"]
 class TeMPSettings:
     """The parts of TeMP and their sizes; every combination that makes sense is a setting, none a subclass."""
 
-    dim: Count = 128
+    dim: PositiveInt = 128
     structure: str = "rgcn"
     """rgcn, compgcn, rgat or none, or a name that was added to `layers.structure.STRUCTURES`."""
-    layers: Count = 2
+    layers: PositiveInt = 2
     inactive: Literal["isolated", "embedding"] = "isolated"
     """What an entity that is not active is: what the layers make of it by itself, or its embedding as it is."""
-    blocks: Natural = 0
+    blocks: NonNegativeInt = 0
     """Blocks of W_r; 0 means as many as dimensions, which makes it a vector."""
     norm: Norm = "relation"
     inverse_edges: bool = True
@@ -31,20 +37,20 @@ class TeMPSettings:
     inner_activation: Activation = "none"
     last_activation: Activation = "none"
     temporal: Literal["gru", "attention", "none"] = "gru"
-    window: Count = 8
+    window: PositiveInt = 8
     """Steps on each side that are looked at."""
     bidirectional: bool = True
-    heads: Count = 8
+    heads: PositiveInt = 8
     imputation: bool = True
     gate: bool = True
     time_embedding: bool = False
     decoder: str = "complex"
     """transe, distmult, complex or simple, or a name that was added to `layers.decoders.DECODERS`."""
-    initial_scale: Amount = 0.1
+    initial_scale: NonNegativeFloat = 0.1
     """Standard deviation of the entity and relation vectors at the start."""
-    feature_dropout: Part = 0.1
-    edge_dropout: Part = 0.5
-    context_dropout: Part = 0.2
+    feature_dropout: ProperFraction = 0.1
+    edge_dropout: ProperFraction = 0.5
+    context_dropout: ProperFraction = 0.2
     dropout_by_frequency: bool = False
 
     def __post_init__(self) -> None:

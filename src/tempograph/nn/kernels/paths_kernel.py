@@ -7,34 +7,44 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from tempograph.data.common_neighbors import ROUNDING, Asked, Tables
+from tempograph.data.common_neighbors import ROUNDING, NeighborQueries, NeighborTables
 from tempograph.nn.kernels.votes_kernel import log1p
 
 _BLOCK = 1024
 """Candidates that one program takes."""
 
 
-def add_path_scores(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
-    """`paths.add_path_scores_torch` of what `CommonNeighbors.through_others` finds in tables."""
+def add_path_scores(
+    scores: Tensor, gain: Tensor, tables: NeighborTables, asked: NeighborQueries
+) -> Tensor:
+    """`paths.add_path_scores_torch` of what `CommonNeighbors.path_scores` finds in tables."""
     _run(scores, gain.contiguous(), tables, asked, None)
     return scores
 
 
-def grad_path_coefficients(slopes: Tensor, gain: Tensor, tables: Tables, asked: Asked) -> Tensor:
+def grad_path_coefficients(
+    slopes: Tensor, gain: Tensor, tables: NeighborTables, asked: NeighborQueries
+) -> Tensor:
     """`paths.grad_path_coefficients_torch` of the same."""
     found = torch.zeros_like(gain)
     _run(slopes.contiguous(), gain.contiguous(), tables, asked, found)
     return found
 
 
-def _run(scores: Tensor, gain: Tensor, tables: Tables, asked: Asked, slopes: Tensor | None) -> None:
+def _run(
+    scores: Tensor,
+    gain: Tensor,
+    tables: NeighborTables,
+    asked: NeighborQueries,
+    slopes: Tensor | None,
+) -> None:
     questions, entities = scores.shape
     if not questions:
         return
     _logs[questions, triton.cdiv(entities, _BLOCK)](
         scores,
         gain,
-        tables.through_others,
+        tables.path_scores,
         tables.weight,
         *tables.rows.contiguous(),
         *asked[:4],
@@ -57,13 +67,13 @@ def _logs(
     one_row,
     other_row,
     asked_entity,
-    asked_one,
-    asked_other,
-    asked_parted,
-    by_one,
-    by_other,
-    to_one,
-    to_other,
+    removed_subject,
+    removed_object,
+    lost_neighbor,
+    delta_via_subject,
+    delta_via_object,
+    delta_to_subject,
+    delta_to_object,
     gain_slope,
     entities,
     ROUNDING: tl.constexpr,
@@ -77,8 +87,8 @@ def _logs(
     own = tl.load(own_row + question) * entities + entity
     sums = tl.load(table + own, mask=there, other=0.0)
     least = ROUNDING * sums
-    over_one = tl.load(by_one + question)
-    over_other = tl.load(by_other + question)
+    over_one = tl.load(delta_via_subject + question)
+    over_other = tl.load(delta_via_object + question)
     # Mostly one of the two is the question's entity, over which no path of its own goes.
     row = tl.load(one_row + question) * entities + entity
     sums += over_one * tl.load(weight + row, mask=tl.where(there, over_one, 0.0) != 0.0, other=0.0)
@@ -86,11 +96,15 @@ def _logs(
     sums += over_other * tl.load(
         weight + row, mask=tl.where(there, over_other, 0.0) != 0.0, other=0.0
     )
-    sums += tl.where(entity == tl.load(asked_one + question), tl.load(to_one + question), 0.0)
-    sums += tl.where(entity == tl.load(asked_other + question), tl.load(to_other + question), 0.0)
+    sums += tl.where(
+        entity == tl.load(removed_subject + question), tl.load(delta_to_subject + question), 0.0
+    )
+    sums += tl.where(
+        entity == tl.load(removed_object + question), tl.load(delta_to_object + question), 0.0
+    )
     sums = tl.where((sums > least) & (entity != tl.load(asked_entity + question)), sums, 0.0)
     known = (tl.load(weight + own, mask=there, other=0.0) > 0.0) & (
-        entity != tl.load(asked_parted + question)
+        entity != tl.load(lost_neighbor + question)
     )
 
     of_met = tl.load(gain + 4 * question)

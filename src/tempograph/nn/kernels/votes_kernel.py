@@ -61,7 +61,7 @@ class _AddContributions(torch.autograd.Function):
     ) -> Tensor:
         tables = [table.contiguous() for table in (pair, by_time, by_count)]
         coefficients = coefficients.contiguous()
-        slots = inputs.bins.fact_index.most_candidates
+        slots = inputs.bins.fact_index.max_candidates
         sums = torch.zeros(len(inputs.row), slots, device=scores.device)
         ctx.inputs = inputs
         ctx.save_for_backward(*tables, coefficients, prior, sums)
@@ -107,9 +107,9 @@ def _run_sums(
         row,
         index.relation,
         index.time,
-        index.slot,
-        index.fact,
-        fact_mask if fact_mask is not None else index.fact,
+        index.candidate_slot,
+        index.fact_id,
+        fact_mask if fact_mask is not None else index.fact_id,
         bins.gap_class,
         bins.time_bin,
         bins.count_bin,
@@ -141,11 +141,11 @@ def _run_scores(
     ranges, index = inputs.ranges, inputs.bins.fact_index
     if not len(inputs.row):
         return
-    grid = (len(inputs.row), max(1, triton.cdiv(index.most_candidates, _CANDIDATE_BLOCK)))
+    grid = (len(inputs.row), max(1, triton.cdiv(index.max_candidates, _CANDIDATE_BLOCK)))
     _scores_kernel[grid](
         *ranges.candidates,
         *ranges.removed.contiguous(),
-        index.slot,
+        index.candidate_slot,
         index.candidates,
         index.candidate_count,
         coefficients,

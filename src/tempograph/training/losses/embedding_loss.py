@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from tempograph.data.timeline import Queries, both_questions
+from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import memory_budget
 from tempograph.errors import ConfigError
 from tempograph.models.embedding.embedding import Embedding
@@ -60,7 +60,7 @@ class EmbeddingLoss(Objective):
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> a scalar."""
         s, timeline = self.settings, self.timeline
-        queries, answer = both_questions(timeline.facts[batch], timeline.num_relations)
+        queries, answer = fact_queries(timeline.facts[batch], timeline.num_relations)
         factors = self.model.relations.factors(queries)
         questions = self.model.ask(queries, total(factors))
         if s.dropout:
@@ -86,7 +86,7 @@ class EmbeddingLoss(Objective):
             self.model.score_own(questions, queries.time, answer).float(),
             scores.float(),
         )
-        excluded = self.known.among(queries, drawn)
+        excluded = self.known.contains(queries, drawn)
         if self.settings.loss == "margin":
             return margin_loss(positive, negative, excluded, self.settings.margin)
         if self.settings.loss == "logistic":

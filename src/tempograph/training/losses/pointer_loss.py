@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from tempograph.data.timeline import Queries, both_questions
+from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import memory_budget
 from tempograph.models.pointer.pointer import Pointer
 from tempograph.nn.losses import softmax_loss
@@ -45,7 +45,7 @@ class PointerLoss(Objective):
     @cached_property
     def _questions(self) -> tuple[Queries, Tensor]:
         """Both questions of every train fact, objects first, and their answers, [2 facts] each."""
-        return both_questions(self.timeline.facts, self.timeline.num_relations)
+        return fact_queries(self.timeline.facts, self.timeline.num_relations)
 
     @cached_property
     def _ballots(self) -> Tensor:

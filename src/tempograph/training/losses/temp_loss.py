@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from tempograph.data.timeline import Queries, both_questions
+from tempograph.data.timeline import Queries, fact_queries
 from tempograph.models.temp.temp import Encoded, Questions, TeMP
 from tempograph.nn.grouped_layout import layout_of
 from tempograph.nn.losses import sampled_loss, softmax_loss
@@ -29,8 +29,8 @@ class TeMPLoss(Objective):
         """What a gate sees of both questions of all train facts, [2, facts, 3]: the same in every epoch."""
         if self.model.gate is None:
             return None
-        queries, _ = both_questions(self.timeline.facts, self.timeline.num_relations)
-        return self.model.frequencies.of_queries(queries, *self.model.reach).view(2, -1, 3)
+        queries, _ = fact_queries(self.timeline.facts, self.timeline.num_relations)
+        return self.model.frequencies.count_queries(queries, *self.model.reach).view(2, -1, 3)
 
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
         """The times that have facts, some at once."""
@@ -44,13 +44,13 @@ class TeMPLoss(Objective):
         if self.settings.targets == "dropped":
             counted = ~sample.keep[position]
             place, position = place[counted], position[counted]
-        if self.timeline.busiest > self.settings.max_facts:
+        if self.timeline.max_facts_per_step > self.settings.max_facts:
             place, position = capped(place, position, self.settings.max_facts, generator)
         encoded = self.model.encode(times, sample)
         if not len(position):
             return encoded.base.sum() * 0
         (queries, answer), place = (
-            both_questions(timeline.facts[position], timeline.num_relations),
+            fact_queries(timeline.facts[position], timeline.num_relations),
             place.repeat(2),
         )
         counts = None if self.counts is None else self.counts[:, position].flatten(0, 1)
@@ -84,7 +84,7 @@ class TeMPLoss(Objective):
         negative = self.model.score(questions.laid_out(layout, slot), rows).flatten(0, 1)[slot]
         own = encoded.take(place, answer)[:, None]
         positive = self.model.score(questions.each(), own)[:, 0, 0]
-        excluded = self.known.among(queries, pool[group])
+        excluded = self.known.contains(queries, pool[group])
         return sampled_loss(positive.float(), negative.float(), excluded)
 
 
