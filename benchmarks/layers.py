@@ -156,7 +156,7 @@ def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
             asked[keys], *(Ranges(side.start[keys], side.stop[keys]) for side in (past, future))
         )
         z = gru(entity[who[keys]], windows, Context(context, timeline.pair_time))
-        result = Encoded(gru.alone(entity), keys, z).tables(len(times))
+        result = Encoded(gru.without_context(entity), keys, z).tables(len(times))
         torch.autograd.backward(result, upstream)
         return [result.detach(), *gradients(entity, context)]
 

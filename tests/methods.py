@@ -92,7 +92,7 @@ def small_graph(
 def build(graph: TemporalGraph, name: str, **settings: Any) -> Embedding:
     """A method in doubles whose every weight is drawn anew, so that no part is still or small."""
     torch.manual_seed(0)
-    made = EmbeddingSettings(**{"dim": 4, **METHODS[name].settings, **settings})
+    made = EmbeddingSettings(**{**METHODS[name].settings, "dim": 4, **settings})
     model = Embedding(Timeline(graph), made, name).double()
     for weight in model.parameters():
         torch.nn.init.normal_(weight)

@@ -21,7 +21,7 @@ def edge_weights(edges: list[Edge], norm: str) -> list[float]:
     ]
 
 
-def blockwise(x: Tensor, relation: list[int], weight: Tensor) -> Tensor:
+def block_diagonal_product(x: Tensor, relation: list[int], weight: Tensor) -> Tensor:
     rows = [
         row @ torch.block_diag(*weight[number]) for row, number in zip(x, relation, strict=True)
     ]

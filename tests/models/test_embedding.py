@@ -212,11 +212,13 @@ def test_one_candidate_a_sample_and_all_have_the_same_scores(name: str) -> None:
     queries = every_question(model)
     scores = model.scores(queries)
     repeated, candidate = each_candidate(model, queries)
-    own = model.score_own(model.ask(repeated), repeated.time, candidate)
+    own = model.score_pairs(model.encode_queries(repeated), repeated.time, candidate)
     assert_close(own.view_as(scores), scores, **EXACT)
     order = torch.randperm(len(scores))
     asked = queries.take(order)
-    drawn = model.score_some(model.ask(asked), asked.time, 20, torch.Generator().manual_seed(1))
+    drawn = model.score_sampled(
+        model.encode_queries(asked), asked.time, 20, torch.Generator().manual_seed(1)
+    )
     assert_close(drawn.score, scores[order].gather(1, drawn.entity), **EXACT)
     # One sample for each time where entities change with it, or one for all.
     samples = {
@@ -224,7 +226,7 @@ def test_one_candidate_a_sample_and_all_have_the_same_scores(name: str) -> None:
         for time, row in zip(asked.time.tolist(), drawn.entity.tolist(), strict=True)
     }
     assert len(samples) == 5 and len({row for _, row in samples}) == (
-        5 if model.entities.timed else 1
+        5 if model.entities.time_dependent else 1
     )
     assert set(drawn.entity.flatten().tolist()) == set(range(4)), "every entity has its chance"
     for s, o, t in ((0, 1, 2), (3, 3, 4)):
@@ -260,8 +262,8 @@ def test_neither_order_nor_memory_matter(
     )
     for weight, one, other in zip(weights, slopes, again, strict=True):
         assert_close(one, other, **EXACT, msg=lambda text, weight=weight: f"{weight}: {text}")
-    if model.entities.timed:
-        at_once = max(1, budget // (4 * 4 * model.ask(queries.take(order[:1])).shape[1]))
+    if model.entities.time_dependent:
+        at_once = max(1, budget // (4 * 4 * model.encode_queries(queries.take(order[:1])).shape[1]))
         assert max(asked) == min(5, at_once) and len(asked) == 2 * -(-5 // at_once)
 
 
@@ -344,10 +346,10 @@ def test_scores_change_with_time_where_the_registry_says_so(name: str) -> None:
     everyone, relation, first = torch.arange(4), torch.arange(4), torch.zeros(4, dtype=torch.int64)
     # Where entities drift, an entity's difference from itself does not.
     others = ~torch.eye(4, dtype=torch.bool)
-    assert model.entities.timed == ("entities" in kind.timed)
+    assert model.entities.time_dependent == ("entities" in kind.timed)
     for t in range(1, 5):
         later = torch.full_like(first, t)
-        moved = model.entities.take(everyone, first) != model.entities.take(everyone, later)
+        moved = model.entities(everyone, first) != model.entities(everyone, later)
         assert bool(moved.any(1).all()) == bool(moved.any()) == ("entities" in kind.timed)
         asked = [model.relations(Queries(first, relation, time)) for time in (first, later)]
         turned = asked[0] != asked[1]

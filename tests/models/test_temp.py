@@ -24,7 +24,7 @@ from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.temp.temp import Encoded, Questions, Sample, TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
-from tempograph.nn.structure import Edges, edge_weights, with_inverse
+from tempograph.nn.structure import Edges, add_inverse_edges, edge_weights
 from tempograph.nn.temporal import Context, Windows
 from tempograph.training.loop import Hooks, fit
 from tempograph.training.losses.temp_loss import TeMPLoss, capped
@@ -71,7 +71,7 @@ def snapshot(model: TeMP, step: int) -> tuple[torch.Tensor, set[int]]:
     facts = t.facts[t.facts[:, 3] == step]
     edges = Edges(facts[:, 0], facts[:, 1], facts[:, 2])
     if s.inverse_edges:
-        edges = with_inverse(edges, t.num_relations)
+        edges = add_inverse_edges(edges, t.num_relations)
     x = model.entity
     named = {"none": lambda x: x, "relu": torch.relu, "tanh": torch.tanh}
     for index, layer in enumerate(model.structure):
@@ -154,7 +154,7 @@ def test_a_gate_that_is_open_takes_what_an_entity_is_today_and_a_closed_one_what
     asked = model.questions(queries, given)
     assert asked.alpha is not None and asked.alpha.tolist() == [alpha] * 3
     torch.testing.assert_close(
-        asked.vector, model.decoder.join(given.chunk(2, 1)[half], model.relations(queries))
+        asked.vector, model.decoder.compose(given.chunk(2, 1)[half], model.relations(queries))
     )
 
 

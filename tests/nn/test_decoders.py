@@ -14,19 +14,22 @@ from tempograph.data.timeline import Queries
 from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.nn.decoders import (
     DECODERS,
-    ComplEx,
+    ComplExDecoder,
     Decoder,
-    DistMult,
-    SimplE,
-    TransE,
-    TransEL1,
-    in_parts,
+    DistMultDecoder,
+    L1TranslationDecoder,
+    SimplEDecoder,
+    TranslationDecoder,
+    in_chunks,
 )
 from tempograph.nn.relations import FixedRelations
 
 EXACT = {"rtol": 1e-11, "atol": 1e-11}
 RELATIONS = 3
-KINDS = pytest.mark.parametrize("kind", [DistMult, ComplEx, SimplE, TransE, TransEL1])
+KINDS = pytest.mark.parametrize(
+    "kind",
+    [DistMultDecoder, ComplExDecoder, SimplEDecoder, TranslationDecoder, L1TranslationDecoder],
+)
 
 
 def numbers(*rows: list[float]) -> Tensor:
@@ -45,12 +48,14 @@ def relations(kind: type[Decoder], relation: Tensor) -> FixedRelations:
 
 def ask(made: FixedRelations, entity: Tensor, relation: Tensor) -> Tensor:
     """Questions as a model makes them, [n, dim]."""
-    return made.decoder.join(entity, made(Queries(relation, relation, torch.zeros_like(relation))))
+    return made.decoder.compose(
+        entity, made(Queries(relation, relation, torch.zeros_like(relation)))
+    )
 
 
 def scores(made: FixedRelations, entity: Tensor, relation: Tensor, candidates: Tensor) -> Tensor:
     """Every candidate's score for every question, as a model computes it, [n, candidates]."""
-    return made.decoder.compare(ask(made, entity, relation), candidates)
+    return made.decoder.score(ask(made, entity, relation), candidates)
 
 
 def random_case(kind: type[Decoder]) -> tuple[FixedRelations, Tensor, Tensor, Tensor]:
@@ -69,15 +74,15 @@ def test_every_name_has_a_decoder() -> None:
     ("kind", "question", "inverted", "score"),
     [
         # 1*1*2 - 2*1*1 + 3*2*1 + 0
-        (DistMult, [1, -2, 6, 0], [2, -1, 2, 0], 6.0),
+        (DistMultDecoder, [1, -2, 6, 0], [2, -1, 2, 0], 6.0),
         # (1+3i)(1+2i) = -5+5i and (2+4i)(-1) = -2-4i, times 2-i and 1-5i: real parts -5 and -22;
         # inverted, (2+i)(1-2i) = 4-3i and (1+5i)(-1) = -1-5i.
-        (ComplEx, [-5, -2, 5, -4], [4, -1, -3, -5], -27.0),
+        (ComplExDecoder, [-5, -2, 5, -4], [4, -1, -3, -5], -27.0),
         # ((1*1*1 - 2*1*5) + (2*2*3 + 1*0*4)) / 2; inverted, tail * r = (1, -5) and head * r' = (4, 0), halved.
-        (SimplE, [3, 0, 0.5, -1], [0.5, -2.5, 2, 0], 1.5),
+        (SimplEDecoder, [3, 0, 0.5, -1], [0.5, -2.5, 2, 0], 1.5),
         # |(0, 0, 4, -1)|
-        (TransE, [2, 1, 5, 4], [1, 2, -1, 5], -math.sqrt(17)),
-        (TransEL1, [2, 1, 5, 4], [1, 2, -1, 5], -5.0),
+        (TranslationDecoder, [2, 1, 5, 4], [1, 2, -1, 5], -math.sqrt(17)),
+        (L1TranslationDecoder, [2, 1, 5, 4], [1, 2, -1, 5], -5.0),
     ],
 )
 def test_by_hand(
@@ -118,7 +123,12 @@ def test_directions_may_be_mixed(kind: type[Decoder]) -> None:
 
 
 def test_which_decoders_tell_directions_apart() -> None:
-    for kind, symmetric in ((DistMult, True), (ComplEx, False), (SimplE, False), (TransE, False)):
+    for kind, symmetric in (
+        (DistMultDecoder, True),
+        (ComplExDecoder, False),
+        (SimplEDecoder, False),
+        (TranslationDecoder, False),
+    ):
         made, s, relation, o = random_case(kind)
         there, back = (
             scores(made, s, relation, o).diagonal(),
@@ -128,20 +138,20 @@ def test_which_decoders_tell_directions_apart() -> None:
 
 
 def test_distmult_equals_its_formula() -> None:
-    made, s, relation, o = random_case(DistMult)
+    made, s, relation, o = random_case(DistMultDecoder)
     expected = torch.einsum("nd,nd,md->nm", s, made.relation[relation], o)
     assert_close(scores(made, s, relation, o), expected, **EXACT)
 
 
 def test_complex_equals_complex_arithmetic() -> None:
-    made, s, relation, o = random_case(ComplEx)
+    made, s, relation, o = random_case(ComplExDecoder)
     as_complex = [torch.complex(*vector.chunk(2, -1)) for vector in (s, made.relation[relation], o)]
     expected = torch.einsum("nd,nd,md->nm", as_complex[0], as_complex[1], as_complex[2].conj()).real
     assert_close(scores(made, s, relation, o), expected, **EXACT)
 
 
 def test_simple_equals_its_formula() -> None:
-    made, s, relation, o = random_case(SimplE)
+    made, s, relation, o = random_case(SimplEDecoder)
     (head_s, tail_s), (head_o, tail_o) = s.chunk(2, -1), o.chunk(2, -1)
     along, against = made.relation[relation].chunk(2, -1)
     expected = torch.einsum("nd,nd,md->nm", head_s, along, tail_o) + torch.einsum(
@@ -151,13 +161,13 @@ def test_simple_equals_its_formula() -> None:
 
 
 def test_transe_is_minus_the_distance() -> None:
-    made, s, relation, o = random_case(TransE)
+    made, s, relation, o = random_case(TranslationDecoder)
     expected = -torch.linalg.vector_norm((s + made.relation[relation])[:, None] - o, dim=-1)
     assert_close(scores(made, s, relation, o), expected, **EXACT)
 
 
 def test_transe_has_a_slope_where_a_question_meets_its_answer() -> None:
-    made = relations(TransE, R)
+    made = relations(TranslationDecoder, R)
     s = S.clone().requires_grad_()
     score = scores(made, s, torch.tensor([0]), S + R)
     assert score.item() == pytest.approx(0, abs=2e-3)
@@ -175,7 +185,7 @@ def test_distances_in_parts_are_those_at_once(
     )
     monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(at_once * 4 * 2 * 5 * 6, 0))
     distance = partial(torch.cdist, p=1)
-    found, expected = in_parts(distance, question, candidates, 6), distance(question, candidates)
+    found, expected = in_chunks(distance, question, candidates, 6), distance(question, candidates)
     assert_close(found, expected)
     slope = torch.randn_like(expected)
     given = [question, candidates]

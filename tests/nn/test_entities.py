@@ -10,13 +10,13 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from tempograph.nn.entities import (
+    AdditiveTimeSeries,
     DiachronicEntities,
     Entities,
     FixedEntities,
-    Planes,
+    Hyperplanes,
     ProjectedEntities,
-    Series,
-    Span,
+    SeriesOptions,
 )
 
 EXACT = {"rtol": 1e-11, "atol": 1e-11}
@@ -34,10 +34,12 @@ def made(kind: str) -> Entities:
         "diachronic": lambda: DiachronicEntities(COUNT, WIDTH, 1.0, DATES, 0.5, 1),
         "diachronic, two parts": lambda: DiachronicEntities(COUNT, WIDTH, 1.0, DATES, 0.5, 2),
         "diachronic, no waves": lambda: DiachronicEntities(COUNT, WIDTH, 1.0, DATES, 0.0, 1),
-        "projected": lambda: ProjectedEntities(COUNT, WIDTH, 1.0, Planes(STEPS, WIDTH)),
-        "series": lambda: Series(COUNT, WIDTH // 2, 1.0, Span(STEPS, BOUNDS, 0.0), drift=False),
-        "series, drifting": lambda: Series(
-            COUNT, WIDTH // 2, 1.0, Span(STEPS, BOUNDS, 0.0), drift=True
+        "projected": lambda: ProjectedEntities(COUNT, WIDTH, 1.0, Hyperplanes(STEPS, WIDTH)),
+        "series": lambda: AdditiveTimeSeries(
+            COUNT, WIDTH // 2, 1.0, SeriesOptions(STEPS, BOUNDS, 0.0), drift=False
+        ),
+        "series, drifting": lambda: AdditiveTimeSeries(
+            COUNT, WIDTH // 2, 1.0, SeriesOptions(STEPS, BOUNDS, 0.0), drift=True
         ),
     }[kind]()
     for weight in entities.parameters():
@@ -59,16 +61,18 @@ KINDS = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_some_entities_are_rows_of_the_tables(kind: str) -> None:
     entities = made(kind)
-    assert entities.timed == (kind not in ("fixed", "series"))
+    assert entities.time_dependent == (kind not in ("fixed", "series"))
     entity, time = torch.randint(COUNT, (40,)), torch.randint(STEPS, (40,))
     tables = entities.tables(torch.arange(STEPS))
-    assert tables.shape == (STEPS if entities.timed else 1, COUNT, WIDTH)
+    assert tables.shape == (STEPS if entities.time_dependent else 1, COUNT, WIDTH)
     assert_close(
-        entities.take(entity, time), tables[time if entities.timed else 0, entity], **EXACT
+        entities(entity, time), tables[time if entities.time_dependent else 0, entity], **EXACT
     )
     # Times in any order.
     order = torch.randperm(STEPS)[:3]
-    assert_close(entities.tables(order), tables[order] if entities.timed else tables, **EXACT)
+    assert_close(
+        entities.tables(order), tables[order] if entities.time_dependent else tables, **EXACT
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -87,7 +91,7 @@ def test_only_weights_are_saved() -> None:
 
 
 def test_a_projection_by_hand() -> None:
-    planes = Planes(2, 2).double()
+    planes = Hyperplanes(2, 2).double()
     with torch.no_grad():
         planes.normal.copy_(torch.tensor([[3.0, 4.0], [0.0, -2.0]]))
     found = planes.project(
@@ -116,9 +120,9 @@ def test_projected_entities_lie_on_their_plane() -> None:
     assert not torch.allclose(entities.tables(times[3:4]), tables[3:4])
 
 
-def drifting() -> Series:
+def drifting() -> AdditiveTimeSeries:
     entities = made("series, drifting")
-    assert isinstance(entities, Series)
+    assert isinstance(entities, AdditiveTimeSeries)
     return entities
 
 
@@ -159,9 +163,11 @@ def test_a_season_alone_comes_again() -> None:
 
 def test_seasons_start_with_periods_from_all_time_to_four_steps() -> None:
     torch.manual_seed(0)
-    frequency = Series(50, 20, 1.0, Span(400, BOUNDS, 0.0), drift=True).frequency
+    frequency = AdditiveTimeSeries(
+        50, 20, 1.0, SeriesOptions(400, BOUNDS, 0.0), drift=True
+    ).frequency
     assert 1 <= frequency.min() < 1.1 and 90 < frequency.max() <= 100
-    few = Series(50, 20, 1.0, Span(2, BOUNDS, 0.0), drift=True).frequency
+    few = AdditiveTimeSeries(50, 20, 1.0, SeriesOptions(2, BOUNDS, 0.0), drift=True).frequency
     assert few.min() >= 1 and few.max() <= 2
 
 

@@ -1,4 +1,4 @@
-"""The Gaussian decoder against torch's divergences, in parts as at once, and how much memory it takes."""
+"""The GaussianDecoder decoder against torch's divergences, in parts as at once, and how much memory it takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch.testing import assert_close
 
 from memory import Largest
 from tempograph.device import MEMORY_BUDGETS, Budget
-from tempograph.nn.decoders import Gaussian
+from tempograph.nn.decoders import GaussianDecoder
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 DIM = 3
@@ -35,12 +35,12 @@ def divergences(subject: Tensor, relation: Tensor, object_: Tensor) -> Tensor:
 def test_scores_are_minus_the_mean_of_both_divergences(seed: int) -> None:
     torch.manual_seed(seed)
     subject, relation, candidates = gaussians(7), gaussians(7), gaussians(5)
-    scores = Gaussian().compare(Gaussian().join(subject, relation), candidates)
+    scores = GaussianDecoder().score(GaussianDecoder().compose(subject, relation), candidates)
     assert_close(scores, -divergences(subject[:, None], relation[:, None], candidates), **EXACT)
     assert (scores < 0).all()
     # Groups of questions, each with candidates of its own.
     subject, relation, candidates = gaussians(2, 3), gaussians(2, 3), gaussians(2, 4)
-    scores = Gaussian().compare(Gaussian().join(subject, relation), candidates)
+    scores = GaussianDecoder().score(GaussianDecoder().compose(subject, relation), candidates)
     assert_close(
         scores,
         -divergences(subject[:, :, None], relation[:, :, None], candidates[:, None]),
@@ -51,27 +51,29 @@ def test_scores_are_minus_the_mean_of_both_divergences(seed: int) -> None:
 def test_a_relation_that_is_the_difference_scores_0() -> None:
     rows = [[1.0, 5.0, 0.1, 0.2]], [[3.0, 4.0, 0.3, 0.1]], [[2.0, -1.0, 0.4, 0.3]]
     subject, object_, relation = (torch.tensor(row, dtype=torch.float64) for row in rows)
-    assert Gaussian().compare(Gaussian().join(subject, relation), object_).item() == pytest.approx(
-        0, abs=1e-12
-    )
-    inverted = Gaussian().inverse(relation)
+    assert GaussianDecoder().score(
+        GaussianDecoder().compose(subject, relation), object_
+    ).item() == pytest.approx(0, abs=1e-12)
+    inverted = GaussianDecoder().inverse(relation)
     assert inverted.tolist() == [pytest.approx([-2.0, 1.0, 0.4, 0.3])]
-    assert Gaussian().compare(Gaussian().join(object_, inverted), subject).item() == pytest.approx(
-        0, abs=1e-12
-    )
+    assert GaussianDecoder().score(
+        GaussianDecoder().compose(object_, inverted), subject
+    ).item() == pytest.approx(0, abs=1e-12)
 
 
 def test_a_subject_question_is_an_object_question_of_the_inverted_relation() -> None:
     torch.manual_seed(0)
     subject, relation, object_ = gaussians(6), gaussians(6), gaussians(6)
-    there = Gaussian().compare(Gaussian().join(subject, relation), object_).diagonal()
+    there = (
+        GaussianDecoder().score(GaussianDecoder().compose(subject, relation), object_).diagonal()
+    )
     back = (
-        Gaussian()
-        .compare(Gaussian().join(object_, Gaussian().inverse(relation)), subject)
+        GaussianDecoder()
+        .score(GaussianDecoder().compose(object_, GaussianDecoder().inverse(relation)), subject)
         .diagonal()
     )
     assert_close(there, back, **EXACT)
-    assert torch.equal(Gaussian().inverse(Gaussian().inverse(relation)), relation)
+    assert torch.equal(GaussianDecoder().inverse(GaussianDecoder().inverse(relation)), relation)
 
 
 @pytest.mark.parametrize("groups", [(), (3,)])
@@ -82,9 +84,9 @@ def test_differences_stay_within_their_budget_and_change_nothing(
     torch.manual_seed(0)
     # So many candidates that nothing else is as large as the differences of one question with all of them.
     questions, candidates = 20, 90
-    join = (
-        Gaussian()
-        .join(gaussians(*groups, questions), gaussians(*groups, questions))
+    query = (
+        GaussianDecoder()
+        .compose(gaussians(*groups, questions), gaussians(*groups, questions))
         .float()
         .requires_grad_()
     )
@@ -93,8 +95,8 @@ def test_differences_stay_within_their_budget_and_change_nothing(
 
     def measured() -> tuple[Tensor, tuple[Tensor, ...], int]:
         with Largest() as largest:
-            scores = Gaussian().compare(join, table)
-            slopes = torch.autograd.grad((scores * pull).sum(), (join, table))
+            scores = GaussianDecoder().score(query, table)
+            slopes = torch.autograd.grad((scores * pull).sum(), (query, table))
         return scores, slopes, largest.most
 
     expected, slopes, whole = measured()
@@ -111,8 +113,8 @@ def test_differences_stay_within_their_budget_and_change_nothing(
 
 def test_backward_keeps_no_differences_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    join, table = (
-        Gaussian().join(gaussians(20), gaussians(20)).requires_grad_(),
+    query, table = (
+        GaussianDecoder().compose(gaussians(20), gaussians(20)).requires_grad_(),
         gaussians(90).requires_grad_(),
     )
 
@@ -125,10 +127,10 @@ def test_backward_keeps_no_differences_of_parts(monkeypatch: pytest.MonkeyPatch)
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            Gaussian().compare(join, table)
+            GaussianDecoder().score(query, table)
         return sum(sizes.values())
 
-    differences = join.element_size() * 20 * 90 * DIM
+    differences = query.element_size() * 20 * 90 * DIM
     assert kept() > 2 * differences
     monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(4 * 90 * DIM * 5, 0))
     assert kept() < differences / 5
@@ -136,18 +138,20 @@ def test_backward_keeps_no_differences_of_parts(monkeypatch: pytest.MonkeyPatch)
 
 def test_parts_are_exact_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    join = Gaussian().join(gaussians(7), gaussians(7)).requires_grad_()
+    query = GaussianDecoder().compose(gaussians(7), gaussians(7)).requires_grad_()
     table = gaussians(5).requires_grad_()
-    scores = Gaussian().compare(join, table)
-    slopes = torch.autograd.grad(scores.sum(), (join, table))
+    scores = GaussianDecoder().score(query, table)
+    slopes = torch.autograd.grad(scores.sum(), (query, table))
     for budget in (0, 4 * 5 * DIM, 4 * 5 * DIM * 3):
         monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(budget, 0))
-        parts = Gaussian().compare(join, table)
+        parts = GaussianDecoder().score(query, table)
         assert_close(parts, scores, **EXACT)
-        for one, other in zip(slopes, torch.autograd.grad(parts.sum(), (join, table)), strict=True):
+        for one, other in zip(
+            slopes, torch.autograd.grad(parts.sum(), (query, table)), strict=True
+        ):
             assert_close(one, other, **EXACT)
         with torch.no_grad():
-            assert_close(Gaussian().compare(join, table), scores, **EXACT)
+            assert_close(GaussianDecoder().score(query, table), scores, **EXACT)
 
 
 def test_single_precision_is_near_double_where_variances_are_small() -> None:
@@ -157,8 +161,8 @@ def test_single_precision_is_near_double_where_variances_are_small() -> None:
         rows[:, DIM:] = 0.005
     # Half of the candidates are nearly right.
     candidates[:25, :DIM] = (subject + relation)[:25, :DIM] + 0.01 * torch.randn(25, DIM)
-    expected = Gaussian().compare(Gaussian().join(subject, relation), candidates)
-    found = Gaussian().compare(
-        Gaussian().join(subject.float(), relation.float()), candidates.float()
+    expected = GaussianDecoder().score(GaussianDecoder().compose(subject, relation), candidates)
+    found = GaussianDecoder().score(
+        GaussianDecoder().compose(subject.float(), relation.float()), candidates.float()
     )
     assert_close(found.double(), expected, rtol=1e-5, atol=2e-3)

@@ -9,7 +9,13 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from tempograph.nn.gru_chains import Cells, Chains, along_plainly, cell_plainly, longer_than
+from tempograph.nn.packed_gru import (
+    GRUWeights,
+    PackedSequences,
+    batch_sizes,
+    gru_cell_torch,
+    run_gru_torch,
+)
 
 pytest.importorskip("triton", reason="needs Triton")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -34,14 +40,18 @@ def test_states_and_slopes_equal_those_of_the_twin(lengths: list[list[int]], dim
 
     torch.manual_seed(0)
     many = torch.tensor(lengths, dtype=torch.int64, device=DEVICE)
-    sides, count, alive = len(lengths), len(lengths[0]), longer_than(many)
+    sides, count, alive = len(lengths), len(lengths[0]), batch_sizes(many)
     # Rows are few: links of several chains share an input.
-    chains = Chains(torch.randint(0, 6, (len(alive), sides, count), device=DEVICE), many, alive)
+    chains = PackedSequences(
+        torch.randint(0, 6, (len(alive), sides, count), device=DEVICE), many, alive
+    )
     shapes = [(6, 3 * dim), (len(alive), sides, count), (sides, dim, 3 * dim), (sides, 1, 3 * dim)]
     inputs, kept, *cells = weights = random_weights(shapes)
-    expected, found = (run(chains, inputs, kept, Cells(*cells)) for run in (along_plainly, along))
+    expected, found = (
+        run(chains, inputs, kept, GRUWeights(*cells)) for run in (run_gru_torch, along)
+    )
     with torch.no_grad():
-        assert_close(along(chains, inputs, kept, Cells(*cells)), expected)
+        assert_close(along(chains, inputs, kept, GRUWeights(*cells)), expected)
     assert_alike(found, expected, weights)
 
 
@@ -58,9 +68,9 @@ def test_a_cell_and_its_slopes_equal_those_of_the_twin(sides: int, count: int, d
         (sides, 1, 3 * dim),
     ]
     x, state, *cells = weights = random_weights(shapes)
-    expected, found = (run(x, state, Cells(*cells)) for run in (cell_plainly, cell))
+    expected, found = (run(x, state, GRUWeights(*cells)) for run in (gru_cell_torch, cell))
     with torch.no_grad():
-        assert_close(cell(x, state, Cells(*cells)), expected)
+        assert_close(cell(x, state, GRUWeights(*cells)), expected)
     assert_alike(found, expected, weights)
 
 
@@ -89,7 +99,10 @@ def test_no_chains() -> None:
         torch.randn(2, 3, 9, device=DEVICE, requires_grad=True),
     )
     found = along(
-        Chains(none, none.view(2, 0), []), inputs, none.float(), Cells(weight, weight[:, :1])
+        PackedSequences(none, none.view(2, 0), []),
+        inputs,
+        none.float(),
+        GRUWeights(weight, weight[:, :1]),
     )
     assert found.shape == (2, 0, 3)
     found.sum().backward()

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from tempograph.nn.structure import Edges, add_messages_plainly
+from tempograph.nn.structure import Edges, add_messages_torch
 
 pytest.importorskip("triton", reason="needs Triton")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -30,7 +30,7 @@ def test_sums_and_slopes_equal_those_of_the_twin(nodes: int, count: int, dim: in
     ]
     edges = Edges(*(torch.randint(0, most, (count,), device=DEVICE) for most in (nodes, 4, nodes)))
     shares = torch.rand(count, dtype=torch.float64, device=DEVICE)
-    expected = add_messages_plainly(own, x, weight, edges, shares)
+    expected = add_messages_torch(own, x, weight, edges, shares)
     found = AddMessages.apply(own, x, weight, shares, *edges)
     assert_close(found, expected)
     upstream = torch.randn_like(expected)

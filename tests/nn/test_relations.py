@@ -8,8 +8,8 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from tempograph.data.timeline import Queries
-from tempograph.nn.decoders import ComplEx, DistMult, TransE
-from tempograph.nn.entities import Planes
+from tempograph.nn.decoders import ComplExDecoder, DistMultDecoder, TranslationDecoder
+from tempograph.nn.entities import Hyperplanes
 from tempograph.nn.relations import (
     FactoredRelations,
     FixedRelations,
@@ -34,10 +34,10 @@ def numbers(rows: list[list[float]]) -> Tensor:
 
 def test_a_reciprocal_relation_has_a_vector_for_each_direction() -> None:
     torch.manual_seed(0)
-    own = FixedRelations(ComplEx(), COUNT, 4, 1.0, reciprocal=True)
+    own = FixedRelations(ComplExDecoder(), COUNT, 4, 1.0, reciprocal=True)
     assert own.relation.shape == (4, 4)
     assert torch.equal(own(asked([3, 0, 1, 2], [0] * 4)), own.relation[[3, 0, 1, 2]])
-    one = FixedRelations(ComplEx(), COUNT, 4, 1.0)
+    one = FixedRelations(ComplExDecoder(), COUNT, 4, 1.0)
     assert one.relation.shape == (2, 4)
     conjugate = one.relation * torch.tensor([1, 1, -1, -1])
     assert torch.equal(
@@ -46,17 +46,19 @@ def test_a_reciprocal_relation_has_a_vector_for_each_direction() -> None:
 
 
 def test_shifted_relations_turn_round_as_a_whole() -> None:
-    made = ShiftedRelations(TransE(), 1, 2, 1.0, 2).double()
+    made = ShiftedRelations(TranslationDecoder(), 1, 2, 1.0, 2).double()
     made.load_state_dict(
         {"relation": numbers([[1.0, 2.0]]), "time": numbers([[10.0, 20.0], [0.0, -5.0]])}
     )
     assert made(asked([0, 1, 0], [0, 0, 1])).tolist() == [[11.0, 22.0], [-11.0, -22.0], [1.0, -3.0]]
-    assert made.moments() is made.time
+    assert made.time_embeddings() is made.time
 
 
 @pytest.mark.parametrize("constant", [True, False])
 def test_factored_relations_by_hand(constant: bool) -> None:
-    made = FactoredRelations(ComplEx(), 1, 2, 1.0, 2, constant=constant, reciprocal=True).double()
+    made = FactoredRelations(
+        ComplExDecoder(), 1, 2, 1.0, 2, constant=constant, reciprocal=True
+    ).double()
     # 1 + 2i and 3 along and against, times i and 2, plus 5 - i and 1.
     weights = {
         "relation": numbers([[1.0, 2.0], [3.0, 0.0]]),
@@ -73,22 +75,22 @@ def test_factored_relations_by_hand(constant: bool) -> None:
     parts = [numbers(moving), numbers(still)] if constant else [numbers(moving)]
     assert torch.equal(made(queries), sum(parts, torch.zeros(4, 2, dtype=torch.float64)))
     assert all(
-        torch.equal(one, other) for one, other in zip(made.factors(queries), parts, strict=True)
+        torch.equal(one, other) for one, other in zip(made.terms(queries), parts, strict=True)
     )
-    assert made.moments() is made.time
+    assert made.time_embeddings() is made.time
 
 
 def test_most_relations_are_one_part_without_moments() -> None:
-    made = FixedRelations(DistMult(), COUNT, 3, 1.0)
+    made = FixedRelations(DistMultDecoder(), COUNT, 3, 1.0)
     queries = asked([0, 3], [0, 0])
-    (part,) = made.factors(queries)
-    assert torch.equal(part, made(queries)) and made.moments() is None
+    (part,) = made.terms(queries)
+    assert torch.equal(part, made(queries)) and made.time_embeddings() is None
 
 
 def test_projected_relations_share_planes_that_are_not_theirs() -> None:
     torch.manual_seed(0)
-    planes = Planes(3, 4).double()
-    made = ProjectedRelations(TransE(), COUNT, 4, 1.0, planes).double()
+    planes = Hyperplanes(3, 4).double()
+    made = ProjectedRelations(TranslationDecoder(), COUNT, 4, 1.0, planes).double()
     queries = asked([0, 1, 2, 3], [0, 1, 2, 0])
     vectors = made(queries)
     assert_close(
@@ -107,7 +109,7 @@ TOKENS = torch.tensor([[0, 3, 4], [1, 3, 4], [0, 3, 4], [2, 3, 5]])
 
 def test_each_relation_and_time_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    made = TokenRelations(DistMult(), COUNT, 4, 1.0, TOKENS).double()
+    made = TokenRelations(DistMultDecoder(), COUNT, 4, 1.0, TOKENS).double()
     assert made.token.shape == (6, 4)
     read: list[tuple[int, ...]] = []
     made.lstm.register_forward_pre_hook(lambda module, inputs: read.append(tuple(inputs[0].shape)))
@@ -126,7 +128,7 @@ def test_each_relation_and_time_is_read_once(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_gates_keep_the_relation_at_first() -> None:
     torch.manual_seed(0)
-    made = TokenRelations(DistMult(), COUNT, 4, 0.1, TOKENS)
+    made = TokenRelations(DistMultDecoder(), COUNT, 4, 0.1, TOKENS)
     bias = made.lstm.bias_ih_l0.detach()
     assert bool((bias[4:8] == 2).all()) and bool((bias[[*range(4), *range(8, 16)]].abs() < 1).all())
     assert set(made.state_dict()) == {name for name, _ in made.named_parameters()}

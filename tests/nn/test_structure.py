@@ -20,10 +20,10 @@ from tempograph.nn.structure import (
     RGCN,
     CompGCN,
     Edges,
-    blockwise,
+    add_inverse_edges,
+    block_diagonal_product,
     edge_weights,
     segment_softmax,
-    with_inverse,
 )
 
 COMPOSITIONS = ("subtract", "multiply", "correlate")
@@ -57,7 +57,7 @@ def cases(draw: st.DrawFn, most_edges: int = 40) -> Case:
     )
     edges, inverse_from = Edges(*some.unbind(1)), relations
     if draw(st.booleans()):
-        edges, relations = with_inverse(edges, relations), 2 * relations
+        edges, relations = add_inverse_edges(edges, relations), 2 * relations
     return Case(
         nodes,
         relations,
@@ -78,7 +78,7 @@ NO_EDGES = edges_of()
 
 
 def test_inverse_edges_by_hand() -> None:
-    edges = with_inverse(edges_of((0, 1, 2), (3, 0, 3)), 2)
+    edges = add_inverse_edges(edges_of((0, 1, 2), (3, 0, 3)), 2)
     assert [column.tolist() for column in edges] == [[0, 3, 2, 3], [1, 0, 3, 2], [2, 3, 0, 3]]
 
 
@@ -185,8 +185,8 @@ def test_blockwise_equals_a_loop_over_rows(
     # Of three times as many relations most do not occur, the first and the last among them.
     relation = torch.randint(relations, (rows,)) * 3 + 1
     weight = torch.randn(3 * relations, blocks, size, size, dtype=torch.float64)
-    found = blockwise(x, relation, weight, tile)
-    assert_close(found, oracle.blockwise(x, relation.tolist(), weight), **EXACT)
+    found = block_diagonal_product(x, relation, weight, tile)
+    assert_close(found, oracle.block_diagonal_product(x, relation.tolist(), weight), **EXACT)
 
 
 def test_blockwise_by_default_with_more_rows_than_a_tile() -> None:
@@ -198,7 +198,9 @@ def test_blockwise_by_default_with_more_rows_than_a_tile() -> None:
         torch.randn(5, 2, 2, 2, dtype=torch.float64),
     )
     assert_close(
-        blockwise(x, relation, weight), oracle.blockwise(x, relation.tolist(), weight), **EXACT
+        block_diagonal_product(x, relation, weight),
+        oracle.block_diagonal_product(x, relation.tolist(), weight),
+        **EXACT,
     )
 
 

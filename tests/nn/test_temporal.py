@@ -15,7 +15,7 @@ from torch.testing import assert_close
 
 import oracle_layers as oracle
 from tempograph.data.sorted_ranges import Ranges
-from tempograph.nn.gru_chains import longer_than
+from tempograph.nn.packed_gru import batch_sizes
 from tempograph.nn.temporal import (
     Context,
     Decay,
@@ -141,10 +141,10 @@ def test_decay_by_hand() -> None:
 
 
 def test_longer_than_by_hand() -> None:
-    assert longer_than(torch.tensor([[3, 1, 1, 0]])) == [3, 1, 1]
-    assert longer_than(torch.tensor([[3, 0, 0, 0], [2, 2, 1, 0]])) == [3, 2, 1]
-    assert longer_than(torch.tensor([[0, 0], [0, 0]])) == []
-    assert longer_than(torch.empty(2, 0, dtype=torch.int64)) == []
+    assert batch_sizes(torch.tensor([[3, 1, 1, 0]])) == [3, 1, 1]
+    assert batch_sizes(torch.tensor([[3, 0, 0, 0], [2, 2, 1, 0]])) == [3, 2, 1]
+    assert batch_sizes(torch.tensor([[0, 0], [0, 0]])) == []
+    assert batch_sizes(torch.empty(2, 0, dtype=torch.int64)) == []
 
 
 @BOTH
@@ -235,7 +235,9 @@ def test_alone_is_what_empty_windows_give(bidirectional: bool, kind: str, rows: 
     context = Context(torch.randn(rows, DIM, dtype=torch.float64), torch.arange(rows))
     x = torch.randn(3, DIM, dtype=torch.float64)
     assert_close(
-        layer(x, with_empty_windows(rows, bidirectional), context), layer.alone(x), **EXACT
+        layer(x, with_empty_windows(rows, bidirectional), context),
+        layer.without_context(x),
+        **EXACT,
     )
 
 
@@ -246,7 +248,9 @@ def test_alone_among_others(bidirectional: bool, kind: str) -> None:
     alone = [i for i in range(30) if not at.past[i] and not (at.future and at.future[i])]
     assert 0 < len(alone) < 30
     layer = encoders(bidirectional)[kind]
-    assert_close(layer(at.x, at.windows, at.context)[alone], layer.alone(at.x[alone]), **EXACT)
+    assert_close(
+        layer(at.x, at.windows, at.context)[alone], layer.without_context(at.x[alone]), **EXACT
+    )
 
 
 @BOTH
@@ -256,7 +260,7 @@ def test_no_pairs(bidirectional: bool, kind: str, density: float) -> None:
     at = situation(0, bidirectional, entities=2, steps=3, window=1, pairs=0, density=density)
     layer = encoders(bidirectional)[kind]
     assert layer(at.x, at.windows, at.context).shape == (0, DIM)
-    assert layer.alone(at.x).shape == (0, DIM)
+    assert layer.without_context(at.x).shape == (0, DIM)
 
 
 @BOTH
@@ -282,7 +286,7 @@ def test_gradients(bidirectional: bool, kind: str) -> None:
     # Away from the corner of the decay at 0.
     set_decay(layer, 0.2, 0.05)
     at = situation(22, bidirectional, entities=2, steps=6, window=3, pairs=4, density=0.6, dim=2)
-    # Chains of different lengths, an empty one among them.
+    # PackedSequences of different lengths, an empty one among them.
     assert len({len(rows) for rows in at.past}) > 2 and [] in at.past
     assert oracle.slopes_hold(
         layer, lambda x, seen: (x, at.windows, at.context._replace(x=seen)), [at.x, at.context.x]
@@ -298,9 +302,9 @@ def test_mixed_precision(kind: str) -> None:
         at.context._replace(x=at.context.x.float()),
     )
     with torch.autocast("cpu", torch.bfloat16):
-        found, alone = layer(x, at.windows, context), layer.alone(x)
+        found, alone = layer(x, at.windows, context), layer.without_context(x)
     assert_close(found.float(), layer(x, at.windows, context), rtol=0.05, atol=0.05)
-    assert_close(alone.float(), layer.alone(x), rtol=0.05, atol=0.05)
+    assert_close(alone.float(), layer.without_context(x), rtol=0.05, atol=0.05)
 
 
 def halving() -> Imputation:

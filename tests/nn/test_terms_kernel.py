@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from memory import Largest
-from tempograph.nn.decoders import Gaussian, TransEL1, along_entities
+from tempograph.nn.decoders import GaussianDecoder, L1TranslationDecoder, entity_divergence
 
 pytest.importorskip("triton", reason="needs Triton")
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
@@ -64,7 +64,7 @@ class Sum(NamedTuple):
 
 
 SUMS = {
-    "divergence": Sum(divergence_kernel.along_entities, along_entities, 3, 2),
+    "divergence": Sum(divergence_kernel.entity_divergence, entity_divergence, 3, 2),
     "distance": Sum(distance_kernel.distances, partial(torch.cdist, p=1), 1, 1),
 }
 
@@ -166,13 +166,13 @@ def test_the_decoders_score_by_the_kernels(terms: Sum, count: int) -> None:
     question, candidates = terms.example((3,), 40, count, 20)
     if terms is SUMS["distance"]:
         found, expected = (
-            TransEL1().compare(question, candidates),
+            L1TranslationDecoder().score(question, candidates),
             -terms.twin(question, candidates),
         )
     else:
         found, expected = (
-            Gaussian().compare(question, candidates),
-            Gaussian()._divergence(question, candidates),
+            GaussianDecoder().score(question, candidates),
+            GaussianDecoder()._divergence(question, candidates),
         )
     assert_close(found, expected, rtol=1e-5, atol=1e-3)
     pull = torch.randn_like(found)

@@ -90,8 +90,8 @@ def test_a_sample_counts_without_true_answers(name: str, kind: str, batch: str) 
     scores = model.scores(queries).tolist()
     with torch.no_grad():
         # The first thing that a step without dropout draws.
-        drawn = model.score_some(
-            model.ask(queries), queries.time, 6, torch.Generator().manual_seed(1)
+        drawn = model.score_sampled(
+            model.encode_queries(queries), queries.time, 6, torch.Generator().manual_seed(1)
         ).entity.tolist()
     positive = [row[answer] for row, (_, _, answer, _) in zip(scores, questions, strict=True)]
     negative = [
@@ -136,10 +136,10 @@ def test_n3_is_the_mean_of_cubed_sizes(name: str) -> None:
     for question in questions:
         entity, _, answer, time = question
         rows = [
-            model.entities.take(torch.tensor([e]), torch.tensor([time]))[0].tolist()
+            model.entities(torch.tensor([e]), torch.tensor([time]))[0].tolist()
             for e in (entity, answer)
         ]
-        rows += [part[0].tolist() for part in model.relations.factors(as_queries([question]))]
+        rows += [part[0].tolist() for part in model.relations.terms(as_queries([question]))]
         total += math.fsum(x**3 for row in rows for x in moduli(row, model.settings.decoder))
     found = loss_of(model, n3=0.7) - loss_of(model)
     assert found.item() == pytest.approx(0.7 * total / len(questions), rel=1e-4, abs=1e-4)
@@ -322,7 +322,7 @@ def test_valid_and_test_facts_change_nothing(name: str) -> None:
         (
             "atise-er",
             {"dropout": 0.1},
-            "decoder gaussian takes no dropout: a variance cannot be left out; set train.dropout=0",
+            "decoder gaussian takes no dropout, which would set variances to 0; set train.dropout=0",
         ),
         (
             "distmult",
@@ -420,7 +420,7 @@ def train(graph: TemporalGraph, name: str, settings: FactTraining) -> Training:
     torch.manual_seed(0)
     model = Embedding(
         Timeline(graph),
-        EmbeddingSettings(**{"dim": 32, "initial_scale": 0.5, **METHODS[name].settings}),
+        EmbeddingSettings(**{**METHODS[name].settings, "dim": 32, "initial_scale": 0.5}),
         name,
     )
     hooks = Hooks(

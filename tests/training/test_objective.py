@@ -17,7 +17,7 @@ from tempograph.data.timeline import Queries
 from tempograph.errors import ConfigError
 from tempograph.nn import inplace as cells
 from tempograph.nn.decoders import DECODERS
-from tempograph.nn.losses import leave_out, logistic_loss, margin_loss, sampled_loss, softmax_loss
+from tempograph.nn.losses import dropout, logistic_loss, margin_loss, sampled_loss, softmax_loss
 from tempograph.nn.relations import FixedRelations
 from tempograph.training.config import make
 from tempograph.training.settings import FactTraining, SnapshotTraining
@@ -103,10 +103,10 @@ def test_scores_may_be_used_up_behind_every_decoder(name: str) -> None:
     known = pairs_of({(0, 3), (0, 1), (2, 0), (2, 2), (2, 4)})
 
     def slopes(copied: bool) -> Tensor:
-        question = relations.decoder.join(
+        question = relations.decoder.compose(
             entities[asked], relations(Queries(asked, relation, asked))
         )
-        scores = relations.decoder.compare(question, entities)
+        scores = relations.decoder.score(question, entities)
         loss = softmax_loss(scores.clone() if copied else scores, torch.arange(3), answer, known)
         return torch.autograd.grad(loss, relations.relation)[0]
 
@@ -124,7 +124,7 @@ def test_the_loss_is_the_same_by_blocks_of_rows(near: int, monkeypatch: pytest.M
         return loss.detach(), torch.autograd.grad(loss, scores)[0]
 
     wanted = loss_and_slopes()
-    monkeypatch.setattr(cells, "_NEAR", near)
+    monkeypatch.setattr(cells, "_CACHE_NUMBERS", near)
     assert_close(loss_and_slopes(), wanted)
 
 
@@ -225,12 +225,12 @@ def test_losses_of_large_scores_are_finite() -> None:
 
 def test_what_is_left_out_is_made_up_for() -> None:
     x = torch.full((200, 100), 3.0, requires_grad=True)
-    found = leave_out(x, 0.25, torch.Generator().manual_seed(0))
+    found = dropout(x, 0.25, torch.Generator().manual_seed(0))
     assert set(found.unique().tolist()) == {0.0, 4.0}
     assert found.mean().item() == pytest.approx(3, abs=0.05)
     (slope,) = torch.autograd.grad(found.sum(), x)
     assert torch.equal(slope, found.detach() / 3)
-    again, other = (leave_out(x, 0.25, torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    again, other = (dropout(x, 0.25, torch.Generator().manual_seed(seed)) for seed in (0, 1))
     assert torch.equal(again, found) and not torch.equal(other, found)
 
 

@@ -10,6 +10,7 @@ from tempograph.errors import refuse_unknown
 from tempograph.models.base import Model
 from tempograph.models.embedding.embedding import Embedding
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
+from tempograph.models.embedding.methods import METHODS
 from tempograph.models.ensemble.ensemble import Ensemble
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.pointer.pointer import Pointer, PointerSettings
@@ -56,26 +57,17 @@ def _temp(name: str, summary: str, timed: str, **defaults: Any) -> ModelKind:
     )
 
 
-def _embedding(
-    name: str,
-    summary: str,
-    score: str,
-    timed: str,
-    reference: str,
-    *,
-    by_time: bool = False,
-    **defaults: Any,
-) -> ModelKind:
+def _embedding(method: type[Embedding]) -> ModelKind:
     return ModelKind(
-        name=name,
-        summary=summary,
-        score=score,
-        timed=timed,
-        reference=reference,
+        name=method.name,
+        summary=method.summary,
+        score=method.formula,
+        timed=method.time_dependent,
+        reference=method.reference,
         settings=EmbeddingSettings,
-        build=lambda settings, timeline: Embedding(timeline, settings, name),
-        train_defaults={"batch": "times"} if by_time else {},
-        defaults=defaults,
+        build=lambda settings, timeline: method(timeline, settings),
+        defaults=vars(method.settings),
+        train_defaults=method.train_defaults,
     )
 
 
@@ -100,11 +92,6 @@ def _ensemble(
     )
 
 
-_TRANSE: Final = "Bordes et al., NIPS 2013"
-_DE: Final = "Goel et al., AAAI 2020"
-_ATISE: Final = "Xu et al., ISWC 2020"
-_TNT: Final = "Lacroix et al., ICLR 2020"
-
 MODELS: Final = {
     kind.name: kind
     for kind in (
@@ -117,137 +104,7 @@ MODELS: Final = {
             settings=TEDSettings,
             build=lambda settings, timeline: TED(timeline, settings.sigma),
         ),
-        _embedding(
-            "transe",
-            "a relation is a translation",
-            "-|s + r - o|",
-            "nothing",
-            _TRANSE,
-            decoder="transe",
-        ),
-        _embedding(
-            "distmult",
-            "a relation weighs the product of two entities",
-            "<s, r, o>",
-            "nothing",
-            "Yang et al., ICLR 2015",
-            decoder="distmult",
-        ),
-        _embedding(
-            "complex",
-            "a relation weighs and turns the product of two entities",
-            "Re <s, r, conj(o)>",
-            "nothing",
-            "Trouillon et al., ICML 2016",
-            decoder="complex",
-        ),
-        _embedding(
-            "simple",
-            "an entity has a vector as subject and one as object",
-            "(<s_head, r, o_tail> + <o_head, r', s_tail>) / 2",
-            "nothing",
-            "Kazemi and Poole, NeurIPS 2018",
-            decoder="simple",
-        ),
-        _embedding(
-            "ttranse",
-            "a relation and a time are translations",
-            "-|s + r + tau_t - o|",
-            "relations",
-            "Leblay and Chekol, WWW 2018",
-            decoder="transe",
-            relations="shifted",
-        ),
-        _embedding(
-            "hyte",
-            "translation on a plane of each time",
-            "-|P_t (s + r - o)|",
-            "entities, relations",
-            "Dasgupta et al., EMNLP 2018",
-            by_time=True,
-            decoder="transe",
-            entities="projected",
-            relations="projected",
-        ),
-        _embedding(
-            "ta-distmult",
-            "an LSTM reads the relation and the digits of the date",
-            "<s, LSTM(r, date), o>",
-            "relations",
-            "Garcia-Duran et al., EMNLP 2018",
-            decoder="distmult",
-            relations="tokens",
-        ),
-        _embedding(
-            "de-transe",
-            "entities are partly waves of year, month and day; translation",
-            "-|s_t + r - o_t|",
-            "entities",
-            _DE,
-            by_time=True,
-            decoder="transe",
-            entities="diachronic",
-        ),
-        _embedding(
-            "de-distmult",
-            "entities are partly waves of year, month and day; products",
-            "<s_t, r, o_t>",
-            "entities",
-            _DE,
-            by_time=True,
-            decoder="distmult",
-            entities="diachronic",
-        ),
-        _embedding(
-            "de-simple",
-            "entities are partly waves of year, month and day; a vector for each side",
-            "(<s_head_t, r, o_tail_t> + <o_head_t, r', s_tail_t>) / 2",
-            "entities",
-            _DE,
-            by_time=True,
-            decoder="simple",
-            entities="diachronic",
-        ),
-        _embedding(
-            "atise-ee",
-            "entities are Gaussians whose means drift by trend and season",
-            "-KL(o_t - s_t, r), both ways",
-            "entities",
-            _ATISE,
-            by_time=True,
-            decoder="gaussian",
-            entities="drifting",
-        ),
-        _embedding(
-            "atise-er",
-            "relations are Gaussians whose means drift by trend and season",
-            "-KL(o - s, r_t), both ways",
-            "relations",
-            _ATISE,
-            decoder="gaussian",
-            relations="drifting",
-        ),
-        _embedding(
-            "tcomplex",
-            "each time turns the relations",
-            "Re <s, r tau_t, conj(o)>",
-            "relations",
-            _TNT,
-            decoder="complex",
-            relations="factored",
-            constant=False,
-            reciprocal=True,
-        ),
-        _embedding(
-            "tntcomplex",
-            "a part of each relation turns with time, another does not",
-            "Re <s, r' tau_t + r, conj(o)>",
-            "relations",
-            _TNT,
-            decoder="complex",
-            relations="factored",
-            reciprocal=True,
-        ),
+        *map(_embedding, METHODS),
         ModelKind(
             name="pointer",
             summary="learned copying: facts near the question vote for their candidates",

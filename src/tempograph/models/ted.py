@@ -13,7 +13,7 @@ from tempograph.data.sorted_ranges import equal_range
 from tempograph.data.timeline import Queries, Timeline, both_directions, undirected_facts
 from tempograph.errors import ConfigError
 from tempograph.models.base import Model, Support
-from tempograph.nn.grouped_layout import laid_out, layout_of
+from tempograph.nn.padded_groups import pad_groups, padded_layout
 
 PAPER_SIGMAS: Final = (1e-5, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e5)
 """The decay rates of the paper's sensitivity table; `sigma = "auto"` chooses among them on valid."""
@@ -148,8 +148,8 @@ class TED(Model):
 
 def sums_without_each(logs: Tensor, group: Tensor, groups: int) -> tuple[Tensor, Tensor]:
     """The logarithm of each group's sum of exponentials [groups], and of what is left of it without each member [n]."""
-    layout, slot = layout_of(group, groups)
-    laid = laid_out(logs, layout, slot, fill=-math.inf)
+    layout, slot = padded_layout(group, groups)
+    laid = pad_groups(logs, layout, slot, fill=-math.inf)
     before, after = (torch.logcumsumexp(each, 1) for each in (laid, laid.flip(1)))
     nothing = laid.new_full((groups, 1), -math.inf)
     before, after = (torch.cat([nothing, each], 1) for each in (before, after))

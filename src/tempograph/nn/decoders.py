@@ -1,4 +1,4 @@
-"""Decoders: a question becomes one vector, and its score with an entity compares that vector with the entity's."""
+"""Decoders: an entity and a relation make a query vector, which is compared with candidates."""
 
 from __future__ import annotations
 
@@ -14,72 +14,71 @@ from tempograph.device import memory_budget
 
 
 class Decoder:
-    """How a relation's vector joins an entity's to ask for another, and how candidates are compared with that.
+    """Composes an entity and a relation to a query vector and scores candidates for it.
 
-    A question (?, r, o) is (o, r inverted, ?). `needs_norms` tells that the score takes the candidates' squared length
-    besides the product of question and candidate.
+    A query (?, r, o) is the query (o, r inverted, ?). Scoring n queries against c candidates costs
+    O(n c dim) time and O(n c) memory.
     """
 
     needs_norms = False
+    """Whether `score_products` needs the squared norms of the candidates."""
 
-    def join(self, entity: Tensor, relation: Tensor) -> Tensor:
-        """The question vector of an entity and a relation vector, [n, dim] each."""
+    def compose(self, entity: Tensor, relation: Tensor) -> Tensor:
+        """The query vectors of entities and relations, [n, dim] each."""
         raise NotImplementedError
 
     def inverse(self, relation: Tensor) -> Tensor:
-        """The vector of a relation inverted, [n, dim]."""
+        """The vectors of the inverse relations, [n, dim]."""
         raise NotImplementedError
 
-    def score(self, question: Tensor, product: Tensor, norm: Tensor | None) -> Tensor:
-        """Scores from question . candidate and, where needed, candidate . candidate, both [..., n, candidates]."""
+    def score_products(self, query: Tensor, product: Tensor, norm: Tensor | None) -> Tensor:
+        """Scores from query . candidate and candidate . candidate, both [..., n, candidates]."""
         return product
 
-    def compare(self, question: Tensor, candidates: Tensor) -> Tensor:
-        """Scores of candidates [..., candidates, width] for questions [..., n, dim] -> [..., n, candidates]."""
+    def score(self, query: Tensor, candidates: Tensor) -> Tensor:
+        """Scores of candidates [..., candidates, width] for queries [..., n, dim]: [..., n, candidates]."""
         norm = candidates.square().sum(-1)[..., None, :] if self.needs_norms else None
-        return self.score(question, products(question, candidates), norm)
+        return self.score_products(query, inner_products(query, candidates), norm)
 
-    def cubes(self, vector: Tensor) -> Tensor:
-        """How large each part of a vector is, cubed, for penalties."""
+    def cubed_moduli(self, vector: Tensor) -> Tensor:
+        """The cubed modulus of each component, for the N3 penalty."""
         return vector.abs() ** 3
 
 
-def products(question: Tensor, candidates: Tensor) -> Tensor:
-    """Inner products of questions [..., n, width] and candidates [..., candidates, width] -> [..., n, candidates]."""
-    # A batch of products of single rows is slower, and GPU libraries are at their limits with very many.
+def inner_products(query: Tensor, candidates: Tensor) -> Tensor:
+    """Queries [..., n, width] times candidates [..., candidates, width]: [..., n, candidates]."""
+    # A batch of single-row products is slow, and GPU libraries limit the size of a batch.
     if candidates.shape[-2] == 1:
-        return (question * candidates).sum(-1, keepdim=True)
-    kind = question.device.type
+        return (query * candidates).sum(-1, keepdim=True)
+    kind = query.device.type
     if torch.is_autocast_enabled(kind):
-        question, candidates = (
-            x.to(torch.get_autocast_dtype(kind)) for x in (question, candidates)
-        )
-    found: Tensor = _Products.apply(question, candidates)  # type: ignore[no-untyped-call]
-    return found
+        query, candidates = (x.to(torch.get_autocast_dtype(kind)) for x in (query, candidates))
+    product: Tensor = _InnerProducts.apply(query, candidates)  # type: ignore[no-untyped-call]
+    return product
 
 
-class _Products(torch.autograd.Function):
-    """Slopes of the candidates, the largest tables of a step, come out row by row; torch would have to turn them."""
+class _InnerProducts(torch.autograd.Function):
+    """The gradient of the candidates is row-major; the one of torch would need a transposed copy."""
 
     @staticmethod
-    def forward(ctx: Any, question: Tensor, candidates: Tensor) -> Tensor:
-        ctx.save_for_backward(question, candidates)
-        return question @ candidates.mT
+    def forward(ctx: Any, query: Tensor, candidates: Tensor) -> Tensor:
+        ctx.save_for_backward(query, candidates)
+        return query @ candidates.mT
 
     @staticmethod
-    def backward(ctx: Any, slope: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        question, candidates = ctx.saved_tensors
-        to_question, to_candidates = ctx.needs_input_grad
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        query, candidates = ctx.saved_tensors
+        needs_query, needs_candidates = ctx.needs_input_grad
         return (
-            slope @ candidates if to_question else None,
-            slope.mT @ question if to_candidates else None,
+            grad @ candidates if needs_query else None,
+            grad.mT @ query if needs_candidates else None,
         )
 
 
-class DistMult(Decoder):
+class DistMultDecoder(Decoder):
     """<s, r, o>."""
 
-    def join(self, entity: Tensor, relation: Tensor) -> Tensor:
+    def compose(self, entity: Tensor, relation: Tensor) -> Tensor:
         """s * r."""
         return entity * relation
 
@@ -88,11 +87,11 @@ class DistMult(Decoder):
         return relation
 
 
-class ComplEx(Decoder):
-    """Re <s, r, conj(o)>, the first half of a vector real, the second imaginary."""
+class ComplExDecoder(Decoder):
+    """Re <s, r, conj(o)>; the first half of a vector is real, the second imaginary."""
 
-    def join(self, entity: Tensor, relation: Tensor) -> Tensor:
-        """s r as complex numbers."""
+    def compose(self, entity: Tensor, relation: Tensor) -> Tensor:
+        """The complex product s r."""
         (a, b), (c, d) = entity.chunk(2, -1), relation.chunk(2, -1)
         return torch.cat([a * c - b * d, a * d + b * c], dim=-1)
 
@@ -101,32 +100,32 @@ class ComplEx(Decoder):
         real, imaginary = relation.chunk(2, -1)
         return torch.cat([real, -imaginary], dim=-1)
 
-    def cubes(self, vector: Tensor) -> Tensor:
-        """The cubed moduli of the complex numbers, half as many."""
+    def cubed_moduli(self, vector: Tensor) -> Tensor:
+        """The cubed moduli of the complex components, half as many."""
         real, imaginary = vector.chunk(2, -1)
         return (real.square() + imaginary.square()) ** 1.5
 
 
-class SimplE(Decoder):
-    """(<head_s, r, tail_o> + <head_o, r', tail_s>) / 2, the first half of an entity its head, the second its tail."""
+class SimplEDecoder(Decoder):
+    """(<head_s, r, tail_o> + <head_o, r', tail_s>) / 2; an entity is (head, tail), a relation (r, r')."""
 
-    def join(self, entity: Tensor, relation: Tensor) -> Tensor:
+    def compose(self, entity: Tensor, relation: Tensor) -> Tensor:
         """(tail_s * r', head_s * r) / 2, to be multiplied with (head_o, tail_o)."""
         (head, tail), (forward, backward) = entity.chunk(2, -1), relation.chunk(2, -1)
         return torch.cat([tail * backward, head * forward], dim=-1) / 2
 
     def inverse(self, relation: Tensor) -> Tensor:
-        """The halves swapped."""
+        """(r', r)."""
         forward, backward = relation.chunk(2, -1)
         return torch.cat([backward, forward], dim=-1)
 
 
-class TransE(Decoder):
-    """-|s + r - o|, Euclidean."""
+class TranslationDecoder(Decoder):
+    """-||s + r - o||, the Euclidean distance."""
 
     needs_norms = True
 
-    def join(self, entity: Tensor, relation: Tensor) -> Tensor:
+    def compose(self, entity: Tensor, relation: Tensor) -> Tensor:
         """s + r."""
         return entity + relation
 
@@ -134,37 +133,37 @@ class TransE(Decoder):
         """-r."""
         return -relation
 
-    def score(self, question: Tensor, product: Tensor, norm: Tensor | None) -> Tensor:
+    def score_products(self, query: Tensor, product: Tensor, norm: Tensor | None) -> Tensor:
         """-sqrt(q . q - 2 q . o + o . o)."""
         assert norm is not None
-        squared = question.square().sum(-1, keepdim=True) - 2 * product + norm
-        # The square root has no slope at 0, where a question meets its answer exactly.
+        squared = query.square().sum(-1, keepdim=True) - 2 * product + norm
+        # The square root has no gradient at 0, where a query equals its answer.
         return -squared.clamp(min=1e-6).sqrt()
 
 
-class TransEL1(TransE):
+class L1TranslationDecoder(TranslationDecoder):
     """-|s + r - o|, the sum of absolute differences."""
 
-    def compare(self, question: Tensor, candidates: Tensor) -> Tensor:
-        """By kernels on a GPU, where backward of the plain way lays out all differences."""
+    def score(self, query: Tensor, candidates: Tensor) -> Tensor:
+        """Uses kernels on a GPU, where backward of `torch.cdist` stores all differences."""
         if candidates.shape[-2] == 1:
-            return -(question - candidates).abs().sum(-1, keepdim=True)
-        if _by_kernels(question, candidates):
+            return -(query - candidates).abs().sum(-1, keepdim=True)
+        if _has_kernels(query, candidates):
             from tempograph.nn.kernels.distance_kernel import distances
 
-            return -distances(question, candidates)
-        return -torch.cdist(question, candidates, p=1)
+            return -distances(query, candidates)
+        return -torch.cdist(query, candidates, p=1)
 
 
-class Gaussian(Decoder):
-    """Minus the mean of the two Kullback-Leibler divergences of N(m_o - m_s, v_s + v_o) and N(m_r, v_r).
+class GaussianDecoder(Decoder):
+    """-(KL(N_e, N_r) + KL(N_r, N_e)) / 2 of N_e = N(m_o - m_s, v_s + v_o) and N_r = N(m_r, v_r).
 
-    Entities and relations are means and variances side by side; a question is m_s + m_r, v_s and v_r. The logarithms
-    of the two divergences cancel: with d the difference of the means, what is left of four times the score is
-    2 dim - sum of (v_s + v_o + d^2) / v_r + (v_r + d^2) / (v_s + v_o).
+    Entities and relations are (mean, variance), a query is (m_s + m_r, v_s, v_r). The logarithms of
+    the two divergences cancel. With d the difference of the means, four times the score is
+    2 dim - sum((v_s + v_o + d^2) / v_r + (v_r + d^2) / (v_s + v_o)).
     """
 
-    def join(self, entity: Tensor, relation: Tensor) -> Tensor:
+    def compose(self, entity: Tensor, relation: Tensor) -> Tensor:
         """(m_s + m_r, v_s, v_r)."""
         (mean, variance), (shift, width) = entity.chunk(2, -1), relation.chunk(2, -1)
         return torch.cat([mean + shift, variance, width], dim=-1)
@@ -174,66 +173,65 @@ class Gaussian(Decoder):
         mean, variance = relation.chunk(2, -1)
         return torch.cat([-mean, variance], dim=-1)
 
-    def compare(self, question: Tensor, candidates: Tensor) -> Tensor:
-        """By kernels on a GPU; else so many questions at once that their differences stay within a budget."""
-        if _by_kernels(question, candidates):
+    def score(self, query: Tensor, candidates: Tensor) -> Tensor:
+        """Uses kernels on a GPU, elsewhere chunks of queries whose differences fit the budget."""
+        if _has_kernels(query, candidates):
             from tempograph.nn.kernels import divergence_kernel
 
-            return self._scores(
-                question, candidates, divergence_kernel.along_entities(question, candidates)
+            return self._from_sums(
+                query, candidates, divergence_kernel.entity_divergence(query, candidates)
             )
-        return in_parts(self._divergence, question, candidates, candidates.shape[-1] // 2)
+        return in_chunks(self._score, query, candidates, candidates.shape[-1] // 2)
 
-    def _divergence(self, question: Tensor, candidates: Tensor) -> Tensor:
-        return self._scores(question, candidates, along_entities(question, candidates))
+    def _score(self, query: Tensor, candidates: Tensor) -> Tensor:
+        return self._from_sums(query, candidates, entity_divergence(query, candidates))
 
-    def _scores(self, question: Tensor, candidates: Tensor, sums: Tensor) -> Tensor:
-        mean, spread, width = question.chunk(3, -1)
+    def _from_sums(self, query: Tensor, candidates: Tensor, entity_sums: Tensor) -> Tensor:
+        """Scores from the sums over (v_r + d^2) / (v_s + v_o); the other sums are matrix products."""
+        mean, spread, width = query.chunk(3, -1)
         m, v = candidates.chunk(2, -1)
-        # All that is divided by the relation's variance is a sum of products.
-        share = width.reciprocal()
-        fixed = (spread * share + mean.square() * share).sum(-1, keepdim=True)
-        along_relation = fixed + share @ (v + m.square()).mT - 2 * (mean * share) @ m.mT
-        return (2 * m.shape[-1] - along_relation - sums) / 4
+        precision = width.reciprocal()
+        fixed = (spread * precision + mean.square() * precision).sum(-1, keepdim=True)
+        relation_sums = fixed + precision @ (v + m.square()).mT - 2 * (mean * precision) @ m.mT
+        return (2 * m.shape[-1] - relation_sums - entity_sums) / 4
 
 
-def _by_kernels(question: Tensor, candidates: Tensor) -> bool:
-    # The differences with one candidate are no larger than the questions.
-    return (
-        question.device.type == "cuda"
-        and question.dtype == torch.float32
-        and candidates.shape[-2] > 1
-    )
+def _has_kernels(query: Tensor, candidates: Tensor) -> bool:
+    # The differences from one candidate are no larger than the queries.
+    return query.device.type == "cuda" and query.dtype == torch.float32 and candidates.shape[-2] > 1
 
 
-def in_parts(make: Callable[..., Tensor], question: Tensor, candidates: Tensor, dim: int) -> Tensor:
-    """`make` for so many questions at once that differences with all candidates, [dim] each, stay within a budget."""
-    per_question = 4 * candidates.shape[-2] * dim * math.prod(question.shape[:-2])
-    at_once = max(1, memory_budget("differences", question.device) // max(1, per_question))
-    if at_once >= question.shape[-2]:
-        return make(question, candidates)
-    # Backward makes the differences of one part again instead of keeping those of all.
+def in_chunks(
+    score: Callable[[Tensor, Tensor], Tensor], query: Tensor, candidates: Tensor, dim: int
+) -> Tensor:
+    """`score` for chunks of queries whose differences from all candidates, [dim] each, fit the budget."""
+    per_query = 4 * candidates.shape[-2] * dim * math.prod(query.shape[:-2])
+    chunk = max(1, memory_budget("differences", query.device) // max(1, per_query))
+    if chunk >= query.shape[-2]:
+        return score(query, candidates)
+    # Backward recomputes the differences of one chunk instead of storing those of all.
     parts = [
-        checkpoint(make, part, candidates, use_reentrant=False)
-        for part in torch.split(question, at_once, dim=-2)
+        checkpoint(score, part, candidates, use_reentrant=False)
+        for part in torch.split(query, chunk, dim=-2)
     ]
     return torch.cat(parts, dim=-2)
 
 
-def along_entities(question: Tensor, candidates: Tensor) -> Tensor:
-    """Sum of (v_r + d^2) / (v_s + v_o) with a tensor of all differences.
+def entity_divergence(query: Tensor, candidates: Tensor) -> Tensor:
+    """Sum of (v_r + d^2) / (v_s + v_o), through a tensor of all differences.
 
-    Questions [..., n, 3 dim] and candidates [..., candidates, 2 dim] as in `Gaussian` -> [..., n, candidates].
+    Queries [..., n, 3 dim] and candidates [..., candidates, 2 dim] as in `GaussianDecoder`:
+    [..., n, candidates].
     """
-    mean, spread, width = (part[..., :, None, :] for part in question.chunk(3, -1))
+    mean, spread, width = (part[..., :, None, :] for part in query.chunk(3, -1))
     m, v = (part[..., None, :, :] for part in candidates.chunk(2, -1))
     return ((width + (mean - m).square()) / (spread + v)).sum(-1)
 
 
 DECODERS: Final[dict[str, Decoder]] = {
-    "transe": TransE(),
-    "distmult": DistMult(),
-    "complex": ComplEx(),
-    "simple": SimplE(),
+    "transe": TranslationDecoder(),
+    "distmult": DistMultDecoder(),
+    "complex": ComplExDecoder(),
+    "simple": SimplEDecoder(),
 }
-"""Decoders by name, open to more; they need only products and norms, so that they take ensembles of vectors as well."""
+"""Decoders by name; add your own here. They score by products and norms, which gates also need."""

@@ -1,4 +1,4 @@
-"""The frequency gate: how much of an entity's vector is the snapshot's, how much the past's and the future's."""
+"""The frequency gate: the mix of an entity's structural and temporal vectors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from torch import Tensor, nn
 class FrequencyGate(nn.Module):
     """alpha = sigmoid(MLP(log(1 + frequencies))), with its own two-layer MLP for each of four roles.
 
-    The roles: object or subject question, times the entity that is given or the candidates. A question sees the
-    frequencies of its entity, its relation, and both together.
+    The roles are (object or subject query) x (the query's entity or the candidates). The frequencies
+    are those of the query's entity, of its relation, and of both together. Costs O(n hidden).
     """
 
     def __init__(self, hidden: int = 3) -> None:
@@ -23,10 +23,13 @@ class FrequencyGate(nn.Module):
         nn.init.uniform_(self.second, -0.5, 0.5)
 
     def forward(self, frequencies: Tensor, side: Tensor) -> tuple[Tensor, Tensor]:
-        """Frequencies [n, 3], side [n] (0 object question, 1 subject question) -> alpha of the given, of candidates."""
-        seen = torch.log1p(frequencies.to(self.first.dtype))
-        # Both sides are computed and one is picked: cheaper than gathering a small matrix for every question.
-        hidden = torch.tanh(torch.einsum("nf,srfh->nsrh", seen, self.first) + self.first_bias)
+        """Alpha of the query's entity and of the candidates, [n] each.
+
+        frequencies [n, 3], side [n]: 0 for an object query, 1 for a subject query.
+        """
+        logs = torch.log1p(frequencies.to(self.first.dtype))
+        # Computing both sides is cheaper than gathering a small matrix for every query.
+        hidden = torch.tanh(torch.einsum("nf,srfh->nsrh", logs, self.first) + self.first_bias)
         alpha = torch.sigmoid((hidden * self.second).sum(-1) + self.second_bias)
-        picked = alpha[torch.arange(len(side), device=side.device), side]
-        return picked[:, 0], picked[:, 1]
+        selected = alpha[torch.arange(len(side), device=side.device), side]
+        return selected[:, 0], selected[:, 1]

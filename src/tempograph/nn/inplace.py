@@ -1,6 +1,6 @@
-"""Large matrices changed in place, at some cells or by blocks: torch would copy them more often than needed.
+"""In-place changes of large score matrices, without the copies that autograd would make.
 
-A matrix [rows, columns] must be contiguous; cells are counted along its rows, [n].
+A matrix [rows, columns] must be contiguous; a cell is row * columns + column, [n].
 """
 
 from __future__ import annotations
@@ -11,56 +11,58 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-_NEAR: Final = 2**19
-"""Numbers that fit into the nearer memory of a CPU."""
+_CACHE_NUMBERS: Final = 2**19
+"""Numbers that fit into the cache of a CPU core."""
 
 
 def row_blocks(matrix: Tensor) -> Iterator[slice]:
-    """Rows by blocks that a CPU holds near while it goes over them more than once."""
-    at_once = max(1, _NEAR // max(1, matrix.shape[1]))
-    return (slice(first, first + at_once) for first in range(0, len(matrix), at_once))
+    """Slices of rows that stay in a CPU's cache while several operations pass over them."""
+    size = max(1, _CACHE_NUMBERS // max(1, matrix.shape[1]))
+    return (slice(first, first + size) for first in range(0, len(matrix), size))
 
 
-def add_at(matrix: Tensor, cell: Tensor, numbers: Tensor) -> Tensor:
-    """Add numbers [n] at cells, and return the matrix; a cell may be named more than once."""
-    found: Tensor = _AddAt.apply(matrix, cell, numbers)  # type: ignore[no-untyped-call]
-    return found
+def add_at(matrix: Tensor, cell: Tensor, values: Tensor) -> Tensor:
+    """Add values [n] at cells, which may repeat, and return the matrix."""
+    out: Tensor = _AddAt.apply(matrix, cell, values)  # type: ignore[no-untyped-call]
+    return out
 
 
-def put_at(matrix: Tensor, cell: Tensor, numbers: Tensor) -> Tensor:
-    """Put numbers [n] in the place of what was at cells, distinct ones, and return the matrix."""
-    found: Tensor = _PutAt.apply(matrix, cell, numbers)  # type: ignore[no-untyped-call]
-    return found
+def put_at(matrix: Tensor, cell: Tensor, values: Tensor) -> Tensor:
+    """Set distinct cells to values [n] and return the matrix."""
+    out: Tensor = _PutAt.apply(matrix, cell, values)  # type: ignore[no-untyped-call]
+    return out
 
 
 class _AddAt(torch.autograd.Function):
-    """The slopes of the matrix are also those of what it was."""
+    """The gradient of the matrix passes through unchanged."""
 
     @staticmethod
-    def forward(ctx: Any, matrix: Tensor, cell: Tensor, numbers: Tensor) -> Tensor:
+    def forward(ctx: Any, matrix: Tensor, cell: Tensor, values: Tensor) -> Tensor:
         ctx.save_for_backward(cell)
         ctx.mark_dirty(matrix)
-        matrix.view(-1).index_add_(0, cell, numbers)
+        matrix.view(-1).index_add_(0, cell, values)
         return matrix
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         (cell,) = ctx.saved_tensors
-        return slopes[0], None, slopes[0].flatten().index_select(0, cell)
+        (grad,) = grad_outputs
+        return grad, None, grad.flatten().index_select(0, cell)
 
 
 class _PutAt(torch.autograd.Function):
-    """What was at the cells counts no more."""
+    """The previous values of the cells get no gradient."""
 
     @staticmethod
-    def forward(ctx: Any, matrix: Tensor, cell: Tensor, numbers: Tensor) -> Tensor:
+    def forward(ctx: Any, matrix: Tensor, cell: Tensor, values: Tensor) -> Tensor:
         ctx.save_for_backward(cell)
         ctx.mark_dirty(matrix)
-        matrix.view(-1).index_copy_(0, cell, numbers)
+        matrix.view(-1).index_copy_(0, cell, values)
         return matrix
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         (cell,) = ctx.saved_tensors
-        flat = slopes[0].flatten()
-        return flat.index_fill(0, cell, 0).view_as(slopes[0]), None, flat.index_select(0, cell)
+        (grad,) = grad_outputs
+        flat = grad.flatten()
+        return flat.index_fill(0, cell, 0).view_as(grad), None, flat.index_select(0, cell)

@@ -1,4 +1,4 @@
-"""Relations as vectors: the same at all times, or moved, multiplied, projected, read or drifting with time."""
+"""Relation embeddings: constant, shifted, projected, factored, read from dates, or Gaussian."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from torch import Tensor, nn
 
 from tempograph.data.timeline import Queries
 from tempograph.nn.decoders import Decoder
-from tempograph.nn.entities import Planes, Series, Span
+from tempograph.nn.entities import AdditiveTimeSeries, Hyperplanes, SeriesOptions
 
 
 class Relations(nn.Module):
-    """A vector for each question's relation at its time; relation r + |R| is r inverted.
+    """Embeddings of the relations of queries at their times; relation r + |R| is r inverted.
 
-    A reciprocal relation has a vector of its own for each direction; otherwise the decoder inverts the one vector.
+    Reciprocal relations have one embedding for each direction; otherwise the decoder inverts the
+    only one.
     """
 
     def __init__(self, decoder: Decoder, count: int, reciprocal: bool = False) -> None:
@@ -23,33 +24,29 @@ class Relations(nn.Module):
         self.rows = 2 * count if reciprocal else count
 
     def forward(self, queries: Queries) -> Tensor:
-        """[n] each -> [n, width]."""
-        return total(self.factors(queries))
+        """[n, width]."""
+        return sum_terms(self.terms(queries))
 
-    def factors(self, queries: Queries) -> list[Tensor]:
-        """The parts that add up to the vectors, of which a penalty counts each by itself, [n, width] each."""
-        parts = self.parts(queries.relation % self.rows, queries.time)
+    def terms(self, queries: Queries) -> list[Tensor]:
+        """The terms that sum to the embeddings, [n, width] each; N3 penalises each one."""
+        terms = self.embed(queries.relation % self.rows, queries.time)
         if self.rows > self.count:
-            return parts
+            return terms
         inverted = (queries.relation >= self.count)[:, None]
-        return [torch.where(inverted, self.decoder.inverse(part), part) for part in parts]
+        return [torch.where(inverted, self.decoder.inverse(term), term) for term in terms]
 
-    def parts(self, relation: Tensor, time: Tensor) -> list[Tensor]:
-        """The parts of relations at times, before they are inverted, [n, width] each."""
-        return [self.vectors(relation, time)]
-
-    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
-        """Relations of one part at times, before they are inverted, [n, width]."""
+    def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
+        """The terms of relations [n] at times [n] before any inversion, [n, width] each."""
         raise NotImplementedError
 
-    def moments(self) -> Tensor | None:
-        """Vectors of consecutive steps that a penalty may keep close, [steps, width]."""
+    def time_embeddings(self) -> Tensor | None:
+        """Embeddings of consecutive steps, which a smoothness penalty compares, [steps, width]."""
         return None
 
 
-def total(factors: list[Tensor]) -> Tensor:
-    """The vectors that factors are the parts of, [n, width]."""
-    return sum(factors[1:], factors[0])
+def sum_terms(terms: list[Tensor]) -> Tensor:
+    """The sum of terms, [n, width]."""
+    return sum(terms[1:], terms[0])
 
 
 class FixedRelations(Relations):
@@ -61,9 +58,9 @@ class FixedRelations(Relations):
         super().__init__(decoder, count, reciprocal)
         self.relation = nn.Parameter(torch.randn(self.rows, width) * scale)
 
-    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
-        """One row of the table for each."""
-        return self.relation.index_select(0, relation)
+    def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
+        """[r]."""
+        return [self.relation.index_select(0, relation)]
 
 
 class ShiftedRelations(FixedRelations):
@@ -73,32 +70,34 @@ class ShiftedRelations(FixedRelations):
         super().__init__(decoder, count, width, scale)
         self.time = nn.Parameter(torch.randn(steps, width) * scale)
 
-    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
-        """The relation moved by its time."""
-        return super().vectors(relation, time) + self.time.index_select(0, time)
+    def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
+        """[r + tau_t]."""
+        (fixed,) = super().embed(relation, time)
+        return [fixed + self.time.index_select(0, time)]
 
-    def moments(self) -> Tensor:
-        """The vectors of the steps."""
+    def time_embeddings(self) -> Tensor:
+        """tau, [steps, width]."""
         return self.time
 
 
 class ProjectedRelations(FixedRelations):
-    """r on the hyperplane of t (HyTE)."""
+    """P_t r: relations on the hyperplane of the time (HyTE)."""
 
     def __init__(
-        self, decoder: Decoder, count: int, width: int, scale: float, planes: Planes
+        self, decoder: Decoder, count: int, width: int, scale: float, planes: Hyperplanes
     ) -> None:
         super().__init__(decoder, count, width, scale)
-        # The planes are a part of the entities; were they one here too, their weights would have two names.
+        # The hyperplanes are a submodule of the entities; a second one would duplicate their weights.
         self.project = planes.project
 
-    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
-        """The relation without what is normal to the plane."""
-        return self.project(super().vectors(relation, time), time)
+    def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
+        """[P_t r]."""
+        (fixed,) = super().embed(relation, time)
+        return [self.project(fixed, time)]
 
 
 class FactoredRelations(Relations):
-    """r' * tau_t + r as complex numbers (TNTComplEx), or without r (TComplEx)."""
+    """r' * tau_t + r (TNTComplEx), or without r (TComplEx); * is the product of the decoder."""
 
     def __init__(
         self,
@@ -116,22 +115,22 @@ class FactoredRelations(Relations):
         self.time = nn.Parameter(torch.randn(steps, width) * scale)
         self.constant = nn.Parameter(torch.randn(self.rows, width) * scale) if constant else None
 
-    def moments(self) -> Tensor:
-        """The vectors of the steps."""
-        return self.time
-
-    def parts(self, relation: Tensor, time: Tensor) -> list[Tensor]:
-        """What changes with time, and what does not."""
-        moving = self.decoder.join(
+    def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
+        """[r' * tau_t, r], or only the first."""
+        temporal = self.decoder.compose(
             self.relation.index_select(0, relation), self.time.index_select(0, time)
         )
-        return (
-            [moving] if self.constant is None else [moving, self.constant.index_select(0, relation)]
-        )
+        if self.constant is None:
+            return [temporal]
+        return [temporal, self.constant.index_select(0, relation)]
+
+    def time_embeddings(self) -> Tensor:
+        """tau, [steps, width]."""
+        return self.time
 
 
 class TokenRelations(Relations):
-    """The last state of an LSTM that reads the relation and the digits of the date (TA-DistMult)."""
+    """LSTM(r, tokens of the date of t), its last state (TA-DistMult)."""
 
     def __init__(
         self, decoder: Decoder, count: int, width: int, scale: float, tokens: Tensor
@@ -142,23 +141,23 @@ class TokenRelations(Relations):
         self.tokens: Tensor
         self.register_buffer("tokens", tokens, persistent=False)
         self.lstm = nn.LSTM(width, width, batch_first=True)
-        # Gates that keep what they hold let the relation, read first, reach the end of the date.
+        # A large forget bias lets the relation, which is read first, reach the last state.
         bias = self.lstm.get_parameter("bias_ih_l0")
         nn.init.constant_(bias[width : 2 * width], 2.0)
 
-    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
-        """Each distinct (relation, time) is read once."""
+    def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
+        """The LSTM reads each distinct (relation, time) once."""
         steps = len(self.tokens)
-        distinct, place = torch.unique(relation * steps + time, return_inverse=True)
+        distinct, index = torch.unique(relation * steps + time, return_inverse=True)
         tokens = self.tokens[distinct % steps]
         words = self.token.index_select(0, tokens.flatten()).view(*tokens.shape, -1)
         read = torch.cat([self.relation.index_select(0, distinct // steps)[:, None], words], dim=1)
         states: Tensor = self.lstm(read)[1][0][0]
-        return states.index_select(0, place)
+        return [states.index_select(0, index)]
 
 
 class GaussianRelations(Relations):
-    """Mean and variance; the mean may drift with time (ATiSE)."""
+    """(mean, variance); the mean may drift with time (ATiSE)."""
 
     def __init__(
         self,
@@ -166,14 +165,15 @@ class GaussianRelations(Relations):
         count: int,
         dim: int,
         scale: float,
-        span: Span,
+        options: SeriesOptions,
         *,
         drift: bool,
         reciprocal: bool,
     ) -> None:
         super().__init__(decoder, count, reciprocal)
-        self.series = Series(self.rows, dim, scale, span, drift=drift)
+        self.series = AdditiveTimeSeries(self.rows, dim, scale, options, drift=drift)
 
-    def vectors(self, relation: Tensor, time: Tensor) -> Tensor:
-        """[n, 2 dim]."""
-        return self.series.take(relation, time)
+    def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
+        """[(mean, variance)], [n, 2 dim]."""
+        vectors: Tensor = self.series(relation, time)
+        return [vectors]

@@ -1,4 +1,4 @@
-"""Message passing inside snapshots: many snapshots are one graph whose nodes are (entity, step) pairs."""
+"""Message passing inside snapshots, which form one graph whose nodes are (entity, step) pairs."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Edges(NamedTuple):
     target: Tensor
 
 
-def with_inverse(edges: Edges, num_relations: int) -> Edges:
-    """Each edge, then each edge turned round with its relation's inverse."""
+def add_inverse_edges(edges: Edges, num_relations: int) -> Edges:
+    """The edges, then each edge reversed with the inverse of its relation."""
     return Edges(
         torch.cat([edges.source, edges.target]),
         torch.cat([edges.relation, edges.relation + num_relations]),
@@ -32,17 +32,18 @@ def with_inverse(edges: Edges, num_relations: int) -> Edges:
 
 
 def edge_weights(edges: Edges, num_relations: int, norm: Norm) -> Tensor:
-    """1 / c of each edge u -r-> v: c is v's number of edges of relation r, or of all relations.   [edges]."""
+    """1 / c of each edge u -r-> v, [edges]; c counts v's edges of relation r, or all of them."""
     key = edges.target if norm == "degree" else edges.target * num_relations + edges.relation
-    _, place, count = torch.unique(key, return_inverse=True, return_counts=True)
-    weights: Tensor = count[place].float().reciprocal()
+    _, index, count = torch.unique(key, return_inverse=True, return_counts=True)
+    weights: Tensor = count[index].float().reciprocal()
     return weights
 
 
 class RGCN(nn.Module):
     """h'_v = W_self h_v + sum over edges u -r-> v of (1 / c) W_r h_u.
 
-    W_r is block-diagonal with `blocks` blocks of dim / blocks; blocks = dim makes it a vector, and costs edges * dim.
+    W_r is block-diagonal with `blocks` blocks of size dim / blocks. Costs O(nodes dim^2 + edges dim^2
+    / blocks); with blocks = dim, W_r is a diagonal and no message is stored on a GPU.
     """
 
     def __init__(self, dim: int, num_relations: int, blocks: int) -> None:
@@ -50,65 +51,69 @@ class RGCN(nn.Module):
         self.size = dim // blocks
         self.weight = nn.Parameter(torch.empty(num_relations, blocks, self.size, self.size))
         self.self_loop = _square(dim)
-        reach = 1 / math.sqrt(self.size)
-        nn.init.uniform_(self.weight, -reach, reach)
+        bound = 1 / math.sqrt(self.size)
+        nn.init.uniform_(self.weight, -bound, bound)
 
     def forward(self, x: Tensor, edges: Edges, weights: Tensor) -> Tensor:
         """x [nodes, dim], weights [edges] -> [nodes, dim]."""
         own: Tensor = self.self_loop(x)
         if self.size == 1:
             return add_messages(own, x, self.weight[:, :, 0, 0], edges, weights)
-        messages = blockwise(x.index_select(0, edges.source), edges.relation, self.weight)
+        messages = block_diagonal_product(
+            x.index_select(0, edges.source), edges.relation, self.weight
+        )
         return own.index_add(0, edges.target, (messages * weights[:, None]).to(own.dtype))
 
 
 def add_messages(own: Tensor, x: Tensor, weight: Tensor, edges: Edges, weights: Tensor) -> Tensor:
-    """own_v + sum over edges u -r-> v of (1 / c) w_r * x_u.   own, x [nodes, dim], weight [relations, dim]."""
+    """own_v + sum over edges u -r-> v of (1 / c) w_r * x_u.
+
+    own, x [nodes, dim], weight [relations, dim], weights 1 / c [edges] -> [nodes, dim].
+    """
     if x.device.type == "cuda":
         from tempograph.nn.kernels.messages_kernel import AddMessages
 
-        found: Tensor = AddMessages.apply(own, x, weight, weights, *edges)  # type: ignore[no-untyped-call]
-        return found
-    return add_messages_plainly(own, x, weight, edges, weights)
+        out: Tensor = AddMessages.apply(own, x, weight, weights, *edges)  # type: ignore[no-untyped-call]
+        return out
+    return add_messages_torch(own, x, weight, edges, weights)
 
 
-def add_messages_plainly(
+def add_messages_torch(
     own: Tensor, x: Tensor, weight: Tensor, edges: Edges, weights: Tensor
 ) -> Tensor:
-    """`add_messages` in plain operations, with a tensor of all messages."""
+    """`add_messages` in plain PyTorch, with a tensor of all messages."""
     messages = x.index_select(0, edges.source) * weight.index_select(0, edges.relation)
     return own.index_add(0, edges.target, (messages * weights[:, None]).to(own.dtype))
 
 
-def blockwise(x: Tensor, relation: Tensor, weight: Tensor, tile: int = 32) -> Tensor:
-    """Row i of x times the block-diagonal matrix of relation i.   x [n, dim], weight [relations, blocks, in, out].
+def block_diagonal_product(x: Tensor, relation: Tensor, weight: Tensor, tile: int = 32) -> Tensor:
+    """Row i of x [n, dim] times the block-diagonal matrix of its relation [n]: [n, dim].
 
-    Rows are sorted by relation and cut into tiles of one relation each, so that a tile shares one matrix: a batched
-    product of [tiles, blocks], with no loop over relations and no matrix gathered for every row.
+    weight [relations, blocks, in, out]. Rows are sorted by relation and cut into tiles of one
+    relation each, so that a tile shares one matrix: one batched product, without a loop over
+    relations or a matrix for every row.
     """
     relations, blocks, size, _ = weight.shape
     order = torch.argsort(relation, stable=True)
     count = torch.bincount(relation, minlength=relations)
     tiles = (count + tile - 1) // tile
-    # Row k of a relation goes to tile k // 32 of that relation, place k % 32.
+    # Row k of a relation goes to tile k // 32 of that relation, slot k % 32.
     within = torch.arange(len(x), device=x.device) - (count.cumsum(0) - count)[relation[order]]
     slot = (tiles.cumsum(0) - tiles)[relation[order]] * tile + within
     total = int(tiles.sum())
     padded = x.new_zeros(total * tile, blocks * size).index_copy(0, slot, x[order])
-    of_tile = torch.repeat_interleave(torch.arange(relations, device=x.device), tiles)
-    grouped = padded.view(total, tile, blocks, size).transpose(1, 2)
-    product = (
-        (grouped @ weight.index_select(0, of_tile))
-        .transpose(1, 2)
-        .reshape(total * tile, blocks * size)
-    )
+    tile_relation = torch.repeat_interleave(torch.arange(relations, device=x.device), tiles)
+    tiled = padded.view(total, tile, blocks, size).transpose(1, 2)
+    product = (tiled @ weight.index_select(0, tile_relation)).transpose(1, 2)
+    product = product.reshape(total * tile, blocks * size)
     return torch.empty_like(product[: len(x)]).index_copy(0, order, product[slot])
 
 
 class CompGCN(nn.Module):
-    """h'_v = W_self h_v + sum over edges u -r-> v of (1 / c) W_direction (h_u o e_r); o composes node and relation.
+    """h'_v = W_self h_v + sum over edges u -r-> v of (1 / c) W_direction phi(h_u, e_r).
 
-    W_direction differs for edges and inverse edges. Being linear, it is applied once to each node's sum.
+    phi is the composition of node and relation, W_direction one matrix for edges and one for inverse
+    edges. It is linear, so it is applied once to each node's sum: O(nodes dim^2 + edges dim).
     """
 
     def __init__(
@@ -130,24 +135,26 @@ class CompGCN(nn.Module):
         if self.composition == "correlate":
             # Circular correlation is a product of spectra, and sums of spectra are spectra of sums.
             nodes, relations = torch.fft.rfft(x).conj(), torch.fft.rfft(self.relation)
-        one, other = nodes.index_select(0, edges.source), relations.index_select(0, edges.relation)
-        messages = one - other if self.composition == "subtract" else one * other
-        # The two directions are summed side by side: rows v for edges, rows v + nodes for inverse edges.
+        node = nodes.index_select(0, edges.source)
+        relation = relations.index_select(0, edges.relation)
+        messages = node - relation if self.composition == "subtract" else node * relation
+        # One sum for both directions: rows v for edges, rows v + nodes for inverse edges.
         row = edges.target + inverse * len(x)
         sums = messages.new_zeros(2 * len(x), messages.shape[1]).index_add(
             0, row, messages * weights[:, None]
         )
         if self.composition == "correlate":
             sums = torch.fft.irfft(sums, n=x.shape[1])
-        along, against = sums.chunk(2)
-        out: Tensor = self.self_loop(x) + self.forward_edges(along) + self.inverse_edges(against)
+        forward, backward = sums.chunk(2)
+        out: Tensor = self.self_loop(x) + self.forward_edges(forward) + self.inverse_edges(backward)
         return out
 
 
 class RGAT(nn.Module):
     """h'_v = W_self h_v + sum over edges u -r-> v of a_uv g_u, with g_u = w_r * (W h_u).
 
-    a is, for each head, the softmax over v's edges of leaky_relu(q . W h_v + k . g_u): attention across all relations.
+    a is, for each head, the softmax over all edges of v of leaky_relu(q . W h_v + k . g_u). Costs
+    O(nodes dim^2 + edges dim).
     """
 
     def __init__(self, dim: int, num_relations: int, heads: int) -> None:
@@ -162,28 +169,28 @@ class RGAT(nn.Module):
         nn.init.xavier_uniform_(self.key)
 
     def forward(self, x: Tensor, edges: Edges, weights: Tensor) -> Tensor:
-        """x [nodes, dim] -> [nodes, dim]; the weights of other layers are not used."""
+        """x [nodes, dim] -> [nodes, dim]; the edge weights are not used."""
         projected = self.project(x)
         values = (
             projected.index_select(0, edges.source) * self.weight.index_select(0, edges.relation)
         ).view(-1, self.heads, self.query.shape[1])
-        asked = (projected.view(-1, *self.query.shape) * self.query).sum(-1)
-        logits = leaky_relu(asked.index_select(0, edges.target) + (values * self.key).sum(-1), 0.2)
-        shares = segment_softmax(logits, edges.target, len(x))
-        messages = (values * shares[..., None]).flatten(1)
+        query = (projected.view(-1, *self.query.shape) * self.query).sum(-1)
+        logits = leaky_relu(query.index_select(0, edges.target) + (values * self.key).sum(-1), 0.2)
+        attention = segment_softmax(logits, edges.target, len(x))
+        messages = (values * attention[..., None]).flatten(1)
         own: Tensor = self.self_loop(x)
         return own.index_add(0, edges.target, messages.to(own.dtype))
 
 
 def _square(dim: int) -> nn.Linear:
-    """A map that keeps lengths at the start."""
+    """A linear map that starts orthogonal, so that it keeps norms."""
     layer = nn.Linear(dim, dim, bias=False)
     nn.init.orthogonal_(layer.weight)
     return layer
 
 
 def segment_softmax(logits: Tensor, segment: Tensor, num_segments: int) -> Tensor:
-    """Softmax over the rows of each segment, column by column.   logits [n, heads], segment [n]."""
+    """Softmax over the rows of each segment for each head.   logits [n, heads], segment [n]."""
     index = segment[:, None].expand_as(logits)
     highest = logits.new_full((num_segments, logits.shape[1]), -math.inf)
     highest = highest.scatter_reduce(0, index, logits.detach(), "amax")
@@ -193,7 +200,7 @@ def segment_softmax(logits: Tensor, segment: Tensor, num_segments: int) -> Tenso
 
 
 class LayerShape(NamedTuple):
-    """What a layer is made by; `edge_types` counts relations once, or twice with inverse edges."""
+    """The sizes of a layer; `edge_types` counts relations once, or twice with inverse edges."""
 
     dim: int
     edge_types: int
@@ -210,4 +217,4 @@ STRUCTURES: Final[dict[str, Callable[[LayerShape], nn.Module]]] = {
     ),
     "rgat": lambda shape: RGAT(shape.dim, shape.edge_types, shape.heads),
 }
-"""Structural encoders by name, open to more: each makes a layer (x [nodes, dim], edges, weights [edges]) -> x."""
+"""Structural encoders by name; add your own here. A layer maps (x [nodes, dim], edges, weights) to x."""

@@ -1,4 +1,4 @@
-"""Across time steps: what an entity was at its active steps around a time becomes what it is at that time."""
+"""Encoders across time: an entity's states at its active steps around a time give its state then."""
 
 from __future__ import annotations
 
@@ -9,19 +9,25 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.data.sorted_ranges import Ranges
-from tempograph.nn.gru_chains import Cells, Chains, along_plainly, cell_plainly, longer_than
+from tempograph.nn.packed_gru import (
+    GRUWeights,
+    PackedSequences,
+    batch_sizes,
+    gru_cell_torch,
+    run_gru_torch,
+)
 from tempograph.nn.structure import segment_softmax
 
 
 class Context(NamedTuple):
-    """Entities at their active steps, x [rows, dim] and time [rows], in the order (entity, time)."""
+    """Entities at their active steps, x [rows, dim] and time [rows], sorted by (entity, time)."""
 
     x: Tensor
     time: Tensor
 
 
 class Windows(NamedTuple):
-    """For each of n (entity, time) pairs the rows of its entity in the context before and after the time."""
+    """For n (entity, time) pairs: the time [n], and the entity's context rows before and after it."""
 
     time: Tensor
     past: Ranges
@@ -29,7 +35,7 @@ class Windows(NamedTuple):
 
 
 class Decay(nn.Module):
-    """exp(-max(0, rate * gap + shift)), rate and shift learned: 1 is kept whole, 0 is forgotten."""
+    """exp(-max(0, rate * gap + shift)), with learned rate and shift."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -37,86 +43,95 @@ class Decay(nn.Module):
         self.shift = nn.Parameter(torch.tensor(0.0))
 
     def exponent(self, gap: Tensor) -> Tensor:
-        """max(0, rate * gap + shift), for gaps of any shape."""
+        """max(0, rate * gap + shift), for gaps in steps of any shape."""
         return (self.rate * gap + self.shift).clamp(min=0)
 
     def forward(self, gap: Tensor) -> Tensor:
-        """The share that is left after a gap in steps, of any shape."""
+        """The factor for gaps in steps of any shape."""
         return torch.exp(-self.exponent(gap))
 
 
 class DecayedGRU(nn.Module):
-    """z = GRU(x_t', decay(gap) z_before) along an entity's active steps, oldest first, then at the time itself.
+    """z_t = GRU(x_t, decay(t - t') z_t') along an entity's active steps t' and then t itself.
 
-    With a future, a second cell comes from the other side, farthest first, and both results are added. Chains are
-    sorted by length, so that their links are few batched cells for both sides.
+    With a future, a second cell runs from the farthest later step towards t, and both states are
+    added. n pairs with windows of at most L active steps cost O(n L dim^2) in L batched steps.
     """
 
     def __init__(self, dim: int, bidirectional: bool) -> None:
         super().__init__()
-        sides, reach = 1 + bidirectional, 1 / math.sqrt(dim)
-        self.input_weight = nn.Parameter(torch.empty(sides, dim, 3 * dim).uniform_(-reach, reach))
-        self.state_weight = nn.Parameter(torch.empty(sides, dim, 3 * dim).uniform_(-reach, reach))
-        self.input_bias = nn.Parameter(torch.empty(sides, 1, 3 * dim).uniform_(-reach, reach))
-        self.state_bias = nn.Parameter(torch.empty(sides, 1, 3 * dim).uniform_(-reach, reach))
+        directions, bound = 1 + bidirectional, 1 / math.sqrt(dim)
+
+        def uniform(*shape: int) -> nn.Parameter:
+            return nn.Parameter(torch.empty(directions, *shape).uniform_(-bound, bound))
+
+        self.input_weight = uniform(dim, 3 * dim)
+        self.state_weight = uniform(dim, 3 * dim)
+        self.input_bias = uniform(1, 3 * dim)
+        self.state_bias = uniform(1, 3 * dim)
         self.decay = Decay()
 
     def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
         """x [n, dim] at the times themselves -> [n, dim]."""
-        chains, pair, gap = _chains(windows, context.time)
-        states = along(chains, self._project(context.x).flatten(0, 1), self.decay(gap), self._cells)
-        nothing = states.new_zeros(len(states) * len(x), states.shape[-1])
-        handed_on = nothing.index_copy(0, pair.flatten(), states.flatten(0, 1)).view(
+        sequences, pair, gap = _pack(windows, context.time)
+        inputs = self._project(context.x).flatten(0, 1)
+        states = run_gru(sequences, inputs, self.decay(gap), self._weights)
+        zeros = states.new_zeros(len(states) * len(x), states.shape[-1])
+        previous = zeros.index_copy(0, pair.flatten(), states.flatten(0, 1)).view(
             len(states), *x.shape
         )
-        return cell(self._project(x), handed_on, self._cells).sum(0)
+        return gru_cell(self._project(x), previous, self._weights).sum(0)
 
-    def alone(self, x: Tensor) -> Tensor:
-        """What an entity without any active step in its window becomes, [n, dim]."""
+    def without_context(self, x: Tensor) -> Tensor:
+        """The states of entities without any active step in their windows, [n, dim]."""
         inputs = self._project(x)
-        return cell(inputs, x.new_zeros(len(inputs), *x.shape), self._cells).sum(0)
+        return gru_cell(inputs, x.new_zeros(len(inputs), *x.shape), self._weights).sum(0)
 
     @property
-    def _cells(self) -> Cells:
-        return Cells(self.state_weight, self.state_bias)
+    def _weights(self) -> GRUWeights:
+        return GRUWeights(self.state_weight, self.state_bias)
 
     def _project(self, x: Tensor) -> Tensor:
-        """The part of the gates that comes from the input.   x [n, dim] -> [sides, n, 3 dim]."""
+        """The input part of the gates.   x [n, dim] -> [directions, n, 3 dim]."""
         return torch.baddbmm(
             self.input_bias, x.expand(len(self.input_weight), *x.shape), self.input_weight
         )
 
 
-def _chains(windows: Windows, time: Tensor) -> tuple[Chains, Tensor, Tensor]:
-    """The chains of windows over a context whose rows are at times [rows], from far to near; empty ones left out.
+def _pack(windows: Windows, time: Tensor) -> tuple[PackedSequences, Tensor, Tensor]:
+    """The nonempty windows over context rows at times [rows] as sequences, from far to near.
 
-    Also the place of each chain's pair on its side [sides, chains], and the steps from a link to the next one or, from
-    the last, to the time of the pair, [links, sides, chains].
+    Also the pair of each sequence [directions, sequences], and the gap from each step to the next
+    one or, from the last, to the time of the pair, [steps, directions, sequences].
     """
-    sides = [(windows.past, windows.past.start, 1)]
+    directions = [(windows.past, windows.past.start, 1)]
     if windows.future is not None:
-        sides.append((windows.future, windows.future.stop - 1, -1))
+        directions.append((windows.future, windows.future.stop - 1, -1))
     lengths, order = torch.sort(
-        torch.stack([ranges.lengths for ranges, _, _ in sides]), descending=True, stable=True
+        torch.stack([ranges.lengths for ranges, _, _ in directions]), descending=True, stable=True
     )
-    alive = longer_than(lengths)
-    lengths, order = (part[:, : max(alive, default=0)] for part in (lengths, order))
-    begin = torch.stack([begin for _, begin, _ in sides]).gather(1, order)
-    stride = order.new_tensor([[step] for _, _, step in sides])
-    link = torch.arange(len(alive) + 1, device=time.device)[:, None, None]
-    row = torch.where(link < lengths, begin + link * stride, len(time) + order)
-    moment = torch.cat([time, windows.time])[row]
-    side = torch.arange(len(sides), device=time.device)[:, None]
-    chains = Chains(
-        torch.where(link < lengths, row + side * len(time), 0)[:-1], lengths.contiguous(), alive
+    sizes = batch_sizes(lengths)
+    lengths, order = (part[:, : max(sizes, default=0)] for part in (lengths, order))
+    first = torch.stack([first for _, first, _ in directions]).gather(1, order)
+    stride = order.new_tensor([[stride] for _, _, stride in directions])
+    step = torch.arange(len(sizes) + 1, device=time.device)[:, None, None]
+    row = torch.where(step < lengths, first + step * stride, len(time) + order)
+    row_time = torch.cat([time, windows.time])[row]
+    direction = torch.arange(len(directions), device=time.device)[:, None]
+    sequences = PackedSequences(
+        torch.where(step < lengths, row + direction * len(time), 0)[:-1],
+        lengths.contiguous(),
+        sizes,
     )
-    return chains, order + side * len(windows.time), (moment[1:] - moment[:-1]).abs()
+    pair = order + direction * len(windows.time)
+    return sequences, pair, (row_time[1:] - row_time[:-1]).abs()
 
 
 class TemporalAttention(nn.Module):
-    """Multi-head attention of an entity at a time over its active steps in the window and over itself.
+    """z_t = sum over t' of a_t' V x_t', over the active steps t' in the window and t itself.
 
-    The logit of a step loses max(0, rate * gap + shift): near steps weigh more.
+    a is, for each head, the softmax of (Q x_t) . (K x_t') / sqrt(d) - max(0, rate |t - t'| + shift).
+    Costs O((n + rows) dim^2 + links dim) for n pairs with `links` context rows in their windows.
     """
 
     def __init__(self, dim: int, heads: int) -> None:
@@ -129,17 +144,17 @@ class TemporalAttention(nn.Module):
 
     def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
         """x [n, dim] at the times themselves -> [n, dim]."""
-        pair, row, shares = self.shares(x, windows, context)
+        pair, row, weights = self.attention_weights(x, windows, context)
         values = self._split(self.value(torch.cat([context.x, x]))).index_select(0, row)
-        mixed = (shares[..., None] * values).flatten(1)
-        return mixed.new_zeros(x.shape).index_add(0, pair, mixed)
+        weighted = (weights[..., None] * values).flatten(1)
+        return weighted.new_zeros(x.shape).index_add(0, pair, weighted)
 
-    def shares(
+    def attention_weights(
         self, x: Tensor, windows: Windows, context: Context
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Which rows each pair looks at, those of its windows and its own after all of the context, and how much.
+        """Pair and row of each link [links], and its weights [links, heads], which sum to 1 per pair.
 
-        Pair and row [links], shares [links, heads]; those of a pair add up to 1.
+        Rows are those of the context, followed by one for each pair itself.
         """
         pair, row = self._links(windows, len(context.time))
         query, keys = self._split(self.query(x)), self._split(self.key(torch.cat([context.x, x])))
@@ -150,15 +165,15 @@ class TemporalAttention(nn.Module):
         return pair, row, segment_softmax(logits - self.decay.exponent(gap)[:, None], pair, len(x))
 
     @staticmethod
-    def _links(windows: Windows, rows: int) -> tuple[Tensor, Tensor]:
-        """Pairs and the rows of a context of so many rows in their windows, and after these each pair with its own."""
-        each = torch.arange(len(windows.time), device=windows.time.device)
+    def _links(windows: Windows, num_rows: int) -> tuple[Tensor, Tensor]:
+        """Each pair with the context rows in its windows, then each pair with its own row."""
+        pair = torch.arange(len(windows.time), device=windows.time.device)
         sides = [side.expand() for side in (windows.past, windows.future) if side is not None]
-        pairs, positions = zip(*sides, (each, rows + each), strict=True)
-        return torch.cat(pairs), torch.cat(positions)
+        pairs, rows = zip(*sides, (pair, num_rows + pair), strict=True)
+        return torch.cat(pairs), torch.cat(rows)
 
-    def alone(self, x: Tensor) -> Tensor:
-        """What an entity without any active step in its window becomes: attention over itself, [n, dim]."""
+    def without_context(self, x: Tensor) -> Tensor:
+        """The states of entities without any active step in their windows, [n, dim]."""
         out: Tensor = self.value(x)
         return out
 
@@ -167,9 +182,10 @@ class TemporalAttention(nn.Module):
 
 
 class Imputation(nn.Module):
-    """An inactive entity looks as it did at its nearest active steps, the more so the nearer they are.
+    """x^_t = g- x_before + (1 - g-) x: an inactive entity resembles its nearest active steps.
 
-    x^ = g- x_before + (1 - g-) x, or with both sides g-/2 x_before + g+/2 x_after + the rest of x; g as in Decay.
+    With both sides, x^_t = g-/2 x_before + g+/2 x_after + (1 - g-/2 - g+/2) x; g is a `Decay` of the
+    gap, 0 without such a step.
     """
 
     def __init__(self) -> None:
@@ -177,7 +193,7 @@ class Imputation(nn.Module):
         self.decay = Decay()
 
     def forward(self, x: Tensor, windows: Windows, context: Context) -> Tensor:
-        """x [n, dim] of the entities by themselves -> [n, dim]."""
+        """x [n, dim] of the entities without context -> [n, dim]."""
         if not len(context.time):
             return x
         sides, nearest = [windows.past], [windows.past.stop - 1]
@@ -185,29 +201,32 @@ class Imputation(nn.Module):
             sides.append(windows.future)
             nearest.append(windows.future.start)
         row = torch.stack(nearest).clamp(0, len(context.time) - 1)
-        seen = torch.stack([ranges.lengths for ranges in sides]) > 0
-        share = self.decay((windows.time - context.time[row]).abs()) * seen / len(sides)
+        exists = torch.stack([ranges.lengths for ranges in sides]) > 0
+        share = self.decay((windows.time - context.time[row]).abs()) * exists / len(sides)
         near = context.x.index_select(0, row.flatten()).view(*row.shape, x.shape[-1])
         imputed: Tensor = (share[..., None] * near).sum(0) + (1 - share.sum(0))[:, None] * x
         return imputed
 
 
-def along(chains: Chains, inputs: Tensor, kept: Tensor, cells: Cells) -> Tensor:
-    """s_L of each chain of L links, [sides, chains, dim]: s_0 = 0, s_(j+1) = kept_j cell(inputs of link j, s_j).
+def run_gru(
+    sequences: PackedSequences, inputs: Tensor, decay: Tensor, weights: GRUWeights
+) -> Tensor:
+    """The last state of each sequence: z_0 = 0, z_(j+1) = decay_j GRU(input j, z_j).
 
-    Inputs [rows, 3 dim] went through the cell's other weights already; kept [links, sides, chains].
+    inputs [rows, 3 dim] are already multiplied by the input weights, decay [steps, directions,
+    sequences] -> [directions, sequences, dim].
     """
     if inputs.device.type == "cuda":
-        from tempograph.nn.kernels.gru_kernel import along as fused
+        from tempograph.nn.kernels.gru_kernel import run_gru as fused
 
-        return fused(chains, inputs, kept, cells)
-    return along_plainly(chains, inputs, kept, cells)
+        return fused(sequences, inputs, decay, weights)
+    return run_gru_torch(sequences, inputs, decay, weights)
 
 
-def cell(x: Tensor, state: Tensor, cells: Cells) -> Tensor:
-    """One GRU cell for each side.   x [sides, n, 3 dim], state [sides, n, dim] -> [sides, n, dim]."""
+def gru_cell(x: Tensor, state: Tensor, weights: GRUWeights) -> Tensor:
+    """One GRU cell for each direction.   x [directions, n, 3 dim], state [directions, n, dim]."""
     if x.device.type == "cuda":
-        from tempograph.nn.kernels.gru_kernel import cell as fused
+        from tempograph.nn.kernels.gru_kernel import gru_cell as fused
 
-        return fused(x, state, cells)
-    return cell_plainly(x, state, cells)
+        return fused(x, state, weights)
+    return gru_cell_torch(x, state, weights)

@@ -107,7 +107,7 @@ def attention_by_distance(model: TeMP, most: int = 64) -> AttentionByDistance | 
 
     def look(_: Any, inputs: tuple[torch.Tensor, Windows, Context]) -> None:
         _, windows, context = inputs
-        pair, row, shares = attention.shares(*inputs)
+        pair, row, shares = attention.attention_weights(*inputs)
         place = torch.cat([context.time, windows.time])[row] - windows.time[pair] + past
         pairs.add_(torch.bincount(place, minlength=len(pairs)))
         total.index_add_(1, place, shares.T.double())

@@ -1,8 +1,10 @@
-"""Methods that give each entity and relation a vector, fixed or dependent on time, and compare them by a decoder."""
+"""The model behind all embedding methods: entities, relations and a decoder."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,17 +15,17 @@ from tempograph.device import memory_budget
 from tempograph.models.base import Model, Support
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.evidence import nearest_facts
-from tempograph.nn.decoders import DECODERS, Decoder, Gaussian, TransEL1
+from tempograph.nn.decoders import DECODERS, Decoder, GaussianDecoder, L1TranslationDecoder
 from tempograph.nn.entities import (
+    AdditiveTimeSeries,
     DiachronicEntities,
     Entities,
     FixedEntities,
-    Planes,
+    Hyperplanes,
     ProjectedEntities,
-    Series,
-    Span,
+    SeriesOptions,
 )
-from tempograph.nn.grouped_layout import laid_out, layout_of, parts_of
+from tempograph.nn.padded_groups import chunk_groups, pad_groups, padded_layout
 from tempograph.nn.relations import (
     FactoredRelations,
     FixedRelations,
@@ -36,27 +38,43 @@ from tempograph.nn.relations import (
 from tempograph.nn.shared_weights import copy_sharing_weights
 
 
-class _Sampled(NamedTuple):
+class SampledScores(NamedTuple):
+    """Sampled entities and their scores, [n, count] each."""
+
     entity: Tensor
     score: Tensor
 
 
 class Embedding(Model):
-    """Entities, relations and a decoder."""
+    """Scores (s, r, o, t) by decoder(s_t, r_t, o_t); `methods` holds the published choices of parts."""
+
+    name = "embedding"
+    summary = ""
+    formula = ""
+    time_dependent = "nothing"
+    """What depends on time: nothing, entities, relations, or entities, relations."""
+    reference = ""
+    settings = EmbeddingSettings()
+    """The parts and their sizes: the method's defaults on the class, the model's own on a model."""
+    train_defaults: Mapping[str, Any] = MappingProxyType({})
 
     bytes_per_candidate = 24
     probabilistic = True
     looks_at_facts = False
 
-    def __init__(self, timeline: Timeline, settings: EmbeddingSettings, name: str) -> None:
+    def __init__(
+        self, timeline: Timeline, settings: EmbeddingSettings | None = None, name: str | None = None
+    ) -> None:
         super().__init__()
-        self.name = name
+        self.name = name or self.name
         self.timeline = timeline
         self.last_known_step = timeline.num_steps - 1
-        self.settings = settings
+        self.settings = settings = settings or self.settings
         self.decoder = _decoder(settings)
         planes = (
-            Planes(timeline.num_steps, settings.dim) if settings.entities == "projected" else None
+            Hyperplanes(timeline.num_steps, settings.dim)
+            if settings.entities == "projected"
+            else None
         )
         self.entities = _entities(settings, timeline, planes)
         self.relations = _relations(settings, timeline, planes, self.decoder)
@@ -64,80 +82,80 @@ class Embedding(Model):
 
     @property
     def device(self) -> torch.device:
-        """Where the timeline and the weights lie."""
+        """The device of the timeline and the weights."""
         return self.timeline.device
 
-    def ask(self, queries: Queries, relation: Tensor | None = None) -> Tensor:
-        """Each question as a vector, [n, width]; the relations' vectors [n, width] may be at hand already."""
-        given = self.entities.take(queries.entity, queries.time)
-        return self.decoder.join(given, self.relations(queries) if relation is None else relation)
+    def encode_queries(self, queries: Queries, relation: Tensor | None = None) -> Tensor:
+        """The query vectors, [n, width]; the relation embeddings [n, width] may be given."""
+        entity = self.entities(queries.entity, queries.time)
+        relation = self.relations(queries) if relation is None else relation
+        return self.decoder.compose(entity, relation)
 
     def scores(self, queries: Queries) -> Tensor:
-        """Scores of every entity for each question, [queries, entities]."""
+        """Scores of every entity for each query, [queries, entities]."""
         queries = self._at_known_steps(queries)
-        return self.score_all(self.ask(queries), queries.time)
+        return self.score_all(self.encode_queries(queries), queries.time)
 
     def own_scores(self, queries: Queries, answer: Tensor) -> Tensor:
-        """The score of one entity for each question, and of no other, [queries]."""
+        """The score of one entity for each query, [queries]."""
         queries = self._at_known_steps(queries)
-        return self.score_own(self.ask(queries), queries.time, answer)
+        return self.score_pairs(self.encode_queries(queries), queries.time, answer)
 
-    def score_all(self, questions: Tensor, time: Tensor) -> Tensor:
-        """Scores of every entity for questions [n, width] at their times [n] -> [n, entities]."""
-        if not self.entities.timed:
-            return self.decoder.compare(questions, self.entities.tables(time[:1])[0])
-        # Questions of one time share a table; as many times at once as their tables may take memory.
+    def score_all(self, query: Tensor, time: Tensor) -> Tensor:
+        """Scores of every entity for query vectors [n, width] at times [n]: [n, entities]."""
+        if not self.entities.time_dependent:
+            return self.decoder.score(query, self.entities.tables(time[:1])[0])
+        # Queries of one time share a table; a chunk takes as many tables as fit the budget.
         slots = memory_budget("embedding_tables", self.device) // (4 * self.timeline.num_entities)
         order, parts = [], []
-        for times, inside, place in parts_of(time, max(1, slots // questions.shape[1]), slots):
-            order.append(inside)
-            parts.append(self._compare(questions[inside], place, self.entities.tables(times)))
+        for times, member, group in chunk_groups(time, max(1, slots // query.shape[1]), slots):
+            order.append(member)
+            parts.append(self._score_groups(query[member], group, self.entities.tables(times)))
         if not parts:
-            return questions.new_empty(0, self.timeline.num_entities)
+            return query.new_empty(0, self.timeline.num_entities)
         return torch.cat(parts).index_select(0, torch.argsort(torch.cat(order)))
 
-    def score_some(
-        self, questions: Tensor, time: Tensor, count: int, generator: torch.Generator
-    ) -> _Sampled:
-        """Scores of entities drawn at random, the same for all questions of a time, or for all where time is nothing.
+    def score_sampled(
+        self, query: Tensor, time: Tensor, count: int, generator: torch.Generator
+    ) -> SampledScores:
+        """Scores of `count` random entities, shared by all queries of a time.
 
-        Questions [n, width] at their times [n] -> which entities and their scores, [n, count] each.
+        Query vectors [n, width] at times [n]; one sample for all if entities ignore the time.
         """
-        times, place = torch.unique(time, return_inverse=True)
-        if not self.entities.timed:
-            times, place = times[:1], torch.zeros_like(place)
-        pool = torch.randint(
+        times, group = torch.unique(time, return_inverse=True)
+        if not self.entities.time_dependent:
+            times, group = times[:1], torch.zeros_like(group)
+        sample = torch.randint(
             self.timeline.num_entities, (len(times), count), device=self.device, generator=generator
         )
-        rows = self.entities.take(pool.flatten(), times.repeat_interleave(count)).view(
-            *pool.shape, -1
-        )
-        return _Sampled(pool[place], self._compare(questions, place, rows))
+        rows: Tensor = self.entities(sample.flatten(), times.repeat_interleave(count))
+        scores = self._score_groups(query, group, rows.view(*sample.shape, -1))
+        return SampledScores(sample[group], scores)
 
-    def score_own(self, questions: Tensor, time: Tensor, entity: Tensor) -> Tensor:
-        """The score of one entity for each question.   [n, width], [n], [n] -> [n]."""
-        return self.decoder.compare(questions[:, None], self.entities.take(entity, time)[:, None])[
-            :, 0, 0
-        ]
+    def score_pairs(self, query: Tensor, time: Tensor, entity: Tensor) -> Tensor:
+        """The score of one entity [n] for each query vector [n, width] at its time [n]: [n]."""
+        return self.decoder.score(query[:, None], self.entities(entity, time)[:, None])[:, 0, 0]
 
-    def _compare(self, questions: Tensor, group: Tensor, candidates: Tensor) -> Tensor:
-        """Questions [n, width] of groups [n] with the candidates [groups, count, width] of theirs -> [n, count]."""
-        layout, slot = layout_of(group, len(candidates))
-        # Ones where there is no question: a variance of 0 would be divided by.
-        laid = laid_out(questions, layout, slot, fill=1.0)
-        return self.decoder.compare(laid, candidates).flatten(0, 1).index_select(0, slot)
+    def _score_groups(self, query: Tensor, group: Tensor, candidates: Tensor) -> Tensor:
+        """Query vectors [n, width] against the candidates [groups, count, width] of their groups [n]."""
+        layout, slot = padded_layout(group, len(candidates))
+        # Padded with ones: a Gaussian decoder divides by variances.
+        padded = pad_groups(query, layout, slot, fill=1.0)
+        return self.decoder.score(padded, candidates).flatten(0, 1).index_select(0, slot)
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation for (subject, ?, object, time), [relations]."""
         relations = torch.arange(self.timeline.num_relations, device=self.device)
-        queries = Queries(
-            torch.full_like(relations, subject), relations, torch.full_like(relations, time)
+        queries = self._at_known_steps(
+            Queries(
+                torch.full_like(relations, subject), relations, torch.full_like(relations, time)
+            )
         )
-        queries = self._at_known_steps(queries)
-        return self.score_own(self.ask(queries), queries.time, torch.full_like(relations, object_))
+        answer = torch.full_like(relations, object_)
+        return self.score_pairs(self.encode_queries(queries), queries.time, answer)
 
     def with_timeline(self, timeline: Timeline, memory: int = 0) -> Embedding:
-        """The same vectors; only evidence changes with the facts."""
+        """The same embeddings; only the evidence changes with the facts."""
         twin = copy_sharing_weights(self)
         twin.timeline = timeline
         return twin
@@ -147,12 +165,12 @@ class Embedding(Model):
         return self.scores(query)[:, candidates].expand(1 + len(left_out), -1)
 
     def _at_known_steps(self, queries: Queries) -> Queries:
-        """Questions about steps after the last one that has vectors are asked at that one."""
+        """Queries after the last step that has embeddings use that step."""
         return queries._replace(time=queries.time.clamp(max=self.last_known_step))
 
     def entity_vectors(self, times: Tensor) -> Tensor:
-        """Vectors at times, or one table if they are the same at all."""
-        return self.entities.tables(times if self.entities.timed else times[:1])
+        """Entity embeddings at times, [times, entities, width]; one table if time does not matter."""
+        return self.entities.tables(times if self.entities.time_dependent else times[:1])
 
     def evidence(self, query: Queries, answer: int) -> Support:
         """The train facts nearest in time that share two parts with the completed fact."""
@@ -161,35 +179,31 @@ class Embedding(Model):
 
 def _decoder(s: EmbeddingSettings) -> Decoder:
     if s.decoder == "gaussian":
-        return Gaussian()
-    return TransEL1() if s.distance == "l1" else DECODERS[s.decoder]
+        return GaussianDecoder()
+    return L1TranslationDecoder() if s.distance == "l1" else DECODERS[s.decoder]
 
 
-def _entities(s: EmbeddingSettings, timeline: Timeline, planes: Planes | None) -> Entities:
-    count = timeline.num_entities
+def _entities(s: EmbeddingSettings, timeline: Timeline, planes: Hyperplanes | None) -> Entities:
+    size = timeline.num_entities, s.dim, s.initial_scale
     if s.decoder == "gaussian":
-        return Series(
-            count, s.dim, s.initial_scale, _span(s, timeline), drift=s.entities == "drifting"
-        )
+        return AdditiveTimeSeries(*size, _series(s, timeline), drift=s.entities == "drifting")
     if s.entities == "diachronic":
         dates = calendar(timeline.labels).float()
-        # Years are counted from the first, which keeps the waves' arguments small.
+        # Years count from the first one, which keeps the arguments of the waves small.
         dates[:, 0] -= dates[:, 0].min()
-        halves = 2 if s.decoder in ("complex", "simple") else 1
-        return DiachronicEntities(count, s.dim, s.initial_scale, dates, s.wave_share, halves)
-    if planes is not None:
-        return ProjectedEntities(count, s.dim, s.initial_scale, planes)
-    return FixedEntities(count, s.dim, s.initial_scale)
+        parts = 2 if s.decoder in ("complex", "simple") else 1
+        return DiachronicEntities(*size, dates, s.wave_share, parts)
+    return FixedEntities(*size) if planes is None else ProjectedEntities(*size, planes)
 
 
 def _relations(
-    s: EmbeddingSettings, timeline: Timeline, planes: Planes | None, decoder: Decoder
+    s: EmbeddingSettings, timeline: Timeline, planes: Hyperplanes | None, decoder: Decoder
 ) -> Relations:
     count, steps, size = timeline.num_relations, timeline.num_steps, (s.dim, s.initial_scale)
     if s.decoder == "gaussian":
         drift = s.relations == "drifting"
         return GaussianRelations(
-            decoder, count, *size, _span(s, timeline), drift=drift, reciprocal=s.reciprocal
+            decoder, count, *size, _series(s, timeline), drift=drift, reciprocal=s.reciprocal
         )
     if s.relations == "shifted":
         return ShiftedRelations(decoder, count, *size, steps)
@@ -204,5 +218,6 @@ def _relations(
     return FixedRelations(decoder, count, *size, reciprocal=s.reciprocal)
 
 
-def _span(s: EmbeddingSettings, timeline: Timeline) -> Span:
-    return Span(timeline.num_steps, (s.smallest_variance, s.largest_variance), s.longest_mean)
+def _series(s: EmbeddingSettings, timeline: Timeline) -> SeriesOptions:
+    variances = s.smallest_variance, s.largest_variance
+    return SeriesOptions(timeline.num_steps, variances, s.longest_mean)

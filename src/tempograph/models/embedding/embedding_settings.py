@@ -16,7 +16,7 @@ class EmbeddingSettings:
 
     dim: PositiveInt = 128
     decoder: str = "complex"
-    """transe, distmult, complex, simple or gaussian, or a name that was added to `layers.decoders.DECODERS`."""
+    """transe, distmult, complex, simple or gaussian, or a name that was added to `nn.decoders.DECODERS`."""
     distance: Literal["l1", "l2"] = "l2"
     """Of transe."""
     entities: Literal["fixed", "diachronic", "projected", "drifting"] = "fixed"

@@ -13,7 +13,7 @@ from tempograph.data.sorted_ranges import equal_range
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.base import Model, Support, within_budget
 from tempograph.models.temp.temp import Encoded, Nodes, TeMP, all_pairs
-from tempograph.nn.grouped_layout import parts_of
+from tempograph.nn.padded_groups import chunk_groups
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.structure import Edges
 
@@ -54,7 +54,7 @@ class CachedTeMP(Model):
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
         scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
-        for times, inside, place in parts_of(queries.time, _TIMES_AT_ONCE):
+        for times, inside, place in chunk_groups(queries.time, _TIMES_AT_ONCE):
             encoded = [self._at(time) for time in times.tolist()]
             scores[inside] = self._scores_at(queries.take(inside), place, encoded)
         return scores

@@ -15,13 +15,13 @@ from tempograph.device import memory_budget
 from tempograph.models.base import Model, Support
 from tempograph.models.evidence import nearest_facts
 from tempograph.models.temp.temp_settings import TeMPSettings
-from tempograph.nn.decoders import DECODERS, products
+from tempograph.nn.decoders import DECODERS, inner_products
 from tempograph.nn.frequency_gate import FrequencyGate
-from tempograph.nn.grouped_layout import laid_out, layout_of, parts_of
 from tempograph.nn.inplace import put_at
-from tempograph.nn.losses import leave_out
+from tempograph.nn.losses import dropout
+from tempograph.nn.padded_groups import chunk_groups, pad_groups, padded_layout
 from tempograph.nn.relations import FixedRelations
-from tempograph.nn.structure import STRUCTURES, Edges, LayerShape, edge_weights, with_inverse
+from tempograph.nn.structure import STRUCTURES, Edges, LayerShape, add_inverse_edges, edge_weights
 from tempograph.nn.temporal import Context, DecayedGRU, Imputation, TemporalAttention, Windows
 
 _ACTIVATIONS = {"none": nn.Identity(), "relu": nn.ReLU(), "tanh": nn.Tanh()}
@@ -167,7 +167,7 @@ class TeMP(Model):
         """What entities are at times that nothing is known of, [entities, width]."""
         if self.temporal is None:
             return alone
-        z = self.temporal.alone(alone)
+        z = self.temporal.without_context(alone)
         return z if self.gate is None else torch.cat([alone, z], dim=1)
 
     def ask(
@@ -188,7 +188,7 @@ class TeMP(Model):
             given = z + alpha_given[:, None] * (x - z)
         if self.time is not None:
             given = given + self.time.index_select(0, queries.time.clamp(max=len(self.time) - 1))
-        return Questions(self.decoder.join(given, self.relations(queries)), alpha)
+        return Questions(self.decoder.compose(given, self.relations(queries)), alpha)
 
     @property
     def reach(self) -> tuple[int, int]:
@@ -205,7 +205,7 @@ class TeMP(Model):
         width = self.settings.dim * (2 if self.gate is not None else 1)
         slots = memory_budget("temp_tables", self.device) // (4 * self.timeline.num_entities)
         scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
-        for times, inside, place in parts_of(queries.time, max(1, slots // width), slots):
+        for times, inside, place in chunk_groups(queries.time, max(1, slots // width), slots):
             encoded = self.encode(times)
             questions = self.ask(queries.take(inside), place, encoded)
             every, row = self.score_all(questions, place, encoded, len(times))
@@ -229,15 +229,15 @@ class TeMP(Model):
         self, questions: Questions, place: Tensor, encoded: Encoded, num_times: int
     ) -> tuple[Tensor, Tensor]:
         """Every entity's score [rows, entities], and each question's row in it, [n]; place is that of its time, [n]."""
-        layout, slot = layout_of(place, num_times)
+        layout, slot = padded_layout(place, num_times)
         asked, entities = questions.laid_out(layout, slot), len(encoded.base)
         if 2 * len(encoded.keys) > num_times * entities:
             return self.score(asked, encoded.tables(num_times)).flatten(0, 1), slot
         # Most entities are as in the base, whatever the time: the others' scores take the place of these.
         scores = self.score(questions, encoded.base)
         time, entity = encoded.keys // entities, encoded.keys % entities
-        of_rows, row_slot = layout_of(time, num_times)
-        own = self.score(asked, laid_out(encoded.rows, of_rows, row_slot))
+        of_rows, row_slot = padded_layout(time, num_times)
+        own = self.score(asked, pad_groups(encoded.rows, of_rows, row_slot))
         mine = equal_range(time, place)
         question, row = mine.expand()
         found = own.flatten().index_select(0, (slot * of_rows[1] - mine.start)[question] + row)
@@ -248,9 +248,11 @@ class TeMP(Model):
         """Scores of candidates [..., candidates, width] for questions [..., n, dim] -> [..., n, candidates]."""
         vector, alpha = questions
         if alpha is None:
-            return self.decoder.compare(vector, candidates)
+            return self.decoder.score(vector, candidates)
         alpha = alpha[..., None]
-        product = products(torch.cat([alpha * vector, (1 - alpha) * vector], dim=-1), candidates)
+        product = inner_products(
+            torch.cat([alpha * vector, (1 - alpha) * vector], dim=-1), candidates
+        )
         norms = None
         if self.decoder.needs_norms:
             x, z = candidates.chunk(2, -1)
@@ -258,7 +260,7 @@ class TeMP(Model):
                 (one * other).sum(-1)[..., None, :] for one, other in ((x, x), (x, z), (z, z))
             )
             norms = alpha**2 * xx + 2 * alpha * (1 - alpha) * xz + (1 - alpha) ** 2 * zz
-        return self.decoder.score(vector, product, norms)
+        return self.decoder.score_products(vector, product, norms)
 
     def draw(self, generator: torch.Generator) -> Sample:
         """Which facts a training step sees: each is dropped at the rate of its place or, if so set, its frequency."""
@@ -305,7 +307,7 @@ class TeMP(Model):
         """The structural encoder: what nodes that are entities [nodes] become by their edges, [nodes, dim]."""
         x = self.entity.index_select(0, entity)
         if self.settings.inverse_edges:
-            edges = with_inverse(edges, self.timeline.num_relations)
+            edges = add_inverse_edges(edges, self.timeline.num_relations)
         weights = edge_weights(edges, self.edge_types, self.settings.norm)
         for index, layer in enumerate(self.structure):
             last = index == len(self.structure) - 1
@@ -314,7 +316,7 @@ class TeMP(Model):
                 self.settings.last_activation if last else self.settings.inner_activation
             ](x)
             if sample is not None and self.settings.feature_dropout:
-                x = leave_out(x, self.settings.feature_dropout, sample.generator)
+                x = dropout(x, self.settings.feature_dropout, sample.generator)
         return x
 
     def alone(self) -> Tensor:
@@ -387,8 +389,8 @@ class Questions(NamedTuple):
 
     def laid_out(self, layout: tuple[int, int], slot: Tensor) -> Questions:
         """The questions [n] at their slots of a layout (groups, most), zero elsewhere: [groups, most, dim]."""
-        alpha = None if self.alpha is None else laid_out(self.alpha, layout, slot)
-        return Questions(laid_out(self.vector, layout, slot), alpha)
+        alpha = None if self.alpha is None else pad_groups(self.alpha, layout, slot)
+        return Questions(pad_groups(self.vector, layout, slot), alpha)
 
     def take(self, index: Tensor) -> Questions:
         """Some of the questions."""

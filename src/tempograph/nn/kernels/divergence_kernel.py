@@ -1,4 +1,4 @@
-"""The sum of the Gaussian decoder that is no matrix product, as Triton kernels; twin: `decoders.along_entities`."""
+"""The sum of the Gaussian decoder that is no matrix product, as Triton kernels; twin: `decoders.entity_divergence`."""
 
 from __future__ import annotations
 
@@ -158,6 +158,6 @@ def _to_candidates(
 _TERM = Term(_sums, _to_questions, _to_candidates, in_question=3, in_candidate=2)
 
 
-def along_entities(question: Tensor, candidates: Tensor) -> Tensor:
-    """As `decoders.along_entities`, in single precision."""
+def entity_divergence(question: Tensor, candidates: Tensor) -> Tensor:
+    """As `decoders.entity_divergence`, in single precision."""
     return sum_terms(_TERM, question, candidates)

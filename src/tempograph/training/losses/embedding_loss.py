@@ -1,4 +1,4 @@
-"""The loss of an embedding method on some facts: both sides, against all entities or a sample, with penalties."""
+"""The loss of an embedding method on a batch of facts: both directions, with penalties."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import memory_budget
 from tempograph.errors import ConfigError
 from tempograph.models.embedding.embedding import Embedding
-from tempograph.nn.losses import leave_out, logistic_loss, margin_loss, sampled_loss, softmax_loss
-from tempograph.nn.relations import total
+from tempograph.nn.losses import dropout, logistic_loss, margin_loss, sampled_loss, softmax_loss
+from tempograph.nn.relations import sum_terms
 from tempograph.training.objective import Objective
 from tempograph.training.settings import FactTraining
 
 
 class EmbeddingLoss(Objective):
-    """The mean loss of the questions of some facts, both sides."""
+    """The mean loss over the queries of a batch of facts, in both directions."""
 
     def __init__(self, model: Embedding, settings: FactTraining) -> None:
         super().__init__(model.timeline)
@@ -26,9 +26,10 @@ class EmbeddingLoss(Objective):
         self.settings = settings
         if settings.dropout and model.settings.decoder == "gaussian":
             raise ConfigError(
-                "decoder gaussian takes no dropout: a variance cannot be left out; set train.dropout=0"
+                "decoder gaussian takes no dropout, which would set variances to 0; "
+                "set train.dropout=0"
             )
-        if settings.smoothness and model.relations.moments() is None:
+        if settings.smoothness and model.relations.time_embeddings() is None:
             raise ConfigError(
                 f"smoothness is for relations shifted or factored, not {model.settings.relations}; "
                 "set train.smoothness=0"
@@ -36,86 +37,81 @@ class EmbeddingLoss(Objective):
         if settings.negatives == "all":
             if settings.loss != "softmax":
                 raise ConfigError(f"loss {settings.loss} needs a number of negatives, found 'all'")
-            if model.entities.timed and settings.batch == "facts":
+            if model.entities.time_dependent and settings.batch == "facts":
                 raise ConfigError(
-                    f"{model.name}'s entities change with time: against all of them, batches are of whole times; "
-                    "set train.batch=times or a number of negatives"
+                    f"{model.name}'s entities change with time: against all of them, "
+                    "batches are of whole times; set train.batch=times or a number of negatives"
                 )
 
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
-        """Positions of train facts; where those of some times are too many for one step, several steps take them."""
+        """Positions of train facts; the facts of some times may take several steps."""
         timeline, s = self.timeline, self.settings
         if s.batch == "facts":
             return self.shuffled_facts(s.facts_per_step, generator)
         negatives = timeline.num_entities if s.negatives == "all" else s.negatives
-        # Of every fact both sides are asked for.
-        most = max(1, memory_budget("embedding_loss", timeline.device) // (2 * 4 * negatives))
-        whole = [
-            timeline.edges(times)[1] for times in self.shuffled_times(s.times_per_step, generator)
-        ]
+        # Each fact makes two queries.
+        max_facts = max(1, memory_budget("embedding_loss", timeline.device) // (2 * 4 * negatives))
         return [
-            part for facts in whole for part in torch.tensor_split(facts, -(-len(facts) // most))
+            part
+            for times in self.shuffled_times(s.times_per_step, generator)
+            for facts in [timeline.edges(times)[1]]
+            for part in torch.tensor_split(facts, -(-len(facts) // max_facts))
         ]
 
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
-        """Positions of facts [n] -> a scalar."""
+        """Positions of facts [n] -> the loss, a scalar."""
         s, timeline = self.settings, self.timeline
         queries, answer = fact_queries(timeline.facts[batch], timeline.num_relations)
-        factors = self.model.relations.factors(queries)
-        questions = self.model.ask(queries, total(factors))
+        terms = self.model.relations.terms(queries)
+        query = self.model.encode_queries(queries, sum_terms(terms))
         if s.dropout:
-            questions = leave_out(questions, s.dropout, generator)
+            query = dropout(query, s.dropout, generator)
         if s.negatives == "all":
-            scores = self.model.score_all(questions, queries.time)
-            every = torch.arange(len(answer), device=answer.device)
-            loss = softmax_loss(scores.float(), every, answer, self.true_answers(queries, answer))
+            scores = self.model.score_all(query, queries.time)
+            row = torch.arange(len(answer), device=answer.device)
+            loss = softmax_loss(scores.float(), row, answer, self.true_answers(queries, answer))
         else:
-            loss = self._sampled(questions, queries, answer, s.negatives, generator)
-        return loss + self._penalty(queries, answer, factors)
+            loss = self._sampled(query, queries, answer, s.negatives, generator)
+        return loss + self._penalty(queries, answer, terms)
 
     def _sampled(
         self,
-        questions: Tensor,
+        query: Tensor,
         queries: Queries,
         answer: Tensor,
         count: int,
         generator: torch.Generator,
     ) -> Tensor:
-        drawn, scores = self.model.score_some(questions, queries.time, count, generator)
-        positive, negative = (
-            self.model.score_own(questions, queries.time, answer).float(),
-            scores.float(),
-        )
-        excluded = self.known.contains(queries, drawn)
+        entity, scores = self.model.score_sampled(query, queries.time, count, generator)
+        positive = self.model.score_pairs(query, queries.time, answer).float()
+        negative, excluded = scores.float(), self.known.contains(queries, entity)
         if self.settings.loss == "margin":
             return margin_loss(positive, negative, excluded, self.settings.margin)
         if self.settings.loss == "logistic":
             return logistic_loss(positive, negative, excluded, self.settings.margin)
         return sampled_loss(positive, negative, excluded)
 
-    def _penalty(self, queries: Queries, answer: Tensor, relations: list[Tensor]) -> Tensor | float:
-        s, model = self.settings, self.model
+    def _penalty(self, queries: Queries, answer: Tensor, terms: list[Tensor]) -> Tensor | float:
+        """The N3 penalty of entities and relations, and the smoothness of consecutive times."""
+        s, decoder = self.settings, self.model.decoder
         penalty: Tensor | float = 0.0
         if s.n3:
-            cubes = [model.decoder.cubes(part).sum() for part in relations]
-            penalty = (
-                s.n3
-                * (torch.stack(cubes).sum() + self._entity_cubes(queries, answer))
-                / len(answer)
-            )
-        moments = model.relations.moments()
-        if s.smoothness and moments is not None and len(moments) > 1:
-            change = model.decoder.cubes(moments[1:] - moments[:-1])
+            relations = torch.stack([decoder.cubed_moduli(term).sum() for term in terms]).sum()
+            penalty = s.n3 * (relations + self._entity_n3(queries, answer)) / len(answer)
+        times = self.model.relations.time_embeddings()
+        if s.smoothness and times is not None and len(times) > 1:
+            change = decoder.cubed_moduli(times[1:] - times[:-1])
             penalty = penalty + s.smoothness * change.sum() / len(change)
         return penalty
 
-    def _entity_cubes(self, queries: Queries, answer: Tensor) -> Tensor:
-        """Of the entities given and asked for, each as often as it is one; few distinct ones make up many."""
+    def _entity_n3(self, queries: Queries, answer: Tensor) -> Tensor:
+        """Sum of cubed moduli over the entities of queries and answers, each distinct one once."""
         steps = self.timeline.num_steps
         entity, time = torch.cat([queries.entity, answer]), queries.time.repeat(2)
         pair, count = torch.unique(
-            entity * steps + (time if self.model.entities.timed else 0), return_counts=True
+            entity * steps + (time if self.model.entities.time_dependent else 0), return_counts=True
         )
-        cubes = self.model.decoder.cubes(self.model.entities.take(pair // steps, pair % steps))
-        counted: Tensor = cubes.sum(1) @ count.to(cubes.dtype)
-        return counted
+        vectors = self.model.entities(pair // steps, pair % steps)
+        cubes = self.model.decoder.cubed_moduli(vectors)
+        total: Tensor = cubes.sum(1) @ count.to(cubes.dtype)
+        return total

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.models.temp.temp import Encoded, Questions, TeMP
-from tempograph.nn.grouped_layout import layout_of
 from tempograph.nn.losses import sampled_loss, softmax_loss
+from tempograph.nn.padded_groups import padded_layout
 from tempograph.training.objective import Objective
 from tempograph.training.settings import SnapshotTraining
 
@@ -80,7 +80,7 @@ class TeMPLoss(Objective):
         rows = encoded.take((used // 2).repeat_interleave(count), pool.flatten()).view(
             *pool.shape, -1
         )
-        layout, slot = layout_of(group, len(used))
+        layout, slot = padded_layout(group, len(used))
         negative = self.model.score(questions.laid_out(layout, slot), rows).flatten(0, 1)[slot]
         own = encoded.take(place, answer)[:, None]
         positive = self.model.score(questions.each(), own)[:, 0, 0]

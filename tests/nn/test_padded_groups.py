@@ -7,23 +7,23 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tempograph.nn.grouped_layout import laid_out, layout_of, parts_of
+from tempograph.nn.padded_groups import chunk_groups, pad_groups, padded_layout
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=20))
 def test_each_group_holds_its_rows_in_their_order_and_then_the_fill(groups: list[int]) -> None:
     rows = torch.arange(2.0 * len(groups)).view(-1, 2)
-    layout, slot = layout_of(torch.tensor(groups), 5)
+    layout, slot = padded_layout(torch.tensor(groups), 5)
     members = [
         [row for row, group in zip(rows.tolist(), groups, strict=True) if group == number]
         for number in range(5)
     ]
     most = max(map(len, members))
     assert layout == (5, most)
-    laid = laid_out(rows, layout, slot, fill=-1.0)
+    laid = pad_groups(rows, layout, slot, fill=-1.0)
     assert laid.tolist() == [mine + [[-1.0, -1.0]] * (most - len(mine)) for mine in members]
     assert torch.equal(laid.flatten(0, 1)[slot], rows)
-    assert torch.equal(laid_out(rows[:, 0], layout, slot), laid_out(rows, layout, slot)[..., 0])
+    assert torch.equal(pad_groups(rows[:, 0], layout, slot), pad_groups(rows, layout, slot)[..., 0])
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 11), st.integers(0, 60))
@@ -31,12 +31,12 @@ def test_every_group_is_in_one_part_and_parts_are_within_bounds(
     members: list[int], most: int, slots: int
 ) -> None:
     group, seen = torch.tensor(members, dtype=torch.int64), []
-    for groups, inside, place in parts_of(group, most, slots):
+    for groups, inside, place in chunk_groups(group, most, slots):
         assert torch.equal(groups[place], group[inside])
         assert (
             groups.tolist() == sorted(set(groups.tolist())) == sorted(set(group[inside].tolist()))
         )
-        (rows, columns), _ = layout_of(place, len(groups))
+        (rows, columns), _ = padded_layout(place, len(groups))
         assert rows <= most and rows * columns <= max(slots, 2 * len(inside))
         assert inside.tolist() == [
             number for number, each in enumerate(members) if each in groups.tolist()
@@ -60,5 +60,5 @@ def test_only_groups_that_leave_most_of_a_large_layout_empty_are_parted(
     sizes: list[int], slots: int, parts: list[list[int]]
 ) -> None:
     group = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
-    assert [groups.tolist() for groups, _, _ in parts_of(group, 6, slots)] == parts
-    assert [groups.tolist() for groups, _, _ in parts_of(group, 4)] == [[0, 1, 2, 3], [4, 5]]
+    assert [groups.tolist() for groups, _, _ in chunk_groups(group, 6, slots)] == parts
+    assert [groups.tolist() for groups, _, _ in chunk_groups(group, 4)] == [[0, 1, 2, 3], [4, 5]]
