@@ -20,7 +20,7 @@ from tempograph.data.timeline import Queries
 from tempograph.evaluation import calibration
 from tempograph.evaluation.calibration import calibrate, fit_temperature
 from tempograph.evaluation.reliability import BINS, calibration_error, reliability
-from tempograph.models.base import CrossFitted, Model, Support
+from tempograph.models.base import CrossFitted, Evidence, Model
 from tempograph.prediction.batch_scoring import log_shares
 from tempograph.report.plots import reliability_figure
 from tempograph.training.calibrated import temperature_of
@@ -65,7 +65,7 @@ class Spoken(Model):
         ways = (partial(self.said, 0), partial(self.said, 1))
         return CrossFitted(ways, torch.arange(facts) // 3 % 2, "judged") if self.judged else None
 
-    def evidence(self, query: Queries, answer: int) -> Support:
+    def evidence(self, query: Queries, answer: int) -> Evidence:
         raise AssertionError("calibration asks for no evidence")
 
 

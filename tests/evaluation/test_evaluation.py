@@ -18,7 +18,7 @@ from tempograph.data.timeline import Queries
 from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation.evaluator import evaluate_model, rank_facts
 from tempograph.evaluation.ranking import Ranks
-from tempograph.models.base import Model, Support
+from tempograph.models.base import Evidence, Model
 from tempograph.typing import FILTERS, Filter
 
 
@@ -39,7 +39,7 @@ class Hash(Model):
         seed = queries.entity * 31 + queries.relation * 17 + queries.time * 7
         return ((seed[:, None] * (self.candidates + 3)) % 5).double()
 
-    def evidence(self, query: Queries, answer: int) -> Support:
+    def evidence(self, query: Queries, answer: int) -> Evidence:
         raise AssertionError("ranking asks for no evidence")
 
 

@@ -22,7 +22,7 @@ from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.errors import ConfigError, QueryError
 from tempograph.evaluation.calibration import calibrate
 from tempograph.evaluation.evaluator import evaluate_model
-from tempograph.models.base import Model, Support
+from tempograph.models.base import Evidence, Model
 from tempograph.models.ensemble.ensemble import Ensemble, EnsembleGate, deal, halves
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings, part_names
 from tempograph.models.pointer.pointer import Pointer, PointerSettings
@@ -47,8 +47,8 @@ class Table(Model):
     def scores(self, queries: Queries) -> Tensor:
         return self.table[queries.entity, queries.relation, queries.time]
 
-    def evidence(self, query: Queries, answer: int) -> Support:
-        return Support("so it says", torch.empty(0, 4, dtype=torch.int64), None)
+    def evidence(self, query: Queries, answer: int) -> Evidence:
+        return Evidence("so it says", torch.empty(0, 4, dtype=torch.int64), None)
 
 
 class Relational(Table):
@@ -174,7 +174,7 @@ def test_evidence_is_that_of_the_part_that_counts_most() -> None:
         with torch.no_grad():
             ensemble.gate.second_bias.copy_(torch.eye(2)[favoured])
         assert (
-            ensemble.evidence(Queries(*torch.tensor([[0], [0], [0]])), 1).why
+            ensemble.evidence(Queries(*torch.tensor([[0], [0], [0]])), 1).reason
             == f"part {favoured}: so it says"
         )
 

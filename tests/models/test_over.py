@@ -190,7 +190,7 @@ def test_steps_after_the_last_known_one_can_be_asked_about(kind: str) -> None:
     far = Queries(torch.tensor([0, 2]), torch.tensor([0, 3]), torch.tensor([299, 9]))
     scores = over.scores(far)
     assert not torch.isnan(scores).any()
-    if not over.looks_at_facts:
+    if not over.uses_train_facts:
         last = far._replace(time=torch.full_like(far.time, 5))
         assert torch.equal(scores, model.scores(last))
 
@@ -226,4 +226,4 @@ def test_one_answer_has_the_score_it_has_among_all(
     )
     expected = asked.scores(questions).gather(1, answer[:, None])[:, 0]
     with torch.inference_mode():
-        assert_close(asked.own_scores(questions, answer).to(expected.dtype), expected)
+        assert_close(asked.answer_scores(questions, answer).to(expected.dtype), expected)

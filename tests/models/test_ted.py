@@ -107,7 +107,7 @@ def test_same_day_facts_do_not_count() -> None:
     model = TED(Timeline(graph), 0.1)
     query = Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([2]))
     assert (model.scores(query)[0] > -math.inf).tolist() == [False, False, True, False]
-    assert model.evidence(query, 1).why == "nothing"
+    assert model.evidence(query, 1).reason == "nothing"
 
 
 @settings(max_examples=100)

@@ -279,8 +279,8 @@ def test_an_effect_is_a_full_rescore_without_the_fact(run: Run) -> None:
                 before - max(after, 0 if after == -math.inf else after), abs=2e-4
             )
             seen += bool(fact.effect)
-    assert seen if run.model.looks_at_facts else not seen
-    if not run.model.looks_at_facts:
+    assert seen if run.model.uses_train_facts else not seen
+    if not run.model.uses_train_facts:
         assert any("does not look at facts" in note for note in found.notes)
 
 
@@ -322,7 +322,7 @@ def test_added_then_removed_facts_leave_no_trace(predictor: Predictor) -> None:
     ]
     predictor.add(rows)
     assert len(predictor.graph.train) == len(GRAPH.train) + len(rows)
-    if predictor.model.looks_at_facts:
+    if predictor.model.uses_train_facts:
         assert everything(predictor) != before
     predictor.remove(rows)
     assert everything(predictor) == before and predictor.objects(0, 0, 9) == asked

@@ -19,7 +19,7 @@ from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.temp.temp import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.prediction.answers import Completion
-from tempograph.server.service import Limits, window_of
+from tempograph.server.service import Limits
 
 pytest_plugins = ("serving_fixtures",)
 FACT = {"subject": "Corenne", "relation": "visits", "object": "Velessa", "time": "2030-01-05"}
@@ -134,7 +134,7 @@ def test_info(client: TestClient, predictors: dict[str, Predictor]) -> None:
     assert info["runs"][1]["window"] is None
 
 
-def test_the_window_of_a_mixture_is_the_widest_of_its_parts(
+def test_the_window_of_an_ensemble_is_the_widest_of_its_parts(
     predictors: dict[str, Predictor],
 ) -> None:
     """A part without a bound leaves none; a model that looks at its own step alone has no window."""
@@ -144,9 +144,9 @@ def test_the_window_of_a_mixture_is_the_widest_of_its_parts(
         timeline, TeMPSettings(dim=4, window=5, temporal="none", gate=False, imputation=False)
     )
     pointer, settings = predictors["pointer"].run.model, EnsembleSettings(parts=("a", "b"))
-    assert window_of(alone) == (0, 0) and window_of(pointer) is None
+    assert alone.window == (0, 0) and pointer.window is None
     for parts, window in (((near, wide), (5, 5)), ((near, alone), (2, 2)), ((near, pointer), None)):
-        assert window_of(Ensemble(timeline, settings, "ensemble", *parts)) == window
+        assert Ensemble(timeline, settings, "ensemble", *parts).window == window
 
 
 def test_names_are_searched(client: TestClient) -> None:

@@ -100,7 +100,7 @@ def _ask(model: Model, graph: TemporalGraph, progress: Progress | None) -> Asked
     known = KnownAnswers.from_train_and_valid(graph, model.device)
     cross_fitted = model.cross_fitted("valid", len(graph.valid))
     if cross_fitted is not None:
-        cross_fitted = cross_fitted._replace(of=cross_fitted.of[chosen.to(model.device)])
+        cross_fitted = cross_fitted._replace(scorer=cross_fitted.scorer[chosen.to(model.device)])
     queries, answer = fact_queries(facts, known.num_relations)
     scores = torch.empty(len(answer), len(graph.entities), device=model.device)
     for index, score in cross_fitted_scores(

@@ -84,8 +84,8 @@ def cross_fitted_scores(
         if cross_fitted is None:
             yield index, model.scores
             continue
-        judge = cross_fitted.of[index % len(cross_fitted.of)]
-        for number, scores in enumerate(cross_fitted.scores):
+        judge = cross_fitted.scorer[index % len(cross_fitted.scorer)]
+        for number, scores in enumerate(cross_fitted.scorers):
             share = index[judge == number]
             if len(share):
                 yield share, scores

@@ -1,67 +1,95 @@
-"""What every model answers, so that training, ranking, prediction and analysis are written once."""
+"""The contract every model fulfils: training, ranking, prediction and serving know no model by name."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
+from tempograph.cache import TensorCache
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget
 from tempograph.errors import QueryError
 from tempograph.typing import Split
 
 
-class Support(NamedTuple):
-    """What speaks for an answer: in words, and as train facts [n, 4], best first, with their shares, [n], if any."""
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """The train facts behind one answer, most important first."""
 
-    why: str
+    reason: str
+    """Why these facts, in words."""
     facts: Tensor
-    shares: Tensor | None
-
-
-def within_budget(numbers: Tensor, each: int) -> tuple[Tensor, ...]:
-    """Facts to leave out, or relations, in parts whose scores, so many bytes for each, stay within a budget."""
-    return torch.split(numbers, max(1, memory_budget("counterfactual", numbers.device) // each))
+    """[n, 4] ids of subject, relation, object and time."""
+    shares: Tensor | None = None
+    """[n] parts of the score that the model itself ascribes to each fact."""
+    effects: Tensor | None = None
+    """[n] how far the score falls when each fact is taken out; below 0 if it rises."""
 
 
 class CrossFitted(NamedTuple):
-    """Who ranks facts that a model was fitted on: scoring functions, which of them ranks each fact [n], and a note."""
+    """Scoring functions for facts a model was fitted on, none of which was fitted on the facts it scores."""
 
-    scores: tuple[Callable[[Queries], Tensor], ...]
-    of: Tensor
+    scorers: tuple[Callable[[Queries], Tensor], ...]
+    scorer: Tensor
+    """[facts] index of the function that scores each fact."""
     note: str
+    """What to tell beside the resulting figures."""
 
 
 class Model(torch.nn.Module, ABC):
-    """A model scores every entity as the answer to a question: higher is more plausible, -inf out of the question."""
+    """Scores every entity as the answer to a query (entity, relation, ?, time).
+
+    Higher is more plausible; -inf rules an entity out. Relation r + |R| is the inverse of r and asks for a subject.
+    """
 
     name: str
-    """The name it is asked for by, such as `ted`."""
+    """The name in the registry, such as `ted`."""
 
     bytes_per_candidate: int
-    """Peak memory that scoring takes for each (question, entity), so that callers can keep within a budget."""
+    """Peak memory of scoring one (query, entity) pair, from which callers choose their batch size."""
 
     probabilistic = False
-    """Whether a softmax over the scores of a question gives probabilities."""
+    """Whether a softmax over the scores of a query gives probabilities."""
 
-    looks_at_facts = True
-    """Whether train facts matter when a question is asked, or only while weights are learned."""
+    uses_train_facts = True
+    """Whether train facts matter at prediction time, or only while the weights are trained."""
 
     @property
     @abstractmethod
     def device(self) -> torch.device:
-        """Where questions must lie and scores will."""
+        """The device of queries and scores."""
+
+    @property
+    def window(self) -> tuple[int, int] | None:
+        """Time steps before and after a query that its scores depend on; None if there is no bound."""
+        return None
+
+    @property
+    def caches(self) -> tuple[TensorCache, ...]:
+        """Caches of what queries at one time share, with their sizes and budgets in bytes."""
+        return ()
+
+    @property
+    def ranks_relations(self) -> bool:
+        """Whether `relation_scores` is implemented."""
+        return type(self).relation_scores is not Model.relation_scores
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of trained weights, those of the models it combines included."""
+        return sum(parameter.numel() for parameter in self.parameters())
 
     @abstractmethod
     def scores(self, queries: Queries) -> Tensor:
-        """Scores of every entity for each question, [queries, entities]."""
+        """Scores of every entity for each query, [queries, entities]."""
 
-    def own_scores(self, queries: Queries, answer: Tensor) -> Tensor:
-        """The score of one entity for each question, [queries]; answer [queries]."""
+    def answer_scores(self, queries: Queries, answer: Tensor) -> Tensor:
+        """The score of one entity, answer [queries], for each query, [queries]."""
         return self.scores(queries).gather(1, answer[:, None])[:, 0]
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
@@ -71,21 +99,21 @@ class Model(torch.nn.Module, ABC):
         )
 
     def entity_vectors(self, times: Tensor) -> Tensor:
-        """Every entity's vector at some distinct times, [times, entities, width]; one table if time changes nothing."""
+        """Vectors of every entity at distinct times, [times, entities, width]; one table if they are constant."""
         raise QueryError(f"{self.name} has no vectors for entities")
 
-    def cross_fitted(self, split: Split, facts: int) -> CrossFitted | None:
-        """For a split whose answers the model was fitted to: who else ranks its facts. None if it may do so itself."""
+    def cross_fitted(self, split: Split, num_facts: int) -> CrossFitted | None:
+        """Scoring functions for a split that the model was fitted on; None if it may score the split itself."""
         return None
 
     @abstractmethod
-    def evidence(self, query: Queries, answer: int) -> Support:
-        """What speaks for one answer to one question."""
+    def evidence(self, query: Queries, answer: int) -> Evidence:
+        """The train facts behind one answer to one query."""
 
-    def with_timeline(self, timeline: Timeline, memory: int = 0) -> Model:
-        """The same weights over other train facts, with so many bytes to keep what questions at one time share.
+    def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Model:
+        """The same weights over other train facts, with a cache for what queries at one time share.
 
-        There may be more time steps than the weights know; what belongs to a step is then that of the last known one.
+        The timeline may have more steps than the model was trained on; they take the weights of the last known step.
         """
         raise QueryError(
             f"{self.name} cannot be asked about other facts than those it was trained on"
@@ -94,8 +122,13 @@ class Model(torch.nn.Module, ABC):
     def counterfactual_scores(
         self, query: Queries, left_out: Tensor, candidates: Tensor
     ) -> Tensor | None:
-        """Scores of some candidates for one question: with all train facts, then as if one of them were not there.
+        """Scores of candidates for one query: with all train facts, then without each of some of them.
 
-        left_out [n] are distinct positions in the timeline -> [1 + n, candidates]; None where that is not known.
+        left_out [n] are distinct positions in the timeline -> [1 + n, candidates]; None if the model cannot tell.
         """
         return None
+
+
+def within_budget(ids: Tensor, bytes_each: int) -> tuple[Tensor, ...]:
+    """Split ids [n] into parts whose scores, bytes_each for every id, stay within a memory budget."""
+    return torch.split(ids, max(1, memory_budget("counterfactual", ids.device) // bytes_each))

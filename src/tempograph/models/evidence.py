@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.models.base import Support
+from tempograph.models.base import Evidence
 
 
-def nearest_facts(timeline: Timeline, query: Queries, answer: int) -> Support:
+def nearest_facts(timeline: Timeline, query: Queries, answer: int) -> Evidence:
     """Train facts that share (s, r), (s, o) or (r, o) with the completed fact: more shared first, then nearer."""
     inverted = int(query.relation) >= timeline.num_relations
     given, relation = int(query.entity), int(query.relation) % timeline.num_relations
@@ -18,4 +18,4 @@ def nearest_facts(timeline: Timeline, query: Queries, answer: int) -> Support:
     near = (shared >= 2).nonzero()[:, 0]
     gap = (timeline.facts[near, 3] - query.time).abs()
     order = torch.argsort(-shared[near] * timeline.num_steps + gap, stable=True)
-    return Support("two of three parts shared", timeline.facts[near[order]], None)
+    return Evidence("two of three parts shared", timeline.facts[near[order]], None)

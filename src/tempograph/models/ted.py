@@ -12,8 +12,8 @@ from torch import Tensor
 from tempograph.data.sorted_ranges import equal_range
 from tempograph.data.timeline import Queries, Timeline, both_directions, undirected_facts
 from tempograph.errors import ConfigError
-from tempograph.models.base import Model, Support
-from tempograph.nn.padded_groups import pad_groups, padded_layout
+from tempograph.models.base import Evidence, Model
+from tempograph.nn.grouped_layout import laid_out, layout_of
 
 PAPER_SIGMAS: Final = (1e-5, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e5)
 """The decay rates of the paper's sensitivity table; `sigma = "auto"` chooses among them on valid."""
@@ -96,7 +96,7 @@ class TED(Model):
             scores[row, answer] = (value - self.lowest) / self.span + place
         return scores
 
-    def evidence(self, query: Queries, answer: int) -> Support:
+    def evidence(self, query: Queries, answer: int) -> Evidence:
         """The facts that put an answer where it ranks, nearest first, each with its share of the decayed sum."""
         eligible = self.facts[(self.facts[:, 2] == answer) & (self.facts[:, 3] != query.time)]
         entity, relation = eligible[:, 0], eligible[:, 1]
@@ -108,10 +108,10 @@ class TED(Model):
                 distance = (found[:, 3] - query.time).abs()
                 order = torch.argsort(distance, stable=True)
                 shares = torch.softmax(-self.sigma * distance[order].double(), dim=0)
-                return Support(shared, undirected_facts(found[order], self.num_relations), shares)
-        return Support("nothing", self.facts[:0], torch.empty(0, dtype=torch.float64))
+                return Evidence(shared, undirected_facts(found[order], self.num_relations), shares)
+        return Evidence("nothing", self.facts[:0], torch.empty(0, dtype=torch.float64))
 
-    def with_timeline(self, timeline: Timeline, memory: int = 0) -> TED:
+    def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> TED:
         """Counts of other facts."""
         return self if timeline is self.timeline else TED(timeline, self.sigma, self.most_facts)
 

@@ -82,5 +82,5 @@ def score_facts(
     queries, answer = fact_queries(facts, known.num_relations)
     score = torch.empty(len(answer), dtype=torch.float64, device=facts.device)
     for index in query_batches(model, queries, known, budget, progress):
-        score[index] = model.own_scores(queries.take(index), answer[index]).double()
+        score[index] = model.answer_scores(queries.take(index), answer[index]).double()
     return score

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.models.base import Model, Support
+from tempograph.models.base import Evidence, Model
 from tempograph.prediction.answers import EvidenceFact
 
 _OF_PAIR: Final = 12
@@ -27,7 +27,7 @@ class Explained(NamedTuple):
     effect: Tensor | None
 
 
-def worth_trying(timeline: Timeline, fact: tuple[int, int, int, int], support: Support) -> Tensor:
+def worth_trying(timeline: Timeline, fact: tuple[int, int, int, int], support: Evidence) -> Tensor:
     """Facts that an answer may depend on, nearest in time of each kind: positions in the timeline, distinct.
 
     Facts of subject and object, in either direction; of the relation with the subject or the object in its place; of
@@ -73,14 +73,14 @@ def explain(
     query: Queries,
     candidates: list[int],
     both_signs: bool = False,
-) -> list[tuple[Support, Explained]]:
+) -> list[tuple[Evidence, Explained]]:
     """For each candidate what the model says for it, and which facts have an effect on its score.
 
     The effect of a fact is the score with all facts less the score without it: above 0 it speaks for the answer. Facts
     for an answer stand first, or with both signs those with the largest effect; then the nearest.
     """
     supports = [model.evidence(query, candidate) for candidate in candidates]
-    if not model.looks_at_facts or not candidates:
+    if not model.uses_train_facts or not candidates:
         shown = [positions(timeline, support.facts[:64]) for support in supports]
         return [
             (s, Explained(p, torch.zeros(len(p)))) for s, p in zip(supports, shown, strict=True)
@@ -121,13 +121,13 @@ def explain(
         ]
         found = Explained(pool[order], effect[order])
         if support.shares is None and bool((effect != 0).any()):
-            support = Support("facts with an effect", timeline.facts[pool[effect != 0]], None)
+            support = Evidence("facts with an effect", timeline.facts[pool[effect != 0]], None)
         explained.append((support, found))
     return explained
 
 
 def named_evidence(
-    graph: TemporalGraph, timeline: Timeline, support: Support, found: Explained | None, most: int
+    graph: TemporalGraph, timeline: Timeline, support: Evidence, found: Explained | None, most: int
 ) -> tuple[EvidenceFact, ...]:
     """Facts with names, effects and the model's own shares, at most so many."""
     own = [tuple(row) for row in support.facts.tolist()]

@@ -20,7 +20,7 @@ from tempograph.data.names import Given, encode_columns, extend_times, to_fact_i
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget, resolve_device
 from tempograph.errors import ConfigError, QueryError
-from tempograph.models.base import Support
+from tempograph.models.base import Evidence
 from tempograph.prediction.answers import Answer, Completion
 from tempograph.prediction.batch_scoring import ask_facts, log_shares, score_facts
 from tempograph.prediction.explain import Explained, explain, named_evidence
@@ -351,7 +351,7 @@ class Predictor:
         """
         place = fact.index(-1)
         best = self._best(scores, top) if candidate is None else [candidate]
-        explained: Sequence[tuple[Support, Explained | None]]
+        explained: Sequence[tuple[Evidence, Explained | None]]
         if place == 1:
             shares = torch.log_softmax(scores.double(), 0) if self.model.probabilistic else None
             explained = [
@@ -368,7 +368,7 @@ class Predictor:
                     self.model, self.timeline, query, best, both_signs=candidate is not None
                 )
         if not evidence:
-            nothing = Support("not asked for", self.timeline.facts[:0], None)
+            nothing = Evidence("not asked for", self.timeline.facts[:0], None)
             explained = [(nothing, None) for _ in best]
         return self._completion(fact, place, best, scores.cpu(), shares, explained, evidence)
 
@@ -390,7 +390,7 @@ class Predictor:
 
     def _support(
         self, subject: int, relation: int, object_: int, time: int
-    ) -> tuple[Support, Explained | None]:
+    ) -> tuple[Evidence, Explained | None]:
         """What the model says for a fact, without effects: relations and times have no score of their own to lose."""
         return self.model.evidence(self._query(subject, relation, time), object_), None
 
@@ -411,7 +411,7 @@ class Predictor:
         best: list[int],
         scores: Tensor,
         shares: Tensor | None,
-        explained: Sequence[tuple[Support, Explained | None]],
+        explained: Sequence[tuple[Evidence, Explained | None]],
         most: int,
     ) -> Completion:
         columns = self._columns
@@ -423,7 +423,7 @@ class Predictor:
                 score=float(scores[candidate]),
                 probability=None if shares is None else math.exp(float(shares[candidate])),
                 known=known.get(candidate),
-                why=support.why,
+                why=support.reason,
                 evidence=named_evidence(self.graph, self.timeline, support, found, most),
                 evidence_count=len(support.facts),
             )
@@ -466,7 +466,7 @@ class Predictor:
             notes.append(
                 f"'{graph.times[fact[3]]}' is after {last}, the last step of training, which stands in for it"
             )
-        if not self.model.looks_at_facts and any(answer.evidence for answer in answers):
+        if not self.model.uses_train_facts and any(answer.evidence for answer in answers):
             notes.append(
                 f"{name} does not look at facts when it answers, so none has an effect; shown are the nearest"
             )

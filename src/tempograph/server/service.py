@@ -14,15 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempograph.cache import TensorCache
 from tempograph.data.name_index import Names
 from tempograph.data.timeline import Queries
 from tempograph.device import MEMORY_BUDGETS, memory_budget
 from tempograph.errors import ConfigError, QueryError
-from tempograph.models.base import Model
-from tempograph.models.ensemble.ensemble import Ensemble
-from tempograph.models.temp.cached_temp import CachedTeMP
-from tempograph.models.temp.temp import TeMP
 from tempograph.prediction.answers import Completion
 from tempograph.prediction.predictor import Fact, Predictor
 from tempograph.server.batching import Answer, Gatherer, Question
@@ -94,7 +89,7 @@ class ServedRun:
     @property
     def kept_bytes(self) -> int:
         """Bytes of what the model keeps for questions to come."""
-        return sum(memory.size for memory in memories(self.predictor.model))
+        return sum(cache.size for cache in self.predictor.model.caches)
 
     def warm(self) -> None:
         """Answer a first question, so that the first one of a client finds everything in its place."""
@@ -117,13 +112,13 @@ class ServedRun:
                     )
                 )
             )
-        most = sum(memory.budget for memory in memories(model))
+        most = sum(cache.budget for cache in model.caches)
         return self._unprepared > 0 and 2 * self.kept_bytes - before < most
 
     def info(self) -> dict[str, Any]:
         """What a client must know of the run before it asks."""
         run, times = self.predictor.run, self.graph.times
-        window = window_of(run.model)
+        window = run.model.window
         return {
             "name": self.name,
             "model": run.config.name,
@@ -308,7 +303,7 @@ class ServedRun:
         return named | self.book.snapshot(number, step, limit, most_edges=10 * limit)
 
     def _window(self, step: int) -> dict[str, str] | None:
-        window, times = window_of(self.predictor.run.model), self.graph.times
+        window, times = self.predictor.run.model.window, self.graph.times
         if window is None:
             return None
         first, last = max(0, step - window[0]), min(len(times) - 1, step + window[1])
@@ -372,24 +367,6 @@ def named_runs(arguments: Sequence[str]) -> dict[str, Path]:
             raise ConfigError(f"two runs are called '{name}'; give one another name: NAME={folder}")
         named[name] = Path(folder)
     return named
-
-
-def window_of(model: Model) -> tuple[int, int] | None:
-    """Steps of the past and of the future that a model reads around a question; None where there is no such bound."""
-    if isinstance(model, TeMP):
-        return model.looks_around
-    if isinstance(model, Ensemble):
-        windows = [window for part in model.parts if (window := window_of(part)) is not None]
-        if len(windows) == len(model.parts):
-            return max(past for past, _ in windows), max(future for _, future in windows)
-    return None
-
-
-def memories(model: Model) -> list[TensorCache]:
-    """Where a model keeps what questions at one time share."""
-    if isinstance(model, Ensemble):
-        return [memory for part in model.parts for memory in memories(part)]
-    return [model.memory] if isinstance(model, CachedTeMP) else []
 
 
 def _few(labels: Sequence[str]) -> list[str] | None:

@@ -223,8 +223,7 @@ def _head(run: Run, asked: Config) -> dict[str, Any]:
         "changed": changed(asked),
         "commit": source_commit(),
         "hardware": hardware(model.device),
-        "parameters": sum(parameter.numel() for parameter in model.parameters())
-        + sum(part.results["parameters"] for part in run.parts.values()),
+        "parameters": model.num_parameters,
         "finished": False,
         "best_epoch": None,
         "epoch_seconds": None,

@@ -12,7 +12,7 @@ from torch import Tensor
 from tempograph.data.calendar import calendar, date_tokens
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget
-from tempograph.models.base import Model, Support
+from tempograph.models.base import Evidence, Model
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.evidence import nearest_facts
 from tempograph.nn.decoders import DECODERS, Decoder, GaussianDecoder, L1TranslationDecoder
@@ -60,7 +60,7 @@ class Embedding(Model):
 
     bytes_per_candidate = 24
     probabilistic = True
-    looks_at_facts = False
+    uses_train_facts = False
 
     def __init__(
         self, timeline: Timeline, settings: EmbeddingSettings | None = None, name: str | None = None
@@ -96,7 +96,7 @@ class Embedding(Model):
         queries = self._at_known_steps(queries)
         return self.score_all(self.encode_queries(queries), queries.time)
 
-    def own_scores(self, queries: Queries, answer: Tensor) -> Tensor:
+    def answer_scores(self, queries: Queries, answer: Tensor) -> Tensor:
         """The score of one entity for each query, [queries]."""
         queries = self._at_known_steps(queries)
         return self.score_pairs(self.encode_queries(queries), queries.time, answer)
@@ -154,7 +154,7 @@ class Embedding(Model):
         answer = torch.full_like(relations, object_)
         return self.score_pairs(self.encode_queries(queries), queries.time, answer)
 
-    def with_timeline(self, timeline: Timeline, memory: int = 0) -> Embedding:
+    def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Embedding:
         """The same embeddings; only the evidence changes with the facts."""
         twin = copy_sharing_weights(self)
         twin.timeline = timeline
@@ -172,7 +172,7 @@ class Embedding(Model):
         """Entity embeddings at times, [times, entities, width]; one table if time does not matter."""
         return self.entities.tables(times if self.entities.time_dependent else times[:1])
 
-    def evidence(self, query: Queries, answer: int) -> Support:
+    def evidence(self, query: Queries, answer: int) -> Evidence:
         """The train facts nearest in time that share two parts with the completed fact."""
         return nearest_facts(self.timeline, query, answer)
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Final, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
+from tempograph.cache import TensorCache
 from tempograph.data.candidate_features import CandidateFeatures
 from tempograph.data.frequency import PatternFrequencies
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import ConfigError
-from tempograph.models.base import CrossFitted, Model, Support, within_budget
+from tempograph.models.base import CrossFitted, Evidence, Model, within_budget
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.typing import Split
@@ -169,6 +171,29 @@ class Ensemble(Model):
         """Where the timeline and the parts lie."""
         return self.timeline.device
 
+    @property
+    def window(self) -> tuple[int, int] | None:
+        """The widest window of the parts; None if one of them has no bound."""
+        windows = [window for part in self.parts if (window := part.window) is not None]
+        if len(windows) < len(self.parts):
+            return None
+        return max(past for past, _ in windows), max(future for _, future in windows)
+
+    @property
+    def caches(self) -> tuple[TensorCache, ...]:
+        """The caches of the parts."""
+        return tuple(cache for part in self.parts for cache in part.caches)
+
+    @property
+    def ranks_relations(self) -> bool:
+        """Whether all parts rank relations."""
+        return all(part.ranks_relations for part in self.parts)
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of weights of the gates and of the parts."""
+        return super().num_parameters + sum(part.num_parameters for part in self.parts)
+
     @torch.no_grad()
     def consult(self, queries: Queries) -> PartOutputs:
         """What the parts and the train facts say about questions."""
@@ -221,26 +246,26 @@ class Ensemble(Model):
         ]
         return self.usual @ torch.stack(part_log_probs).clamp(min=_LOWEST)
 
-    def cross_fitted(self, split: Split, facts: int) -> CrossFitted | None:
+    def cross_fitted(self, split: Split, num_facts: int) -> CrossFitted | None:
         """The gates that were fitted without each half of valid rank that half."""
         if split != "valid":
             return None
         ways = tuple(partial(self.mix, gate=cast(EnsembleGate, gate)) for gate in self.without)
-        return CrossFitted(ways, halves(facts, int(self.seed)).to(self.device), _NOTE)
+        return CrossFitted(ways, halves(num_facts, int(self.seed)).to(self.device), _NOTE)
 
-    def evidence(self, query: Queries, answer: int) -> Support:
+    def evidence(self, query: Queries, answer: int) -> Evidence:
         """What the part with the largest weight for this question has to say."""
         weights = self.gate(self.consult(query).seen)[0]
         part = self.parts[int(weights.argmax())]
-        why, facts, shares = part.evidence(query, answer)
-        return Support(f"{part.name}: {why}", facts, shares)
+        evidence = part.evidence(query, answer)
+        return replace(evidence, reason=f"{part.name}: {evidence.reason}")
 
-    def with_timeline(self, timeline: Timeline, memory: int = 0) -> Ensemble:
+    def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Ensemble:
         """The same gate before the same parts over other facts; the parts share the memory equally."""
         twin = copy_sharing_weights(self)
         twin.timeline = timeline
         twin.parts = tuple(
-            part.with_timeline(timeline, memory // len(self.parts)) for part in self.parts
+            part.with_timeline(timeline, cache_bytes // len(self.parts)) for part in self.parts
         )
         if timeline is not self.timeline:
             twin._count(timeline)

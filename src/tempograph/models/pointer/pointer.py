@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from tempograph.data.common_neighbors import NeighborQueries
 from tempograph.data.fact_index import FactIndex, Key
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.models.base import Model, Support, within_budget
+from tempograph.models.base import Evidence, Model, within_budget
 from tempograph.models.evidence import nearest_facts
 from tempograph.models.pointer.copying import Copying
 from tempograph.models.pointer.paths import Paths
@@ -135,7 +135,7 @@ class Pointer(Model):
             found.append(scores[:, object_] - torch.logsumexp(scores, 1))
         return torch.cat(found)
 
-    def evidence(self, query: Queries, answer: int) -> Support:
+    def evidence(self, query: Queries, answer: int) -> Evidence:
         """The facts that speak for an answer, with their shares of all that facts say of it; below 0 if against it."""
         facts, shares = [], []
         for source in self.ways:
@@ -150,11 +150,11 @@ class Pointer(Model):
             0, place, torch.cat(shares).detach()
         )
         order = torch.argsort(share, descending=True, stable=True)
-        return Support(
+        return Evidence(
             "copied from", self.timeline.facts[fact[order]], share[order] / share.abs().sum()
         )
 
-    def with_timeline(self, timeline: Timeline, memory: int = 0) -> Pointer:
+    def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Pointer:
         """The same weights, with other facts that vote."""
         if timeline is self.timeline:
             return self

@@ -11,7 +11,7 @@ from tempograph.cache import TensorCache
 from tempograph.data.frequency import PatternFrequencies
 from tempograph.data.sorted_ranges import equal_range
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.models.base import Model, Support, within_budget
+from tempograph.models.base import Evidence, Model, within_budget
 from tempograph.models.temp.temp import Encoded, Nodes, TeMP, all_pairs
 from tempograph.nn.padded_groups import chunk_groups
 from tempograph.nn.shared_weights import copy_sharing_weights
@@ -36,7 +36,7 @@ class CachedTeMP(Model):
 
     probabilistic = True
 
-    def __init__(self, model: TeMP, timeline: Timeline, memory: int) -> None:
+    def __init__(self, model: TeMP, timeline: Timeline, cache_bytes: int) -> None:
         super().__init__()
         twin = copy_sharing_weights(model)
         if timeline is not model.timeline:
@@ -44,12 +44,22 @@ class CachedTeMP(Model):
         self.model = twin
         self.timeline = timeline
         self.name, self.bytes_per_candidate = model.name, model.bytes_per_candidate
-        self.memory = TensorCache(memory)
+        self.cache = TensorCache(cache_bytes)
 
     @property
     def device(self) -> torch.device:
         """Where the timeline and the weights lie."""
         return self.model.device
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """Steps before and after a query that are encoded."""
+        return self.model.window
+
+    @property
+    def caches(self) -> tuple[TensorCache, ...]:
+        """The cache of encoded snapshots and times."""
+        return (self.cache,)
 
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each question, [queries, entities]."""
@@ -59,11 +69,11 @@ class CachedTeMP(Model):
             scores[inside] = self._scores_at(queries.take(inside), place, encoded)
         return scores
 
-    def own_scores(self, queries: Queries, answer: Tensor) -> Tensor:
+    def answer_scores(self, queries: Queries, answer: Tensor) -> Tensor:
         """Only what is given and what is asked for is followed through time, [queries]."""
         if not len(answer):
             return self._base.new_empty(0)
-        t, (past, future) = self.timeline, self.model.looks_around
+        t, (past, future) = self.timeline, self.model.window
         wanted = queries.time.repeat(2) * t.num_entities + torch.cat([queries.entity, answer])
         pairs, place = torch.unique(wanted, return_inverse=True)
         time, entity = pairs // t.num_entities, pairs % t.num_entities
@@ -100,13 +110,13 @@ class CachedTeMP(Model):
         """Scores of every relation for (subject, ?, object, time), [relations]."""
         return self.model.relation_scores(subject, object_, time, self._at(time))
 
-    def evidence(self, query: Queries, answer: int) -> Support:
+    def evidence(self, query: Queries, answer: int) -> Evidence:
         """The train facts nearest in time that share two parts with the completed fact."""
         return self.model.evidence(query, answer)
 
-    def with_timeline(self, timeline: Timeline, memory: int = 0) -> CachedTeMP:
+    def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> CachedTeMP:
         """The same weights over other facts."""
-        return CachedTeMP(self.model, timeline, memory)
+        return CachedTeMP(self.model, timeline, cache_bytes)
 
     def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
         """The step of each fact is encoded again without it, then all that follows from that, [1 + n, candidates].
@@ -125,7 +135,7 @@ class CachedTeMP(Model):
         t, count = self.timeline, len(gone)
         step = torch.where(gone < 0, -1, t.facts[gone, 3])
         # Every fact gets steps of its own, `width` of them, with the time asked about at the same place in each.
-        first, num_steps = int(query.time) - self.model.looks_around[0], count * self._width
+        first, num_steps = int(query.time) - self.model.window[0], count * self._width
         shift = torch.arange(count, device=t.device) * self._width - first
         keys, x = [], []
         for now in range(max(0, first), min(t.num_steps, first + self._width)):
@@ -163,27 +173,27 @@ class CachedTeMP(Model):
     @property
     def _width(self) -> int:
         """Steps that may matter for a question."""
-        past, future = self.model.looks_around
+        past, future = self.model.window
         return past + 1 + future
 
     @property
     def _alone(self) -> Tensor:
         """Every entity by itself, [entities, dim]."""
-        return self.memory("alone", lambda: (self.model.alone(),))[0]
+        return self.cache("alone", lambda: (self.model.alone(),))[0]
 
     @property
     def _base(self) -> Tensor:
         """What entities are at times that nothing is known of, [entities, width]."""
-        return self.memory("base", lambda: (self.model.base(self._alone),))[0]
+        return self.cache("base", lambda: (self.model.base(self._alone),))[0]
 
     def _at(self, time: int) -> Encoded:
         """All entities at a time."""
         return Encoded(
-            self._base, *self.memory(("time", time), lambda: self._encode(time, self._base))
+            self._base, *self.cache(("time", time), lambda: self._encode(time, self._base))
         )
 
     def _encode(self, time: int, base: Tensor) -> _Rows:
-        t, (past, future) = self.timeline, self.model.looks_around
+        t, (past, future) = self.timeline, self.model.window
         steps = range(max(0, time - past), min(t.num_steps, time + future + 1))
         nodes = self._nodes([(now, self._step(now)) for now in steps])
         times = torch.tensor([time], device=self.device)
@@ -200,7 +210,7 @@ class CachedTeMP(Model):
 
     def _step(self, step: int) -> Nodes:
         """The entities that are active at a step, and what message passing makes of them."""
-        return self.memory(
+        return self.cache(
             ("step", step), lambda: self._snapshots(torch.tensor([step], device=self.device))
         )
 

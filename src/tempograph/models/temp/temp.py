@@ -12,7 +12,7 @@ from tempograph.data.frequency import PATTERNS, PatternFrequencies
 from tempograph.data.sorted_ranges import equal_range, key_range
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget
-from tempograph.models.base import Model, Support
+from tempograph.models.base import Evidence, Model
 from tempograph.models.evidence import nearest_facts
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.nn.decoders import DECODERS, inner_products
@@ -196,8 +196,8 @@ class TeMP(Model):
         return self.settings.window, self.settings.window if self.settings.bidirectional else 0
 
     @property
-    def looks_around(self) -> tuple[int, int]:
-        """Steps of the past and of the future that scores come from; none where nothing runs through time."""
+    def window(self) -> tuple[int, int]:
+        """Steps before and after a query that are encoded; none without a temporal encoder."""
         return self.reach if self.temporal is not None else (0, 0)
 
     def scores(self, queries: Queries) -> Tensor:
@@ -362,15 +362,15 @@ class TeMP(Model):
         """What the encoders make of every entity; with a gate the structural vector, then the temporal one."""
         return self.encode(times).tables(len(times))
 
-    def evidence(self, query: Queries, answer: int) -> Support:
+    def evidence(self, query: Queries, answer: int) -> Evidence:
         """The train facts nearest in time that share two parts with the completed fact."""
         return nearest_facts(self.timeline, query, answer)
 
-    def with_timeline(self, timeline: Timeline, memory: int = 0) -> Model:
+    def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Model:
         """The same weights over other facts, with a memory."""
         from tempograph.models.temp.cached_temp import CachedTeMP
 
-        return CachedTeMP(self, timeline, memory)
+        return CachedTeMP(self, timeline, cache_bytes)
 
 
 class Sample(NamedTuple):
