@@ -33,7 +33,7 @@ from tempograph.data.timeline import Timeline
 from tempograph.device import environment, resolve_device
 from tempograph.errors import DataError
 from tempograph.io import write_json
-from tempograph.models.temp.temp import Encoded
+from tempograph.models.temp.encoder import Encoded
 from tempograph.nn.structure import RGCN, Edges, edge_weights
 from tempograph.nn.temporal import Context, DecayedGRU, Windows
 

@@ -31,7 +31,7 @@ from tempograph.errors import DataError
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.io import write_json
 from tempograph.models.base import Model
-from tempograph.models.temp.temp import TeMP
+from tempograph.models.temp.temp_model import TeMP
 from tempograph.nn.temporal import DecayedGRU
 from tempograph.training.config import make_config
 from tempograph.training.loop import Hooks, fit

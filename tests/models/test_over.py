@@ -22,7 +22,7 @@ from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.pointer.pointer import Pointer, PointerSettings
 from tempograph.models.registry import model_kind
 from tempograph.models.ted import TED
-from tempograph.models.temp.temp import TeMP
+from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.training.config import make_config
 from tempograph.typing import PROTOCOLS, Protocol

@@ -120,9 +120,9 @@ def test_evidence_is_what_the_score_was_made_of(
     model = TED(Timeline(graph), sigma)
     train = set(oracle.facts_of(graph.train))
     for answer, (level, _) in enumerate(oracle.ted(graph, question, sigma)):
-        why, facts, shares = model.evidence(query, answer)
-        assert why == ("nothing" if level == 0 else SAME[3 - level])
-        rows = [tuple(fact) for fact in facts.tolist()]
+        evidence = model.evidence(query, answer)
+        assert evidence.reason == ("nothing" if level == 0 else SAME[3 - level])
+        rows, shares = [tuple(fact) for fact in evidence.facts.tolist()], evidence.shares
         assert set(rows) <= train and len(rows) == len(set(rows)) and bool(rows) == (level > 0)
         side = (2, 0) if question[1] < len(graph.relations) else (0, 2)
         assert all(fact[side[0]] == answer and fact[3] != question[2] for fact in rows)

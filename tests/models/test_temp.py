@@ -22,12 +22,14 @@ from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluator import evaluate_model
-from tempograph.models.temp.temp import Encoded, Questions, Sample, TeMP
+from tempograph.models.temp.encoder import DropoutSample, Encoded
+from tempograph.models.temp.gated_decoder import QueryVectors
+from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.nn.structure import Edges, add_inverse_edges, edge_weights
 from tempograph.nn.temporal import Context, Windows
 from tempograph.training.loop import Hooks, fit
-from tempograph.training.losses.temp_loss import TeMPLoss, capped
+from tempograph.training.losses.temp_loss import TeMPLoss, sample_per_group
 from tempograph.training.settings import SnapshotTraining
 from tempograph.typing import PROTOCOLS, Protocol
 
@@ -151,7 +153,7 @@ def test_a_gate_that_is_open_takes_what_an_entity_is_today_and_a_closed_one_what
     model.gate.second_bias.fill_(800 if alpha else -800)
     queries = Queries(*torch.tensor([[0, 2, 1], [0, 1, 2], [1, 0, 2]]))
     given = torch.randn(3, 2 * model.settings.dim, dtype=torch.float64)
-    asked = model.questions(queries, given)
+    asked = model.query_vectors(queries, given)
     assert asked.alpha is not None and asked.alpha.tolist() == [alpha] * 3
     torch.testing.assert_close(
         asked.vector, model.decoder.compose(given.chunk(2, 1)[half], model.relations(queries))
@@ -171,7 +173,7 @@ def test_scores_of_all_candidates_equal_one_score_at_a_time(variant: dict[str, A
     for question, row in zip(questions, scores, strict=True):
         query = Queries(*(value[None] for value in question))
         encoded, place = model.encode(query.time), torch.zeros(1, dtype=torch.int64)
-        vector, alpha = model.ask(query, place, encoded)
+        vector, alpha = model.query_vectors(query, encoded.take(place, query.entity))
         for candidate in range(5):
             answer = encoded.take(place, torch.tensor([candidate]))
             if alpha is not None:
@@ -341,7 +343,7 @@ def test_a_training_step_does_not_see_what_is_dropped(
     time = torch.tensor([data.draw(st.integers(0, len(graph.times) - 1))])
     seen = facts[torch.where(facts[:, 3] == time, keep, context_keep)].numpy()
     assume(len(seen))
-    found = model.encode(time, Sample(keep, context_keep, torch.Generator())).tables(1)
+    found = model.encode(time, DropoutSample(keep, context_keep, torch.Generator())).tables(1)
     assert_close(found, build(replace(graph, train=seen)).encode(time).tables(1))
 
 
@@ -352,7 +354,7 @@ def test_facts_are_dropped_at_their_rates() -> None:
         steps=10,
     )
     model = build(graph, edge_dropout=0.6, context_dropout=0.1)
-    sample = model.draw(torch.Generator().manual_seed(0))
+    sample = TeMPLoss(model, SnapshotTraining()).sample_dropout(torch.Generator().manual_seed(0))
     assert float(sample.keep.double().mean()) == pytest.approx(0.4, abs=0.02)
     assert float(sample.context_keep.double().mean()) == pytest.approx(0.9, abs=0.02)
 
@@ -371,18 +373,23 @@ def test_the_facts_of_busy_pairs_are_dropped_more_often() -> None:
     ]
     model = build(make_graph(met, entities=6, relations=2, steps=7), dropout_by_frequency=True)
     twice = 0.2 + 0.6 * np.log(2) / np.log(3)
-    rates = dict(
-        zip(map(tuple, model.timeline.facts.tolist()), model.drop_rates.tolist(), strict=True)
-    )
+    loss = TeMPLoss(model, SnapshotTraining())
+    facts, dropout = map(tuple, model.timeline.facts.tolist()), loss._frequency_rates
+    rates = dict(zip(facts, dropout.tolist(), strict=True))
     assert [rates[fact] for fact in met] == pytest.approx(
         [0.8, 0.8, 0.8, 0.2, 0.2, 0.2, twice, twice]
     )
-    drawn = [model.draw(torch.Generator().manual_seed(seed)).keep.double() for seed in range(2000)]
-    assert_close(torch.stack(drawn).mean(0), 1 - model.drop_rates.double(), rtol=0, atol=0.05)
+    drawn = [
+        loss.sample_dropout(torch.Generator().manual_seed(seed)).keep.double()
+        for seed in range(2000)
+    ]
+    assert_close(torch.stack(drawn).mean(0), 1 - dropout.double(), rtol=0, atol=0.05)
     once = build(
         make_graph([(0, 0, 1, 0), (0, 0, 1, 1), (2, 0, 3, 0)], steps=7), dropout_by_frequency=True
     )
-    assert once.drop_rates.tolist() == pytest.approx([0.8, 0.2, 0.8])
+    assert TeMPLoss(once, SnapshotTraining())._frequency_rates.tolist() == pytest.approx(
+        [0.8, 0.2, 0.8]
+    )
 
 
 def test_where_dropped_facts_are_the_targets_no_others_are_asked_for(
@@ -400,7 +407,9 @@ def test_where_dropped_facts_are_the_targets_no_others_are_asked_for(
         asked.append(torch.stack([queries.entity, queries.relation, answer, queries.time], 1))
         return answer[:0], answer[:0]
 
-    monkeypatch.setattr(loss.model, "draw", lambda generator: Sample(keep, keep, generator))
+    monkeypatch.setattr(
+        loss, "sample_dropout", lambda generator: DropoutSample(keep, keep, generator)
+    )
     monkeypatch.setattr(loss, "true_answers", listening)
     loss(torch.tensor([0, 2]), torch.Generator())
     expected = facts[~keep & (facts[:, 3] != 1)]
@@ -413,12 +422,12 @@ def test_a_cap_keeps_so_many_of_each_snapshot() -> None:
     generator = torch.Generator().manual_seed(0)
     seen = set()
     for _ in range(200):
-        kept_place, kept = capped(place, position, 2, generator)
+        kept_place, kept = sample_per_group(place, position, 2, generator)
         assert torch.bincount(kept_place).tolist() == [2, 1, 2]
         assert (place[kept] == kept_place).all() and len(set(kept.tolist())) == 5
         seen |= set(kept.tolist())
     assert seen == set(range(8)), "every fact has its chance"
-    assert torch.equal(capped(place, position, 4, generator)[1], position)
+    assert torch.equal(sample_per_group(place, position, 4, generator)[1], position)
 
 
 def test_negatives_are_never_true() -> None:
@@ -472,7 +481,7 @@ def test_scores_of_all_entities_are_those_of_the_tables(
     keys = (torch.rand(times * entities, generator=generator) < share).nonzero()[:, 0]
     encoded = Encoded(chance(entities, width), keys, chance(len(keys), width))
     place = torch.randint(times, (7,), generator=generator)
-    questions = Questions(
+    questions = QueryVectors(
         chance(7, dim), torch.rand(7, generator=generator, dtype=torch.float64) if gate else None
     )
     leaves, weights = [encoded.base, encoded.rows, questions.vector], chance(7, entities).detach()

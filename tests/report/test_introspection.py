@@ -13,7 +13,7 @@ import oracle
 from graphs import make_graph
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import Timeline
-from tempograph.models.temp.temp import TeMP
+from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.nn.temporal import TemporalAttention
 from tempograph.report.introspection import (

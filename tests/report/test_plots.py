@@ -14,7 +14,7 @@ from tempograph.data.statistics import statistics
 from tempograph.evaluation.analysis import Curve, GroupFigures
 from tempograph.prediction.answers import Answer, Completion, EvidenceFact
 from tempograph.report import analysis_plots, plots
-from tempograph.report.introspection import AttentionByDistance
+from tempograph.report.introspection import AttentionByDistance, Introspection
 
 ODD = r"""<script> & $\frac{ 漢 $5 id="7.1234" #000000"""
 
@@ -73,7 +73,7 @@ FIGURES = {
         [{"epoch": 1, "loss": 2.0}], None, name
     ),
     "learned": lambda name: analysis_plots.learned_figure(
-        analysis_plots.Learned(
+        Introspection(
             {name: curve(0, 3)},
             {name: [1.0, 0.5]},
             AttentionByDistance(np.arange(-1, 1), np.ones((2, 2)), np.ones(2, int)),
@@ -82,7 +82,7 @@ FIGURES = {
     ),
     "statistics": lambda name: plots.statistics_figure(statistics(named(name)), named(name)),
     "decay alone": lambda name: analysis_plots.learned_figure(
-        analysis_plots.Learned({}, {name: [1.0]}, None), name
+        Introspection({}, {name: [1.0]}, None), name
     ),
 }
 

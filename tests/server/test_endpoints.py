@@ -16,7 +16,7 @@ from serving import RUNS, client_of
 from tempograph import Predictor, TemporalGraph, train
 from tempograph.models.ensemble.ensemble import Ensemble
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
-from tempograph.models.temp.temp import TeMP
+from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.prediction.answers import Completion
 from tempograph.server.service import Limits

@@ -15,7 +15,7 @@ from tempograph.models.ensemble.ensemble import Ensemble
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.pointer.pointer import Pointer, PointerSettings
 from tempograph.models.ted import TED, TEDSettings
-from tempograph.models.temp.temp import TeMP
+from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 
 

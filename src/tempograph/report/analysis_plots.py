@@ -12,8 +12,8 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter, ScalarFormatter
 
-from tempograph.evaluation.analysis import Curve, Floats, GroupFigures, Side
-from tempograph.report.introspection import AttentionByDistance
+from tempograph.evaluation.analysis import Curve, GroupFigures, Side
+from tempograph.report.introspection import Introspection
 from tempograph.report.plots import (
     BLUE,
     GREEN,
@@ -155,15 +155,7 @@ def training_figure(
     return figure
 
 
-class Learned(NamedTuple):
-    """What was read off one TeMP: gate weights by role, what decays are left by gap, attention by distance."""
-
-    gate: Mapping[str, Curve]
-    decay: Mapping[str, Sequence[float] | Floats]
-    attention: AttentionByDistance | None
-
-
-def learned_figure(learned: Learned, about: str) -> Figure:
+def learned_figure(learned: Introspection, about: str) -> Figure:
     """A panel for each part that the model has."""
     drawn = [part for part in ("gate", "decay", "attention") if getattr(learned, part)]
     figure = Figure(figsize=(9 if len(drawn) > 1 else 5.5, 3.4), layout="constrained")
@@ -176,7 +168,7 @@ def learned_figure(learned: Learned, about: str) -> Figure:
     return figure
 
 
-def _draw_gate(axes: Axes, learned: Learned) -> None:
+def _draw_gate(axes: Axes, learned: Introspection) -> None:
     for style, (name, curve) in zip(_styles(), learned.gate.items(), strict=False):
         axes.plot(
             curve.at,
@@ -197,7 +189,7 @@ def _draw_gate(axes: Axes, learned: Learned) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
-def _draw_decay(axes: Axes, learned: Learned) -> None:
+def _draw_decay(axes: Axes, learned: Introspection) -> None:
     for style, (name, left) in zip(_styles(), learned.decay.items(), strict=False):
         axes.plot(
             range(len(left)),
@@ -213,7 +205,7 @@ def _draw_decay(axes: Axes, learned: Learned) -> None:
     axes.legend(frameon=False, fontsize=8)
 
 
-def _draw_attention(axes: Axes, learned: Learned) -> None:
+def _draw_attention(axes: Axes, learned: Introspection) -> None:
     found = learned.attention
     assert found is not None
     for place, head in enumerate(found.shares):

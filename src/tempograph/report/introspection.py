@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +11,23 @@ import torch
 from tempograph.data.graph import Facts
 from tempograph.data.timeline import fact_queries
 from tempograph.evaluation.analysis import Curve, Floats, Integers, binned, frequency_bins
-from tempograph.models.temp.temp import TeMP
+from tempograph.models.base import Model
+from tempograph.models.temp.temp_model import TeMP
+from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.nn.temporal import Context, TemporalAttention, Windows
+
+
+def offers_introspection(settings: object) -> bool:
+    """Whether models with these settings have parts to look into: TeMP with a temporal encoder."""
+    return isinstance(settings, TeMPSettings) and settings.temporal != "none"
+
+
+def introspect(model: Model, facts: Facts) -> Introspection:
+    """The gate over both queries of some facts, the decays and the attention of a TeMP."""
+    assert isinstance(model, TeMP)
+    return Introspection(
+        gate_curves(model, facts), decay_curves(model), attention_by_distance(model)
+    )
 
 
 def decay_curves(model: TeMP) -> dict[str, Floats]:
@@ -50,7 +66,7 @@ def gate_weights(model: TeMP, facts: Facts) -> GateWeights | None:
     )
     side = queries.relation // model.timeline.num_relations
     with torch.inference_mode():
-        counts = model.frequencies.count_queries(queries, *model.reach)
+        counts = model.gate_frequencies(queries)
         given, candidates = (alpha.double().cpu().numpy() for alpha in model.gate(counts, side))
     return GateWeights(counts.cpu().numpy(), side.cpu().numpy(), given, candidates)
 
@@ -81,6 +97,14 @@ def _weight_curve(frequency: Integers, alpha: Floats, bins: int) -> Curve:
     return binned(frequency, alpha, places)._replace(low=ends[0], high=ends[1])
 
 
+class Introspection(NamedTuple):
+    """Gate weights by role, what each decay leaves by gap, and attention by distance."""
+
+    gate: Mapping[str, Curve]
+    decay: Mapping[str, Sequence[float] | Floats]
+    attention: AttentionByDistance | None
+
+
 class AttentionByDistance(NamedTuple):
     """Mean share that each head [heads, distances] gives to an active step so far away; 0 is the time itself.
 
@@ -99,7 +123,7 @@ def attention_by_distance(model: TeMP, most: int = 64) -> AttentionByDistance | 
         return None
     steps = model.timeline.num_steps
     times = torch.linspace(0, steps - 1, min(most, steps), device=model.device).round().long()
-    past, future = model.reach
+    past, future = model.window
     total = torch.zeros(
         attention.heads, past + 1 + future, dtype=torch.float64, device=model.device
     )

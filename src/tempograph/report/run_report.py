@@ -16,8 +16,6 @@ from tempograph.errors import ConfigError, RunError
 from tempograph.evaluation.analysis import Ranked, are_of, read_ranks
 from tempograph.evaluation.evaluator import RANKED
 from tempograph.models.registry import model_kind
-from tempograph.models.temp.temp import TeMP
-from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.report import analysis_plots, plots
 from tempograph.report.html import (
     Block,
@@ -29,7 +27,7 @@ from tempograph.report.html import (
     write_html,
     write_markdown,
 )
-from tempograph.report.introspection import attention_by_distance, decay_curves, gate_curves
+from tempograph.report.introspection import introspect, offers_introspection
 from tempograph.report.sections import Findings
 from tempograph.report.text_table import TextTable
 from tempograph.training.config import Config
@@ -287,16 +285,13 @@ def _training(entry: Entry, prefix: str) -> list[Block]:
 
 
 def _learned(entry: Entry, prefix: str) -> list[Block]:
-    """What a TeMP with a temporal encoder has learned; nothing for other models."""
-    settings, graph = entry.config.model, entry.graph
-    if not isinstance(settings, TeMPSettings) or settings.temporal == "none":
+    """What the parts of a model have learned; nothing for models without introspection."""
+    graph = entry.graph
+    if not offers_introspection(entry.config.model):
         return []
     model = Run.load_with(entry.folder, graph, Timeline(graph, entry.config.protocol)).model
-    assert isinstance(model, TeMP)
     split: Split = "valid" if len(graph.valid) else "train"
-    learned = analysis_plots.Learned(
-        gate_curves(model, graph.facts(split)), decay_curves(model), attention_by_distance(model)
-    )
+    learned = introspect(model, graph.facts(split))
     words = ""
     if learned.gate:
         words += (

@@ -1,4 +1,4 @@
-"""TeMP behind questions: what questions at one time share is kept, and facts are left out exactly, one at a time."""
+"""TeMP for prediction: a cache of encoded snapshots and times, and exact scores without single facts."""
 
 from __future__ import annotations
 
@@ -12,49 +12,53 @@ from tempograph.data.frequency import PatternFrequencies
 from tempograph.data.sorted_ranges import equal_range
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.base import Evidence, Model, within_budget
-from tempograph.models.temp.temp import Encoded, Nodes, TeMP, all_pairs
+from tempograph.models.evidence import nearest_facts
+from tempograph.models.temp.encoder import Encoded, EncodedSnapshots, Nodes, all_pairs
+from tempograph.models.temp.gated_decoder import TeMPNetwork
 from tempograph.nn.padded_groups import chunk_groups
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.structure import Edges
 
-_TIMES_AT_ONCE: Final = 32
-"""Times whose questions are scored together."""
+_TIMES_PER_BATCH: Final = 32
 
 
 class _Rows(NamedTuple):
-    """The pairs (time, entity) that differ from the base, and their vectors, as in `Encoded`."""
+    """The part of `Encoded` that depends on time."""
 
     keys: Tensor
     rows: Tensor
 
 
 class CachedTeMP(Model):
-    """A trained TeMP model over a timeline.
+    """A trained TeMP network over a timeline.
 
-    Each snapshot and each time is encoded by itself, so that what is kept of it does not depend on what else was asked.
+    Each snapshot and each time is encoded by itself, so that its cached encoding does not depend on other queries.
     """
 
+    bytes_per_candidate = 24
     probabilistic = True
 
-    def __init__(self, model: TeMP, timeline: Timeline, cache_bytes: int) -> None:
+    def __init__(
+        self, network: TeMPNetwork, name: str, timeline: Timeline, cache_bytes: int
+    ) -> None:
         super().__init__()
-        twin = copy_sharing_weights(model)
-        if timeline is not model.timeline:
-            twin.timeline, twin.frequencies = timeline, PatternFrequencies(timeline)
-        self.model = twin
+        self.network = copy_sharing_weights(network)
+        if timeline is not network.timeline:
+            self.network.timeline = timeline
+            self.network.frequencies = PatternFrequencies(timeline)
         self.timeline = timeline
-        self.name, self.bytes_per_candidate = model.name, model.bytes_per_candidate
+        self.name = name
         self.cache = TensorCache(cache_bytes)
 
     @property
     def device(self) -> torch.device:
-        """Where the timeline and the weights lie."""
-        return self.model.device
+        """The device of the weights and the timeline."""
+        return self.network.device
 
     @property
     def window(self) -> tuple[int, int]:
         """Steps before and after a query that are encoded."""
-        return self.model.window
+        return self.network.window
 
     @property
     def caches(self) -> tuple[TensorCache, ...]:
@@ -62,171 +66,178 @@ class CachedTeMP(Model):
         return (self.cache,)
 
     def scores(self, queries: Queries) -> Tensor:
-        """Scores of every entity for each question, [queries, entities]."""
+        """Scores of every entity for each query, [queries, entities]."""
         scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
-        for times, inside, place in chunk_groups(queries.time, _TIMES_AT_ONCE):
-            encoded = [self._at(time) for time in times.tolist()]
-            scores[inside] = self._scores_at(queries.take(inside), place, encoded)
+        for times, index, time_index in chunk_groups(queries.time, _TIMES_PER_BATCH):
+            encoded = [self._encoded(time) for time in times.tolist()]
+            scores[index] = self._scores_at(queries.take(index), time_index, encoded)
         return scores
 
     def answer_scores(self, queries: Queries, answer: Tensor) -> Tensor:
-        """Only what is given and what is asked for is followed through time, [queries]."""
+        """The score of one entity for each query, [queries]; only these and the queries' entities are encoded."""
         if not len(answer):
             return self._base.new_empty(0)
-        t, (past, future) = self.timeline, self.model.window
+        t, (past, future) = self.timeline, self.window
         wanted = queries.time.repeat(2) * t.num_entities + torch.cat([queries.entity, answer])
-        pairs, place = torch.unique(wanted, return_inverse=True)
+        pairs, inverse = torch.unique(wanted, return_inverse=True)
         time, entity = pairs // t.num_entities, pairs % t.num_entities
         offsets = torch.arange(-past, future + 1, device=self.device)
-        steps = torch.unique(
-            (torch.unique(time)[:, None] + offsets).clamp(0, t.num_steps - 1)
-        ).tolist()
-        nodes = self._nodes([(step, self._step(step)) for step in steps])
-        base = self._base
-        encoded = self.model.across(time, entity, nodes, nodes, self._alone, t.num_steps, base)
+        steps = (torch.unique(time)[:, None] + offsets).clamp(0, t.num_steps - 1)
+        snapshots, base = self._snapshots(torch.unique(steps).tolist()), self._base
+        encoded = self.network.encode_pairs(time, entity, snapshots, base)
         rows = base.index_select(0, entity).index_copy(0, encoded.keys, encoded.rows)
-        given, asked = rows.index_select(0, place).chunk(2)
-        return self.model.score(self.model.questions(queries, given).each(), asked[:, None])[
-            :, 0, 0
-        ]
+        given, candidate = rows.index_select(0, inverse).chunk(2)
+        vectors = self.network.query_vectors(queries, given)
+        return self.network.score(vectors.unsqueeze(), candidate[:, None])[:, 0, 0]
 
-    def _scores_at(self, queries: Queries, place: Tensor, encoded: list[Encoded]) -> Tensor:
-        """Scores of questions whose times are encoded; place [n] is the place of each question's time among them."""
-        mine = [(place == number).nonzero()[:, 0] for number in range(len(encoded))]
+    def _scores_at(self, queries: Queries, time_index: Tensor, encoded: list[Encoded]) -> Tensor:
+        """Scores of queries whose times are encoded; time_index [n] says which of them is whose."""
+        of_time = [(time_index == number).nonzero()[:, 0] for number in range(len(encoded))]
         base = encoded[0].base
-        given = torch.empty(len(place), base.shape[1], dtype=base.dtype, device=self.device)
-        for some, each in zip(mine, encoded, strict=True):
-            given[some] = each.take(torch.zeros_like(some), queries.entity[some])
-        questions = self.model.questions(queries, given)
-        # Most entities are as in the base, whatever the time; the others' scores take the place of these, so that no
-        # table is made.
-        scores = self.model.score(questions, base).float()
-        for some, (_, keys, rows) in zip(mine, encoded, strict=True):
-            own = self.model.score(questions.take(some), rows).float()
-            scores[some] = scores[some].index_copy(1, keys, own)
+        given = torch.empty(len(time_index), base.shape[1], dtype=base.dtype, device=self.device)
+        for index, each in zip(of_time, encoded, strict=True):
+            given[index] = each.take(torch.zeros_like(index), queries.entity[index])
+        vectors = self.network.query_vectors(queries, given)
+        # Most entities have their base row at any time: score those once, then overwrite the others.
+        scores = self.network.score(vectors, base).float()
+        for index, (_, keys, rows) in zip(of_time, encoded, strict=True):
+            own = self.network.score(vectors.take(index), rows).float()
+            scores[index] = scores[index].index_copy(1, keys, own)
         return scores
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
         """Scores of every relation for (subject, ?, object, time), [relations]."""
-        return self.model.relation_scores(subject, object_, time, self._at(time))
+        return self.network.score_relations(subject, object_, time, self._encoded(time))
 
     def evidence(self, query: Queries, answer: int) -> Evidence:
         """The train facts nearest in time that share two parts with the completed fact."""
-        return self.model.evidence(query, answer)
+        return nearest_facts(self.timeline, query, answer)
 
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> CachedTeMP:
         """The same weights over other facts."""
-        return CachedTeMP(self.model, timeline, cache_bytes)
+        return CachedTeMP(self.network, self.name, timeline, cache_bytes)
 
     def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
-        """The step of each fact is encoded again without it, then all that follows from that, [1 + n, candidates].
+        """Scores with all facts, then without each of some, [1 + n, candidates].
 
-        Steps around it stay as they are, and only the entity asked about and the candidates are followed through time.
+        The step of each fact is encoded again without it; other steps are taken as they are. Only the query's entity
+        and the candidates go through the temporal encoder.
         """
-        entities, place = torch.unique(torch.cat([query.entity, candidates]), return_inverse=True)
-        per_step = self.timeline.max_facts_per_step
-        each = 8 * self.model.settings.dim * (4 * per_step + len(entities) * self._width)
-        gone = torch.cat([left_out.new_tensor([-1]), left_out])
-        parts = [self._without(query, some, entities, place) for some in within_budget(gone, each)]
-        return torch.cat(parts)
+        entities, index = torch.unique(torch.cat([query.entity, candidates]), return_inverse=True)
+        nodes = 4 * self.timeline.max_facts_per_step + len(entities) * self._width
+        # -1 leaves no fact out.
+        facts = torch.cat([left_out.new_tensor([-1]), left_out])
+        parts = within_budget(facts, 8 * self.network.settings.dim * nodes)
+        return torch.cat([self._scores_without(query, part, entities, index) for part in parts])
 
-    def _without(self, query: Queries, gone: Tensor, entities: Tensor, place: Tensor) -> Tensor:
-        """Scores as if each fact of gone [n] were not there, -1 for none; place: of the entity, then the candidates."""
-        t, count = self.timeline, len(gone)
-        step = torch.where(gone < 0, -1, t.facts[gone, 3])
-        # Every fact gets steps of its own, `width` of them, with the time asked about at the same place in each.
-        first, num_steps = int(query.time) - self.model.window[0], count * self._width
+    def _scores_without(
+        self, query: Queries, left_out: Tensor, entities: Tensor, index: Tensor
+    ) -> Tensor:
+        """Scores without each fact of left_out [n], -1 for none; index: of the query's entity, then the candidates."""
+        t, network, count = self.timeline, self.network, len(left_out)
+        step = torch.where(left_out < 0, -1, t.facts[left_out, 3])
+        # Each fact has a copy of the window, `width` steps, with the query's time at the same position in each.
+        first, num_steps = int(query.time) - self.window[0], count * self._width
         shift = torch.arange(count, device=t.device) * self._width - first
         keys, x = [], []
         for now in range(max(0, first), min(t.num_steps, first + self._width)):
             nodes = self._step(now)
-            found = equal_range(nodes.keys, entities)
-            mine = found.lengths.nonzero()[:, 0]
-            copy, who = torch.cartesian_prod(
-                (step != now).nonzero()[:, 0], torch.arange(len(mine), device=t.device)
+            match = equal_range(nodes.keys, entities)
+            active = match.lengths.nonzero()[:, 0]
+            copy, which = torch.cartesian_prod(
+                (step != now).nonzero()[:, 0], torch.arange(len(active), device=t.device)
             ).T
-            keys.append(mine[who] * num_steps + shift[copy] + now)
-            x.append(nodes.x[found.start[mine]][who])
-        near = ((gone >= 0) & (step >= first) & (step < first + self._width)).nonzero()[:, 0]
+            keys.append(active[which] * num_steps + shift[copy] + now)
+            x.append(nodes.x[match.start[active]][which])
+        near = ((left_out >= 0) & (step >= first) & (step < first + self._width)).nonzero()[:, 0]
         if len(near):
-            nodes = self._snapshots(step[near], gone[near])
+            nodes = self._encode_steps(step[near], left_out[near])
             row, entity = nodes.keys // t.num_entities, nodes.keys % t.num_entities
-            found = equal_range(entities, entity)
-            mine = found.lengths.nonzero()[:, 0]
-            copy = near[row[mine]]
-            keys.append(found.start[mine] * num_steps + shift[copy] + step[copy])
-            x.append(nodes.x[mine])
-        together = torch.cat(keys)
-        order = torch.argsort(together)
-        nodes = Nodes(together[order], torch.cat(x)[order])
-        alone = self._alone.index_select(0, entities)
-        encoded = self.model.across(
-            *all_pairs(shift + query.time, len(alone)), nodes, nodes, alone, num_steps
+            match = equal_range(entities, entity)
+            active = match.lengths.nonzero()[:, 0]
+            copy = near[row[active]]
+            keys.append(match.start[active] * num_steps + shift[copy] + step[copy])
+            x.append(nodes.x[active])
+        nodes = _sorted_nodes(keys, x)
+        isolated = self._isolated.index_select(0, entities)
+        encoded = network.encode_pairs(
+            *all_pairs(shift + query.time, len(isolated)),
+            EncodedSnapshots(nodes, nodes, isolated, num_steps),
         )
         tables = encoded.tables(count)
         repeated = Queries(*(column.expand(count) for column in query))
-        facts = torch.where(gone[:, None] < 0, -1, t.facts[gone])
-        counts = self.model.frequencies.count_queries(repeated, *self.model.reach, facts)
-        questions = self.model.questions(repeated, tables[:, place[0]], counts)
-        return self.model.score(questions.each(), tables[:, place[1:]])[:, 0]
+        facts = torch.where(left_out[:, None] < 0, -1, t.facts[left_out])
+        frequencies = network.gate_frequencies(repeated, facts)
+        vectors = network.query_vectors(repeated, tables[:, index[0]], frequencies)
+        return network.score(vectors.unsqueeze(), tables[:, index[1:]])[:, 0]
 
     @property
     def _width(self) -> int:
-        """Steps that may matter for a question."""
-        past, future = self.model.window
-        return past + 1 + future
+        """Steps that may matter for a query."""
+        return sum(self.window) + 1
 
     @property
-    def _alone(self) -> Tensor:
-        """Every entity by itself, [entities, dim]."""
-        return self.cache("alone", lambda: (self.model.alone(),))[0]
+    def _isolated(self) -> Tensor:
+        """Every entity without an edge, [entities, dim]."""
+        return self.cache("isolated", lambda: (self.network.isolated(),))[0]
 
     @property
     def _base(self) -> Tensor:
-        """What entities are at times that nothing is known of, [entities, width]."""
-        return self.cache("base", lambda: (self.model.base(self._alone),))[0]
+        """Entities without an active step in their window, [entities, width]."""
+        return self.cache("base", lambda: (self.network.encode_inactive(self._isolated),))[0]
 
-    def _at(self, time: int) -> Encoded:
+    def _encoded(self, time: int) -> Encoded:
         """All entities at a time."""
-        return Encoded(
-            self._base, *self.cache(("time", time), lambda: self._encode(time, self._base))
-        )
 
-    def _encode(self, time: int, base: Tensor) -> _Rows:
-        t, (past, future) = self.timeline, self.model.window
-        steps = range(max(0, time - past), min(t.num_steps, time + future + 1))
-        nodes = self._nodes([(now, self._step(now)) for now in steps])
-        times = torch.tensor([time], device=self.device)
-        encoded = self.model.across(
-            *all_pairs(times, t.num_entities), nodes, nodes, self._alone, t.num_steps, base
-        )
-        return _Rows(encoded.keys, encoded.rows)
+        def encode() -> _Rows:
+            t, (past, future) = self.timeline, self.window
+            steps = range(max(0, time - past), min(t.num_steps, time + future + 1))
+            pairs = all_pairs(torch.tensor([time], device=self.device), t.num_entities)
+            encoded = self.network.encode_pairs(*pairs, self._snapshots(list(steps)), self._base)
+            return _Rows(encoded.keys, encoded.rows)
 
-    def _nodes(self, steps: list[tuple[int, Nodes]]) -> Nodes:
-        """The nodes of some steps together."""
-        keys = torch.cat([nodes.keys * self.timeline.num_steps + step for step, nodes in steps])
-        order = torch.argsort(keys)
-        return Nodes(keys[order], torch.cat([nodes.x for _, nodes in steps])[order])
+        return Encoded(self._base, *self.cache(("time", time), encode))
+
+    def _snapshots(self, steps: list[int]) -> EncodedSnapshots:
+        """The encoded snapshots of some steps together."""
+        num_steps, nodes = self.timeline.num_steps, [self._step(step) for step in steps]
+        keys = [each.keys * num_steps + step for step, each in zip(steps, nodes, strict=True)]
+        together = _sorted_nodes(keys, [each.x for each in nodes])
+        return EncodedSnapshots(together, together, self._isolated, num_steps)
 
     def _step(self, step: int) -> Nodes:
-        """The entities that are active at a step, and what message passing makes of them."""
+        """The snapshot of one step: active entities as keys, and their vectors after message passing."""
         return self.cache(
-            ("step", step), lambda: self._snapshots(torch.tensor([step], device=self.device))
+            ("step", step), lambda: self._encode_steps(torch.tensor([step], device=self.device))
         )
 
-    def _snapshots(self, steps: Tensor, gone: Tensor | None = None) -> Nodes:
-        """Snapshots of some steps side by side, each without a fact; keys are row of the step * entities + entity."""
+    def _encode_steps(self, steps: Tensor, left_out: Tensor | None = None) -> Nodes:
+        """Snapshots of steps [n] side by side, each without one fact, left_out [n].
+
+        Keys are index of the step * entities + entity.
+        """
         t = self.timeline
         row, position = t.edges(steps)
-        if gone is not None:
-            stays = position != gone[row]
+        if left_out is not None:
+            stays = position != left_out[row]
             row, position = row[stays], position[stays]
         subject, relation, object_, _ = t.facts[position].unbind(1)
-        also_row, also = (t.extra_pair_keys % t.num_steps == steps[:, None]).nonzero().unbind(1)
-        named = [row * t.num_entities + subject, row * t.num_entities + object_]
-        kept = also_row * t.num_entities + t.extra_pair_keys[also] // t.num_steps
-        keys, node = torch.unique(torch.cat([*named, kept]), return_inverse=True)
-        source, target = node[: len(row)], node[len(row) : 2 * len(row)]
-        return Nodes(
-            keys, self.model.messages(keys % t.num_entities, Edges(source, relation, target))
+        other_row, other = (t.extra_pair_keys % t.num_steps == steps[:, None]).nonzero().unbind(1)
+        keys, node = torch.unique(
+            torch.cat(
+                [
+                    row * t.num_entities + subject,
+                    row * t.num_entities + object_,
+                    other_row * t.num_entities + t.extra_pair_keys[other] // t.num_steps,
+                ]
+            ),
+            return_inverse=True,
         )
+        edges = Edges(node[: len(row)], relation, node[len(row) : 2 * len(row)])
+        return Nodes(keys, self.network.pass_messages(keys % t.num_entities, edges))
+
+
+def _sorted_nodes(keys: list[Tensor], x: list[Tensor]) -> Nodes:
+    together = torch.cat(keys)
+    order = torch.argsort(together)
+    return Nodes(together[order], torch.cat(x)[order])

@@ -1,4 +1,4 @@
-"""The loss of TeMP at some times: what is dropped, what is asked, what it is scored against."""
+"""The training loss of TeMP: edge dropout, queries of whole snapshots, all or sampled negatives."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from tempograph.data.frequency import PATTERNS
 from tempograph.data.timeline import Queries, fact_queries
-from tempograph.models.temp.temp import Encoded, Questions, TeMP
+from tempograph.models.temp.encoder import DropoutSample, Encoded
+from tempograph.models.temp.gated_decoder import QueryVectors
+from tempograph.models.temp.temp_model import TeMP
 from tempograph.nn.losses import sampled_loss, softmax_loss
 from tempograph.nn.padded_groups import padded_layout
 from tempograph.training.objective import Objective
@@ -17,87 +20,103 @@ from tempograph.training.settings import SnapshotTraining
 
 
 class TeMPLoss(Objective):
-    """The mean loss of the questions of some times, both sides."""
+    """The mean loss of both queries of each fact at some times."""
 
     def __init__(self, model: TeMP, settings: SnapshotTraining) -> None:
         super().__init__(model.timeline)
         self.model = model
         self.settings = settings
 
-    @cached_property
-    def counts(self) -> Tensor | None:
-        """What a gate sees of both questions of all train facts, [2, facts, 3]: the same in every epoch."""
-        if self.model.gate is None:
-            return None
-        queries, _ = fact_queries(self.timeline.facts, self.timeline.num_relations)
-        return self.model.frequencies.count_queries(queries, *self.model.reach).view(2, -1, 3)
-
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
-        """The times that have facts, some at once."""
+        """Shuffled times with facts, `times_per_step` in each batch."""
         return self.shuffled_times(self.settings.times_per_step, generator)
 
     def forward(self, times: Tensor, generator: torch.Generator) -> Tensor:
-        """Times [n], distinct -> a scalar; 0 when no fact counts."""
+        """Distinct times [n] -> a scalar; 0 if no fact is a target."""
         timeline = self.timeline
-        sample = self.model.draw(generator)
-        place, position = timeline.edges(times)
+        dropout = self.sample_dropout(generator)
+        time_index, position = timeline.edges(times)
         if self.settings.targets == "dropped":
-            counted = ~sample.keep[position]
-            place, position = place[counted], position[counted]
-        if self.timeline.max_facts_per_step > self.settings.max_facts:
-            place, position = capped(place, position, self.settings.max_facts, generator)
-        encoded = self.model.encode(times, sample)
+            targets = ~dropout.keep[position]
+            time_index, position = time_index[targets], position[targets]
+        if timeline.max_facts_per_step > self.settings.max_facts:
+            time_index, position = sample_per_group(
+                time_index, position, self.settings.max_facts, generator
+            )
+        encoded = self.model.encode(times, dropout)
         if not len(position):
             return encoded.base.sum() * 0
-        (queries, answer), place = (
-            fact_queries(timeline.facts[position], timeline.num_relations),
-            place.repeat(2),
-        )
-        counts = None if self.counts is None else self.counts[:, position].flatten(0, 1)
-        questions = self.model.ask(queries, place, encoded, counts)
+        queries, answer = fact_queries(timeline.facts[position], timeline.num_relations)
+        time_index = time_index.repeat(2)
+        frequencies = self._frequencies
+        if frequencies is not None:
+            frequencies = frequencies[:, position].flatten(0, 1)
+        given = encoded.take(time_index, queries.entity)
+        vectors = self.model.query_vectors(queries, given, frequencies)
         if self.settings.negatives == "all":
-            scores, row = self.model.score_all(questions, place, encoded, len(times))
+            scores, row = self.model.score_all(vectors, time_index, encoded, len(times))
             return softmax_loss(scores.float(), row, answer, self.true_answers(queries, answer))
-        return self._sampled(questions, queries, answer, place, encoded, generator)
+        return self._sampled_loss(vectors, queries, answer, time_index, encoded, generator)
 
-    def _sampled(
+    def sample_dropout(self, generator: torch.Generator) -> DropoutSample:
+        """The train facts that a step keeps: at its times by edge_dropout, around them by context_dropout."""
+        s, facts = self.model.settings, len(self.timeline.facts)
+        uniform = torch.rand(2, facts, device=self.timeline.device, generator=generator)
+        rate = self._frequency_rates if s.dropout_by_frequency else s.edge_dropout
+        return DropoutSample(uniform[0] >= rate, uniform[1] >= s.context_dropout, generator)
+
+    @cached_property
+    def _frequency_rates(self) -> Tensor:
+        """Dropout of each train fact by the frequency of its entity pair in the window: 0.2 if rare, 0.8 at most."""
+        patterns = self.model.frequencies.count(self.timeline.facts, *self.model.frequency_window)
+        counts = patterns[:, PATTERNS.index("so")].float().log1p()
+        return 0.2 + 0.6 * counts / counts.max().clamp(min=0.5)
+
+    @cached_property
+    def _frequencies(self) -> Tensor | None:
+        """What the gate looks at for both queries of all train facts, [2, facts, 3]."""
+        if self.model.gate is None:
+            return None
+        queries, _ = fact_queries(self.timeline.facts, self.timeline.num_relations)
+        return self.model.gate_frequencies(queries).view(2, -1, 3)
+
+    def _sampled_loss(
         self,
-        questions: Questions,
+        vectors: QueryVectors,
         queries: Queries,
         answer: Tensor,
-        place: Tensor,
+        time_index: Tensor,
         encoded: Encoded,
         generator: torch.Generator,
     ) -> Tensor:
-        """Against a sample of entities, drawn for each time and side and shared by its questions; never a true fact."""
+        """Against entities drawn for each time and side and shared by its queries; true answers do not count."""
         timeline, count = self.timeline, self.settings.negatives
         assert count != "all"
-        group = place * 2 + queries.relation // timeline.num_relations
-        used, group = torch.unique(group, return_inverse=True)
-        pool = torch.randint(
-            timeline.num_entities, (len(used), count), device=place.device, generator=generator
+        group = time_index * 2 + queries.relation // timeline.num_relations
+        groups, group = torch.unique(group, return_inverse=True)
+        sampled = torch.randint(
+            timeline.num_entities, (len(groups), count), device=group.device, generator=generator
         )
-        rows = encoded.take((used // 2).repeat_interleave(count), pool.flatten()).view(
-            *pool.shape, -1
-        )
-        layout, slot = padded_layout(group, len(used))
-        negative = self.model.score(questions.laid_out(layout, slot), rows).flatten(0, 1)[slot]
-        own = encoded.take(place, answer)[:, None]
-        positive = self.model.score(questions.each(), own)[:, 0, 0]
-        excluded = self.known.contains(queries, pool[group])
+        rows = encoded.take((groups // 2).repeat_interleave(count), sampled.flatten())
+        layout, slot = padded_layout(group, len(groups))
+        grouped = vectors.pad(layout, slot)
+        negative = self.model.score(grouped, rows.view(*sampled.shape, -1)).flatten(0, 1)[slot]
+        own = encoded.take(time_index, answer)[:, None]
+        positive = self.model.score(vectors.unsqueeze(), own)[:, 0, 0]
+        excluded = self.known.contains(queries, sampled[group])
         return sampled_loss(positive.float(), negative.float(), excluded)
 
 
-def capped(
-    place: Tensor, position: Tensor, most: int, generator: torch.Generator
+def sample_per_group(
+    group: Tensor, member: Tensor, max_members: int, generator: torch.Generator
 ) -> tuple[Tensor, Tensor]:
-    """At most so many members of each place, drawn at random.   place and position [n], place rising."""
-    count = torch.bincount(place)
+    """At most max_members random members of each group.   group [n], rising, and member [n]."""
+    count = torch.bincount(group)
     shuffled = torch.argsort(
-        place + torch.rand(len(place), device=place.device, generator=generator).double()
+        group + torch.rand(len(group), device=group.device, generator=generator).double()
     )
     within = (
-        torch.arange(len(place), device=place.device) - (count.cumsum(0) - count)[place[shuffled]]
+        torch.arange(len(group), device=group.device) - (count.cumsum(0) - count)[group[shuffled]]
     )
-    kept = shuffled[within < most].sort().values
-    return place[kept], position[kept]
+    chosen = shuffled[within < max_members].sort().values
+    return group[chosen], member[chosen]
