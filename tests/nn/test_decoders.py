@@ -24,6 +24,7 @@ from tempograph.nn.decoders import (
 )
 from tempograph.nn.relations import FixedRelations
 
+NEEDS_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 EXACT = {"rtol": 1e-11, "atol": 1e-11}
 RELATIONS = 3
 KINDS = pytest.mark.parametrize(
@@ -173,6 +174,38 @@ def test_transe_has_a_slope_where_a_question_meets_its_answer() -> None:
     assert score.item() == pytest.approx(0, abs=2e-3)
     score.sum().backward()
     assert bool(s.grad.isfinite().all()) and bool(made.relation.grad.isfinite().all())  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=NEEDS_GPU)])
+def test_l1_has_no_gradient_where_a_query_equals_its_answer(device: str) -> None:
+    query = torch.ones(1, 5, device=device, requires_grad=True)
+    candidates = torch.stack([torch.ones(5), torch.arange(5.0)]).to(device).requires_grad_()
+    score = L1TranslationDecoder().score(query, candidates)
+    assert score.tolist() == [[0.0, -7.0]]
+    grad_query, grad_candidates = torch.autograd.grad(-score.sum(), (query, candidates))
+    assert grad_query.tolist() == [[1.0, 0.0, -1.0, -1.0, -1.0]]
+    assert grad_candidates.tolist() == [[0.0] * 5, [-1.0, 0.0, 1.0, 1.0, 1.0]]
+
+
+@NEEDS_GPU
+def test_l1_stays_within_its_budget_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    query, candidates = (
+        torch.randn(2, n, 16, device="cuda", requires_grad=True) for n in (100, 500)
+    )
+    expected = -torch.cdist(query, candidates, p=1)
+    upstream = torch.randn_like(expected)
+    wanted = torch.autograd.grad(expected, (query, candidates), upstream)
+    # The differences of ten queries; those of all would be ten times the budget.
+    budget = 10 * 4 * 2 * 500 * 16
+    monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(0, budget))
+    torch.cuda.reset_peak_memory_stats()
+    before = torch.cuda.memory_allocated()
+    actual = L1TranslationDecoder().score(query, candidates)
+    grads = torch.autograd.grad(actual, (query, candidates), upstream)
+    assert torch.cuda.max_memory_allocated() - before < 4 * budget
+    assert_close(actual, expected)
+    assert_close(grads, wanted, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 9, 10])

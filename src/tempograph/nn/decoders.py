@@ -145,14 +145,16 @@ class L1TranslationDecoder(TranslationDecoder):
     """-|s + r - o|, the sum of absolute differences."""
 
     def score(self, query: Tensor, candidates: Tensor) -> Tensor:
-        """Uses kernels on a GPU, where backward of `torch.cdist` stores all differences."""
+        """In chunks on a GPU, where backward of `torch.cdist` stores all differences."""
         if candidates.shape[-2] == 1:
             return -(query - candidates).abs().sum(-1, keepdim=True)
-        if _has_kernels(query, candidates):
-            from tempograph.nn.kernels.distance_kernel import distances
+        if query.is_cuda:
+            return in_chunks(_l1_scores, query, candidates, candidates.shape[-1])
+        return _l1_scores(query, candidates)
 
-            return -distances(query, candidates)
-        return -torch.cdist(query, candidates, p=1)
+
+def _l1_scores(query: Tensor, candidates: Tensor) -> Tensor:
+    return -torch.cdist(query, candidates, p=1)
 
 
 class GaussianDecoder(Decoder):
@@ -175,12 +177,12 @@ class GaussianDecoder(Decoder):
 
     def score(self, query: Tensor, candidates: Tensor) -> Tensor:
         """Uses kernels on a GPU, elsewhere chunks of queries whose differences fit the budget."""
-        if _has_kernels(query, candidates):
+        # The differences from a single candidate are no larger than the queries.
+        if query.is_cuda and query.dtype == torch.float32 and candidates.shape[-2] > 1:
             from tempograph.nn.kernels import divergence_kernel
 
-            return self._from_sums(
-                query, candidates, divergence_kernel.entity_divergence(query, candidates)
-            )
+            sums = divergence_kernel.entity_divergence(query, candidates)
+            return self._from_sums(query, candidates, sums)
         return in_chunks(self._score, query, candidates, candidates.shape[-1] // 2)
 
     def _score(self, query: Tensor, candidates: Tensor) -> Tensor:
@@ -194,11 +196,6 @@ class GaussianDecoder(Decoder):
         fixed = (spread * precision + mean.square() * precision).sum(-1, keepdim=True)
         relation_sums = fixed + precision @ (v + m.square()).mT - 2 * (mean * precision) @ m.mT
         return (2 * m.shape[-1] - relation_sums - entity_sums) / 4
-
-
-def _has_kernels(query: Tensor, candidates: Tensor) -> bool:
-    # The differences from one candidate are no larger than the queries.
-    return query.device.type == "cuda" and query.dtype == torch.float32 and candidates.shape[-2] > 1
 
 
 def in_chunks(

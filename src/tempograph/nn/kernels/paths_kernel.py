@@ -1,4 +1,4 @@
-"""What `paths.Paths` gains as a Triton kernel each way; their twins in torch are the plain ones there."""
+"""The scores of two-step paths as a Triton kernel each way; `models.pointer.paths` has the twins."""
 
 from __future__ import annotations
 
@@ -11,120 +11,112 @@ from tempograph.data.common_neighbors import ROUNDING, NeighborQueries, Neighbor
 from tempograph.nn.kernels.votes_kernel import log1p
 
 _BLOCK = 1024
-"""Candidates that one program takes."""
+"""Candidates per program."""
 
 
 def add_path_scores(
-    scores: Tensor, gain: Tensor, tables: NeighborTables, asked: NeighborQueries
+    scores: Tensor, coefficients: Tensor, tables: NeighborTables, queries: NeighborQueries
 ) -> Tensor:
-    """`paths.add_path_scores_torch` of what `CommonNeighbors.path_scores` finds in tables."""
-    _run(scores, gain.contiguous(), tables, asked, None)
+    """Add the scores of paths to scores [queries, entities] in place; coefficients [queries, 4]."""
+    _run(scores, coefficients.contiguous(), tables, queries, None)
     return scores
 
 
 def grad_path_coefficients(
-    slopes: Tensor, gain: Tensor, tables: NeighborTables, asked: NeighborQueries
+    grad_scores: Tensor, coefficients: Tensor, tables: NeighborTables, queries: NeighborQueries
 ) -> Tensor:
-    """`paths.grad_path_coefficients_torch` of the same."""
-    found = torch.zeros_like(gain)
-    _run(slopes.contiguous(), gain.contiguous(), tables, asked, found)
-    return found
+    """The gradient of the coefficients [queries, 4] from that of the scores."""
+    grad = torch.zeros_like(coefficients)
+    _run(grad_scores.contiguous(), coefficients.contiguous(), tables, queries, grad)
+    return grad
 
 
 def _run(
     scores: Tensor,
-    gain: Tensor,
+    coefficients: Tensor,
     tables: NeighborTables,
-    asked: NeighborQueries,
-    slopes: Tensor | None,
+    queries: NeighborQueries,
+    grad: Tensor | None,
 ) -> None:
-    questions, entities = scores.shape
-    if not questions:
+    count, entities = scores.shape
+    if not count:
         return
-    _logs[questions, triton.cdiv(entities, _BLOCK)](
+    _kernel[count, triton.cdiv(entities, _BLOCK)](
         scores,
-        gain,
+        coefficients,
         tables.path_scores,
         tables.weight,
         *tables.rows.contiguous(),
-        *asked[:4],
-        *(change.float() for change in asked[4:]),
-        slopes if slopes is not None else gain,
+        *queries[:4],
+        *(change.float() for change in queries[4:]),
+        grad if grad is not None else coefficients,
         entities,
         ROUNDING=ROUNDING,
-        BACKWARD=slopes is not None,
+        BACKWARD=grad is not None,
         BLOCK=_BLOCK,
     )
 
 
 @triton.jit
-def _logs(
+def _kernel(
     scores,
-    gain,
-    table,
+    coefficients,
+    path_scores,
     weight,
-    own_row,
+    entity_row,
     one_row,
     other_row,
-    asked_entity,
-    removed_subject,
-    removed_object,
-    lost_neighbor,
-    delta_via_subject,
-    delta_via_object,
-    delta_to_subject,
-    delta_to_object,
-    gain_slope,
+    query_entity,
+    query_one,
+    query_other,
+    query_separated,
+    over_one,
+    over_other,
+    to_one,
+    to_other,
+    grad,
     entities,
     ROUNDING: tl.constexpr,
     BACKWARD: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
-    """One block of the candidates of one question; `scores` holds their slopes on the way back."""
-    question = tl.program_id(0).to(tl.int64)
+    """One block of the candidates of one query; `scores` holds their gradients in backward.
+
+    `one` and `other` are the entities of a fact that must not count; without it the sums change.
+    """
+    query = tl.program_id(0).to(tl.int64)
     entity = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    there = entity < entities
-    own = tl.load(own_row + question) * entities + entity
-    sums = tl.load(table + own, mask=there, other=0.0)
+    mask = entity < entities
+    cell = tl.load(entity_row + query) * entities + entity
+    sums = tl.load(path_scores + cell, mask=mask, other=0.0)
     least = ROUNDING * sums
-    over_one = tl.load(delta_via_subject + question)
-    over_other = tl.load(delta_via_object + question)
-    # Mostly one of the two is the question's entity, over which no path of its own goes.
-    row = tl.load(one_row + question) * entities + entity
-    sums += over_one * tl.load(weight + row, mask=tl.where(there, over_one, 0.0) != 0.0, other=0.0)
-    row = tl.load(other_row + question) * entities + entity
-    sums += over_other * tl.load(
-        weight + row, mask=tl.where(there, over_other, 0.0) != 0.0, other=0.0
-    )
-    sums += tl.where(
-        entity == tl.load(removed_subject + question), tl.load(delta_to_subject + question), 0.0
-    )
-    sums += tl.where(
-        entity == tl.load(removed_object + question), tl.load(delta_to_object + question), 0.0
-    )
-    sums = tl.where((sums > least) & (entity != tl.load(asked_entity + question)), sums, 0.0)
-    known = (tl.load(weight + own, mask=there, other=0.0) > 0.0) & (
-        entity != tl.load(lost_neighbor + question)
+    # Mostly one of the two changes is 0: the query's entity has no path over itself.
+    change = tl.load(over_one + query)
+    row = tl.load(one_row + query) * entities + entity
+    sums += change * tl.load(weight + row, mask=tl.where(mask, change, 0.0) != 0.0, other=0.0)
+    change = tl.load(over_other + query)
+    row = tl.load(other_row + query) * entities + entity
+    sums += change * tl.load(weight + row, mask=tl.where(mask, change, 0.0) != 0.0, other=0.0)
+    sums += tl.where(entity == tl.load(query_one + query), tl.load(to_one + query), 0.0)
+    sums += tl.where(entity == tl.load(query_other + query), tl.load(to_other + query), 0.0)
+    sums = tl.where((sums > least) & (entity != tl.load(query_entity + query)), sums, 0.0)
+    neighbor = (tl.load(weight + cell, mask=mask, other=0.0) > 0.0) & (
+        entity != tl.load(query_separated + query)
     )
 
-    of_met = tl.load(gain + 4 * question)
-    of_others = tl.load(gain + 4 * question + 1)
-    scaled = tl.exp(tl.load(gain + 4 * question + 2)) * sums
+    u_neighbor = tl.load(coefficients + 4 * query)
+    u_other = tl.load(coefficients + 4 * query + 1)
+    scaled = tl.exp(tl.load(coefficients + 4 * query + 2)) * sums
     logs = log1p(scaled)
-    at = question * entities + entity
-    here = tl.load(scores + at, mask=there, other=0.0)
+    target = scores + query * entities + entity
+    value = tl.load(target, mask=mask, other=0.0)
     if BACKWARD:
-        height = tl.where(known, of_met, of_others)
-        tl.atomic_add(gain_slope + 4 * question, tl.sum(tl.where(known, here * logs, 0.0), 0))
-        tl.atomic_add(gain_slope + 4 * question + 1, tl.sum(tl.where(known, 0.0, here * logs), 0))
-        tl.atomic_add(
-            gain_slope + 4 * question + 2, tl.sum(here * height * scaled / (1.0 + scaled), 0)
-        )
-        tl.atomic_add(gain_slope + 4 * question + 3, tl.sum(tl.where(known, 0.0, here), 0))
+        u = tl.where(neighbor, u_neighbor, u_other)
+        tl.atomic_add(grad + 4 * query, tl.sum(tl.where(neighbor, value * logs, 0.0), 0))
+        tl.atomic_add(grad + 4 * query + 1, tl.sum(tl.where(neighbor, 0.0, value * logs), 0))
+        tl.atomic_add(grad + 4 * query + 2, tl.sum(value * u * scaled / (1.0 + scaled), 0))
+        tl.atomic_add(grad + 4 * query + 3, tl.sum(tl.where(neighbor, 0.0, value), 0))
     else:
-        offset = tl.load(gain + 4 * question + 3)
-        tl.store(
-            scores + at,
-            here + tl.where(known, of_met * logs, of_others * logs + offset),
-            mask=there,
-        )
+        offset = tl.load(coefficients + 4 * query + 3)
+        added = tl.where(neighbor, u_neighbor * logs, u_other * logs + offset)
+        tl.store(target, value + added, mask=mask)
