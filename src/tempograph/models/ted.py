@@ -13,6 +13,7 @@ from tempograph.data.sorted_ranges import equal_range
 from tempograph.data.timeline import Queries, Timeline, both_directions, undirected_facts
 from tempograph.errors import ConfigError
 from tempograph.models.base import Evidence, Model
+from tempograph.nn.padded_groups import pad_groups, padded_layout
 
 PAPER_SIGMAS: Final = (1e-5, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e5)
 """The decay rates of the paper's sensitivity table; `sigma = "auto"` chooses among them on valid."""
