@@ -13,6 +13,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from tempograph.device import environment, resolve_device
 from tempograph.io import write_json
 from tempograph.prediction.predictor import Predictor
 from tempograph.training.config import make_config
+from tempograph.training.run_results import RunResults
 from tempograph.training.runs import Run
 from tempograph.training.setup import build
 
@@ -99,14 +101,12 @@ def untrained(arguments: Any, device: torch.device) -> Run:
         make_config(arguments.model, graph.name, preset="tuned"),
         Timeline(graph, "strict", device),
     )
-    return Run(
-        config,
-        graph,
-        build(config, timeline, {}).eval(),
-        timeline,
-        [],
-        {"calibration": {"temperature": 1.0}},
+    # Without valid facts the temperature is 1.
+    graph = replace(graph, valid=graph.valid[:0])
+    results = RunResults(
+        graph.name, config.name, config.protocol, config.seed, config.preset, config.settings()
     )
+    return Run(config, graph, build(config, timeline, {}).eval(), timeline, [], results)
 
 
 def median(ask: Callable[[list[int]], object], asked: list[list[int]]) -> float:

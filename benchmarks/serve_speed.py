@@ -38,6 +38,7 @@ from tempograph.device import environment, hardware
 from tempograph.io import write_json
 from tempograph.models.registry import model_kind
 from tempograph.training.config import make_config
+from tempograph.training.run_results import RunResults
 from tempograph.training.runs import Run
 
 WAYS = {
@@ -105,7 +106,10 @@ def save_untrained(graph: TemporalGraph, preset: str, path: Path) -> None:
     model = model_kind(config.name).build(config.model, timeline)
     # Without valid facts no temperature is fitted when the service starts, as there is none for weights of chance.
     graph = replace(graph, valid=graph.valid[:0])
-    Run(config, graph, model, timeline, [], {"finished": True}).save(path)
+    results = RunResults(
+        graph.name, config.name, config.protocol, config.seed, config.preset, config.settings()
+    )
+    Run(config, graph, model, timeline, [], results).save(path)
 
 
 def measure(

@@ -14,7 +14,7 @@ import torch
 import tempograph
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import fact_queries
-from tempograph.training.runs import FORMAT
+from tempograph.training.run_folder import FORMAT
 
 STORED = Path(__file__).parents[1] / "tests" / "stored" / f"format-{FORMAT}"
 RUNS = {

@@ -18,12 +18,16 @@ from tempograph import Predictor, Run
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import Queries
 from tempograph.evaluation import calibration
-from tempograph.evaluation.calibration import calibrate, fit_temperature
-from tempograph.evaluation.reliability import BINS, calibration_error, reliability
+from tempograph.evaluation.calibration import (
+    BINS,
+    calibrate,
+    calibration_error,
+    fit_temperature,
+    reliability,
+)
 from tempograph.models.base import CrossFitted, Evidence, Model
 from tempograph.prediction.batch_scoring import log_shares
 from tempograph.report.plots import reliability_figure
-from tempograph.training.calibrated import temperature_of
 
 GRAPH = make_world(entities=20, relations=4, steps=20, facts=400).graph
 
@@ -72,7 +76,7 @@ class Spoken(Model):
 @pytest.mark.parametrize("judged", [False, True])
 def test_calibration_equals_a_loop(judged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Facts spread over valid, both questions of a fact in one half, each half at the temperature of the other."""
-    monkeypatch.setattr(calibration, "_MOST_FACTS", 29)
+    monkeypatch.setattr(calibration, "_MAX_FACTS", 29)
     entities, relations, _, steps = GRAPH.sizes
     generator = torch.Generator().manual_seed(3)
     model = Spoken(
@@ -156,7 +160,7 @@ def test_a_run_keeps_its_calibration(tmp_path: Path) -> None:
         GRAPH, "complex", out=path, device="cpu", overrides=["model.dim=8", "train.epochs=3"]
     )
     kept = json.loads((path / "results.json").read_text())["calibration"]
-    assert kept == run.results["calibration"] == calibrate(run.model, GRAPH)
+    assert kept == run.results.calibration == calibrate(run.model, GRAPH)
     assert (
         sum(row["questions"] for row in kept["reliability"])
         == 2 * len(GRAPH.valid)
@@ -186,13 +190,13 @@ def test_a_run_without_one_is_calibrated_when_it_is_asked(
     def refuse(_: Run) -> None:
         raise tempograph.errors.StorageError("nobody may write here")
 
-    monkeypatch.setattr(Run, "keep_results", refuse)
+    monkeypatch.setattr(Run, "write_results", refuse)
     assert Predictor(path).temperature == kept["temperature"]
 
 
 def test_scores_that_are_no_probabilities_say_so() -> None:
     run = tempograph.train(GRAPH, "ted", overrides=["model.sigma=1"])
-    assert temperature_of(run) is None and "calibration" not in run.results
+    assert run.temperature() is None and run.results.calibration is None
     found = Predictor(run).objects(0, 0, 0)
     assert "the scores of ted are not probabilities" in found.notes
     assert all(answer.probability is None for answer in found.answers)

@@ -75,7 +75,7 @@ def test_a_fresh_table(fresh: Comparison, world: Path) -> None:
     for row in fresh.rows:
         (run,) = row.runs
         results = json.loads((fresh.folder / f"{row.model}-seed0" / "results.json").read_text())
-        assert run.state == "finished" and run.results == results
+        assert run.state == "finished" and run.results.to_json() == results
         assert (
             results["finished"]
             and {"valid", "test"} <= set(results)
@@ -149,7 +149,7 @@ def test_test_is_ranked_once(folder: Path, world: Path, started: list[str]) -> N
     # As if killed after training and before ranking.
     (path / "results.json").write_text(json.dumps(results))
     made = tempograph.compare(world, MODELS, out=folder, overrides=TINY, device="cpu")
-    again = made.rows[1].runs[0].results
+    again = made.rows[1].runs[0].results.to_json()
     assert (
         started == ["srgcn-seed0"]
         and (again["test"]["metrics"], again["valid"]["metrics"]) == figures
@@ -162,7 +162,7 @@ def test_a_run_out_of_time_shows_no_test_figure_and_goes_on(
     asked: dict[str, Any] = {"out": tmp_path, "overrides": TINY, "device": "cpu"}
     made = tempograph.compare(world, MODELS, max_seconds=0, **asked)
     (run,) = made.rows[1].runs
-    assert run.state == "unfinished" and "test" not in run.results
+    assert run.state == "unfinished" and run.results.test is None
     assert made.rows[1].cells()[2:7] == ["0/1", "not finished", "-", "-", "-"]
     assert made.notes() == [
         "srgcn-seed0: not finished when its time was up; the same command goes on with it"

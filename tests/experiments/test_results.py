@@ -175,9 +175,9 @@ def test_a_run_is_kept_under_its_name(tmp_path: Path) -> None:
     run = tempograph.train(
         make_graph([(0, 0, 1, 0)], valid=[(0, 0, 1, 2)]), "ted", overrides=["model.sigma=1"]
     )
-    path = keep_result(run.results, tmp_path, "sigma1")
+    path = keep_result(run.results.to_json(), tmp_path, "sigma1")
     assert path == tmp_path / "small" / "ted-sigma1-strict-seed0.json"
-    assert load_results(tmp_path) == [json.loads(json.dumps(run.results))]
+    assert load_results(tmp_path) == [json.loads(json.dumps(run.results.to_json()))]
     path.write_text("{")
     with pytest.raises(DataError, match=r"ted-sigma1-strict-seed0.json: not a result"):
         load_results(tmp_path)

@@ -281,7 +281,7 @@ def test_the_gate_learns_which_part_is_right_when() -> None:
     graph, parts = frequent_and_rare()
     ensemble = mixed(graph, parts)
     lines: list[dict[str, float]] = []
-    told = fit_ensemble(ensemble, graph, 0, lines.append)["gate"]
+    told = fit_ensemble(ensemble, graph, 0, lines.append)
     alone = [
         evaluate_model(part, graph, "test", "strict").summary()["metrics"]["mrr"] for part in parts
     ]
@@ -320,7 +320,7 @@ def test_a_gate_with_nothing_to_learn_from_stays_as_it_began() -> None:
     table[0, 0, 1, 3] = table[3, 1, 1, 0] = -9.0
     settings = EnsembleSettings(parts=("a", "b"), candidates=1, candidate_hidden=4)
     ensemble = mixed(graph, [Relational(table, "a"), Relational(table, "b")], settings)
-    assert fit_ensemble(ensemble, graph, 0, lambda line: None)["gate"]["steps"] == 0
+    assert fit_ensemble(ensemble, graph, 0, lambda line: None)["steps"] == 0
     assert ensemble.usual.tolist() == [0.5, 0.5]
 
 
@@ -376,7 +376,7 @@ def test_the_gate_for_test_takes_as_many_steps_as_the_two_for_valid_on_average(
     monkeypatch.setattr(
         mixture_fit, "_fit_until_best", lambda gate, *_: (gate, {"steps": next(steps)})
     )
-    told = fit_ensemble(mixed(graph, parts), graph, 0, lines.append)["gate"]
+    told = fit_ensemble(mixed(graph, parts), graph, 0, lines.append)
     assert [line["steps"] for line in lines] == [10, 25, 18] and told["steps"] == 18
 
 
@@ -415,7 +415,7 @@ def test_very_few_valid_facts_are_enough(count: int) -> None:
 def test_no_more_facts_than_asked_for_are_kept() -> None:
     graph, parts = frequent_and_rare()
     ensemble = mixed(graph, parts, EnsembleSettings(parts=("a", "b"), steps=20, facts=60))
-    told = fit_ensemble(ensemble, graph, 0, lambda _: None)["gate"]
+    told = fit_ensemble(ensemble, graph, 0, lambda _: None)
     assert sum(row["questions"] for row in told["weights"]) == 120
     chosen = halves(len(graph.valid), 0)[deal(len(graph.valid), 0)[:60]]
     assert int(chosen.sum()) == 30

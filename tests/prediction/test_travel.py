@@ -19,7 +19,8 @@ from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import fact_queries
 from tempograph.errors import DataError, QueryError, TempographError
 from tempograph.prediction.vectors import export_vectors
-from tempograph.training.runs import FORMAT, Run
+from tempograph.training.run_folder import FORMAT
+from tempograph.training.runs import Run
 
 STORED = sorted(Path(__file__).parents[1].glob("stored/*/*.json"))
 

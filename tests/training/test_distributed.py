@@ -74,8 +74,8 @@ def test_two_processes_are_one_with_twice_the_batch(tmp_path: Path) -> None:
     )
     weights = safetensors.torch.load_file(two / "model.safetensors")
     assert_close(weights, dict(one.model.state_dict()), rtol=1e-3, atol=1e-4)
-    assert Run.load(two).results["valid"]["metrics"]["mrr"] == pytest.approx(
-        one.results["valid"]["metrics"]["mrr"], abs=0.01
+    assert Run.load(two).results.valid["metrics"]["mrr"] == pytest.approx(
+        one.results.valid["metrics"]["mrr"], abs=0.01
     )
 
 

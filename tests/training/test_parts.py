@@ -99,9 +99,9 @@ def test_a_run_of_parts_holds_them_as_runs(whole: Run, single: Run) -> None:
         results["finished"] and "cross-fitted" in results["valid"]["note"] and "test" not in results
     )
     assert set(results["gate"]["weights"][0]) == {"frequency", "questions", "complex", "temp-gru"}
-    assert results["parameters"] > sum(part.results["parameters"] for part in whole.parts.values())
+    assert results["parameters"] > sum(part.results.parameters for part in whole.parts.values())
     assert results["train_seconds"] > sum(
-        part.results["train_seconds"] for part in whole.parts.values()
+        part.results.train_seconds for part in whole.parts.values()
     )
     assert [line.get("half") for line in whole.history] == [1, 2, None]
     card = (whole.path / "README.md").read_text()
@@ -112,9 +112,9 @@ def test_a_run_of_parts_holds_them_as_runs(whole: Run, single: Run) -> None:
 
 
 def test_ranking_valid_again_is_cross_fitted_again(whole: Run) -> None:
-    before = whole.results["valid"]["metrics"]
+    before = whole.results.valid["metrics"]
     again = tempograph.evaluate(Run.load(whole.path or ""), "valid")
-    assert again.summary()["metrics"] == before and again.note == whole.results["valid"]["note"]
+    assert again.summary()["metrics"] == before and again.note == whole.results.valid["note"]
 
 
 def test_without_a_folder_everything_happens_in_memory(
@@ -124,7 +124,7 @@ def test_without_a_folder_everything_happens_in_memory(
     monkeypatch.chdir(tmp_path)
     run = tempograph.train(GRAPH, "ensemble", overrides=settings, device="cpu", report=heard.append)
     assert run.path is None and list(tmp_path.iterdir()) == []
-    assert run.results["valid"]["metrics"] == whole.results["valid"]["metrics"]
+    assert run.results.valid["metrics"] == whole.results.valid["metrics"]
     assert [line["part"] for line in heard] == ["complex"] * 3 + ["temp-gru"] * 3 + ["gate"] * 3
 
 
@@ -146,10 +146,7 @@ def test_the_folder_is_all_it_takes(whole: Run, single: Run, folder: Path, tmp_p
     shutil.move(tmp_path / "made", tmp_path / "elsewhere")
     moved = Run.load(tmp_path / "elsewhere")
     assert tempograph.evaluate(moved, "test").summary()["metrics"] == figures
-    assert (
-        Run.load(tmp_path / "elsewhere" / "parts" / "one").results["valid"]
-        == single.results["valid"]
-    )
+    assert Run.load(tmp_path / "elsewhere" / "parts" / "one").results.valid == single.results.valid
     names = GRAPH.describe(GRAPH.test[0])
     found = Predictor(moved).objects(names["subject"], names["relation"], names["time"], top=12)
     assert sum(
@@ -228,7 +225,7 @@ def test_a_run_in_pieces_equals_a_run_in_one(
         GRAPH, "ensemble", out=path, overrides=settings, device="cpu", max_seconds=0
     )
     pieces = 1
-    while not run.results["finished"]:
+    while not run.results.finished:
         run = tempograph.resume(path, device="cpu", max_seconds=0)
         pieces += 1
     assert 4 < pieces < 8 and outcome(path) == outcome(whole.path or Path())
@@ -290,9 +287,9 @@ def test_a_comparison_goes_on_with_a_part(whole: Run, settings: list[str], tmp_p
     )
     heard: list[str] = []
     run = tempograph.experiments.scheduler.work(job, lambda line: None)
-    while not run.results["finished"]:
+    while not run.results.finished:
         run = tempograph.experiments.scheduler.work(job, lambda line: heard.append(line["part"]))
-    assert heard.count("complex") == 2 and "test" in run.results
+    assert heard.count("complex") == 2 and run.results.test is not None
     assert outcome(tmp_path / "run") == outcome(whole.path or Path())
 
 

@@ -25,6 +25,7 @@ from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import RunError
 from tempograph.prediction.predictor import Predictor
+from tempograph.training.runs import Run
 
 GRAPH = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
 SETTINGS = [
@@ -74,7 +75,7 @@ def test_a_run_in_pieces_equals_a_run_in_one(uninterrupted: Path, tmp_path: Path
     path = tmp_path / "pieces"
     run = train(path, max_seconds=0)
     pieces = 1
-    while not run.results["finished"]:
+    while not run.results.finished:
         assert (path / "checkpoint.safetensors").is_file() and len(run.history) == pieces
         run = tempograph.resume(path, device="cpu", max_seconds=0)
         pieces += 1
@@ -94,12 +95,12 @@ def test_what_was_measured_on_the_way_is_forgotten(uninterrupted: Path, tmp_path
     assert on_the_way["test"] and on_the_way["calibration"] and (path / "ranks.parquet").exists()
     run = tempograph.resume(path, device="cpu")
     assert (
-        "test" not in run.results
+        run.results.test is None
         and "test" not in (path / "README.md").read_text().split("`tempograph")[0]
     )
     assert set(pq.read_table(path / "ranks.parquet")["split"].to_pylist()) == {"valid"}
     assert (
-        run.results["calibration"]
+        run.results.calibration
         == json.loads((uninterrupted / "results.json").read_text())["calibration"]
     )
 
@@ -112,7 +113,7 @@ def test_a_run_stopped_while_it_is_measured_is_not_finished(
 
     path = tmp_path / "run"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("tempograph.training.trainer.temperature_of", interrupted)
+        patch.setattr(Run, "temperature", interrupted)
         train(path)
     assert not json.loads((path / "results.json").read_text())["finished"]
     tempograph.resume(path, device="cpu")
@@ -165,7 +166,7 @@ def test_an_embedding_method_in_pieces_equals_one_in_one(
     options: dict[str, Any] = {"overrides": [*FACTS, *settings], "device": "cpu"}
     tempograph.train(GRAPH, model, out=paths[0], **options)
     run = tempograph.train(GRAPH, model, out=paths[1], max_seconds=0, **options)
-    while not run.results["finished"]:
+    while not run.results.finished:
         run = tempograph.resume(paths[1], device="cpu", max_seconds=0)
     assert len(run.history) == 4 and outcome(paths[1]) == outcome(paths[0])
 
@@ -281,7 +282,7 @@ def test_the_best_weights_are_kept_not_the_last(uninterrupted: Path) -> None:
     best = max(
         (line for line in run.history if "valid/mrr" in line), key=lambda line: line["valid/mrr"]
     )
-    assert run.results["best_epoch"] == best["epoch"]
+    assert run.results.best_epoch == best["epoch"]
     assert tempograph.evaluate(run, "valid").summary()["metrics"]["mrr"] == best["valid/mrr"]
     assert set(load_file(uninterrupted / "model.safetensors")) == set(run.model.state_dict())
 
@@ -312,7 +313,7 @@ def test_a_run_stopped_before_it_is_validated_keeps_what_it_learned(tmp_path: Pa
     """It is validated after two epochs, and stopped after one."""
     path = tmp_path / "run"
     run = train(path, max_seconds=0)
-    assert run.results["best_epoch"] == 0
+    assert run.results.best_epoch == 0
     kept, learned = (load_file(path / f"{name}.safetensors") for name in ("model", "checkpoint"))
     assert all(torch.equal(value, learned[f"model.{name}"]) for name, value in kept.items())
     assert all(torch.equal(kept[name], value) for name, value in run.model.state_dict().items())

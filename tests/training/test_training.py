@@ -38,19 +38,15 @@ def test_sigma_is_chosen_on_valid(run: Run) -> None:
     ]
     assert [line["valid/mrr"] for line in run.history] == reached
     assert run.config.model.sigma == PAPER_SIGMAS[int(np.argmax(reached))]
-    assert run.results["valid"]["metrics"]["mrr"] == max(reached)
-    assert "test" not in run.results, "test is touched only when asked for"
+    assert run.results.valid["metrics"]["mrr"] == max(reached)
+    assert run.results.test is None, "test is touched only when asked for"
 
 
 def test_choosing_without_valid_facts_says_what_to_do() -> None:
     with pytest.raises(DataError, match="the valid split has no facts"):
         tempograph.train(make_graph([(0, 0, 1, 0)]), "ted")
-    assert (
-        tempograph.train(make_graph([(0, 0, 1, 0)]), "ted", overrides=["model.sigma=1"]).results[
-            "parameters"
-        ]
-        == 0
-    )
+    run = tempograph.train(make_graph([(0, 0, 1, 0)]), "ted", overrides=["model.sigma=1"])
+    assert run.results.parameters == 0
 
 
 def test_training_without_valid_facts_is_refused_before_anything_is_written(tmp_path: Path) -> None:
@@ -114,7 +110,7 @@ def test_a_loaded_run_gives_the_same_ranks(run: Run) -> None:
     assert torch.equal(one, other)
     assert (
         json.loads((run.path / "results.json").read_text())["test"]["metrics"]
-        == run.results["test"]["metrics"]
+        == run.results.test["metrics"]
     )
 
 
@@ -143,7 +139,7 @@ def test_ranks_of_several_evaluations_live_side_by_side(run: Run) -> None:
         "split",
         "filter",
     ]
-    assert run.results["test"]["filter"] == "time", (
+    assert run.results.test["filter"] == "time", (
         "only the default filter's figures are kept as the run's"
     )
 
@@ -155,7 +151,7 @@ def test_what_two_readers_find_is_kept_of_both(run: Run, tmp_path: Path) -> None
     tempograph.evaluate(one, "train")
     tempograph.evaluate(other, "test")
     kept = json.loads((copied.path / "results.json").read_text())
-    assert {"train", "valid", "test"} <= set(kept) and "train" in other.results
+    assert {"train", "valid", "test"} <= set(kept) and other.results.train is not None
 
 
 def test_a_taken_place_is_refused_before_the_work(run: Run) -> None:

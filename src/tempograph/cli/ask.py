@@ -262,20 +262,19 @@ def calibration(
     from tempograph.device import resolve_device
     from tempograph.errors import QueryError
     from tempograph.report.reliability_table import reliability_table
-    from tempograph.training.calibrated import temperature_of
     from tempograph.training.runs import Run
 
     loaded = Run.load(run, resolve_device(device))
     with progress_bar("asking about valid") as progress:
-        if temperature_of(loaded, progress) is None:
+        if loaded.temperature(progress) is None:
             raise QueryError(
                 f"the scores of {loaded.config.name} are not probabilities, so there is no calibration"
             )
-    if "calibration" not in loaded.results:
+    if loaded.results.calibration is None:
         raise QueryError(
             f"{run}: its valid split has no facts, so there is nothing to calibrate on"
         )
-    found = loaded.results["calibration"]
+    found = loaded.results.calibration
     if plot is not None:
         from tempograph.report import plots
 

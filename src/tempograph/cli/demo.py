@@ -22,6 +22,7 @@ from tempograph.cli.console import (
 from tempograph.cli.train import Json, training_progress
 
 if TYPE_CHECKING:
+    from tempograph.evaluation.evaluator import EvaluationSummary
     from tempograph.prediction.answers import Completion
 
 
@@ -47,7 +48,7 @@ def demo(
             f"An invented diplomacy: {size}, {len(graph.train):,} train facts. What else happened?\n"
         )
 
-    def fitted(name: str, model: str, **options: Any) -> dict[str, Any]:
+    def fitted(name: str, model: str, **options: Any) -> EvaluationSummary:
         path = folder / name
         with training_progress(path, name, quiet=True) as (_, progress):
             run = train(graph, model, out=path, overwrite=True, progress=progress, **options)

@@ -122,7 +122,7 @@ def _print(found: Fitted, folder: Path) -> None:
             caption,
         )
     )
-    calibration = found.run.results.get("calibration")
+    calibration = found.run.results.calibration
     if calibration is not None:
         caption = "Probability of the first answer, on facts held out to choose on."
         show(reliability_table(calibration, "How far a probability can be trusted", caption))

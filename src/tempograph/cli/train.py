@@ -221,20 +221,20 @@ def _shown(name: str, value: Any) -> str:
 def print_run(run: Run, folder: Path, json_output: bool) -> None:
     """What training has come to, and what to do next."""
     if json_output:
-        print_json({"run": str(folder)} | run.results)
+        print_json({"run": str(folder)} | run.results.to_json())
         return
-    size = f"{run.results['parameters']:,} parameters"
+    size = f"{run.results.parameters:,} parameters"
     about = f" on {run.config.dataset}, protocol {run.config.protocol}, {size}: {folder}"
     out.print(Text.assemble((run.config.name, "bold"), about))
-    if not run.results["finished"]:
+    if not run.results.finished:
         out.print(
             f"not finished; go on with: tempograph resume {quote(str(folder))}", soft_wrap=True
         )
-    elif "valid" in run.results:
-        best = f" at epoch {run.results['best_epoch']}" if run.results["best_epoch"] else ""
+    elif run.results.valid is not None:
+        best = f" at epoch {run.results.best_epoch}" if run.results.best_epoch else ""
         mrr, noted = (
-            run.results["valid"]["metrics"]["mrr"],
-            ", cross-fitted" * ("note" in run.results["valid"]),
+            run.results.valid["metrics"]["mrr"],
+            ", cross-fitted" * ("note" in run.results.valid),
         )
         way_on = f"next: tempograph evaluate {quote(str(folder))} --split test"
         out.print(f"valid MRR {mrr:.3f}{best}{noted}; {way_on}", soft_wrap=True)
@@ -265,7 +265,7 @@ def evaluate(
     """Rank every fact of a split from both sides; ranks and figures are kept in the run folder."""
     import tempograph.training.trainer
     from tempograph.errors import ConfigError
-    from tempograph.training.runs import to_reach
+    from tempograph.training.run_folder import target_metrics
 
     try:
         wanted = [int(k) for k in hits.split(",")]
@@ -273,7 +273,7 @@ def evaluate(
         wanted = []
     if min(wanted, default=0) < 1:
         raise ConfigError(f"--hits takes whole numbers from 1, separated by commas, found '{hits}'")
-    targets = to_reach(run, split, filter) if check else {}
+    targets = target_metrics(run, split, filter) if check else {}
     with progress_bar(f"ranking {split}") as progress:
         evaluation = tempograph.training.trainer.evaluate(
             run,
@@ -309,10 +309,10 @@ def evaluate(
 
 def print_evaluation(evaluation: Evaluation, hits: list[int]) -> None:
     """The metrics of both sides and each, and how far ties could move them."""
-    from tempograph.evaluation.evaluator import RANKED
+    from tempograph.evaluation.evaluator import METRIC_LABELS
 
     summary = evaluation.summary(hits)
-    rows = [[label, *metric_cells(summary[key])] for key, label in RANKED.items()]
+    rows = [[label, *metric_cells(summary[key])] for key, label in METRIC_LABELS.items()]
     title = f"{evaluation.model} on {evaluation.dataset}, {evaluation.split}: {len(evaluation.facts):,} facts"
     caption = f"protocol {evaluation.protocol}, filter {evaluation.filter}, Hits in per cent, {evaluation.seconds:.1f} s"
     out.print(table(title, ["ranked", *metric_columns(summary["metrics"])], rows, caption=caption))

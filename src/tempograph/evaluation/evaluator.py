@@ -1,11 +1,15 @@
-"""Filtered ranking of a split for any model, in bounded memory, as a table of ranks."""
+"""Filtered ranking of a split by any model, in bounded memory.
+
+The filter is chosen in `evaluate_model` (`KnownAnswers`, by time unless told otherwise) and applied
+in `ranking.filtered_ranks`.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, Literal, NotRequired, TypedDict
 
 import numpy as np
 import pyarrow as pa
@@ -17,93 +21,46 @@ from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import explain_out_of_memory, memory_budget
 from tempograph.errors import DataError
-from tempograph.evaluation.ranking import Ranks, filtered_ranks, metrics
+from tempograph.evaluation.ranking import Metrics, Ranks, filtered_ranks, metrics
 from tempograph.models.base import CrossFitted, Model
 from tempograph.typing import Filter, Progress, Protocol, Split
 
 _RANK_TYPES: Final = (torch.float64, torch.int64, torch.int64)
 
 
-def query_batches(
-    model: Model,
-    queries: Queries,
-    known: KnownAnswers,
-    budget: int | None = None,
-    progress: Progress | None = None,
-) -> Iterator[Tensor]:
-    """Positions of questions in order of time, as many at once as the budget in bytes allows, but at least one."""
-    order = torch.argsort(queries.time * 2 * known.num_relations + queries.relation, stable=True)
-    allowed = memory_budget("ranking", model.device) if budget is None else budget
-    done = 0
-    for index in torch.split(
-        order, max(1, allowed // (known.num_entities * model.bytes_per_candidate))
-    ):
-        yield index
-        done += len(index)
-        if progress is not None:
-            progress(done, len(order))
+class EvaluationSummary(TypedDict):
+    """The JSON object that `evaluate --json` prints and results.json holds for each split."""
+
+    dataset: str
+    model: str
+    split: Split
+    protocol: Protocol
+    filter: Filter
+    metrics: Metrics
+    subject: Metrics
+    object: Metrics
+    optimistic: Metrics
+    pessimistic: Metrics
+    facts: int
+    seconds: float
+    note: NotRequired[str]
 
 
-def rank_facts(
-    model: Model,
-    facts: Tensor,
-    known: KnownAnswers,
-    budget: int | None = None,
-    progress: Progress | None = None,
-    cross_fitted: CrossFitted | None = None,
-) -> Ranks:
-    """Ranks of both sides of each fact, by the model or by the judge of each fact: objects first, then subjects.
-
-    facts [n, 4] -> [2n] each.
-    """
-    queries, answer = fact_queries(facts, known.num_relations)
-    ranks = Ranks(
-        *(torch.empty(len(answer), dtype=kind, device=facts.device) for kind in _RANK_TYPES)
-    )
-    for index, scores in cross_fitted_scores(model, queries, known, budget, progress, cross_fitted):
-        asked = queries.take(index)
-        found = filtered_ranks(scores(asked), answer[index], known(asked))
-        for column, values in zip(ranks, found, strict=True):
-            column[index] = values
-    return ranks
-
-
-def cross_fitted_scores(
-    model: Model,
-    queries: Queries,
-    known: KnownAnswers,
-    budget: int | None = None,
-    progress: Progress | None = None,
-    cross_fitted: CrossFitted | None = None,
-) -> Iterator[tuple[Tensor, Callable[[Queries], Tensor]]]:
-    """Positions of questions, and what scores them: the model, or the judge of their facts.
-
-    Questions are those of the facts that cross_fitted are for, once or several times over.
-    """
-    for index in query_batches(model, queries, known, budget, progress):
-        if cross_fitted is None:
-            yield index, model.scores
-            continue
-        judge = cross_fitted.scorer[index % len(cross_fitted.scorer)]
-        for number, scores in enumerate(cross_fitted.scorers):
-            share = index[judge == number]
-            if len(share):
-                yield share, scores
-
-
-RANKED: Final = {
+METRIC_LABELS: Final[
+    dict[Literal["metrics", "subject", "object", "optimistic", "pessimistic"], str]
+] = {
     "metrics": "both sides",
     "subject": "subjects (?, r, o, t)",
     "object": "objects (s, r, ?, t)",
     "optimistic": "both, ties won",
     "pessimistic": "both, ties lost",
 }
-"""What people call each set of metrics in a summary."""
+"""The label of each set of metrics in a summary."""
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The ranks of one split, with everything that must stand beside a figure."""
+    """The ranks of one split, with all that must be known to read its figures."""
 
     dataset: str
     model: str
@@ -112,46 +69,49 @@ class Evaluation:
     filter: Filter
     facts: Facts
     ranks: Ranks
+    """For each fact the rank of its object, then for each fact the rank of its subject."""
     seconds: float
     note: str | None = None
-    """What else must be known of the figures."""
 
-    def summary(self, hits: Iterable[int] = (1, 3, 10)) -> dict[str, Any]:
-        """What `evaluate --json` prints: metrics of both sides and of each, and how far ties could move them."""
-        wanted = list(hits)
-        of_object, of_subject = self.ranks.realistic.chunk(2)
-        return {
+    def summary(self, hits: Iterable[int] = (1, 3, 10)) -> EvaluationSummary:
+        """Metrics of both sides and of each, and what they would be if ties were won or lost."""
+        hits = list(hits)
+        object_ranks, subject_ranks = self.ranks.realistic.chunk(2)
+        summary: EvaluationSummary = {
             "dataset": self.dataset,
             "model": self.model,
             "split": self.split,
             "protocol": self.protocol,
             "filter": self.filter,
-            "metrics": metrics(self.ranks.realistic, wanted),
-            "subject": metrics(of_subject, wanted),
-            "object": metrics(of_object, wanted),
-            "optimistic": metrics(self.ranks.optimistic, wanted),
-            "pessimistic": metrics(self.ranks.pessimistic, wanted),
+            "metrics": metrics(self.ranks.realistic, hits),
+            "subject": metrics(subject_ranks, hits),
+            "object": metrics(object_ranks, hits),
+            "optimistic": metrics(self.ranks.optimistic, hits),
+            "pessimistic": metrics(self.ranks.pessimistic, hits),
             "facts": len(self.facts),
             "seconds": round(self.seconds, 3),
-            **({} if self.note is None else {"note": self.note}),
         }
+        if self.note is not None:
+            summary["note"] = self.note
+        return summary
 
     def table(self) -> pa.Table:
-        """One row for each question: s, r, o, t, side, rank, optimistic, pessimistic, split, filter."""
+        """One row per query: s, r, o, t, side, rank, optimistic, pessimistic, split, filter."""
         count = len(self.facts)
-        side = pa.array(["object"] * count + ["subject"] * count).dictionary_encode()
-        constant = {"split": self.split, "filter": self.filter}
+
+        def repeated(*values: str) -> pa.Array:
+            rows = [value for value in values for _ in range(2 * count // len(values))]
+            return pa.array(rows).dictionary_encode()
+
         return pa.table(
             {
                 **{name: np.tile(self.facts[:, column], 2) for column, name in enumerate("srot")},
-                "side": side,
+                "side": repeated("object", "subject"),
                 "rank": self.ranks.realistic.cpu().numpy(),
                 "optimistic": self.ranks.optimistic.cpu().numpy(),
                 "pessimistic": self.ranks.pessimistic.cpu().numpy(),
-                **{
-                    name: pa.array([value] * 2 * count).dictionary_encode()
-                    for name, value in constant.items()
-                },
+                "split": repeated(self.split),
+                "filter": repeated(self.filter),
             }
         )
 
@@ -165,13 +125,16 @@ def evaluate_model(
     budget: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Rank every fact of a split from both sides; facts that the model was fitted on are left to its cross_fitted."""
+    """Rank both sides of every fact of a split.
+
+    Facts that a model was fitted on are ranked by its cross-fitted scores, if it has them.
+    """
     facts = graph.facts(split)
     if not len(facts):
         raise DataError(
             f"{graph.name}: the {split} split has no facts, so there is nothing to evaluate"
         )
-    begin = time.perf_counter()
+    start = time.perf_counter()
     known = KnownAnswers.from_graph(graph, filter, model.device)
     cross_fitted = model.cross_fitted(split, len(facts))
     way_out = "take a smaller model or, with evaluate, a smaller budget for scores (--memory MIB)"
@@ -180,5 +143,70 @@ def evaluate_model(
             model, torch.from_numpy(facts).to(model.device), known, budget, progress, cross_fitted
         )
     ranks = Ranks(*(column.cpu() for column in ranks))
-    seconds, note = time.perf_counter() - begin, None if cross_fitted is None else cross_fitted.note
+    seconds, note = time.perf_counter() - start, cross_fitted.note if cross_fitted else None
     return Evaluation(graph.name, model.name, split, protocol, filter, facts, ranks, seconds, note)
+
+
+def rank_facts(
+    model: Model,
+    facts: Tensor,
+    known: KnownAnswers,
+    budget: int | None = None,
+    progress: Progress | None = None,
+    cross_fitted: CrossFitted | None = None,
+) -> Ranks:
+    """Ranks of the objects, then of the subjects.   facts [n, 4] -> [2n] each."""
+    queries, answer = fact_queries(facts, known.num_relations)
+    ranks = Ranks(
+        *(torch.empty(len(answer), dtype=kind, device=facts.device) for kind in _RANK_TYPES)
+    )
+    for index, scores in scored_batches(model, queries, known, budget, progress, cross_fitted):
+        batch = queries.take(index)
+        batch_ranks = filtered_ranks(scores(batch), answer[index], known(batch))
+        for column, values in zip(ranks, batch_ranks, strict=True):
+            column[index] = values
+    return ranks
+
+
+def scored_batches(
+    model: Model,
+    queries: Queries,
+    known: KnownAnswers,
+    budget: int | None = None,
+    progress: Progress | None = None,
+    cross_fitted: CrossFitted | None = None,
+) -> Iterator[tuple[Tensor, Callable[[Queries], Tensor]]]:
+    """Batches of queries as in `query_batches`, each with the function that scores it.
+
+    With cross-fitted scores, each batch holds the queries of one fold: query i is about fact
+    i modulo the number of facts.
+    """
+    for index in query_batches(model, queries, known, budget, progress):
+        if cross_fitted is None:
+            yield index, model.scores
+            continue
+        fold = cross_fitted.scorer[index % len(cross_fitted.scorer)]
+        for number, scores in enumerate(cross_fitted.scorers):
+            of_fold = index[fold == number]
+            if len(of_fold):
+                yield of_fold, scores
+
+
+def query_batches(
+    model: Model,
+    queries: Queries,
+    known: KnownAnswers,
+    budget: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Tensor]:
+    """Indices of queries ordered by time, in batches whose scores fit the budget in bytes."""
+    order = torch.argsort(queries.time * 2 * known.num_relations + queries.relation, stable=True)
+    if budget is None:
+        budget = memory_budget("ranking", model.device)
+    batch_size = max(1, budget // (known.num_entities * model.bytes_per_candidate))
+    done = 0
+    for index in torch.split(order, batch_size):
+        yield index
+        done += len(index)
+        if progress is not None:
+            progress(done, len(order))

@@ -1,4 +1,4 @@
-"""From scores to filtered ranks to metrics; pure functions that know no model."""
+"""From scores to filtered ranks to metrics: pure functions that know no model."""
 
 from __future__ import annotations
 
@@ -10,47 +10,50 @@ from torch import Tensor
 
 from tempograph.errors import ConfigError
 
+Metrics = dict[str, float]
+"""`mrr`, `mr` and `hits@k` for each k, Hits as fractions of 1."""
+
 
 class Ranks(NamedTuple):
-    """The rank of each answer, [n] each: ties count against it never, always, or by their mean."""
+    """The rank of each answer, [n] each: the mean over its ties, the best and the worst of them."""
 
     realistic: Tensor
     optimistic: Tensor
     pessimistic: Tensor
 
 
-def filtered_ranks(scores: Tensor, target: Tensor, known: tuple[Tensor, Tensor]) -> Ranks:
-    """Rank of each target among the candidates not already known to be true; ties share their mean.
+def filtered_ranks(scores: Tensor, answer: Tensor, known: tuple[Tensor, Tensor]) -> Ranks:
+    """The rank of each answer among the candidates that are not known to be right as well.
 
-    scores [queries, candidates], target [queries]; known holds distinct (query, candidate) pairs, [pairs] each, and may
-    hold the target itself, which is never filtered from its own question.
+    scores [queries, candidates], answer [queries]; `known` holds distinct pairs (query, known
+    answer), [pairs] each. An answer is never filtered from its own query.
     """
-    target_score = scores.gather(1, target[:, None])
+    answer_score = scores.gather(1, answer[:, None])
     # A NaN compares false with everything and would silently rank first.
     if torch.isnan(scores).any():
         raise FloatingPointError("a score is NaN, so its rank is undefined")
     # Short integers add up several times as fast on a CPU.
-    greater = (scores > target_score).sum(1, dtype=torch.int32).long()
-    equal = (scores == target_score).sum(1, dtype=torch.int32).long() - 1
+    greater = (scores > answer_score).sum(1, dtype=torch.int32).long()
+    equal = (scores == answer_score).sum(1, dtype=torch.int32).long() - 1
 
     row, candidate = known
-    others = candidate != target[row]
+    others = candidate != answer[row]
     row, candidate = row[others], candidate[others]
-    removed, bar = scores[row, candidate], target_score[row, 0]
-    greater.index_add_(0, row, (removed > bar).to(greater.dtype), alpha=-1)
-    equal.index_add_(0, row, (removed == bar).to(equal.dtype), alpha=-1)
+    removed, threshold = scores[row, candidate], answer_score[row, 0]
+    greater.index_add_(0, row, (removed > threshold).to(greater.dtype), alpha=-1)
+    equal.index_add_(0, row, (removed == threshold).to(equal.dtype), alpha=-1)
 
     optimistic = greater + 1
     pessimistic = optimistic + equal
     return Ranks((optimistic + pessimistic).double() / 2, optimistic, pessimistic)
 
 
-def metrics(ranks: Tensor, hits: Iterable[int] = (1, 3, 10)) -> dict[str, float]:
-    """MRR, mean rank and the share of answers ranked k or better, for each k.   ranks [n]."""
-    wanted = list(hits)
-    if any(k < 1 for k in wanted):
-        raise ConfigError(f"Hits@k needs k of at least 1, found {min(wanted)}")
+def metrics(ranks: Tensor, hits: Iterable[int] = (1, 3, 10)) -> Metrics:
+    """MRR, mean rank and Hits@k for each k.   ranks [n]."""
+    cutoffs = list(hits)
+    if any(k < 1 for k in cutoffs):
+        raise ConfigError(f"Hits@k needs k of at least 1, found {min(cutoffs)}")
     ranks = ranks.double()
     values = {"mrr": ranks.reciprocal().mean(), "mr": ranks.mean()}
-    values |= {f"hits@{k}": (ranks <= k).double().mean() for k in wanted}
+    values |= {f"hits@{k}": (ranks <= k).double().mean() for k in cutoffs}
     return {name: float(value) for name, value in values.items()}

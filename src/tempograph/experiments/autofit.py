@@ -21,7 +21,8 @@ from tempograph.evaluation.evaluator import Evaluation
 from tempograph.experiments.batch import Note
 from tempograph.io import refuse_existing
 from tempograph.models.registry import model_kind
-from tempograph.training.runs import RUN_MARKER, Run
+from tempograph.training.run_folder import RUN_MARKER
+from tempograph.training.runs import Run
 from tempograph.training.trainer import evaluate, train
 from tempograph.typing import MetricsCallback, Progress
 
@@ -63,9 +64,9 @@ class Fitted:
             "facts": len(graph.all_facts),
             "model": self.choice.model,
             "why": self.choice.why,
-            "finished": self.run.results["finished"],
+            "finished": self.run.results.finished,
             "held_out": None if self.evaluation is None else self.evaluation.summary(),
-            "calibration": self.run.results.get("calibration"),
+            "calibration": self.run.results.calibration,
             "relations_held_out": []
             if self.evaluation is None
             else relation_rows(self.evaluation, graph),
@@ -124,7 +125,7 @@ def fit(
         report=report,
         progress=progress,
     )
-    evaluation = evaluate(run, "test", progress=progress) if run.results["finished"] else None
+    evaluation = evaluate(run, "test", progress=progress) if run.results.finished else None
     return Fitted(run, imported, columns, choice, evaluation)
 
 

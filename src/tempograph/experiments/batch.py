@@ -18,14 +18,15 @@ from tempograph.experiments.plan import run_there
 from tempograph.experiments.scheduler import Event, Job, run_jobs
 from tempograph.experiments.status import Standing, Watch
 from tempograph.training.config import Config
-from tempograph.training.runs import RUN_MARKER, read_record
+from tempograph.training.run_folder import RUN_MARKER, read_results
+from tempograph.training.run_results import RunResults
 from tempograph.training.setup import part_configs
 
 Note = Callable[[str], None]
 """Told a line for people."""
 
 
-Keep = Callable[[Job, dict[str, Any]], None]
+Keep = Callable[[Job, RunResults], None]
 """Told the results of a run as soon as it is finished."""
 
 
@@ -65,10 +66,10 @@ def bring_to_end(
     }
 
 
-def finished_there(job: Job, config: Config, graph: TemporalGraph) -> dict[str, Any] | None:
+def finished_there(job: Job, config: Config, graph: TemporalGraph) -> RunResults | None:
     """The results of a run whose folder holds it trained and tested; None where it does not."""
     results = run_there(job.folder, config, graph)
-    return results if results is not None and results["finished"] and "test" in results else None
+    return results if results is not None and results.finished and results.test else None
 
 
 @contextmanager
@@ -91,7 +92,7 @@ def _standing(job: Job, config: Config, graph: TemporalGraph) -> Standing:
     """Where a run stands before the work."""
     results = finished_there(job, config, graph)
     if results is not None:
-        return Standing(job.folder.name, job.model, "finished", seconds=results["train_seconds"])
+        return Standing(job.folder.name, job.model, "finished", seconds=results.train_seconds)
     return Standing(job.folder.name, job.model)
 
 
@@ -110,10 +111,11 @@ def _work(
             standing.told, standing.heard = line, now
         else:
             standing.seconds, standing.reason = now - standing.began, line.get("reason")
-            done = event == "ended" and _results(job)["finished"]
+            results = _results(job)
+            done = event == "ended" and results is not None and results.finished
             standing.state = "failed" if event == "failed" else "finished" if done else "unfinished"
-            if done and keep is not None:
-                keep(job, _results(job))
+            if done and keep is not None and results is not None:
+                keep(job, results)
         if watch is not None:
             watch(list(standings.values()), standing)
 
@@ -121,5 +123,5 @@ def _work(
     run_jobs({job: made_of[job] for job in waiting}, at_once, hear)
 
 
-def _results(job: Job) -> dict[str, Any]:
-    return read_record(job.folder)[1] if (job.folder / RUN_MARKER).is_file() else {}
+def _results(job: Job) -> RunResults | None:
+    return read_results(job.folder) if (job.folder / RUN_MARKER).is_file() else None

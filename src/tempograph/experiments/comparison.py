@@ -11,6 +11,7 @@ from tempograph.experiments.published import Published
 from tempograph.experiments.results import HITS, SPREAD, figure_cells, half_range, seeds_cells
 from tempograph.experiments.status import State
 from tempograph.report.text_table import TextTable
+from tempograph.training.run_results import RunResults
 from tempograph.typing import Protocol
 
 COLUMNS: Final = (
@@ -21,22 +22,22 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True)
 class Outcome:
-    """What has become of one run. `results` is its results.json, empty when it failed before it had one."""
+    """What has become of one run. `results` is None if it failed before it had any."""
 
     run: str
     seed: int
     state: State
-    results: dict[str, Any]
+    results: RunResults | None
     reason: str | None = None
 
     def summary(self) -> dict[str, Any]:
         """What differs from seed to seed, ready for JSON."""
         figures = {
-            split: self.results[split]["metrics"] if split in self.results else None
-            for split in ("valid", "test")
+            "valid": self.results.valid["metrics"] if self.results and self.results.valid else None,
+            "test": self.results.test["metrics"] if self.results and self.results.test else None,
         }
         times = {
-            name: self.results.get(name)
+            name: getattr(self.results, name, None)
             for name in ("best_epoch", "epoch_seconds", "train_seconds")
         }
         return (
@@ -58,11 +59,16 @@ class Row:
     @property
     def tested(self) -> list[dict[str, float]]:
         """The test figures of each finished run; no other has seen test."""
-        return [run.results["test"]["metrics"] for run in self.runs if run.state == "finished"]
+        return [
+            run.results.test["metrics"]
+            for run in self.runs
+            if run.state == "finished" and run.results and run.results.test
+        ]
 
     def mean(self, name: str) -> float | None:
         """The mean of a figure of results.json over the runs that have it."""
-        found = [run.results[name] for run in self.runs if run.results.get(name) is not None]
+        values = [getattr(run.results, name, None) for run in self.runs]
+        found = [value for value in values if value is not None]
         return statistics.mean(found) if found else None
 
     def cells(self) -> list[str]:

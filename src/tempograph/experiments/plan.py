@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import torch
 
@@ -13,7 +13,8 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.errors import ConfigError, RunError, did_you_mean
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.training.config import Config, parse_override, shipped_presets
-from tempograph.training.runs import RUN_MARKER, read_data, read_record
+from tempograph.training.run_folder import RUN_MARKER, read_config, read_graph, read_results
+from tempograph.training.run_results import RunResults
 from tempograph.training.setup import configure
 from tempograph.typing import Protocol
 
@@ -95,16 +96,16 @@ def plan_notes(plans: Sequence[Plan], overrides: Sequence[str]) -> list[str]:
     return lines
 
 
-def run_there(folder: Path, config: Config, graph: TemporalGraph) -> dict[str, Any] | None:
+def run_there(folder: Path, config: Config, graph: TemporalGraph) -> RunResults | None:
     """The results of the run in a folder, None where there is nothing; a run of something else is refused."""
     way_out = "choose another --out, or remove it"
     if not folder.exists():
         return None
     if not (folder / RUN_MARKER).is_file():
         raise RunError(f"{folder}: exists and is not a run; {way_out}")
-    kept, results = read_record(folder)
-    here = kept.flat() | {
-        f"model.{name}": value for name, value in results.get("asked", {}).items()
+    results = read_results(folder)
+    here = read_config(folder).flat() | {
+        f"model.{name}": value for name, value in results.asked.items()
     }
     asked = config.flat()
     other = [name for name in here | asked if here.get(name) != asked.get(name)]
@@ -112,6 +113,6 @@ def run_there(folder: Path, config: Config, graph: TemporalGraph) -> dict[str, A
         shown = [f"{name} is {here.get(name)}, asked for {asked.get(name)}" for name in other[:3]]
         more = f" and {len(other) - 3} more" if len(other) > 3 else ""
         raise RunError(f"{folder}: a run with other settings ({'; '.join(shown)}{more}); {way_out}")
-    if not read_data(folder, graph.name).same_as(graph):
+    if not read_graph(folder, graph.name).same_as(graph):
         raise RunError(f"{folder}: a run on other data of the name {graph.name}; {way_out}")
     return results

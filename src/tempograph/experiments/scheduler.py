@@ -19,7 +19,8 @@ from typing import Any, Final, Literal
 
 from tempograph.device import resolve_device
 from tempograph.errors import TempographError
-from tempograph.training.runs import RUN_MARKER, Run, read_record
+from tempograph.training.run_folder import RUN_MARKER, read_results
+from tempograph.training.runs import Run
 from tempograph.training.trainer import evaluate, resume, train
 from tempograph.typing import MetricsCallback, Protocol, Split
 
@@ -187,14 +188,18 @@ def work(job: Job, report: MetricsCallback) -> Run:
     run = _trained(job, report)
     splits: tuple[Split, ...] = ("valid", "test")
     for split in splits:
-        if run.results["finished"] and split not in run.results and len(run.graph.facts(split)):
+        if (
+            run.results.finished
+            and run.results.evaluation(split) is None
+            and len(run.graph.facts(split))
+        ):
             evaluate(run, split)
     return run
 
 
 def _trained(job: Job, report: MetricsCallback) -> Run:
     begun = (job.folder / RUN_MARKER).is_file()
-    if begun and read_record(job.folder)[1]["finished"]:
+    if begun and read_results(job.folder).finished:
         return Run.load(job.folder, resolve_device(job.device))
     if begun:
         return resume(job.folder, device=job.device, max_seconds=job.max_seconds, report=report)

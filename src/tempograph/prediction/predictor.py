@@ -33,7 +33,6 @@ from tempograph.prediction.scan import (
     write_all,
     write_table,
 )
-from tempograph.training.calibrated import temperature_of
 from tempograph.training.runs import Run
 from tempograph.typing import SPLITS, Progress, Split
 
@@ -282,7 +281,7 @@ class Predictor:
     @cached_property
     def temperature(self) -> float | None:
         """Of the softmax that gives probabilities: fitted on valid, kept with the run; None if there are none."""
-        return temperature_of(self.run)
+        return self.run.temperature()
 
     def _change(self, train: Facts, times: tuple[str, ...]) -> None:
         """Look at other facts; the original ones bring back the original model, bit for bit."""
@@ -472,7 +471,7 @@ class Predictor:
             )
         if not self.model.probabilistic:
             notes.append(f"the scores of {name} are not probabilities")
-        if not self.run.results.get("finished", True):
+        if not self.run.results.finished:
             notes.append(
                 "the training of this run is not finished; tempograph resume goes on with it"
             )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import matplotlib
 from matplotlib.axes import Axes
@@ -19,6 +19,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import Statistics
 from tempograph.errors import ConfigError
 from tempograph.evaluation.analysis import facts_per_entity, rolling_mean, shares_with_at_least
+from tempograph.evaluation.calibration import Calibration
 from tempograph.io import atomic_file
 from tempograph.prediction.answers import Completion, EvidenceFact
 
@@ -199,7 +200,7 @@ def _weight(fact: EvidenceFact) -> float:
     return fact.effect if fact.effect is not None else fact.share or 0
 
 
-def reliability_figure(calibration: Mapping[str, Any], about: str) -> Figure:
+def reliability_figure(calibration: Calibration, about: str) -> Figure:
     """How often the best answer is right by how sure it is; on the line sureness can be taken at its word."""
     rows = calibration["reliability"]
     figure = Figure(figsize=(5.2, 5.6), layout="constrained")

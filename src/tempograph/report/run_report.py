@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.data.timeline import Timeline
 from tempograph.errors import ConfigError, RunError
 from tempograph.evaluation.analysis import Ranked, are_of, read_ranks
-from tempograph.evaluation.evaluator import RANKED
+from tempograph.evaluation.evaluator import METRIC_LABELS
 from tempograph.models.registry import model_kind
 from tempograph.report import analysis_plots, plots
 from tempograph.report.html import (
@@ -31,14 +31,20 @@ from tempograph.report.introspection import introspect, offers_introspection
 from tempograph.report.sections import Findings
 from tempograph.report.text_table import TextTable
 from tempograph.training.config import Config
-from tempograph.training.runs import Run, read_data, read_environment, read_history, read_record
+from tempograph.training.run_folder import (
+    read_config,
+    read_environment,
+    read_graph,
+    read_history,
+    read_results,
+)
+from tempograph.training.run_results import RunResults
+from tempograph.training.runs import Run
 from tempograph.typing import Split
 
 _WRITERS: Final = {".html": write_html, ".md": write_markdown}
 _SPLITS: Final[tuple[Split, ...]] = ("test", "valid", "train")
 _FIGURES: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10", "MR")
-_TOLD: Final = {"parameters", "hardware", "finished", "best_epoch"}
-"""What results.json of every run says."""
 _MEANING: Final = (
     "For each fact (s, r, o, t) that was hidden, two questions are asked: (s, r, ?, t) and (?, r, o, t). A model ranks "
     "every entity as the answer. Rank 1 means that the right answer came first. Other answers that are known to be "
@@ -61,7 +67,7 @@ class Entry:
     label: str
     folder: Path
     config: Config
-    results: Mapping[str, Any]
+    results: RunResults
     graph: TemporalGraph
 
     @cached_property
@@ -99,14 +105,12 @@ def write_report(folders: Sequence[str | Path], out: str | Path, window: int = 8
 
 
 def _entries(folders: Sequence[Path]) -> list[Entry]:
-    records = [(folder, *read_record(folder)) for folder in dict.fromkeys(folders)]
+    records = [
+        (folder, read_config(folder), read_results(folder)) for folder in dict.fromkeys(folders)
+    ]
     entries: list[Entry] = []
     for label, (folder, config, results) in zip(_labels(records), records, strict=True):
-        if not (isinstance(results, dict) and results.keys() >= _TOLD):
-            raise RunError(
-                f"{folder / 'results.json'}: the run is damaged: it lacks one of {', '.join(sorted(_TOLD))}"
-            )
-        graph = read_data(folder, config.dataset)
+        graph = read_graph(folder, config.dataset)
         # Runs on the same data are set side by side.
         known = (
             entry.graph
@@ -117,7 +121,7 @@ def _entries(folders: Sequence[Path]) -> list[Entry]:
     return entries
 
 
-def _labels(records: Sequence[tuple[Path, Config, Mapping[str, Any]]]) -> list[str]:
+def _labels(records: Sequence[tuple[Path, Config, RunResults]]) -> list[str]:
     """The shortest way to name the runs that tells all of them apart, and their protocols where they differ."""
     ways: list[Callable[[Path, Config], str]] = [
         lambda _, config: config.name,
@@ -166,11 +170,11 @@ def _headline(entries: Sequence[Entry]) -> list[Block]:
             entry.label,
             split,
             *(told[name][place] for name in columns),
-            *_cells(entry.results[split]["metrics"]),
+            *_cells(entry.results.evaluations[split]["metrics"]),
         ]
         for split in _SPLITS
         for place, entry in enumerate(entries)
-        if split in entry.results
+        if split in entry.results.evaluations
     ]
     if not rows:
         return []
@@ -231,22 +235,24 @@ def _dataset(
 
 def _run(entry: Entry, prefix: str) -> list[Block]:
     config, results = entry.config, entry.results
-    seconds = results.get("train_seconds")
+    seconds = results.train_seconds
     took = "" if seconds is None else f" in {seconds:,.0f} s"
     words = (
         f"{config.name} on {config.dataset}: {model_kind(config.name).summary}. Protocol {config.protocol}, seed "
-        f"{config.seed}, {f'preset {config.preset}' if config.preset else 'no preset'}; {results['parameters']:,} "
-        f"parameters, trained{took} on {results['hardware']}."
+        f"{config.seed}, {f'preset {config.preset}' if config.preset else 'no preset'}; {results.parameters:,} "
+        f"parameters, trained{took} on {results.hardware}."
     )
     blocks: list[Block] = [Heading(f"Run: {entry.label}"), Words(words)]
-    if not results["finished"]:
+    if not results.finished:
         command = f"tempograph resume {_quoted(entry.folder)}"
         blocks += [Words("The training is not finished. To go on with it:"), Listing(command)]
-    splits = [split for split in _SPLITS if split in results]
+    evaluations = {
+        split: results.evaluations[split] for split in _SPLITS if split in results.evaluations
+    }
     rows = [
-        [split, said, *_cells(results[split][key])]
-        for split in splits
-        for key, said in RANKED.items()
+        [split, said, *_cells(summary[key])]
+        for split, summary in evaluations.items()
+        for key, said in METRIC_LABELS.items()
     ]
     if rows:
         caption = (
@@ -256,9 +262,9 @@ def _run(entry: Entry, prefix: str) -> list[Block]:
             TextTable(f"Figures of {entry.label}", ("split", "ranked", *_FIGURES), rows, 2, caption)
         )
     blocks += [
-        Words(f"On {split}, {results[split]['note']}.")
-        for split in splits
-        if "note" in results[split]
+        Words(f"On {split}, {summary['note']}.")
+        for split, summary in evaluations.items()
+        if "note" in summary
     ]
     blocks += _training(entry, prefix) + _learned(entry, prefix)
     told = [[name, str(value)] for name, value in read_environment(entry.folder).items()]
@@ -277,9 +283,7 @@ def _training(entry: Entry, prefix: str) -> list[Block]:
     history = [line for line in read_history(entry.folder) if "epoch" in line and "loss" in line]
     if len(history) < 2:
         return []
-    figure = analysis_plots.training_figure(
-        history, entry.results["best_epoch"], entry.config.about
-    )
+    figure = analysis_plots.training_figure(history, entry.results.best_epoch, entry.config.about)
     alt = f"Training of {entry.label}: the loss and the MRR on valid after each of {len(history)} epochs."
     return [Heading(f"Training of {entry.label}", 3), Picture(f"{prefix}training", figure, alt)]
 

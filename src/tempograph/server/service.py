@@ -125,7 +125,7 @@ class ServedRun:
             "dataset": run.config.dataset,
             "protocol": run.config.protocol,
             "metrics": {
-                split: run.results[split]["metrics"] for split in SPLITS if split in run.results
+                split: summary["metrics"] for split, summary in run.results.evaluations.items()
             },
             "entities": len(self.graph.entities),
             "relations": len(self.graph.relations),
@@ -136,7 +136,7 @@ class ServedRun:
             "times": _few(times),
             "window": None if window is None else {"past": window[0], "future": window[1]},
             "probabilistic": run.model.probabilistic,
-            "finished": run.results.get("finished", True),
+            "finished": run.results.finished,
         }
 
     def entity(self, name: str, part: str = "entity") -> int:

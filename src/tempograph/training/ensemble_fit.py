@@ -17,6 +17,7 @@ from tempograph.data.timeline import fact_queries
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.models.ensemble.ensemble import Ensemble, EnsembleGate, deal, halves
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings, part_names
+from tempograph.training.run_results import GateSummary
 from tempograph.typing import Progress
 
 _EVERY: Final = 20
@@ -60,7 +61,7 @@ def fit_ensemble(
     seed: int,
     report: Callable[[dict[str, float]], None],
     progress: Progress | None = None,
-) -> dict[str, Any]:
+) -> GateSummary:
     """Fit the gates of a ensemble, and say for results.json how much each part counts.
 
     A gate is fitted on each half of valid, as many steps as are best on the other half, which it will rank; then one
@@ -97,13 +98,7 @@ def fit_ensemble(
     # The third number seen is that of the entity and the relation together, over the whole time.
     frequency = kept.seen[:, 2].expm1().round().long()
     table = weights_table(frequency, weights, part_names(settings.parts))
-    return {
-        "gate": {
-            "steps": steps,
-            "sharpness": float(gate.log_sharpness.detach().exp()),
-            "weights": table,
-        }
-    }
+    return {"steps": steps, "sharpness": float(gate.log_sharpness.detach().exp()), "weights": table}
 
 
 @torch.no_grad()

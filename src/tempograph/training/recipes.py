@@ -21,6 +21,7 @@ from tempograph.training.losses.embedding_loss import EmbeddingLoss
 from tempograph.training.losses.pointer_loss import PointerLoss
 from tempograph.training.losses.temp_loss import TeMPLoss
 from tempograph.training.objective import Objective
+from tempograph.training.run_results import GateSummary
 from tempograph.training.settings import (
     FactTraining,
     PointerTraining,
@@ -51,9 +52,9 @@ class Recipe:
     choose: Callable[[Any, Timeline, Validate, MetricsCallback], Any] | None = None
     """Choose settings on the validation split: settings as given -> settings as fitted."""
     combine: (
-        Callable[[Any, TemporalGraph, int, MetricsCallback, Progress | None], dict[str, Any]] | None
+        Callable[[Any, TemporalGraph, int, MetricsCallback, Progress | None], GateSummary] | None
     ) = None
-    """Fit what combines trained parts, from (model, data, seed, report, progress) -> entries of results.json."""
+    """Fit what combines trained parts, from (model, data, seed, report, progress) -> what results.json says of the gate."""
 
 
 RECIPES: Final[dict[type, Recipe]] = {

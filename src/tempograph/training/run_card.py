@@ -2,36 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+
+from tempograph.data.graph import TemporalGraph
+from tempograph.evaluation.calibration import Calibration, reliability_cells
+from tempograph.models.registry import model_kind
+from tempograph.training.config import Config
+from tempograph.training.run_results import RunResults
 
 
-def reliability_page(calibration: Mapping[str, Any]) -> str:
-    """How far the probabilities of a run can be trusted, as Markdown."""
+def run_card(
+    config: Config, graph: TemporalGraph, results: RunResults, parts: Sequence[str]
+) -> str:
+    """The card as Markdown: model, figures, calibration and data."""
+    evaluated = {
+        split: summary
+        for split, summary in (("valid", results.valid), ("test", results.test))
+        if summary is not None
+    }
+    rows = [
+        f"| {split} | {m['mrr']:.3f} | {m['hits@1']:.1%} | {m['hits@3']:.1%} | {m['hits@10']:.1%} |\n"
+        for split, summary in evaluated.items()
+        for m in [summary["metrics"]]
+    ]
+    head = "| split | MRR | Hits@1 | Hits@3 | Hits@10 |\n|---|---|---|---|---|\n"
+    figures = head + "".join(rows) if rows else "Not evaluated.\n"
+    notes = [f"{split} {one['note']}" for split, one in evaluated.items() if "note" in one]
+    if parts:
+        notes.append(f"made of {', '.join(f'[{name}](parts/{name})' for name in parts)}")
+    remarks = "".join(f"{note[0].upper()}{note[1:]}.\n" for note in notes)
+    remarks += "\n" if notes else ""
+    if results.calibration is not None:
+        remarks += f"{_reliability(results.calibration)}\n"
     return (
-        f"Probabilities are softmax(scores / {calibration['temperature']:.3f}). On {calibration['facts']:,} facts of "
-        f"{calibration['split']}, from both sides, the best answer is this sure and this often right; the mean "
-        f"distance, the expected calibration error, is {calibration['calibration_error']:.3f}, and "
-        f"{calibration['calibration_error_before']:.3f} before the temperature was fitted; the log loss, to which it "
-        f"is fitted, is {calibration['log_loss']:.3f}, and {calibration['log_loss_before']:.3f} before.\n\n"
-        f"{_reliability_rows(calibration['reliability'])}\n"
+        f"# {config.name} on {config.dataset}\n\n"
+        f"{model_kind(config.name).summary.capitalize()}. Protocol **{config.protocol}**, "
+        f"seed {config.seed}, filter by time, ties by mean rank.\n\n{figures}\n{remarks}"
+        f"{len(graph.entities):,} entities, {len(graph.relations):,} relations, "
+        f"{len(graph.times):,} steps from {graph.times[0]} to {graph.times[-1]}; "
+        f"{len(graph.train):,} train facts.\n\n"
+        "`tempograph evaluate`, `complete`, `score`, `missing` and `surprising` take this folder.\n"
     )
 
 
-def _reliability_rows(rows: Sequence[Mapping[str, float]]) -> str:
-    """The reliability diagram as a Markdown table."""
-    shares = {"mean": "confidence", "first is right": "right", "right one in ten": "among_ten"}
-    shown = {column: share for column, share in shares.items() if share in rows[0]}
-    head = [
-        f"| {' | '.join(['probability', 'questions', *shown])} |",
-        f"| --- |{' ---: |' * (1 + len(shown))}",
-    ]
-    return "\n".join(
-        head
-        + [
-            f"| {row['from']:.0%} to {row['to']:.0%} | {row['questions']:,} | "
-            + " | ".join(f"{row[share]:.1%}" for share in shown.values())
-            + " |"
-            for row in rows
-        ]
+def _reliability(calibration: Calibration) -> str:
+    """How far the probabilities can be trusted."""
+    columns, cells = reliability_cells(calibration["reliability"])
+    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *cells]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    error, error_before = calibration["calibration_error"], calibration["calibration_error_before"]
+    loss, loss_before = calibration["log_loss"], calibration["log_loss_before"]
+    return (
+        f"Probabilities are softmax(scores / {calibration['temperature']:.3f}). The table compares "
+        f"the probability of the best answer with how often it is right, on "
+        f"{calibration['facts']:,} facts of {calibration['split']}, both sides. The expected "
+        f"calibration error is {error:.3f} ({error_before:.3f} before the temperature was fitted), "
+        f"the log loss {loss:.3f} ({loss_before:.3f} before).\n\n"
+        f"{table}\n"
     )

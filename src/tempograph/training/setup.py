@@ -21,7 +21,9 @@ from tempograph.models.registry import MODELS, model_kind
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.config import Config, by_name, make_config
 from tempograph.training.recipes import recipe_for
-from tempograph.training.runs import RUN_MARKER, Run, read_data, read_record
+from tempograph.training.run_folder import RUN_MARKER, read_config, read_graph, read_results
+from tempograph.training.run_results import RunResults
+from tempograph.training.runs import Run
 from tempograph.typing import Progress, Protocol
 
 _APART: Final = 1000
@@ -98,12 +100,15 @@ def begin(
         config = dataclasses.replace(
             config, model=recipe.choose(config.model, timeline, validate, keep)
         )
-    run = Run(config, graph, build(config, timeline, parts), timeline, history, {}, parts=parts)
+    model = build(config, timeline, parts)
+    run = Run(
+        config, graph, model, timeline, history, _results(asked, config, model, parts), parts=parts
+    )
     if recipe.gradient is not None:
         # Made for its complaints alone: settings that do not fit together must not leave a run folder behind.
         recipe.gradient.loss(run.model, config.train)
-    seconds = round(time.perf_counter() - started, 3) if recipe.choose is not None else None
-    run.results.update(_head(run, asked), train_seconds=seconds)
+    if recipe.choose is not None:
+        run.results.train_seconds = round(time.perf_counter() - started, 3)
     return run
 
 
@@ -142,7 +147,7 @@ def _begin_part(
         (
             folder
             for folder in _finished(shelf, config)
-            if read_data(folder, graph.name).same_as(graph)
+            if read_graph(folder, graph.name).same_as(graph)
         ),
         None,
     )
@@ -156,9 +161,9 @@ def _begin_part(
 def _finished(shelf: Path | None, config: Config) -> Iterator[Path]:
     """The finished runs of a folder that have these settings."""
     for marker in sorted(shelf.glob(f"*/{RUN_MARKER}")) if shelf is not None else ():
-        kept, results = read_record(marker.parent)
-        if results["finished"] and kept.flat() == config.flat():
-            yield marker.parent
+        folder = marker.parent
+        if read_results(folder).finished and read_config(folder).flat() == config.flat():
+            yield folder
 
 
 def build(config: Config, timeline: Timeline, parts: Mapping[str, Run]) -> Model:
@@ -177,14 +182,14 @@ def _take_over(part: str, whole: Config, graph: TemporalGraph, timeline: Timelin
         raise ConfigError(
             f"'{part}' cannot be a part of {whole.name}: there is no such model or run folder{offer}"
         )
-    config, results = read_record(folder)
-    if not results["finished"]:
+    config = read_config(folder)
+    if not read_results(folder).finished:
         raise RunError(f"{folder}: a part must be finished; go on with: tempograph resume {folder}")
     if config.protocol != whole.protocol:
         raise RunError(
             f"{folder}: a run under protocol {config.protocol}, asked for {whole.protocol}; train it anew"
         )
-    if not read_data(folder, config.dataset).same_as(graph):
+    if not read_graph(folder, config.dataset).same_as(graph):
         raise RunError(f"{folder}: a run on other data than {graph.name}; train it anew")
     return Run.load_with(folder, graph, timeline)
 
@@ -195,38 +200,31 @@ def validator(
     """What measures a model on valid."""
 
     def validate(model: Model) -> dict[str, float]:
-        found: dict[str, float] = evaluate_model(
-            model, graph, "valid", protocol, progress=progress
-        ).summary()["metrics"]
-        return found
+        return evaluate_model(model, graph, "valid", protocol, progress=progress).summary()[
+            "metrics"
+        ]
 
     return validate
 
 
-def _head(run: Run, asked: Config) -> dict[str, Any]:
-    """The head of results.json; training and evaluations add the rest."""
-    config, model = run.config, run.model
+def _results(asked: Config, config: Config, model: Model, parts: Mapping[str, Run]) -> RunResults:
+    """The results before training: settings, hardware and size."""
     fitted = dataclasses.asdict(config.model)
-    left_open = {
-        name: value
-        for name, value in dataclasses.asdict(asked.model).items()
-        if value != fitted[name]
-    }
-    return {
-        "dataset": config.dataset,
-        "model": config.name,
-        "protocol": config.protocol,
-        "seed": config.seed,
-        "preset": config.preset,
-        "config": config.settings(),
-        "asked": left_open,
-        "changed": changed(asked),
-        "commit": source_commit(),
-        "hardware": hardware(model.device),
-        "parameters": model.num_parameters,
-        "finished": False,
-        "best_epoch": None,
-        "epoch_seconds": None,
-        "train_seconds": None,
-        "peak_memory_bytes": None,
-    }
+    return RunResults(
+        dataset=config.dataset,
+        model=config.name,
+        protocol=config.protocol,
+        seed=config.seed,
+        preset=config.preset,
+        config=config.settings(),
+        asked={
+            name: value
+            for name, value in dataclasses.asdict(asked.model).items()
+            if value != fitted[name]
+        },
+        changed=changed(asked),
+        commit=source_commit(),
+        hardware=hardware(model.device),
+        parameters=model.num_parameters,
+        finished=False,
+    )

@@ -15,12 +15,12 @@ from tempograph.errors import DataError, RunError
 from tempograph.evaluation.evaluator import Evaluation, evaluate_model
 from tempograph.io import refuse_existing
 from tempograph.models.registry import model_kind
-from tempograph.training.calibrated import temperature_of
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.distributed import Processes
 from tempograph.training.loop import Hooks, Training, fit
 from tempograph.training.recipes import recipe_for
-from tempograph.training.runs import RUN_MARKER, Run
+from tempograph.training.run_folder import RUN_MARKER
+from tempograph.training.runs import Run
 from tempograph.training.setup import begin, build, configure, validator
 from tempograph.typing import Filter, MetricsCallback, Progress, Protocol, Split
 
@@ -79,10 +79,10 @@ def resume(
 ) -> Run:
     """Go on with a run that was stopped, from its last epoch, as if it had never been stopped."""
     run = Run.load(path, resolve_device(device))
-    if run.results["finished"]:
+    if run.results.finished:
         raise RunError(f"{path}: this run is finished; train another one, or evaluate it")
-    for begun in (each for each in (*run.parts.values(), run) if not each.results["finished"]):
-        begun.forget_figures()
+    for begun in (each for each in (*run.parts.values(), run) if not each.results.finished):
+        begun.discard_evaluations()
         if begun.checkpoint is not None and not begun.checkpoint.exists():
             # Killed in its first epoch: what weights there are may be those of a part of it.
             begun.model.load_state_dict(
@@ -105,7 +105,7 @@ def evaluate(
     evaluation = evaluate_model(
         loaded.model, loaded.graph, split, loaded.config.protocol, filter, budget, progress
     )
-    loaded.record(evaluation)
+    loaded.save_evaluation(evaluation)
     return evaluation
 
 
@@ -124,17 +124,14 @@ def _outside(
 def _go_on(run: Run, callbacks: Callbacks) -> Run:
     """Bring a run to its end, or as far as the time goes: first its parts, one after another, then itself."""
     for name, part in run.parts.items():
-        if (
-            not part.results["finished"]
-            and not _go_on(part, callbacks.about(name)).results["finished"]
-        ):
+        if not part.results.finished and not _go_on(part, callbacks.about(name)).results.finished:
             return run
     recipe = recipe_for(model_kind(run.config.name))
     if recipe.gradient is not None:
         return _train_on(run, callbacks)
     if recipe.combine is not None:
         return _combine(run, callbacks)
-    return _finish(run, run.results["train_seconds"], callbacks.progress)
+    return _finish(run, run.results.train_seconds or 0.0, callbacks.progress)
 
 
 def _combine(run: Run, callbacks: Callbacks) -> Run:
@@ -148,9 +145,9 @@ def _combine(run: Run, callbacks: Callbacks) -> Run:
         run.history.append(line)
         callbacks.about("gate").tell(line)
 
-    run.results.update(combine(run.model, run.graph, run.config.seed, keep, callbacks.progress))
-    run.keep_history()
-    seconds = sum(part.results["train_seconds"] for part in run.parts.values())
+    run.results.gate = combine(run.model, run.graph, run.config.seed, keep, callbacks.progress)
+    run.write_history()
+    seconds = sum(part.results.train_seconds or 0 for part in run.parts.values())
     return _finish(run, seconds + time.perf_counter() - started, callbacks.progress)
 
 
@@ -163,14 +160,14 @@ def _train_on(run: Run, callbacks: Callbacks) -> Run:
 
     def told(line: dict[str, float], training: Training) -> None:
         run.history[:] = training.history
-        run.keep_history()
+        run.write_history()
         left = (epochs - training.epoch) * training.seconds / training.epoch
         tell(line | {"left": 0.0 if training.finished else left})
 
     hooks = Hooks(
         validate=validator(run.graph, config.protocol, callbacks.progress),
         report=told,
-        keep_weights=lambda _: run.keep_weights(),
+        keep_weights=lambda _: run.write_weights(),
         checkpoint=run.checkpoint,
         max_seconds=callbacks.seconds_left,
     )
@@ -180,27 +177,29 @@ def _train_on(run: Run, callbacks: Callbacks) -> Run:
     loss = gradient.loss(run.model, config.train)
     training = fit(run.model, loss, config.train, config.seed, hooks)
     run.history[:] = training.history
-    run.results.update(best_epoch=training.best_epoch, epoch_seconds=training.epoch_seconds)
+    run.results.best_epoch = training.best_epoch
+    run.results.epoch_seconds = training.epoch_seconds
     if not leads:
-        run.results["finished"] = training.finished
+        run.results.finished = training.finished
         return run
     if not training.finished:
-        run.results["train_seconds"] = round(training.seconds, 3)
-        run.keep_results()
+        run.results.train_seconds = round(training.seconds, 3)
+        run.write_results()
         return run
     return _finish(run, training.seconds, callbacks.progress)
 
 
 def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
     memory = peak_memory_bytes(run.model.device)
-    run.results.update(train_seconds=round(seconds, 3), peak_memory_bytes=memory)
-    run.keep_weights()
-    run.keep_results()
+    run.results.train_seconds = round(seconds, 3)
+    run.results.peak_memory_bytes = memory
+    run.write_weights()
+    run.write_results()
     if len(run.graph.valid):
         evaluate(run, "valid", progress=progress)
-        temperature_of(run, progress)
+        run.temperature(progress)
     # Only now: whoever is stopped before this resumes, and nothing is measured twice but valid.
-    run.add_results(finished=True)
+    run.update_results(finished=True)
     if run.checkpoint is not None:
         run.checkpoint.unlink(missing_ok=True)
     return run

@@ -18,6 +18,7 @@ from tempograph.experiments.scheduler import Job
 from tempograph.experiments.status import Watch
 from tempograph.io import make_folder
 from tempograph.training.config import Config, by_name, parse_override
+from tempograph.training.run_results import RunResults
 from tempograph.training.setup import configure
 from tempograph.typing import Protocol, Split
 
@@ -108,9 +109,9 @@ def bring(
                 f"{graph.name}: the {split} split has no facts, so there is nothing to measure models by"
             )
 
-    def keep(job: Job, found: Result) -> None:
+    def keep(job: Job, found: RunResults) -> None:
         need = planned[job]
-        keep_result(found, results, need.variant)
+        keep_result(found.to_json(), results, need.variant)
         if need.drawn:
             make_folder(results / graph.name / "ranks")
             keep_ranks(read_ranks(job.folder)["test"], _ranks_file(need, results, graph.name))

@@ -1,0 +1,120 @@
+"""The files of a run folder and how they are read; loading never unpickles."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import safetensors.torch
+from safetensors import safe_open
+from torch import Tensor
+
+from tempograph.data.folder import read_folder
+from tempograph.data.graph import TemporalGraph
+from tempograph.errors import RunError, TempographError
+from tempograph.training.config import Config
+from tempograph.training.run_results import RunResults
+from tempograph.typing import Filter, Split
+
+RUN_MARKER: Final = "config.toml"
+RESULTS: Final = "results.json"
+WEIGHTS: Final = "model.safetensors"
+CHECKPOINT: Final = "checkpoint.safetensors"
+RANKS: Final = "ranks.parquet"
+PARTS: Final = "parts"
+"""The folder of an ensemble's parts, each a run folder without a dataset of its own."""
+FORMAT: Final = "1"
+"""The version of the weights; a change that old folders cannot be read after makes a new one."""
+_READABLE: Final = ("1",)
+_SIZES: Final = ("dim", "hidden", "layers", "heads", "blocks")
+"""Settings that bound the size of the weights."""
+
+
+def read_config(folder: Path) -> Config:
+    """The settings of a run folder."""
+    if not (folder / RUN_MARKER).is_file():
+        raise RunError(f"{folder}: no run here; `tempograph train ... --out {folder}` makes one")
+    with explain_damage(folder):
+        return Config.from_toml(_text(folder / RUN_MARKER), str(folder / RUN_MARKER))
+
+
+def read_results(folder: Path) -> RunResults:
+    """The results of a run folder."""
+    with explain_damage(folder):
+        return RunResults.from_json(json.loads(_text(folder / RESULTS)))
+
+
+def read_history(folder: Path) -> list[dict[str, float]]:
+    """The lines of metrics.jsonl, one for each epoch or choice."""
+    with explain_damage(folder):
+        return [json.loads(line) for line in _text(folder / "metrics.jsonl").splitlines()]
+
+
+def read_environment(folder: Path) -> dict[str, Any]:
+    """The JSON object in environment.json: where the run was made."""
+    with explain_damage(folder):
+        environment: dict[str, Any] = json.loads(_text(folder / "environment.json"))
+        return environment
+
+
+def read_graph(folder: Path, name: str) -> TemporalGraph:
+    """The dataset of a run folder; a part of an ensemble uses that of the ensemble."""
+    own, parent = folder / "dataset", folder.resolve().parent
+    shared = not own.exists() and parent.name == PARTS
+    return read_folder(parent.parent / "dataset" if shared else own, name)
+
+
+def read_weights(folder: Path, config: Config) -> dict[str, Tensor]:
+    """The weights of a run folder.
+
+    Weights of a later version, and settings that ask for a far larger model, are refused.
+    """
+    with safe_open(folder / WEIGHTS, "pt") as file:
+        version = (file.metadata() or {}).get("format")
+        sides = [side for name in file.keys() for side in file.get_slice(name).get_shape()]  # noqa: SIM118
+    if version is None:
+        raise RunError(f"{folder}: {WEIGHTS} holds no weights of tempograph; train the run again")
+    if version not in _READABLE:
+        raise RunError(
+            f"{folder}: made by a later version (format {version}, here {FORMAT}); "
+            "update tempograph"
+        )
+    largest = max([len(sides), *sides, 1])
+    for name in _SIZES:
+        if (size := getattr(config.model, name, 0)) > largest:
+            raise RunError(
+                f"{folder}: {RUN_MARKER} asks for {name} = {size}, which its weights do not have"
+            )
+    return safetensors.torch.load_file(folder / WEIGHTS)
+
+
+def target_metrics(folder: Path, split: Split, filter: Filter) -> dict[str, float]:
+    """The figures that the preset of a run must reach on a split."""
+    targets = {
+        name.partition("/")[2]: value
+        for name, value in read_config(folder).target.items()
+        if name.startswith(f"{split}/")
+    }
+    if not targets or filter != "time":
+        raise RunError(
+            f"{folder}: its preset names no figure to reach on {split} with filter {filter}"
+        )
+    return targets
+
+
+@contextmanager
+def explain_damage(folder: Path) -> Iterator[None]:
+    """Turn any error of reading a file into a RunError that names the folder."""
+    try:
+        yield
+    except TempographError:
+        raise
+    except (OSError, ValueError, RuntimeError, safetensors.SafetensorError) as error:
+        raise RunError(f"{folder}: the run is damaged: {' '.join(str(error).split())}") from error
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")

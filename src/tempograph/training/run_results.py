@@ -1,0 +1,138 @@
+"""What results.json of a run holds: settings, cost, and the figures of each evaluated split."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypedDict
+
+from tempograph.evaluation.calibration import Calibration
+from tempograph.evaluation.evaluator import EvaluationSummary
+from tempograph.typing import SPLITS, Protocol, Split
+
+Setting = bool | int | float | str | Sequence[str] | None
+
+_METRICS: Final = ("mrr", "hits@1", "hits@3", "hits@10")
+_HEAD: Final = (
+    *("dataset", "model", "protocol", "seed", "preset", "config", "asked", "changed", "commit"),
+    *("hardware", "parameters", "finished", "best_epoch", "epoch_seconds", "train_seconds"),
+    "peak_memory_bytes",
+)
+"""Keys that every new file has, in their order; evaluations add theirs."""
+
+
+class GateSummary(TypedDict):
+    """How the gate of an ensemble was fitted, and its mean weights by frequency."""
+
+    steps: int
+    sharpness: float
+    weights: list[dict[str, Any]]
+
+
+@dataclass
+class RunResults:
+    """The results of one run, in a run folder or under results/."""
+
+    dataset: str
+    model: str
+    protocol: Protocol
+    seed: int
+    preset: str | None
+    config: dict[str, dict[str, Setting]]
+    """Settings by section, as fitted."""
+    asked: dict[str, Setting] = field(default_factory=dict)
+    """Settings of the model as given, where fitting chose another value."""
+    changed: dict[str, Setting] = field(default_factory=dict)
+    """Settings that differ from the preset's, as `section.setting`."""
+    commit: str | None = None
+    hardware: str = "unknown hardware"
+    parameters: int = 0
+    finished: bool = True
+    best_epoch: int | None = None
+    epoch_seconds: float | None = None
+    """The median over all epochs, validation not counted."""
+    train_seconds: float | None = None
+    peak_memory_bytes: int | None = None
+    gate: GateSummary | None = None
+    valid: EvaluationSummary | None = None
+    calibration: Calibration | None = None
+    test: EvaluationSummary | None = None
+    train: EvaluationSummary | None = None
+    extra: dict[str, Any] = field(default_factory=dict)
+    """Keys that this version does not know."""
+    keys: tuple[str, ...] = field(default=_HEAD, compare=False, repr=False)
+    """Keys that are always written, in this order: those of the file that was read."""
+
+    @staticmethod
+    def from_json(data: object) -> RunResults:
+        """Check and read a JSON object; raises ValueError with the reason if it is no result."""
+        for problem in _problems(data):
+            raise ValueError(problem)
+        assert isinstance(data, dict)
+        names = {each.name for each in dataclasses.fields(RunResults)} - {"extra", "keys"}
+        known = {name: value for name, value in data.items() if name in names}
+        extra = {name: value for name, value in data.items() if name not in names}
+        return RunResults(**({"preset": None} | known), extra=extra, keys=tuple(data))
+
+    def to_json(self) -> dict[str, Any]:
+        """The JSON object: keys of the file first, then whatever else has been set."""
+        empty = vars(RunResults("", "", "strict", 0, None, {}))
+        values = {
+            name: value for name, value in vars(self).items() if name not in ("extra", "keys")
+        }
+        values |= self.extra
+        return {
+            name: values[name]
+            for name in dict.fromkeys((*self.keys, *values))
+            if name in self.keys or values[name] != empty.get(name)
+        }
+
+    def evaluation(self, split: Split) -> EvaluationSummary | None:
+        """The figures of a split, if it has been evaluated."""
+        summary: EvaluationSummary | None = getattr(self, split)
+        return summary
+
+    @property
+    def evaluations(self) -> dict[Split, EvaluationSummary]:
+        """The figures of all evaluated splits."""
+        return {
+            split: summary for split in SPLITS if (summary := self.evaluation(split)) is not None
+        }
+
+    def discard_evaluations(self) -> None:
+        """Drop what was measured with weights that have changed since."""
+        self.train = self.valid = self.test = self.calibration = None
+        self.keys = tuple(name for name in self.keys if name not in (*SPLITS, "calibration"))
+
+
+def _problems(data: object) -> Iterator[str]:
+    """What keeps a JSON value from being a result."""
+    if not isinstance(data, dict):
+        kind = type(data).__name__
+        yield f"expected an object with dataset, model and figures, found {kind}"
+        return
+    required = {"dataset": str, "model": str, "protocol": str, "seed": int, "config": dict}
+    for name, expected in required.items():
+        if not isinstance(data.get(name), expected):
+            yield f"'{name}' is missing or of another kind"
+    if not all(isinstance(section, dict) for section in data.get("config", {}).values()):
+        yield "'config' holds something other than sections"
+    if not isinstance(data.get("preset"), str | None):
+        yield "'preset' is of another kind"
+    for name in ("asked", "changed"):
+        if not isinstance(data.get(name, {}), dict):
+            yield f"'{name}' is of another kind"
+    for name in ("parameters", "best_epoch", "epoch_seconds", "train_seconds", "peak_memory_bytes"):
+        if not isinstance(data.get(name), int | float | None):
+            yield f"'{name}' is no number"
+    for split in SPLITS:
+        if split in data and not _has_metrics(data[split]):
+            yield f"it has no figures of {split}"
+
+
+def _has_metrics(summary: object) -> bool:
+    metrics = summary.get("metrics") if isinstance(summary, Mapping) else None
+    return isinstance(metrics, Mapping) and all(
+        isinstance(metrics.get(name), int | float) for name in _METRICS
+    )
