@@ -26,8 +26,8 @@ from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.io import write_json
 from tempograph.models.base import Model
 from tempograph.models.registry import MODELS, model_kind
-from tempograph.training.config import shipped_presets
-from tempograph.training.loop import Hooks, fit
+from tempograph.training.loop import LoopHooks, train_model
+from tempograph.training.presets import shipped_presets
 from tempograph.training.recipes import recipe_for
 from tempograph.training.setup import configure
 
@@ -86,12 +86,12 @@ def measure(
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
     # One validation warms up the next.
-    hooks = Hooks(
+    hooks = LoopHooks(
         validate=lambda model: valid(model, graph),
-        report=lambda line, _: None,
-        keep_weights=lambda _: None,
+        on_epoch=lambda line, _: None,
+        save_weights=lambda: None,
     )
-    training = fit(model, gradient.loss(model, train), train, seed=0, hooks=hooks)
+    training = train_model(model, gradient.loss(model, train), train, seed=0, hooks=hooks)
     begin = time.perf_counter()
     found = valid(model, graph)
     return {

@@ -29,7 +29,7 @@ from tempograph.prediction.predictor import Predictor
 from tempograph.training.config import make_config
 from tempograph.training.run_results import RunResults
 from tempograph.training.runs import Run
-from tempograph.training.setup import build
+from tempograph.training.setup import build_model
 
 
 def main() -> None:
@@ -106,7 +106,7 @@ def untrained(arguments: Any, device: torch.device) -> Run:
     results = RunResults(
         graph.name, config.name, config.protocol, config.seed, config.preset, config.settings()
     )
-    return Run(config, graph, build(config, timeline, {}).eval(), timeline, [], results)
+    return Run(config, graph, build_model(config, timeline, {}).eval(), timeline, [], results)
 
 
 def median(ask: Callable[[list[int]], object], asked: list[list[int]]) -> float:

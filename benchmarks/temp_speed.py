@@ -34,7 +34,7 @@ from tempograph.models.base import Model
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.nn.temporal import DecayedGRU
 from tempograph.training.config import make_config
-from tempograph.training.loop import Hooks, fit
+from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.temp_loss import TeMPLoss
 from tempograph.training.settings import SnapshotTraining
 
@@ -192,10 +192,10 @@ def measure(
         training_peak.append(peak_memory_bytes(device))
         return {"mrr": evaluate_model(model, graph, "valid", "strict").summary()["metrics"]["mrr"]}
 
-    hooks = Hooks(
-        validate=validate, report=lambda line, progress: None, keep_weights=lambda model: None
+    hooks = LoopHooks(
+        validate=validate, on_epoch=lambda line, progress: None, save_weights=lambda: None
     )
-    training = fit(model, loss, train, seed=0, hooks=hooks)
+    training = train_model(model, loss, train, seed=0, hooks=hooks)
     # The validation inside the loop was the warm-up of this one.
     evaluation = evaluate_model(model, graph, "valid", "strict")
     seconds = statistics.median(line["seconds"] for line in training.history[1:])

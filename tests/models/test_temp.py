@@ -28,7 +28,7 @@ from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.nn.structure import Edges, add_inverse_edges, edge_weights
 from tempograph.nn.temporal import Context, Windows
-from tempograph.training.loop import Hooks, fit
+from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.temp_loss import TeMPLoss, sample_per_group
 from tempograph.training.settings import SnapshotTraining
 from tempograph.typing import PROTOCOLS, Protocol
@@ -257,12 +257,12 @@ def test_subject_ranks_are_object_ranks_of_the_inverted_graph(variant: dict[str,
 def train(
     model: TeMP, settings: SnapshotTraining, graph: TemporalGraph, split: str = "train"
 ) -> float:
-    hooks = Hooks(
+    hooks = LoopHooks(
         validate=lambda m: evaluate_model(m, graph, split, "strict").summary()["metrics"],  # type: ignore[arg-type]
-        report=lambda line, progress: None,
-        keep_weights=lambda m: None,
+        on_epoch=lambda line, progress: None,
+        save_weights=lambda: None,
     )
-    return fit(model, TeMPLoss(model, settings), settings, 0, hooks).best_mrr
+    return train_model(model, TeMPLoss(model, settings), settings, 0, hooks).best_mrr
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
@@ -321,12 +321,12 @@ def test_every_kind_of_training_lowers_the_loss() -> None:
         settings = SnapshotTraining(
             epochs=30, times_per_step=2, learning_rate=0.02, patience=30, **way
         )
-        hooks = Hooks(
+        hooks = LoopHooks(
             validate=lambda m: {"mrr": 0.0},
-            report=lambda line, p: None,
-            keep_weights=lambda m: None,
+            on_epoch=lambda line, p: None,
+            save_weights=lambda: None,
         )
-        history = fit(model, TeMPLoss(model, settings), settings, 0, hooks).history
+        history = train_model(model, TeMPLoss(model, settings), settings, 0, hooks).history
         losses = [line["loss"] for line in history]
         assert np.mean(losses[-5:]) < 0.9 * np.mean(losses[:5]), way
 

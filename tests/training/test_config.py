@@ -13,8 +13,10 @@ import pytest
 from tempograph.errors import ConfigError
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.models.ted import TEDSettings
-from tempograph.training.config import Config, make, make_config, parse_toml
+from tempograph.training.config import Config, make_config
+from tempograph.training.presets import parse_toml
 from tempograph.training.recipes import recipe_for
+from tempograph.training.setting_values import make_settings
 from tempograph.typing import (
     Bounds,
     Fraction,
@@ -37,8 +39,8 @@ class Example:
 
 
 def test_values_are_checked_by_type() -> None:
-    assert make(Example, {"rate": 1, "gate": False}, "x") == Example(1, gate=False)
-    assert make(Example, {"parts": ["a", "b"]}, "x") == Example(parts=("a", "b"))
+    assert make_settings(Example, {"rate": 1, "gate": False}, "x") == Example(1, gate=False)
+    assert make_settings(Example, {"parts": ["a", "b"]}, "x") == Example(parts=("a", "b"))
     for values, message in (
         ({"rate": "fast"}, "x: rate must be a number, found 'fast'"),
         ({"layers": 1.5}, "x: layers must be a whole number, found 1.5"),
@@ -53,7 +55,7 @@ def test_values_are_checked_by_type() -> None:
         ({"layer": 1}, "x has no setting 'layer'; did you mean 'layers'?"),
     ):
         with pytest.raises(ConfigError) as caught:
-            make(Example, values, "x")
+            make_settings(Example, values, "x")
         assert str(caught.value) == message
 
 
@@ -64,14 +66,20 @@ class Renamed:
 
 
 def test_earlier_spellings_of_settings_are_accepted() -> None:
-    assert make(Renamed, {"speed": 2.0}, "x") == make(Renamed, {"rate": 2.0}, "x") == Renamed(2.0)
-    assert make(Renamed, {"rate": 1.0, "speed": 2.0}, "x") == Renamed(2.0), "the later one counts"
+    assert (
+        make_settings(Renamed, {"speed": 2.0}, "x")
+        == make_settings(Renamed, {"rate": 2.0}, "x")
+        == Renamed(2.0)
+    )
+    assert make_settings(Renamed, {"rate": 1.0, "speed": 2.0}, "x") == Renamed(2.0), (
+        "the later one counts"
+    )
     for values, message in (
         ({"speed": "fast"}, "x: speed must be a number, found 'fast'"),
         ({"aliases": {}}, "x has no setting 'aliases'"),
     ):
         with pytest.raises(ConfigError) as caught:
-            make(Renamed, values, "x")
+            make_settings(Renamed, values, "x")
         assert str(caught.value) == message
 
 
@@ -105,7 +113,7 @@ def test_numbers_stay_within_the_bounds_of_their_types() -> None:
         *((name, math.nan, "") for name in ("amount", "positive", "share", "part")),
     ):
         with pytest.raises(ConfigError, match=f"^{name} must be {message}.*, found {value}$"):
-            make(Bounded, {name: value}, "x")
+            make_settings(Bounded, {name: value}, "x")
 
 
 def bounded(settings: type) -> list[str]:

@@ -21,7 +21,7 @@ from tempograph.training.runs import Run
 
 @given(st.integers(1, 40), st.integers(1, 8))
 def test_every_batch_is_taken_and_all_processes_take_as_many(batches: int, size: int) -> None:
-    shares = [Processes(rank, size, rank, size).share(range(batches)) for rank in range(size)]
+    shares = [Processes(rank, size, rank, size).shard(range(batches)) for rank in range(size)]
     assert len({len(share) for share in shares}) == 1
     assert {batch for share in shares for batch in share} == set(range(batches))
     assert sum(map(len, shares)) < batches + size
@@ -30,10 +30,10 @@ def test_every_batch_is_taken_and_all_processes_take_as_many(batches: int, size:
 def test_without_a_launcher_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    assert Processes.here() == Processes(0, 1, 0, 1)
+    assert Processes.from_environment() == Processes(0, 1, 0, 1)
     monkeypatch.setenv("RANK", "3")
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert not Processes.here().leads and Processes.here().size == 4
+    assert not Processes.from_environment().is_main and Processes.from_environment().size == 4
 
 
 def test_two_processes_are_one_with_twice_the_batch(tmp_path: Path) -> None:

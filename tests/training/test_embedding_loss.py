@@ -24,10 +24,11 @@ from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.embedding.embedding import Embedding
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
-from tempograph.training.loop import Hooks, Training, fit
+from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.embedding_loss import EmbeddingLoss
 from tempograph.training.recipes import recipe_for
 from tempograph.training.settings import FactTraining
+from tempograph.training.train_state import TrainProgress
 
 EVERY = pytest.mark.parametrize("name", METHODS)
 LISTED = pytest.mark.parametrize("name", REGISTERED)
@@ -416,19 +417,19 @@ def test_parts_that_do_not_fit_say_so(settings: dict[str, Any], message: str) ->
     assert str(caught.value) == message
 
 
-def train(graph: TemporalGraph, name: str, settings: FactTraining) -> Training:
+def train(graph: TemporalGraph, name: str, settings: FactTraining) -> TrainProgress:
     torch.manual_seed(0)
     model = Embedding(
         Timeline(graph),
         EmbeddingSettings(**{**METHODS[name].settings, "dim": 32, "initial_scale": 0.5}),
         name,
     )
-    hooks = Hooks(
+    hooks = LoopHooks(
         validate=lambda m: evaluate_model(m, graph, "train", "strict").summary()["metrics"],
-        report=lambda line, progress: None,
-        keep_weights=lambda m: None,
+        on_epoch=lambda line, progress: None,
+        save_weights=lambda: None,
     )
-    return fit(model, EmbeddingLoss(model, settings), settings, 0, hooks)
+    return train_model(model, EmbeddingLoss(model, settings), settings, 0, hooks)
 
 
 def reached(order: tuple[int, ...], questions: list[Fact]) -> float:

@@ -19,7 +19,7 @@ from tempograph.nn import inplace as cells
 from tempograph.nn.decoders import DECODERS
 from tempograph.nn.losses import dropout, logistic_loss, margin_loss, sampled_loss, softmax_loss
 from tempograph.nn.relations import FixedRelations
-from tempograph.training.config import make
+from tempograph.training.setting_values import make_settings
 from tempograph.training.settings import FactTraining, SnapshotTraining
 
 NOBODY = torch.empty(0, dtype=torch.int64)
@@ -309,7 +309,7 @@ def test_training_by_facts_has_choices_of_its_own(
     setting: str, value: object, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        make(FactTraining, {setting: value}, "train")
+        make_settings(FactTraining, {setting: value}, "train")
     assert str(caught.value) == message
 
 
@@ -329,7 +329,7 @@ def test_values_of_the_wrong_type_are_refused_by_a_configuration(
     setting: str, value: object
 ) -> None:
     with pytest.raises(ConfigError, match=f"train: {setting} must be .*found {value!r}"):
-        make(SnapshotTraining, {setting: value}, "train")
+        make_settings(SnapshotTraining, {setting: value}, "train")
 
 
 def test_values_at_the_edge_are_taken() -> None:

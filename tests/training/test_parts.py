@@ -176,7 +176,12 @@ def test_a_part_named_again_has_another_seed(single: Run, folder: Path, tmp_path
     )
     asked = [f"model.parts={json.dumps([part, part])}", "model.steps=20", "model.candidates=5"]
     run = tempograph.train(
-        GRAPH, "ensemble", out=tmp_path / "run", overrides=asked, device="cpu", shelf=tmp_path
+        GRAPH,
+        "ensemble",
+        out=tmp_path / "run",
+        overrides=asked,
+        device="cpu",
+        finished_runs=tmp_path,
     )
     assert {name: each.config.seed for name, each in run.parts.items()} == {
         "complex": 0,
@@ -363,9 +368,9 @@ def unfinished(run: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (other_protocol, "part: a run under protocol paper, asked for strict"),
-        (other_data, "part: a run on other data than "),
-        (unfinished, "part: a part must be finished; go on with: tempograph resume "),
+        (other_protocol, "part: trained under protocol paper, not strict"),
+        (other_data, "part: trained on other data than "),
+        (unfinished, "part: a part must be finished; run `tempograph resume "),
     ],
 )
 def test_a_run_that_cannot_be_a_part_is_refused(
@@ -410,7 +415,7 @@ def test_parts_that_are_none_are_refused(tmp_path: Path, parts: str, message: st
 
 def test_without_valid_facts_there_is_nothing_to_fit_on(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match="ensemble stops training by its valid split, which has no facts"
+        DataError, match="ensemble needs the valid split to know when to stop, and it has no facts"
     ):
         tempograph.train(make_graph([(0, 0, 1, 0)]), "ensemble", out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []

@@ -296,6 +296,19 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path) -> None:
         tempograph.resume(path, device="cpu")
 
 
+def test_a_checkpoint_of_an_earlier_version_resumes(uninterrupted: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    train(path, max_seconds=0)
+    file = path / "checkpoint.safetensors"
+    with safe_open(file, "pt") as opened:
+        metadata = opened.metadata()
+    tensors = load_file(file)
+    tensors["chance."] = tensors.pop("generator.")
+    save_file(tensors, file, metadata)
+    tempograph.resume(path, device="cpu")
+    assert outcome(path) == outcome(uninterrupted)
+
+
 def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "run"
     train(path, max_seconds=0)
@@ -304,7 +317,7 @@ def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path: Path) -> No
         about = opened.metadata()
     save_file(load_file(file), file, about | {"device": "cuda"})
     with pytest.raises(
-        RunError, match="made on cuda, and chance goes on differently on cpu; use --device cuda"
+        RunError, match="made on cuda, and random numbers differ on cpu; use --device cuda"
     ):
         tempograph.resume(path, device="cpu")
 

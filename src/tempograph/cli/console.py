@@ -17,9 +17,9 @@ from rich.table import Table
 from tempograph.report.text_table import TextTable
 from tempograph.training.distributed import Processes
 
-_leads = Processes.here().leads
+_is_main = Processes.from_environment().is_main
 # Names from data are printed as they are: brackets in them are no markup, and colons no pictures.
-_plain = partial(Console, highlight=False, markup=False, emoji=False, quiet=not _leads)
+_plain = partial(Console, highlight=False, markup=False, emoji=False, quiet=not _is_main)
 
 out = _plain()
 """Results, for people and for pipes."""
@@ -30,7 +30,7 @@ err = _plain(stderr=True)
 
 def print_json(value: Mapping[str, Any]) -> None:
     """One JSON object on standard output, and nothing else."""
-    if _leads:
+    if _is_main:
         print(json.dumps(value, ensure_ascii=False, allow_nan=False))
 
 

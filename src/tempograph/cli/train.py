@@ -133,7 +133,7 @@ def refuse_unfinished(folder: Path) -> None:
     """A training that was stopped is gone on with, not begun again by mistake; of many processes one looks."""
     from tempograph.errors import StorageError
 
-    if not Processes.here().leads:
+    if not Processes.from_environment().is_main:
         return
     if _finished(folder) is False:
         way_on = f"go on with it: tempograph resume {quote(str(folder))}"

@@ -12,9 +12,11 @@ import torch
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import ConfigError, RunError, did_you_mean
 from tempograph.models.registry import MODELS, model_kind
-from tempograph.training.config import Config, parse_override, shipped_presets
+from tempograph.training.config import Config
+from tempograph.training.presets import shipped_presets
 from tempograph.training.run_folder import RUN_MARKER, read_config, read_graph, read_results
 from tempograph.training.run_results import RunResults
+from tempograph.training.setting_values import parse_override
 from tempograph.training.setup import configure
 from tempograph.typing import Protocol
 

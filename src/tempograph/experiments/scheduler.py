@@ -214,5 +214,5 @@ def _trained(job: Job, report: MetricsCallback) -> Run:
         device=job.device,
         max_seconds=job.max_seconds,
         report=report,
-        shelf=job.folder.parent,
+        finished_runs=job.folder.parent,
     )

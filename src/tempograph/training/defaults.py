@@ -1,9 +1,8 @@
-"""Sensible settings from the size of the data and the machine, for those who name no preset."""
+"""Settings that suit the data and the device, for runs without a preset."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -11,27 +10,24 @@ from tempograph.data.common_neighbors import pair_tables_fit
 from tempograph.data.graph import TemporalGraph
 from tempograph.device import memory_budget
 from tempograph.models.registry import ModelKind
+from tempograph.training.setting_values import SettingTables
 
-Suggest = Callable[[ModelKind, TemporalGraph, torch.device], dict[str, dict[str, Any]]]
-"""Settings of a model that is trained by gradient, as the tables of a preset."""
+Suggest = Callable[[ModelKind, TemporalGraph, torch.device], SettingTables]
+"""From a kind of model, the data and the device to the tables of a preset."""
 
 
-def suggest_temp(
-    kind: ModelKind, graph: TemporalGraph, device: torch.device
-) -> dict[str, dict[str, Any]]:
-    """Settings of TeMP.
-
-    A GPU takes wide vectors, large steps and every entity as a negative; a CPU gets less of each.
-    """
+def suggest_temp(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
+    """Settings of TeMP: wide, with large steps and all negatives on a GPU; less of each on a CPU."""
     steps, entities, gpu = len(graph.times), len(graph.entities), device.type == "cuda"
     dim = 256 if gpu else 64 if len(graph.train) < 50_000 else 128
-    # Tables of all entities at each time of a step must fit; and an epoch of less than a dozen steps learns slowly.
-    fits = memory_budget("temp_step", device) // (8 * dim * entities)
+    # The embeddings of all entities at the times of a step must fit into memory, and an epoch
+    # should have at least a dozen steps.
+    max_times = memory_budget("temp_step", device) // (8 * dim * entities)
     return {
         "model": {"dim": dim, "feature_dropout": 0.5 if gpu else 0.3, "initial_scale": 0.3},
         "train": {
             "epochs": 150 if gpu else 50,
-            "times_per_step": max(1, min(32 if gpu else 8, steps // 12, fits)),
+            "times_per_step": max(1, min(32 if gpu else 8, steps // 12, max_times)),
             "negatives": "all" if gpu or entities <= 2000 else 500,
             "learning_rate": 0.005 if gpu else 0.015,
             "average": 0.98 if gpu else 0.95,
@@ -41,12 +37,10 @@ def suggest_temp(
     }
 
 
-def suggest_embedding(
-    kind: ModelKind, graph: TemporalGraph, device: torch.device
-) -> dict[str, dict[str, Any]]:
+def suggest_embedding(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
     """Settings of an embedding method."""
     gpu, entities = device.type == "cuda", len(graph.entities)
-    # Vectors that are distributions take no dropout, and never all entities at once.
+    # Distributions allow no dropout, and scoring all entities would take too much memory.
     gaussian = kind.defaults["decoder"] == "gaussian"
     return {
         "model": {"dim": 200 if gpu else 100},
@@ -63,10 +57,8 @@ def suggest_embedding(
     }
 
 
-def suggest_pointer(
-    kind: ModelKind, graph: TemporalGraph, device: torch.device
-) -> dict[str, dict[str, Any]]:
-    """Settings of the pointer: by paths where they are looked up in tables, and would not take longer than all else."""
+def suggest_pointer(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
+    """Settings of the pointer: with paths if their tables fit into memory, else they are slow."""
     return {
         "model": {"paths": pair_tables_fit(len(graph.entities), device)},
         "train": {

@@ -1,18 +1,26 @@
-"""Which of several processes this is, when a launcher such as torchrun started them to train one model together."""
+"""Training in several processes that a launcher such as torchrun started."""
 
 from __future__ import annotations
 
+import atexit
+import logging
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    import torch
+    from lightning.fabric import Fabric
+
+    from tempograph.training.settings import TrainSettings
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Processes:
-    """The place of this process among all, as the launcher's environment tells; alone without a launcher."""
+    """The rank of this process and the number of processes, in all and on this machine."""
 
     rank: int
     size: int
@@ -20,27 +28,53 @@ class Processes:
     local_size: int
 
     @staticmethod
-    def here() -> Processes:
-        """Read the launcher's variables."""
-        rank, size, local_rank, local_size = (
-            int(os.environ.get(name, default))
-            for name, default in (
-                ("RANK", 0),
-                ("WORLD_SIZE", 1),
-                ("LOCAL_RANK", 0),
-                ("LOCAL_WORLD_SIZE", 1),
-            )
+    def from_environment() -> Processes:
+        """Read the launcher's variables; without a launcher there is one process."""
+        return Processes(
+            int(os.environ.get("RANK", 0)),
+            int(os.environ.get("WORLD_SIZE", 1)),
+            int(os.environ.get("LOCAL_RANK", 0)),
+            int(os.environ.get("LOCAL_WORLD_SIZE", 1)),
         )
-        return Processes(rank, size, local_rank, local_size)
 
     @property
-    def leads(self) -> bool:
-        """Whether this process writes files and talks; the others only compute."""
+    def is_main(self) -> bool:
+        """Whether this process writes files and reports; the others only compute."""
         return self.rank == 0
 
-    def share(self, batches: Sequence[T]) -> list[T]:
-        """Every size-th batch; all processes get as many, so that none waits for a step that another has not."""
+    def shard(self, batches: Sequence[T]) -> list[T]:
+        """Every size-th batch, equally many in each process so that none waits for another."""
         rounds = -(-len(batches) // self.size)
         return [
             batches[(number * self.size + self.rank) % len(batches)] for number in range(rounds)
         ]
+
+
+def launch_fabric(device: torch.device, settings: TrainSettings, processes: Processes) -> Fabric:
+    """Lightning Fabric for one or several processes on this kind of device."""
+    # Imported here because ranking, and fitting without a gradient, need not wait for it.
+    from lightning.fabric import Fabric
+
+    # Lightning would repeat the chosen precision, or recommend another.
+    for name in ("lightning.fabric", "lightning.pytorch"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    fabric = Fabric(
+        accelerator=device.type,
+        devices=processes.local_size,
+        num_nodes=processes.size // processes.local_size,
+        # A step whose snapshots have no target facts leaves some weights without a gradient.
+        strategy="ddp_find_unused_parameters_true" if processes.size > 1 else "auto",
+        precision="32-true" if settings.precision == "tf32" else settings.precision,
+    )
+    fabric.launch()
+    if processes.size > 1:
+        # Lightning does so for GPUs only, and a process that exits with open connections may abort.
+        atexit.register(_disconnect)
+    return fabric
+
+
+def _disconnect() -> None:
+    import torch
+
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()

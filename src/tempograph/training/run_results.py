@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
 from tempograph.evaluation.calibration import Calibration
 from tempograph.evaluation.evaluator import EvaluationSummary
+from tempograph.training.setting_values import Setting, SettingTables
 from tempograph.typing import SPLITS, Protocol, Split
-
-Setting = bool | int | float | str | Sequence[str] | None
 
 _METRICS: Final = ("mrr", "hits@1", "hits@3", "hits@10")
 _HEAD: Final = (
@@ -39,7 +38,7 @@ class RunResults:
     protocol: Protocol
     seed: int
     preset: str | None
-    config: dict[str, dict[str, Setting]]
+    config: SettingTables
     """Settings by section, as fitted."""
     asked: dict[str, Setting] = field(default_factory=dict)
     """Settings of the model as given, where fitting chose another value."""

@@ -1,10 +1,10 @@
-"""From a dataset and settings to a run, and from an interrupted run to a finished one."""
+"""Train, resume and evaluate: load data -> configure -> build -> train -> finish."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tempograph.data.catalog import load_dataset
@@ -14,14 +14,15 @@ from tempograph.device import peak_memory_bytes, resolve_device
 from tempograph.errors import DataError, RunError
 from tempograph.evaluation.evaluator import Evaluation, evaluate_model
 from tempograph.io import refuse_existing
-from tempograph.models.registry import model_kind
+from tempograph.models.base import Model
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.distributed import Processes
-from tempograph.training.loop import Hooks, Training, fit
-from tempograph.training.recipes import recipe_for
+from tempograph.training.loop import LoopHooks, train_model
+from tempograph.training.objective import Objective
 from tempograph.training.run_folder import RUN_MARKER
 from tempograph.training.runs import Run
-from tempograph.training.setup import begin, build, configure, validator
+from tempograph.training.setup import build_model, configure, make_validator, prepare_run
+from tempograph.training.train_state import MetricsLine, TrainProgress
 from tempograph.typing import Filter, MetricsCallback, Progress, Protocol, Split
 
 
@@ -40,32 +41,34 @@ def train(
     tensorboard: bool = False,
     report: MetricsCallback | None = None,
     progress: Progress | None = None,
-    shelf: Path | None = None,
+    finished_runs: Path | None = None,
 ) -> Run:
-    """Fit a model to the train facts, choosing on valid, and keep it in a run folder when `out` is given.
+    """Train a model on the train facts, selecting on valid, and save it if `out` is given.
 
-    Without a preset, settings are chosen by the size of the data and the machine. Overrides are texts such as
-    `model.sigma=0.1`. `report` hears each line of metrics.jsonl and how many seconds are left at most, of which part
-    where a model is made of several; `progress` hears of each ranking. A run that `max_seconds` ends, or an interrupt,
-    goes on with `resume`. Parts of a model that stand finished on the `shelf`, a folder of runs, are
-    taken from there.
+    Without a preset, settings suit the size of the data and the machine; overrides are texts such
+    as `model.sigma=0.1`. `report` is called with each line of metrics.jsonl, to which it adds the
+    seconds that are `left` at most and, in an ensemble, the `part`; `progress` is called while
+    facts are ranked. A run that `max_seconds` or an interrupt ends can be resumed. Parts of an
+    ensemble that are finished in the folder `finished_runs` are loaded instead of trained.
     """
-    if not Processes.here().leads:
+    if not Processes.from_environment().is_main:
         out = None
     if out is not None:
         refuse_existing(Path(out), RUN_MARKER, overwrite)
-    graph = load_dataset(dataset)
-    recipe, place = recipe_for(model_kind(model)), resolve_device(device)
-    if recipe.choose is None and not len(graph.valid):
-        raise DataError(
-            f"{graph.name}: {model} stops training by its valid split, which has no facts; give it some"
-        )
+    graph, resolved = load_dataset(dataset), resolve_device(device)
     config = configure(
-        graph, model, place, protocol=protocol, preset=preset, seed=seed, overrides=overrides
+        graph, model, resolved, protocol=protocol, preset=preset, seed=seed, overrides=overrides
     )
-    callbacks = _outside(max_seconds, report, progress, tensorboard)
-    run = begin(config, graph, Timeline(graph, protocol, place), callbacks, shelf)
-    return _go_on(run if out is None else run.save(Path(out), overwrite), callbacks)
+    if config.recipe.choose is None and not len(graph.valid):
+        raise DataError(
+            f"{graph.name}: {model} needs the valid split to know when to stop, and it has no facts"
+        )
+    callbacks = Callbacks.make(report, progress, tensorboard, max_seconds)
+    timeline = Timeline(graph, protocol, resolved)
+    run = prepare_run(config, graph, timeline, callbacks, finished_runs)
+    # Settings that do not fit together are refused here, before a run folder is written.
+    losses = _build_losses(run)
+    return _train_run(run if out is None else run.save(Path(out), overwrite), losses, callbacks)
 
 
 def resume(
@@ -77,18 +80,18 @@ def resume(
     report: MetricsCallback | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Go on with a run that was stopped, from its last epoch, as if it had never been stopped."""
+    """Continue an interrupted run from its last epoch, as if it had never stopped."""
     run = Run.load(path, resolve_device(device))
     if run.results.finished:
         raise RunError(f"{path}: this run is finished; train another one, or evaluate it")
-    for begun in (each for each in (*run.parts.values(), run) if not each.results.finished):
-        begun.discard_evaluations()
-        if begun.checkpoint is not None and not begun.checkpoint.exists():
-            # Killed in its first epoch: what weights there are may be those of a part of it.
-            begun.model.load_state_dict(
-                build(begun.config, begun.timeline, begun.parts).state_dict()
-            )
-    return _go_on(run, _outside(max_seconds, report, progress, tensorboard))
+    for each in _unfinished(run):
+        each.discard_evaluations()
+        if each.checkpoint is not None and not each.checkpoint.exists():
+            # Killed in its first epoch: the weights in the folder may be from the middle of it.
+            fresh = build_model(each.config, each.timeline, each.parts)
+            each.model.load_state_dict(fresh.state_dict())
+    callbacks = Callbacks.make(report, progress, tensorboard, max_seconds)
+    return _train_run(run, _build_losses(run), callbacks)
 
 
 def evaluate(
@@ -100,7 +103,7 @@ def evaluate(
     budget: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Rank a split with a trained run, and keep ranks and figures in its folder."""
+    """Rank a split with a trained run, and save ranks and figures in its folder."""
     loaded = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
     evaluation = evaluate_model(
         loaded.model, loaded.graph, split, loaded.config.protocol, filter, budget, progress
@@ -109,96 +112,101 @@ def evaluate(
     return evaluation
 
 
-def _outside(
-    max_seconds: float | None,
-    report: MetricsCallback | None,
-    progress: Progress | None,
-    tensorboard: bool,
-) -> Callbacks:
-    stop = None if max_seconds is None else time.perf_counter() + max_seconds
-    if not Processes.here().leads:
-        return Callbacks(None, None, stop=stop)
-    return Callbacks(report, progress, tensorboard, stop)
+def _unfinished(run: Run) -> Iterator[Run]:
+    """The runs still to be trained: the parts first, then the run itself."""
+    for part in run.parts.values():
+        yield from _unfinished(part)
+    if not run.results.finished:
+        yield run
 
 
-def _go_on(run: Run, callbacks: Callbacks) -> Run:
-    """Bring a run to its end, or as far as the time goes: first its parts, one after another, then itself."""
+def _build_losses(run: Run) -> dict[Model, Objective]:
+    """The loss of every model that is still to be trained by gradient."""
+    return {
+        each.model: each.config.recipe.gradient.loss(each.model, each.config.train)
+        for each in _unfinished(run)
+        if each.config.recipe.gradient is not None
+    }
+
+
+def _train_run(run: Run, losses: dict[Model, Objective], callbacks: Callbacks) -> Run:
+    """Train the parts, then the run itself, as far as the time allows."""
     for name, part in run.parts.items():
-        if not part.results.finished and not _go_on(part, callbacks.about(name)).results.finished:
-            return run
-    recipe = recipe_for(model_kind(run.config.name))
-    if recipe.gradient is not None:
-        return _train_on(run, callbacks)
-    if recipe.combine is not None:
-        return _combine(run, callbacks)
+        if not part.results.finished:
+            _train_run(part, losses, callbacks.for_part(name))
+            if not part.results.finished:
+                return run
+    if run.model in losses:
+        return _train_by_gradient(run, losses.pop(run.model), callbacks)
+    if run.config.recipe.combine is not None:
+        return _combine_parts(run, callbacks)
     return _finish(run, run.results.train_seconds or 0.0, callbacks.progress)
 
 
-def _combine(run: Run, callbacks: Callbacks) -> Run:
-    """Fit what joins the parts, all at once: it takes little time, and starts anew when it is stopped."""
-    combine, started = recipe_for(model_kind(run.config.name)).combine, time.perf_counter()
-    if combine is None or not Processes.here().leads:
+def _combine_parts(run: Run, callbacks: Callbacks) -> Run:
+    """Fit the gate of an ensemble; it takes little time and restarts when it is interrupted."""
+    combine, started = run.config.recipe.combine, time.perf_counter()
+    if combine is None or not Processes.from_environment().is_main:
         return run
     run.history.clear()
 
-    def keep(line: dict[str, float]) -> None:
+    def report(line: MetricsLine) -> None:
         run.history.append(line)
-        callbacks.about("gate").tell(line)
+        callbacks.for_part("gate").report(line)
 
-    run.results.gate = combine(run.model, run.graph, run.config.seed, keep, callbacks.progress)
+    run.results.gate = combine(run.model, run.graph, run.config.seed, report, callbacks.progress)
     run.write_history()
     seconds = sum(part.results.train_seconds or 0 for part in run.parts.values())
     return _finish(run, seconds + time.perf_counter() - started, callbacks.progress)
 
 
-def _train_on(run: Run, callbacks: Callbacks) -> Run:
-    """Train by gradient, from the checkpoint where there is one."""
-    config, gradient = run.config, recipe_for(model_kind(run.config.name)).gradient
-    assert gradient is not None and config.train is not None
-    epochs = config.train.epochs
-    tell = callbacks.at(run.path).tell
+def _train_by_gradient(run: Run, loss: Objective, callbacks: Callbacks) -> Run:
+    """Train by gradient descent, from the checkpoint if there is one."""
+    config, settings = run.config, run.config.train
+    assert settings is not None
+    report, checkpoint = callbacks.with_tensorboard(run.path).report, run.checkpoint
+    is_main = Processes.from_environment().is_main
+    if not is_main:
+        # Only the main process writes to the folder; all of them resume from its checkpoint.
+        run = dataclasses.replace(run, path=None)
 
-    def told(line: dict[str, float], training: Training) -> None:
-        run.history[:] = training.history
+    def on_epoch(line: MetricsLine, progress: TrainProgress) -> None:
+        run.history[:] = progress.history
         run.write_history()
-        left = (epochs - training.epoch) * training.seconds / training.epoch
-        tell(line | {"left": 0.0 if training.finished else left})
+        left = (settings.epochs - progress.epoch) * progress.seconds / progress.epoch
+        report(line | {"left": 0.0 if progress.finished else left})
 
-    hooks = Hooks(
-        validate=validator(run.graph, config.protocol, callbacks.progress),
-        report=told,
-        keep_weights=lambda _: run.write_weights(),
-        checkpoint=run.checkpoint,
+    hooks = LoopHooks(
+        validate=make_validator(run.graph, config.protocol, callbacks.progress),
+        on_epoch=on_epoch,
+        save_weights=run.write_weights,
+        checkpoint=checkpoint,
         max_seconds=callbacks.seconds_left,
     )
-    leads = Processes.here().leads
-    if not leads:
-        run = dataclasses.replace(run, path=None)
-    loss = gradient.loss(run.model, config.train)
-    training = fit(run.model, loss, config.train, config.seed, hooks)
-    run.history[:] = training.history
-    run.results.best_epoch = training.best_epoch
-    run.results.epoch_seconds = training.epoch_seconds
-    if not leads:
-        run.results.finished = training.finished
+    progress = train_model(run.model, loss, settings, config.seed, hooks)
+    run.history[:] = progress.history
+    run.results.best_epoch = progress.best_epoch
+    run.results.epoch_seconds = progress.epoch_seconds
+    if not is_main:
+        run.results.finished = progress.finished
         return run
-    if not training.finished:
-        run.results.train_seconds = round(training.seconds, 3)
+    if not progress.finished:
+        run.results.train_seconds = round(progress.seconds, 3)
         run.write_results()
         return run
-    return _finish(run, training.seconds, callbacks.progress)
+    return _finish(run, progress.seconds, callbacks.progress)
 
 
 def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
-    memory = peak_memory_bytes(run.model.device)
+    """Write weights and results, and evaluate and calibrate on valid."""
     run.results.train_seconds = round(seconds, 3)
-    run.results.peak_memory_bytes = memory
+    run.results.peak_memory_bytes = peak_memory_bytes(run.model.device)
     run.write_weights()
     run.write_results()
     if len(run.graph.valid):
         evaluate(run, "valid", progress=progress)
         run.temperature(progress)
-    # Only now: whoever is stopped before this resumes, and nothing is measured twice but valid.
+    # Last, so that a run interrupted before this is resumed; only valid is measured twice.
     run.update_results(finished=True)
     if run.checkpoint is not None:
         run.checkpoint.unlink(missing_ok=True)

@@ -30,7 +30,7 @@ from tempograph.experiments.results import (
 )
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.report.text_table import TextTable
-from tempograph.training.config import by_name
+from tempograph.training.setting_values import flat_settings
 from tempograph.typing import Protocol
 
 _FIGURES: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10")
@@ -123,7 +123,7 @@ def tried_table(results: Sequence[Result], dataset: str, model: str) -> TextTabl
     added = {
         f"model.{setting.name}": setting.default for setting in fields(model_kind(model).settings)
     }
-    settings = [added | by_name(run["config"]) for run in runs]
+    settings = [added | flat_settings(run["config"]) for run in runs]
     names = dict.fromkeys(name for one in settings for name in one)
     varied = [name for name in names if len({str(one.get(name)) for one in settings}) > 1]
     usual = {

@@ -42,7 +42,8 @@ from tempograph.experiments.results import Alone, Result, load_alone, load_resul
 from tempograph.experiments.status import Watch
 from tempograph.io import make_folder, write_text
 from tempograph.report.text_table import TextTable
-from tempograph.training.config import parse_override, shipped_presets
+from tempograph.training.presets import shipped_presets
+from tempograph.training.setting_values import parse_override
 from tempograph.typing import ARTEFACTS, Artefact, Protocol
 
 OURS: Final = ("tcomplex", "pointer", "temp-pointer")

@@ -17,8 +17,9 @@ from tempograph.experiments.results import Result, keep_result, load_results
 from tempograph.experiments.scheduler import Job
 from tempograph.experiments.status import Watch
 from tempograph.io import make_folder
-from tempograph.training.config import Config, by_name, parse_override
+from tempograph.training.config import Config
 from tempograph.training.run_results import RunResults
+from tempograph.training.setting_values import flat_settings, parse_override
 from tempograph.training.setup import configure
 from tempograph.typing import Protocol, Split
 
@@ -44,7 +45,7 @@ class Need:
             f"{section}.{name}": value
             for section, name, value in map(parse_override, self.overrides)
         }
-        here = by_name(result["config"])
+        here = flat_settings(result["config"])
         return (
             (result["dataset"], result["model"]) == (dataset, self.model)
             and (result["protocol"], result["seed"]) == (self.protocol, self.seed)
