@@ -1,15 +1,15 @@
-# The two commands of a newcomer, `make demo` and `make test`, set up everything they need in .venv.
+# Start with `make demo` or `make test`; both install everything they need into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format tables pictures clean
+.PHONY: demo test check docs format tables pictures clean
 
 demo: .venv/ready
 	$(BIN)/tempograph demo
 
-# Pages are tested in a browser; where there is none and none can be had, those tests skip and say why.
+# The explorer is tested in a browser. Without one, those tests are skipped with a message.
 test: .venv/ready
-	@command -v chromium > /dev/null || $(BIN)/playwright install chromium || echo "no browser could be installed"
+	@command -v chromium > /dev/null || $(BIN)/playwright install chromium || echo "could not install a browser"
 	$(BIN)/pytest -n auto
 
 check: .venv/ready
@@ -18,6 +18,9 @@ check: .venv/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: .venv/ready
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
 format: .venv/ready
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
@@ -25,7 +28,7 @@ format: .venv/ready
 tables: .venv/ready
 	$(BIN)/python scripts/update_tables.py
 
-# The pictures of README.md, docs/analysis.md, docs/reproduce.md and docs/serve.md; they need the data of ICEWS14 and ICEWS05-15, and the browser chromium.
+# The pictures of README.md and docs/. This needs ICEWS14, ICEWS05-15 and the browser chromium.
 pictures: .venv/ready
 	$(BIN)/tempograph compare demo --models ted,complex,srgcn,temp-gru,temp-sa --device cpu --out runs/pictures
 	$(BIN)/tempograph train demo --model pointer --device cpu --overwrite --out runs/pictures/pointer
@@ -44,7 +47,7 @@ pictures: .venv/ready
 	$(BIN)/python scripts/explorer_pictures.py temp-gru=runs/pictures/temp-gru-seed0 ted=runs/pictures/ted-seed0 --out runs/pictures/explorer
 	cp runs/pictures/explorer/answers-1440-light.png docs/images/explorer.png
 
-# torch goes first and by its exact version: an open range would fetch gigabytes of GPU libraries on some machines.
+# Install torch first, at its exact version: an open range downloads gigabytes of CUDA libraries on some machines.
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tempograph needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv

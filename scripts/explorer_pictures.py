@@ -1,4 +1,4 @@
-"""Pictures of the web explorer over runs of the demo world: wide and narrow, light and dark.
+"""Take screenshots of the web explorer on demo runs: wide and narrow, light and dark.
 
 python scripts/explorer_pictures.py temp-gru=runs/demo/temp-gru ted=runs/demo/ted --out pictures
 """
@@ -29,17 +29,17 @@ FACT = {
 
 
 def views(runs: list[str]) -> dict[str, dict[str, str]]:
-    """What is looked at, by the name of its pictures."""
-    wrong = FACT | {"subject": "Solalva"}
-    alone = {"first-visit": {}, "answers": FACT, "wrong": wrong}
-    return alone | (
-        {"comparison": FACT | {"run": runs[0], "other": runs[1]}} if len(runs) > 1 else {}
-    )
+    """Return the URL parameters of each view, by the name of its screenshots."""
+    misspelled = FACT | {"subject": "Solalva"}
+    single = {"first-visit": {}, "answers": FACT, "wrong": misspelled}
+    if len(runs) < 2:
+        return single
+    return single | {"comparison": FACT | {"run": runs[0], "other": runs[1]}}
 
 
 @contextmanager
-def served(runs: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """A service of its own: its address, and the names of its runs."""
+def serve(runs: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """Start a service; yield its address and the names of its runs."""
     command = [sys.executable, "-m", "tempograph", "serve", *runs, "--device", "cpu", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -48,7 +48,7 @@ def served(runs: list[str]) -> Iterator[tuple[str, list[str]]]:
             if not line.startswith("{"):
                 sys.exit(line + process.stderr.read())
             ready = json.loads(line)
-            # A log that nobody reads would stop the service once the pipe is full.
+            # Read the log, or the service would block once the pipe is full.
             Thread(target=process.stderr.read, daemon=True).start()
             yield ready["url"], ready["runs"]
         finally:
@@ -56,15 +56,15 @@ def served(runs: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def main() -> None:
-    """Make all pictures."""
+    """Take all screenshots."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("runs", nargs="+", help="run folders, as for `tempograph serve`")
-    parser.add_argument("--out", type=Path, required=True, help="a folder for the pictures")
-    given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    with served(given.runs) as (url, names), sync_playwright() as driver:
+    parser.add_argument("--out", type=Path, required=True, help="output folder")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    with serve(options.runs) as (url, names), sync_playwright() as driver:
         program = shutil.which("chromium") or driver.chromium.executable_path
         browser = driver.chromium.launch(executable_path=program)
         for width, height in SIZES.items():
@@ -75,9 +75,9 @@ def main() -> None:
                 tab = context.new_page()
                 for name, view in views(names).items():
                     tab.goto(f"{url}/?{urlencode(view)}", wait_until="networkidle")
-                    picture = given.out / f"{name}-{width}-{scheme}.png"
+                    picture = options.out / f"{name}-{width}-{scheme}.png"
                     tab.screenshot(path=picture, full_page=True)
-                    # As many colours as the page has, and a third of the bytes.
+                    # 256 colors are enough for the page, at a third of the size.
                     Image.open(picture).convert("RGB").quantize(256).save(picture, optimize=True)
                     print(picture)
                 context.close()

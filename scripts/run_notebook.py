@@ -1,8 +1,8 @@
-"""Run the cells of a notebook in this process and keep what they print.
+"""Run the cells of a notebook in this process and store what they print.
 
 python scripts/run_notebook.py docs/analyst.ipynb
 
-With --check nothing is written, and the exit code is 1 if a cell prints something else than what is kept.
+With --check, write nothing; exit with 1 if a cell prints something other than its stored output.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import ast
 import contextlib
 import io
 import json
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -19,23 +18,20 @@ from typing import Any
 
 
 def main() -> int:
-    """Run, compare or keep."""
+    """Run the notebook, then compare or store its outputs; return the exit code."""
     path = Path(sys.argv[1]).resolve()
     notebook = json.loads(path.read_text(encoding="utf-8"))
+    code_cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     changed = []
     scope: dict[str, Any] = {"__name__": "__main__"}
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        for number, cell in enumerate(
-            cell for cell in notebook["cells"] if cell["cell_type"] == "code"
-        ):
-            printed = run("".join(cell["source"]), scope)
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for number, cell in enumerate(code_cells, start=1):
+            printed = run_cell("".join(cell["source"]), scope)
             lines = printed.splitlines(keepends=True)
             outputs = [{"name": "stdout", "output_type": "stream", "text": lines}] if lines else []
             if outputs != cell["outputs"]:
-                changed.append(f"cell {number + 1}:\n{printed}")
-            cell |= {"outputs": outputs, "execution_count": number + 1}
-        os.chdir("/")
+                changed.append(f"cell {number}:\n{printed}")
+            cell |= {"outputs": outputs, "execution_count": number}
     if "--check" in sys.argv:
         sys.stdout.writelines(changed)
         return 1 if changed else 0
@@ -43,8 +39,8 @@ def main() -> int:
     return 0
 
 
-def run(source: str, scope: dict[str, Any]) -> str:
-    """What a cell prints, and the value of its last line if that is an expression."""
+def run_cell(source: str, scope: dict[str, Any]) -> str:
+    """Return what a cell prints, including the value of a final expression."""
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
     printed = io.StringIO()

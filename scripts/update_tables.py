@@ -26,6 +26,7 @@ from tempograph.experiments.paper.paper_tables import (
     tried_table,
 )
 from tempograph.experiments.results import load_alone, load_results
+from tempograph.report.text_table import TextTable
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
@@ -37,6 +38,14 @@ from speed_tables import (  # noqa: E402 - needs the path above
     temp_speed_table,
 )
 
+SUMMARY = {
+    "ted": ["strict"],
+    "tntcomplex": ["strict"],
+    "temp-gru": ["paper", "strict"],
+    "pointer": ["strict"],
+    "temp-pointer": ["strict"],
+}
+"""The rows of the table in README.md: models and protocols."""
 BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -63,11 +72,28 @@ def markdown_tables() -> dict[str, str]:
         made[f"cost-{dataset}"] = cost_table(results, dataset, alone=alone)
         for split in ("valid", "test"):
             made[f"ted-{dataset}-{split}"] = ted_table(results, dataset, split)
+    made["summary"] = summary_table(made["comparative-icews14"], made["comparative-icews05-15"])
     # The text around the other tables says what they show.
     captioned = [name for name in made if name.startswith("tried") or name.endswith("-speed")]
     texts = {name: table.markdown() for name, table in made.items()}
     texts |= {name: f"{made[name].caption}\n\n{texts[name]}" for name in captioned}
     return texts
+
+
+def summary_table(icews14: TextTable, icews05_15: TextTable) -> TextTable:
+    """Return MRR, Hits@10 and the published MRR of a few models on both datasets."""
+    cells = [
+        {tuple(row[:2]): [row[3], row[6], row[7]] for row in table.rows}
+        for table in (icews14, icews05_15)
+    ]
+    rows = [
+        [model, protocol, *cells[0][model, protocol], *cells[1][model, protocol]]
+        for model, protocols in SUMMARY.items()
+        for protocol in protocols
+    ]
+    figures = ("Hits@10", "published MRR")
+    columns = ("model", "protocol", "ICEWS14: MRR", *figures, "ICEWS05-15: MRR", *figures)
+    return TextTable("Models on ICEWS14 and ICEWS05-15", columns, rows, 2)
 
 
 def _measured(name: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The pages are true: their tables come from results/, their programs print what they say, their commands run."""
+"""The docs are true: tables match results/, examples print the output shown, commands run."""
 
 from __future__ import annotations
 
@@ -11,28 +11,44 @@ from pathlib import Path
 
 import pytest
 
+import tempograph
 from coded import ICEWS_HEADER, gdelt_row, icews_row
 from conftest import Call
 from tempograph.version import __version__
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-PROGRAM = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
-COMMANDS = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+GENERATED = ("analyst.md", "contributing.md", "changelog.md")
+"""Pages that the site generates from a notebook and from files in the root."""
+NAV = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *(ROOT / "docs" / name for name in NAV if name not in GENERATED),
+    *sorted((ROOT / "results").glob("*.md")),
+]
+PYTHON = re.compile(r"```python\n(.*?)```\n\n```text\n(.*?)```", re.DOTALL)
+SHELL = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+CONSOLE = re.compile(r"```console\n\$ (.*?)\n(.*?)```", re.DOTALL)
+LINK = re.compile(r"\]\(([^)#]+)[^)]*\)")
 
 
-def programs() -> list[tuple[str, str, str]]:
-    return [
-        (page.name, *found)
-        for page in PAGES
-        for found in PROGRAM.findall(page.read_text(encoding="utf-8"))
-    ]
+def read(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def examples() -> list[tuple[str, str, str]]:
+    """Return (page, program, expected output) of every Python example."""
+    return [(page.name, *match) for page in PAGES for match in PYTHON.findall(read(page))]
+
+
+def run_script(*arguments: str) -> None:
+    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize(
-    ("page", "program", "expected"), programs(), ids=lambda value: value if len(value) < 30 else ""
+    ("page", "program", "expected"), examples(), ids=lambda value: value if len(value) < 30 else ""
 )
-def test_a_program_prints_what_the_page_says(
+def test_a_python_example_prints_the_output_shown(
     tmp_path: Path, page: str, program: str, expected: str
 ) -> None:
     done = subprocess.run(
@@ -42,9 +58,14 @@ def test_a_program_prints_what_the_page_says(
     assert done.stdout == expected
 
 
-def test_a_script_is_a_command_line_that_knows_its_decoder(tmp_path: Path) -> None:
+def test_every_python_example_shows_its_output() -> None:
+    blocks = sum(read(page).count("```python") for page in PAGES)
+    assert blocks == len(examples()) >= 6
+
+
+def test_a_script_can_add_a_decoder_to_the_command_line(tmp_path: Path) -> None:
     (program,) = (
-        program for page, program, _ in programs() if page == "extending.md" and "main()" in program
+        program for page, program, _ in examples() if page == "extend.md" and "main()" in program
     )
     (tmp_path / "mine.py").write_text(program)
     settings = ["model.decoder=rotate", "model.dim=8", "train.epochs=1"]
@@ -58,46 +79,20 @@ def test_a_script_is_a_command_line_that_knows_its_decoder(tmp_path: Path) -> No
         assert done.returncode == 0, done.stderr
 
 
-def test_the_citation_names_the_version() -> None:
-    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-
-
-def test_every_program_has_its_output() -> None:
-    assert (
-        sum(page.read_text(encoding="utf-8").count("```python") for page in PAGES)
-        == len(programs())
-        == 5
-    )
-
-
 def test_the_commands_run(call: Call) -> None:
-    days = [f"2024-01-{day:02d}" for day in range(1, 29)]
-    rows = [row for day in days for row in (f"Ann,meets,Bob,{day}", f"Bob,calls,Cai,{day}")]
-    Path("events.csv").write_text("\n".join(["actor,action,target,date", *rows]) + "\n")
-    for packed, name, lines in (
-        (
-            "icews",
-            "events.2014.tab",
-            [ICEWS_HEADER, icews_row("Ann", "Make a visit", "Bob", "2014-01-31")],
-        ),
-        ("gdelt", "20150218.export.CSV", [gdelt_row("ANN", "042", "BOB", "20150218")]),
-    ):
-        Path(packed).mkdir()
-        with zipfile.ZipFile(f"{packed}/{name}.zip", "w") as archive:
-            archive.writestr(name, "\n".join(lines))
+    write_event_files()
     commands = [
         line
         for page in PAGES
-        for block in COMMANDS.findall(page.read_text(encoding="utf-8"))
+        for block in SHELL.findall(read(page))
         for line in block.splitlines()
+        if line
     ]
     ran = 0
     for command in dict.fromkeys(commands):
         program, *arguments = shlex.split(command, comments=True)
         if program == "make":
-            assert f"\n{arguments[0]}:" in (ROOT / "Makefile").read_text(), (
-                f"{command}: no such target"
-            )
+            assert f"\n{arguments[0]}:" in read(ROOT / "Makefile"), f"{command}: no such target"
         elif program == "torchrun":
             launched = [sys.executable, "-m", "torch.distributed.run", *arguments]
             done = subprocess.run(launched, capture_output=True, text=True)
@@ -107,30 +102,61 @@ def test_the_commands_run(call: Call) -> None:
             code, _, error = call(*arguments)
             assert code == 0, f"{command}: {error}"
             ran += 1
-    assert ran >= 12
+    assert ran >= 16
 
 
-def test_the_tables_are_made_from_the_results() -> None:
-    done = subprocess.run(
-        [sys.executable, "scripts/update_tables.py", "--check"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def write_event_files() -> None:
+    """Write the files that the commands of the docs import, into the current folder."""
+    days = [f"2024-01-{day:02d}" for day in range(1, 29)]
+    rows = [row for day in days for row in (f"Ann,meets,Bob,{day}", f"Bob,calls,Cai,{day}")]
+    Path("events.csv").write_text("\n".join(["actor,action,target,date", *rows]) + "\n")
+    for folder, name, lines in (
+        (
+            "icews",
+            "events.2014.tab",
+            [ICEWS_HEADER, icews_row("Ann", "Make a visit", "Bob", "2014-01-31")],
+        ),
+        ("gdelt", "20150218.export.CSV", [gdelt_row("ANN", "042", "BOB", "20150218")]),
+    ):
+        Path(folder).mkdir()
+        with zipfile.ZipFile(f"{folder}/{name}.zip", "w") as archive:
+            archive.writestr(name, "\n".join(lines))
 
 
-def test_links_lead_somewhere() -> None:
+def test_console_examples_print_the_output_shown(call: Call) -> None:
+    assert call("train", "demo", "--model", "ted", "--out", "runs/ted")[0] == 0
+    shown = [match for page in PAGES for match in CONSOLE.findall(read(page))]
+    assert shown
+    for command, expected in shown:
+        code, output, error = call(*shlex.split(command)[1:])
+        assert code == 0, f"{command}: {error}"
+        lines = [line.rstrip() for line in output.splitlines()]
+        assert "\n".join(lines).strip() == expected.strip()
+
+
+def test_the_tables_match_the_results() -> None:
+    run_script("scripts/update_tables.py", "--check")
+
+
+def test_the_notebook_prints_the_output_shown() -> None:
+    run_script("scripts/run_notebook.py", "docs/analyst.ipynb", "--check")
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    assert {*PAGES} >= {*(ROOT / "docs").rglob("*.md")}
+
+
+def test_links_between_pages_resolve() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name}: {target}"
+        for target in LINK.findall(read(page)):
+            exists = (page.parent / target).exists() or target in GENERATED
+            assert exists or target.startswith("https://"), f"{page.name}: {target}"
 
 
-def test_the_notebook_prints_what_it_shows() -> None:
-    done = subprocess.run(
-        [sys.executable, "scripts/run_notebook.py", "docs/analyst.ipynb", "--check"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+def test_the_reference_lists_everything_exported() -> None:
+    documented = set(re.findall(r"^::: tempograph\.(\w+)$", read(ROOT / "docs/reference.md"), re.M))
+    assert documented >= {name for name in tempograph.__all__ if name != "__version__"}
+
+
+def test_the_citation_names_the_version() -> None:
+    assert f"\nversion: {__version__}\n" in read(ROOT / "CITATION.cff")
