@@ -22,7 +22,7 @@ from tempograph.cli.console import out, table
 from tempograph.data.synthetic.rules import BURSTS, RELATIONS
 from tempograph.data.synthetic.world import Rule, World, make_world
 from tempograph.models.pointer.copying import Copying
-from tempograph.models.pointer.pointer import Pointer
+from tempograph.models.pointer.pointer_model import Pointer
 from tempograph.report.plots import save
 from tempograph.training.trainer import evaluate, train
 
@@ -87,7 +87,9 @@ def main() -> None:
 def look(model: Pointer, world: World) -> list[Found]:
     """Every rule with a cause, from both sides."""
     source = next(
-        way for way in model.ways if isinstance(way, Copying) and way.view.key == "entity"
+        way
+        for way in model.vote_sources
+        if isinstance(way, Copying) and way.fact_index.key == "entity"
     )
     relations, found = model.timeline.num_relations, []
     with torch.no_grad():

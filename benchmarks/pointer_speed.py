@@ -3,7 +3,7 @@
 On a GPU the first is a Triton kernel each way; on a CPU both are the same. Sums and slopes of one step are compared
 before anything is timed.
 
-PYTHONPATH=src python benchmarks/pointer_speed.py --datasets icews14 --json pointer.json model.most=4096
+PYTHONPATH=src python benchmarks/pointer_speed.py --datasets icews14 --json pointer.json model.max_facts=4096
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tempograph.data.timeline import Timeline
 from tempograph.device import environment, peak_memory_bytes, resolve_device
 from tempograph.io import write_json
 from tempograph.models.pointer import copying
-from tempograph.models.pointer.pointer import Pointer
+from tempograph.models.pointer.pointer_model import Pointer
 from tempograph.nn import votes as voting
 from tempograph.training.config import Config
 from tempograph.training.losses.pointer_loss import PointerLoss

@@ -20,7 +20,7 @@ STORED = Path(__file__).parents[1] / "tests" / "stored" / f"format-{FORMAT}"
 RUNS = {
     "ted": [],
     "temp-gru": ["model.dim=8", "train.epochs=2"],
-    "pointer": ["train.epochs=2", "model.most=16"],
+    "pointer": ["train.epochs=2", "model.max_facts=16"],
     "tntcomplex": ["model.dim=8", "train.epochs=2"],
     "atise-ee": ["model.dim=4", "train.epochs=2"],
     "ensemble": ['model.parts=["complex", "temp-sa"]', "model.steps=40"],

@@ -23,12 +23,13 @@ from tempograph.errors import ConfigError, QueryError
 from tempograph.evaluation.calibration import calibrate
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.base import Evidence, Model
-from tempograph.models.ensemble.ensemble import Ensemble, EnsembleGate, deal, halves
+from tempograph.models.ensemble.ensemble_gate import EnsembleGate, PartOutputs
+from tempograph.models.ensemble.ensemble_model import Ensemble, assign_halves, shuffle_facts
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings, part_names
-from tempograph.models.pointer.pointer import Pointer, PointerSettings
+from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
 from tempograph.models.ted import TED
-from tempograph.training import ensemble_fit as mixture_fit
-from tempograph.training.ensemble_fit import fit_ensemble, keep, mrr, weights_table
+from tempograph.training import ensemble_fit
+from tempograph.training.ensemble_fit import collect_examples, fit_ensemble, mrr, weights_table
 
 SETTINGS = EnsembleSettings(parts=("a", "b"), window=2, hidden=4)
 
@@ -80,7 +81,7 @@ def unsettle(gate: torch.nn.Module, seed: int) -> None:
 
 
 def test_a_gate_by_hand() -> None:
-    gate = EnsembleGate(seen=2, parts=2, hidden=1)
+    gate = EnsembleGate(query_features=2, parts=2, hidden=1)
     assert torch.equal(gate(torch.randn(3, 2)), torch.full((3, 2), 0.5)), (
         "equal shares before it is fitted"
     )
@@ -160,7 +161,7 @@ def test_relations_are_mixed_where_all_parts_rank_them() -> None:
     graph = make_graph([(0, 0, 1, 0)])
     parts = tables(graph, 0)
     ensemble = mixed(graph, parts)
-    ensemble.usual.copy_(torch.tensor([0.5, 2.0]))
+    ensemble.mean_weights.copy_(torch.tensor([0.5, 2.0]))
     one, other = (torch.log_softmax(part.relation_scores(0, 1, 2), 0) for part in parts)
     assert_close(ensemble.relation_scores(0, 1, 2), 0.5 * one + 2 * other)
     with pytest.raises(QueryError, match="part 1 ranks entities, not relations"):
@@ -183,15 +184,37 @@ def test_parts_must_be_probabilistic_and_not_fitted_on_valid() -> None:
     graph = make_graph([(0, 0, 1, 0)])
     timeline, part = Timeline(graph), tables(graph, 0)[0]
     with pytest.raises(
-        ConfigError, match="ensemble mixes probabilities, and the scores of ted are none"
+        ConfigError, match="ensemble combines probabilities, and the scores of ted are none"
     ):
         Ensemble(timeline, SETTINGS, "ensemble", part, TED(timeline, 1.0))
     with pytest.raises(ConfigError, match="fitted on valid, and so was its part ensemble"):
         Ensemble(timeline, SETTINGS, "other", part, mixed(graph, tables(graph, 0)))
-    with pytest.raises(ConfigError, match="candidate_hidden must be at least 1"):
-        EnsembleSettings(parts=("a",), through_others=True)
-    with pytest.raises(ConfigError, match="a ensemble needs parts"):
+    with pytest.raises(ConfigError, match="common_neighbors needs candidate_hidden of at least 1"):
+        EnsembleSettings(parts=("a",), common_neighbors=True)
+    with pytest.raises(ConfigError, match="an ensemble needs parts"):
         EnsembleSettings()
+
+
+def test_weights_of_earlier_versions_load() -> None:
+    graph = make_graph([(0, 0, 1, 0)])
+    ensemble, other = (mixed(graph, tables(graph, 0), LOOKING) for _ in range(2))
+    unsettle(ensemble, 1)
+    earlier = {
+        "mean_weights": "usual",
+        "half_gates.": "without.",
+        "correction.part_log_probs": "of_candidate.opinions",
+        "correction.candidate_features": "of_candidate.told",
+        "correction.query_features": "of_candidate.seen",
+        "correction.": "of_candidate.",
+    }
+    state = {}
+    for name, value in ensemble.state_dict().items():
+        for new, old in earlier.items():
+            name = name.replace(new, old)
+        state[name] = value
+    assert {"usual", "without.1.of_candidate.told", "gate.of_candidate.out"} <= state.keys()
+    other.load_state_dict(state)
+    assert_close(other.state_dict(), ensemble.state_dict(), rtol=0, atol=0)
 
 
 def test_parts_have_names_of_their_own() -> None:
@@ -201,15 +224,17 @@ def test_parts_have_names_of_their_own() -> None:
 
 @settings(max_examples=40)
 @given(graphs(), st.integers(0, 99), st.integers(1, 4), st.booleans())
-def test_what_is_kept_of_valid(graph: TemporalGraph, seed: int, most: int, looking: bool) -> None:
-    """The answer and the best of each part, each once, no other right answer, with what the parts think of them.
+def test_examples_equal_a_slow_loop(
+    graph: TemporalGraph, seed: int, most: int, looking: bool
+) -> None:
+    """The answer and the best of each part, each once, without other true answers.
 
-    Where the gate looks at candidates, only questions whose answer is among the best of a part.
+    If the gate looks at candidates, only queries whose answer is among the best of a part.
     """
     settings_ = EnsembleSettings(parts=("a", "b"), candidates=most, candidate_hidden=int(looking))
     ensemble = mixed(graph, tables(graph, seed), settings_)
     facts = torch.from_numpy(graph.all_facts)
-    kept = keep(ensemble, facts, KnownAnswers.from_graph(graph))
+    examples = collect_examples(ensemble, facts, KnownAnswers.from_graph(graph))
     right = {tuple(fact) for fact in graph.all_facts.tolist()}
     relations = len(graph.relations)
     asked = both_directions(facts, relations).tolist()
@@ -223,14 +248,15 @@ def test_what_is_kept_of_valid(graph: TemporalGraph, seed: int, most: int, looki
     expected = []
     for number, (entity, relation, answer, time) in enumerate(asked):
         query = Queries(*torch.tensor([[entity], [relation], [time]]))
-        part_log_probs = ensemble.consult(query).part_log_probs[0].T
+        part_log_probs = ensemble.part_outputs(query).part_log_probs[0].T
         others = [
             e
             for e in range(len(graph.entities))
             if e == answer or not is_right(entity, relation, e, time)
         ]
         best = [
-            sorted(others, key=lambda e: -float(opinion[e]))[:most] for opinion in part_log_probs
+            sorted(others, key=lambda e: -float(log_probs[e]))[:most]
+            for log_probs in part_log_probs
         ]
         chosen = {answer, *(e for part in best for e in part)} - {answer}
         rows = sorted(tuple(part_log_probs[:, e].tolist()) for e in chosen)
@@ -238,7 +264,7 @@ def test_what_is_kept_of_valid(graph: TemporalGraph, seed: int, most: int, looki
             continue
         expected.append((number % len(facts), tuple(part_log_probs[:, answer].tolist()), rows))
     found = []
-    for _, values, _, absent, fact in zip(*kept, strict=True):
+    for _, values, _, absent, fact in zip(*examples, strict=True):
         assert not absent[0]
         rows = [
             tuple(row)
@@ -296,7 +322,7 @@ def test_the_gate_learns_which_part_is_right_when() -> None:
     )
     assert sum(row["questions"] for row in told["weights"]) == 2 * len(graph.valid)
     assert [line.get("half") for line in lines] == [1, 2, None]
-    assert_close(ensemble.usual.sum(), torch.tensor(told["sharpness"]), rtol=1e-4, atol=1e-4)
+    assert_close(ensemble.mean_weights.sum(), torch.tensor(told["sharpness"]), rtol=1e-4, atol=1e-4)
 
 
 def test_test_facts_change_neither_the_gate_nor_the_temperature() -> None:
@@ -321,22 +347,22 @@ def test_a_gate_with_nothing_to_learn_from_stays_as_it_began() -> None:
     settings = EnsembleSettings(parts=("a", "b"), candidates=1, candidate_hidden=4)
     ensemble = mixed(graph, [Relational(table, "a"), Relational(table, "b")], settings)
     assert fit_ensemble(ensemble, graph, 0, lambda line: None)["steps"] == 0
-    assert ensemble.usual.tolist() == [0.5, 0.5]
+    assert ensemble.mean_weights.tolist() == [0.5, 0.5]
 
 
 def test_a_gate_never_ranks_a_fact_it_was_fitted_on(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, parts = frequent_and_rare()
     ensemble = mixed(graph, parts, EnsembleSettings(parts=("a", "b"), steps=40))
     fitted: list[tuple[EnsembleGate, set[int]]] = []
-    descend = mixture_fit.descend
+    gradient_steps = ensemble_fit.gradient_steps
 
-    def watched(gate: EnsembleGate, kept: mixture_fit.Kept, *rest: object) -> object:
-        fitted.append((gate, set(kept.fact.tolist())))
-        return descend(gate, kept, *rest)  # type: ignore[arg-type]
+    def watched(gate: EnsembleGate, examples: ensemble_fit.GateExamples, *rest: object) -> object:
+        fitted.append((gate, set(examples.fact.tolist())))
+        return gradient_steps(gate, examples, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(mixture_fit, "descend", watched)
+    monkeypatch.setattr(ensemble_fit, "gradient_steps", watched)
     fit_ensemble(ensemble, graph, 7, lambda _: None)
-    half = halves(len(graph.valid), 7)
+    half = assign_halves(len(graph.valid), 7)
     assert abs(int((half == 0).sum()) - int((half == 1).sum())) <= 1
     first, second, final = (facts for _, facts in fitted)
     assert first == set((half == 1).nonzero()[:, 0].tolist()) and second == set(
@@ -345,19 +371,19 @@ def test_a_gate_never_ranks_a_fact_it_was_fitted_on(monkeypatch: pytest.MonkeyPa
     assert final == first | second == set(range(len(graph.valid)))
 
     ranked: list[tuple[torch.nn.Module, Tensor]] = []
-    mix = ensemble.mix
+    combine = ensemble.combine
 
-    def listening(queries: Queries, gate: torch.nn.Module) -> Tensor:
+    def recording(queries: Queries, gate: torch.nn.Module) -> Tensor:
         ranked.append((gate, torch.stack(queries, 1)))
-        return mix(queries, gate)
+        return combine(queries, gate)
 
-    monkeypatch.setattr(ensemble, "mix", listening)
+    monkeypatch.setattr(ensemble, "combine", recording)
     evaluate_model(ensemble, graph, "valid", "strict")
     assert len(ranked) == 2 and {id(gate) for gate, _ in ranked} == {
-        id(gate) for gate in ensemble.without
+        id(gate) for gate in ensemble.half_gates
     }
     for gate, asked in ranked:
-        own = half == [id(other) for other in ensemble.without].index(id(gate))
+        own = half == [id(other) for other in ensemble.half_gates].index(id(gate))
         facts = torch.from_numpy(graph.valid)[own]
         expected = torch.cat(
             [facts[:, [0, 1, 3]], torch.stack([facts[:, 2], facts[:, 1] + 2, facts[:, 3]], 1)]
@@ -374,7 +400,7 @@ def test_the_gate_for_test_takes_as_many_steps_as_the_two_for_valid_on_average(
     graph, parts = frequent_and_rare()
     steps, lines = iter([10.0, 25.0]), list[dict[str, float]]()
     monkeypatch.setattr(
-        mixture_fit, "_fit_until_best", lambda gate, *_: (gate, {"steps": next(steps)})
+        ensemble_fit, "_fit_until_best", lambda gate, *_: (gate, {"steps": next(steps)})
     )
     told = fit_ensemble(mixed(graph, parts), graph, 0, lines.append)
     assert [line["steps"] for line in lines] == [10, 25, 18] and told["steps"] == 18
@@ -385,18 +411,20 @@ def test_fitting_ends_some_time_after_the_best_gate_and_takes_that(
 ) -> None:
     graph, parts = frequent_and_rare()
     ensemble = mixed(graph, parts)
-    kept = keep(ensemble, torch.from_numpy(graph.valid), KnownAnswers.from_train_and_valid(graph))
+    examples = collect_examples(
+        ensemble, torch.from_numpy(graph.valid), KnownAnswers.from_train_and_valid(graph)
+    )
     seen: list[dict[str, Tensor]] = []
 
-    def scripted(gate: EnsembleGate, other: mixture_fit.Kept) -> float:
+    def scripted(gate: EnsembleGate, other: ensemble_fit.GateExamples) -> float:
         seen.append(copy.deepcopy(gate.state_dict()))
         return min(rises, len(seen) - 1) / 10
 
-    monkeypatch.setattr(mixture_fit, "mrr", scripted)
+    monkeypatch.setattr(ensemble_fit, "mrr", scripted)
     for rises in (0, 2):
         seen.clear()
-        best, line = mixture_fit._fit_until_best(
-            ensemble.new_gate(0), kept, kept, ensemble.settings, 0
+        best, line = ensemble_fit._fit_until_best(
+            ensemble.new_gate(0), examples, examples, ensemble.settings, 0
         )
         assert line["steps"] == 20 * rises and line["mrr"] == rises / 10
         assert len(seen) == 1 + rises + 15, "fifteen looks without a better one are enough"
@@ -417,7 +445,7 @@ def test_no_more_facts_than_asked_for_are_kept() -> None:
     ensemble = mixed(graph, parts, EnsembleSettings(parts=("a", "b"), steps=20, facts=60))
     told = fit_ensemble(ensemble, graph, 0, lambda _: None)
     assert sum(row["questions"] for row in told["weights"]) == 120
-    chosen = halves(len(graph.valid), 0)[deal(len(graph.valid), 0)[:60]]
+    chosen = assign_halves(len(graph.valid), 0)[shuffle_facts(len(graph.valid), 0)[:60]]
     assert int(chosen.sum()) == 30
 
 
@@ -433,14 +461,14 @@ def test_the_same_seed_gives_the_same_gates() -> None:
 
 
 def test_reciprocal_ranks_and_the_table_of_weights_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    gate = EnsembleGate(seen=1, parts=1, hidden=1)
+    gate = EnsembleGate(query_features=1, parts=1, hidden=1)
     part_log_probs = torch.tensor([[[0.0], [1.0], [0.0], [9.0]], [[5.0], [1.0], [1.0], [1.0]]])
     absent = torch.tensor([[False, False, False, True], [False] * 4])
-    kept = mixture_fit.Kept(
+    kept = ensemble_fit.GateExamples(
         torch.zeros(2, 1), part_log_probs, part_log_probs[:, :, :0], absent, torch.arange(2)
     )
     assert mrr(gate, kept) == pytest.approx((1 / 2.5 + 1) / 2)
-    monkeypatch.setattr(mixture_fit, "_AT_ONCE", 1)
+    monkeypatch.setattr(ensemble_fit, "_BATCH_SIZE", 1)
     assert mrr(gate, kept) == pytest.approx((1 / 2.5 + 1) / 2)
     rows = weights_table(
         torch.tensor([0, 2, 3, 300]), torch.tensor([[1.0], [2.0], [4.0], [8.0]]), ["a"]
@@ -453,33 +481,38 @@ def test_reciprocal_ranks_and_the_table_of_weights_by_hand(monkeypatch: pytest.M
 
 
 LOOKING = EnsembleSettings(
-    parts=("a", "b"), window=2, hidden=4, candidates=5, candidate_hidden=3, through_others=True
+    parts=("a", "b"), window=2, hidden=4, candidates=5, candidate_hidden=3, common_neighbors=True
 )
 
 
-def test_what_is_added_for_a_candidate_by_hand() -> None:
-    gate = EnsembleGate(seen=1, parts=2, hidden=1, candidate_hidden=1, told=3)
-    part_log_probs, told = torch.tensor([[[-1.0, -99.0], [-2.0, -3.0]]]), torch.ones(1, 2, 3)
+def test_correction_of_a_candidate_by_hand() -> None:
+    gate = EnsembleGate(
+        query_features=1, parts=2, hidden=1, candidate_hidden=1, candidate_features=3
+    )
+    part_log_probs, features = torch.tensor([[[-1.0, -99.0], [-2.0, -3.0]]]), torch.ones(1, 2, 3)
     assert_close(
-        gate.mix(torch.ones(1, 1), part_log_probs, told),
+        gate.combine(PartOutputs(part_log_probs, torch.ones(1, 1), features)),
         part_log_probs.mean(2),
         msg="nothing before it is fitted",
     )
-    assert gate.of_candidate is not None
+    assert gate.correction is not None
     with torch.no_grad():
         for name, value in {
             "part_log_probs": [[0.5], [0.25]],
-            "seen": [[2.0]],
+            "query_features": [[2.0]],
             "bias": [-0.5],
             "out": [3.0],
         }.items():
-            gate.of_candidate[name].copy_(torch.tensor(value))
-        gate.of_candidate["told"].copy_(torch.eye(3)[0][:, None])
+            gate.correction[name].copy_(torch.tensor(value))
+        gate.correction["candidate_features"].copy_(torch.eye(3)[0][:, None])
     expected = [
         (-1 - 99) / 2 + 3 * math.tanh(0.5 * -1 / 5 + 0.25 * -20 / 5 + 1 / 3 + 2 * 0.1 - 0.5),
         (-2 - 3) / 2 + 3 * math.tanh(0.5 * -2 / 5 + 0.25 * -3 / 5 + 1 / 3 + 2 * 0.1 - 0.5),
     ]
-    assert_close(gate.mix(torch.full((1, 1), 0.1), part_log_probs, told), torch.tensor([expected]))
+    assert_close(
+        gate.combine(PartOutputs(part_log_probs, torch.full((1, 1), 0.1), features)),
+        torch.tensor([expected]),
+    )
 
 
 def test_what_the_parts_cannot_know_a_gate_that_looks_at_candidates_learns_from_facts() -> None:
@@ -515,7 +548,9 @@ def test_an_answer_does_not_give_itself_away_by_being_no_candidate_otherwise() -
 
 
 @given(graphs(), st.integers(0, 99))
-def test_leaving_facts_out_equals_a_graph_without_them(graph: TemporalGraph, seed: int) -> None:
+def test_counterfactual_scores_equal_those_of_a_graph_without_the_fact(
+    graph: TemporalGraph, seed: int
+) -> None:
     timeline = Timeline(graph)
     settings_ = EnsembleSettings(parts=("pointer",), window=2, hidden=4, candidate_hidden=3)
     pointer = Pointer(timeline, PointerSettings())

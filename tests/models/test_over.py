@@ -17,9 +17,9 @@ from tempograph import TemporalGraph
 from tempograph.cache import TensorCache
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.base import Model
-from tempograph.models.ensemble.ensemble import Ensemble
+from tempograph.models.ensemble.ensemble_model import Ensemble
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
-from tempograph.models.pointer.pointer import Pointer, PointerSettings
+from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
 from tempograph.models.registry import model_kind
 from tempograph.models.ted import TED
 from tempograph.models.temp.temp_model import TeMP
@@ -173,7 +173,7 @@ def test_the_pointer_keeps_what_it_learned_of_a_relation_and_a_candidate() -> No
 
 
 def _place(model: Pointer, relation: int, candidate: int) -> int:
-    view = model.sources[1].view  # type: ignore[union-attr]
+    view = model.sources[1].fact_index  # type: ignore[union-attr]
     start, stop = (int(view.candidate_start[relation + offset]) for offset in (0, 1))
     return start + view.candidates[start:stop].tolist().index(candidate)
 

@@ -134,7 +134,7 @@ def test_slopes_are_those_of_finite_differences() -> None:
     torch.manual_seed(0)
     source = Paths(Timeline(some_graph(1)), start=0.3).double()
     relation = torch.tensor([0, 3, 1])
-    asked = source.known.queries(torch.tensor([0, 1, 2]), torch.tensor([0, -1, 4]))
+    asked = source.neighbors.queries(torch.tensor([0, 1, 2]), torch.tensor([0, -1, 4]))
     before = torch.randn(3, ENTITIES, dtype=torch.float64, requires_grad=True)
 
     def gains(before: torch.Tensor, shared: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
@@ -157,9 +157,9 @@ def test_shares_of_facts_add_up_to_the_gain(seed: int) -> None:
     query = Queries(torch.tensor([0]), torch.tensor([1]), torch.tensor([2]))
     with torch.no_grad():
         source.shared_gain[1] = 0.7
-        gains = source(torch.zeros(1, ENTITIES), query.relation, source.ballot(query))[0]
+        gains = source(torch.zeros(1, ENTITIES), query.relation, source.look_up(query))[0]
         for candidate in range(ENTITIES):
-            fact, share = source.votes_for(query, candidate)
+            fact, share = source.fact_contributions(query, candidate)
             assert float(share.sum()) == pytest.approx(float(gains[candidate]), abs=1e-5)
             assert (share > 0).all() and len(set(fact.tolist())) == len(fact)
             named = timeline.facts[fact][:, [0, 2]].tolist()
@@ -176,7 +176,7 @@ def test_over_other_facts_the_weights_stay() -> None:
     twin = source.with_timeline(Timeline(other))
     nothing = torch.zeros(1, ENTITIES)
     assert_close(
-        twin(nothing.clone(), query.relation, twin.ballot(query)),
-        fresh(nothing, query.relation, fresh.ballot(query)),
+        twin(nothing.clone(), query.relation, twin.look_up(query)),
+        fresh(nothing, query.relation, fresh.look_up(query)),
     )
     assert twin.gain is source.gain

@@ -27,7 +27,7 @@ from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.pointer import copying
 from tempograph.models.pointer.copying import Copying, signed_bins
 from tempograph.models.pointer.paths import Paths
-from tempograph.models.pointer.pointer import Pointer, PointerSettings
+from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
 from tempograph.training.losses.pointer_loss import PointerLoss
 from tempograph.training.settings import PointerTraining
 from tempograph.typing import Protocol
@@ -44,11 +44,10 @@ def some_graph(seed: int, facts: int = 40) -> TemporalGraph:
     return make_graph(rng.permutation(drawn), entities=ENTITIES, relations=RELATIONS, steps=STEPS)
 
 
-def some_pointer(graph: TemporalGraph, seed: int, most: int = 7) -> Pointer:
+def some_pointer(graph: TemporalGraph, seed: int, max_facts: int = 7) -> Pointer:
     torch.manual_seed(seed)
-    model = Pointer(
-        Timeline(graph), PointerSettings(most, most + 2, most - 2, most + 1, most + 3, paths=True)
-    )
+    limits = (max_facts + offset for offset in (0, 2, -2, 1, 3))
+    model = Pointer(Timeline(graph), PointerSettings(*limits, paths=True))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(0.5 * torch.randn_like(parameter))
@@ -73,7 +72,7 @@ def slow_gain(
         "both": lambda x, r, o, t: (x, r) == (entity, relation),
         "time": lambda x, r, o, t: t == time,
         "any": lambda x, r, o, t: True,
-    }[source.view.key]
+    }[source.fact_index.key]
     listed = []
     for number, (s, r, o, t) in enumerate(facts):
         if number != left_out:
@@ -81,14 +80,14 @@ def slow_gain(
     mine = sorted(row for row in listed if wanted(*row[2]))
     begin = 0
     while (
-        begin + source.most < len(mine)
-        and time - mine[begin][0] > mine[begin + source.most][0] - time
+        begin + source.max_facts < len(mine)
+        and time - mine[begin][0] > mine[begin + source.max_facts][0] - time
     ):
         begin += 1
     earlier = sum(row[0] < time for row in mine)
     sums = [0.0] * ENTITIES
     for place, (_, _, (_, other, candidate, t)) in enumerate(mine):
-        if not begin <= place < begin + source.most:
+        if not begin <= place < begin + source.max_facts:
             continue
         distance = sum(abs(t - time) >= edge for edge in (1, 2, 4, 9, 23, 61, 161))
         gap_class = 7 + (distance if t > time else -distance)
@@ -104,8 +103,8 @@ def slow_gain(
         )
         nearness = slow_bin(t - time, STEPS, 3)
         exponent += float(source.by_time[relation, nearness] + source.shared_time[nearness])
-        count = max(-source.most, min(source.most, place - earlier))
-        pace = slow_bin(count, source.most, 2)
+        count = max(-source.max_facts, min(source.max_facts, place - earlier))
+        pace = slow_bin(count, source.max_facts, 2)
         exponent += float(source.by_count[relation, pace] + source.shared_count[pace])
         sums[candidate] += math.exp(exponent)
     height, steepness, of_count = (source.shared_gain + source.gain[relation]).tolist()
@@ -120,7 +119,7 @@ def slow_gain(
 
 def slow_prior(source: Copying, relation: int, entity: int) -> float:
     """The number of a relation and a candidate that occur together in any fact."""
-    view, pairs = source.view, []
+    view, pairs = source.fact_index, []
     for key in range(len(view.values)):
         pairs += [
             (key, int(o))
@@ -148,7 +147,7 @@ def slow_bin(difference: int, largest: int, per_octave: int) -> int:
 
 def dense(source: Copying, queries: Queries, left_out: Tensor | None) -> Tensor:
     nothing = torch.zeros(len(queries.time), ENTITIES, dtype=source.gain.dtype)
-    found: Tensor = source(nothing, queries.relation, source.ballot(queries, left_out))
+    found: Tensor = source(nothing, queries.relation, source.look_up(queries, left_out))
     return found
 
 
@@ -158,7 +157,7 @@ def test_gains_equal_a_loop_over_facts(seed: int, leave_out: bool) -> None:
     model = some_pointer(some_graph(seed), seed)
     facts = model.timeline.facts
     queries, number = ask(facts[:8])
-    for source in model.ways:
+    for source in model.vote_sources:
         if isinstance(source, Paths):
             continue
         found = dense(source, queries, number if leave_out else None).detach()
@@ -200,13 +199,13 @@ def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
     facts = model.timeline.facts
     queries, number = ask(facts)
     with torch.no_grad():
-        found = model.score(queries.relation, model.ballots(queries, number))
+        found = model.score(queries.relation, model.look_up(queries, number))
         for fact in range(0, len(facts), 5):
             without = dataclasses.replace(graph, train=np.delete(facts.numpy(), fact, axis=0))
             other = some_pointer(without, seed)
             mine = Queries(*(column[[fact, fact + len(facts)]] for column in queries))
             prior = torch.zeros(2, ENTITIES, dtype=torch.float64)
-            for here, there in zip(model.ways, other.ways, strict=True):
+            for here, there in zip(model.vote_sources, other.vote_sources, strict=True):
                 if (
                     isinstance(here, Copying)
                     and isinstance(there, Copying)
@@ -215,8 +214,8 @@ def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
                     assert there.prior is not None
                     # The prior of a pair that occurs in this fact alone has no place in the other world.
                     there.prior.zero_()
-                    row, position = here.view.candidate_ranges(mine).expand()
-                    prior[row, here.view.candidates[position]] = here.prior[position]
+                    row, position = here.fact_index.candidate_ranges(mine).expand()
+                    prior[row, here.fact_index.candidates[position]] = here.prior[position]
                 weights = {
                     name: value for name, value in here.state_dict().items() if name != "prior"
                 }
@@ -233,21 +232,21 @@ def test_a_loop_is_left_out_in_both_directions_and_other_days_stay() -> None:
     source = model.sources[0]
     queries = Queries(torch.tensor([0]), torch.tensor([0]), torch.tensor([3]))
     place = int((model.timeline.facts == torch.tensor([0, 0, 0, 3])).all(1).nonzero())
-    ballot = source.ballot(queries, torch.tensor([place]))  # type: ignore[operator]
-    assert (ballot.removed < len(source.view.time)).all(), (
+    ballot = source.look_up(queries, torch.tensor([place]))  # type: ignore[operator]
+    assert (ballot.removed < len(source.fact_index.time)).all(), (
         "both directions of a loop are among its entity's facts"
     )  # type: ignore[union-attr]
-    fact, _ = source.votes_for(queries, 0)  # type: ignore[operator]
+    fact, _ = source.fact_contributions(queries, 0)  # type: ignore[operator]
     assert sorted(model.timeline.facts[fact, 3].tolist()) == [3, 3, 5, 5]
     alone = make_graph([(0, 0, 0, 5), (1, 0, 2, 3)], entities=3, relations=1, steps=8)
     other = Pointer(Timeline(alone), PointerSettings()).sources[0]
     nothing = torch.zeros(1, 3)
-    found = source(nothing, queries.relation, source.ballot(queries, torch.tensor([place])))  # type: ignore[operator]
-    assert_close(found, other(nothing, queries.relation, other.ballot(queries)))  # type: ignore[operator]
+    found = source(nothing, queries.relation, source.look_up(queries, torch.tensor([place])))  # type: ignore[operator]
+    assert_close(found, other(nothing, queries.relation, other.look_up(queries)))  # type: ignore[operator]
 
 
 def test_slopes_are_those_of_finite_differences() -> None:
-    model = some_pointer(some_graph(3, facts=14), 3, most=4)
+    model = some_pointer(some_graph(3, facts=14), 3, max_facts=4)
     queries, number = ask(model.timeline.facts[:3])
     names, values = zip(*model.named_parameters(), strict=True)
 
@@ -270,7 +269,7 @@ class _Scored(torch.nn.Module):
         self.model = model
 
     def forward(self, queries: Queries, left_out: Tensor) -> Tensor:
-        return self.model.score(queries.relation, self.model.ballots(queries, left_out))
+        return self.model.score(queries.relation, self.model.look_up(queries, left_out))
 
 
 def test_pairs_of_many_relations_are_products_of_narrow_tables(
@@ -278,10 +277,10 @@ def test_pairs_of_many_relations_are_products_of_narrow_tables(
 ) -> None:
     graph = some_graph(6)
     whole = some_pointer(graph, 6)
-    monkeypatch.setattr(copying, "_MOST_RELATIONS", 2 * RELATIONS - 1)
+    monkeypatch.setattr(copying, "_MAX_RELATIONS", 2 * RELATIONS - 1)
     narrow = some_pointer(graph, 6)
     with torch.no_grad():
-        for wide, slim in zip(whole.ways, narrow.ways, strict=True):
+        for wide, slim in zip(whole.vote_sources, narrow.vote_sources, strict=True):
             if isinstance(slim, Paths):
                 wide.load_state_dict(slim.state_dict())
                 continue
@@ -336,7 +335,7 @@ def test_it_learns_to_copy_and_never_from_the_fact_itself() -> None:
     answer = torch.cat([model.timeline.facts[:, 2], model.timeline.facts[:, 0]])
     with torch.no_grad():
         queries, number = ask(model.timeline.facts)
-        unseen = torch.log_softmax(model.score(queries.relation, model.ballots(queries, number)), 1)
+        unseen = torch.log_softmax(model.score(queries.relation, model.look_up(queries, number)), 1)
     # Left out, a fact of a random world is little more likely than any other; by chance log(1 / 30) = -3.4.
     assert float(unseen[torch.arange(len(answer)), answer].mean()) < -2.5
 
@@ -359,7 +358,7 @@ def test_the_loss_equals_a_loop_over_questions(dropout: float) -> None:
         for entity, relation, answer in ((s, r, o), (o, r + RELATIONS, s)):
             query = Queries(*torch.tensor([[entity], [relation], [t]]))
             scores = model.score(
-                query.relation, model.ballots(query, torch.tensor([number])), kept
+                query.relation, model.look_up(query, torch.tensor([number])), kept
             )[0]
             rivals = [
                 e for e in range(ENTITIES) if e == answer or (entity, relation, e, t) not in right
@@ -373,13 +372,13 @@ def test_dropped_facts_do_not_vote() -> None:
     """With every fact dropped, what a vote weighs makes no difference; with none dropped it does."""
     model = some_pointer(some_graph(7), 7)
     queries, _ = ask(model.timeline.facts)
-    ballots = model.ballots(queries, None)
+    ballots = model.look_up(queries, None)
     mute = torch.zeros(len(model.timeline.facts), dtype=torch.bool)
     before = [
         model.score(queries.relation, ballots, kept).detach().clone() for kept in (None, mute)
     ]
     with torch.no_grad():
-        for source in model.ways:
+        for source in model.vote_sources:
             if isinstance(source, Copying):
                 for name, weight in source.named_parameters():
                     if "gain" not in name and name != "prior":
@@ -482,7 +481,7 @@ def test_shares_are_what_votes_add() -> None:
     with torch.no_grad():
         gains = [dense(source, query, None)[0] for source in model.sources]  # type: ignore[arg-type]
         for answer in range(ENTITIES):
-            copied = (source for source in model.ways if isinstance(source, Copying))
+            copied = (source for source in model.vote_sources if isinstance(source, Copying))
             priors = sum(slow_prior(source, int(query.relation), answer) for source in copied)
             met = {
                 (s, o)
@@ -490,17 +489,22 @@ def test_shares_are_what_votes_add() -> None:
                 if s != o
             }
             if (int(query.entity), answer) not in met:
-                paths = next(source for source in model.ways if isinstance(source, Paths))
+                paths = next(source for source in model.vote_sources if isinstance(source, Paths))
                 priors += float(paths.shared_gain[3] + paths.gain[query.relation, 3])
-            total = sum(float(source.votes_for(query, answer)[1].sum()) for source in model.sources)  # type: ignore[operator]
+            total = sum(
+                float(source.fact_contributions(query, answer)[1].sum()) for source in model.sources
+            )  # type: ignore[operator]
             assert total == pytest.approx(sum(float(gain[answer]) for gain in gains) - priors)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: PointerSettings(most=0), "most must be at least 1, found 0"),
-        (lambda: PointerSettings(most_of_time=-1), "most_of_time must be at least 0, found -1"),
+        (lambda: PointerSettings(max_facts=0), "max_facts must be at least 1, found 0"),
+        (
+            lambda: PointerSettings(max_facts_per_time=-1),
+            "max_facts_per_time must be at least 0, found -1",
+        ),
         (lambda: PointerTraining(negatives=5), "trained against all entities, found negatives = 5"),
         (
             lambda: PointerTraining(fact_dropout=1.0),

@@ -37,7 +37,7 @@ def test_contributions_and_gradients_equal_those_of_the_twin(key: Key, masked: b
     scores = torch.randn(len(directed), timeline.num_entities, device=DEVICE, requires_grad=True)
     inputs = (
         source.bins,
-        source.ballot(queries, fact.repeat(2)),
+        source.look_up(queries, fact.repeat(2)),
         source.weights(queries.relation),
         fact_mask,
     )

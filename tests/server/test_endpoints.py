@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 import tempograph
 from serving import RUNS, client_of
 from tempograph import Predictor, TemporalGraph, train
-from tempograph.models.ensemble.ensemble import Ensemble
+from tempograph.models.ensemble.ensemble_model import Ensemble
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings

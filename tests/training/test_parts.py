@@ -394,10 +394,10 @@ def test_a_run_that_cannot_be_a_part_is_refused(
     ("parts", "message"),
     [
         ('["complx"]', "'complx' cannot be a part of ensemble: .* no such model or run folder; did you mean 'complex'"),
-        ('["complex", "ted"]', "ensemble mixes probabilities, and the scores of ted are none"),
+        ('["complex", "ted"]', "ensemble combines probabilities, and the scores of ted are none"),
         ('["ensemble"]', "ensemble is fitted on valid, and so was its part ensemble"),
         ('["complex:best"]', "complex has no preset 'best' for dataset "),
-        ("[]", "a ensemble needs parts"),
+        ("[]", "an ensemble needs parts"),
         ("complex", "model ensemble: parts must be a list of text"),
     ],
 )  # fmt: skip

@@ -195,7 +195,14 @@ CROWD = make_graph(MANY[:2400], MANY[2400:], entities=500, relations=1, steps=12
         ("de-simple", []),
         ("ta-distmult", ["train.facts_per_step=600"]),
         ("atise-ee", ["train.negatives=20"]),
-        ("pointer", ["model.most=40", "model.most_of_relation=10", "model.most_of_time=10"]),
+        (
+            "pointer",
+            [
+                "model.max_facts=40",
+                "model.max_facts_per_relation=10",
+                "model.max_facts_per_time=10",
+            ],
+        ),
     ],
 )
 @pytest.mark.usefixtures("two_threads")

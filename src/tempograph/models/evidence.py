@@ -1,4 +1,4 @@
-"""Evidence for models that do not explain themselves: train facts near in time that share two parts with an answer."""
+"""Evidence for models that do not explain themselves: the nearest facts that resemble the answer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from tempograph.models.base import Evidence
 
 
 def nearest_facts(timeline: Timeline, query: Queries, answer: int) -> Evidence:
-    """Train facts that share (s, r), (s, o) or (r, o) with the completed fact: more shared first, then nearer."""
+    """Train facts that share (s, r), (s, o) or (r, o) with the completed fact.
+
+    Facts that share all three come first, then the nearest in time.
+    """
     inverted = int(query.relation) >= timeline.num_relations
     given, relation = int(query.entity), int(query.relation) % timeline.num_relations
     subject, object_ = (answer, given) if inverted else (given, answer)
-    wanted = torch.tensor([subject, relation, object_], device=timeline.device)
-    shared = (timeline.facts[:, :3] == wanted).sum(1)
-    near = (shared >= 2).nonzero()[:, 0]
-    gap = (timeline.facts[near, 3] - query.time).abs()
-    order = torch.argsort(-shared[near] * timeline.num_steps + gap, stable=True)
-    return Evidence("two of three parts shared", timeline.facts[near[order]], None)
+    completed = torch.tensor([subject, relation, object_], device=timeline.device)
+    num_shared = (timeline.facts[:, :3] == completed).sum(1)
+    similar = (num_shared >= 2).nonzero()[:, 0]
+    gap = (timeline.facts[similar, 3] - query.time).abs()
+    order = torch.argsort(-num_shared[similar] * timeline.num_steps + gap, stable=True)
+    return Evidence("two of three parts shared", timeline.facts[similar[order]])

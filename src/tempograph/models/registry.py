@@ -1,30 +1,40 @@
-"""Every model by its name: its settings, how it is built, how it is fitted, what it computes and who published it."""
+"""Every model by its name: what it computes, who published it, its settings and how it is built.
+
+Another package adds a model through the entry point group `tempograph.models`, whose values are `ModelKind`s:
+
+    [project.entry-points."tempograph.models"]
+    popular = "mypackage.popular:KIND"
+
+The same module registers how the model is trained, with `training.recipes.register_recipe`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from tempograph.errors import refuse_unknown
+from tempograph.errors import ConfigError, refuse_unknown
 from tempograph.models.base import Model
 from tempograph.models.embedding.embedding import Embedding
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.embedding.methods import METHODS
-from tempograph.models.ensemble.ensemble import Ensemble
+from tempograph.models.ensemble.ensemble_model import Ensemble
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
-from tempograph.models.pointer.pointer import Pointer, PointerSettings
+from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
 from tempograph.models.ted import TED, TEDSettings
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 
+ENTRY_POINTS: Final = "tempograph.models"
+_PAPER: Final = "Wu et al., EMNLP 2020"
+
 
 @dataclass(frozen=True)
 class ModelKind:
-    """What the rest of the package needs to know of a kind of model.
-
-    How it is trained is in `training.recipes`, by the type of its settings.
-    """
+    """A model in the registry. How it is trained is in `training.recipes`, by its class of settings."""
 
     name: str
     summary: str
@@ -34,27 +44,62 @@ class ModelKind:
     """What depends on time."""
     reference: str
     settings: type[Any]
+    """A frozen dataclass; it may name earlier spellings of its settings in a ClassVar `aliases`."""
     build: Callable[..., Model]
-    """From settings, timeline and, where it is made of parts, each of these."""
+    """Called with settings, timeline and, if it has parts, each of them."""
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Where the settings of this model differ from the defaults of their class."""
+    """Settings that differ from the defaults of their class."""
     train_defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Where its training differs from the defaults of the training settings."""
+    """Training settings that differ from the defaults of their class."""
     has_parts: bool = False
-    """Whether it is made of other trained models, which its setting `parts` names."""
+    """Whether it combines other trained models, which its setting `parts` names."""
 
 
-def _temp(name: str, summary: str, timed: str, **defaults: Any) -> ModelKind:
-    return ModelKind(
-        name=name,
-        summary=summary,
-        score="Re <s_t, r, conj(o_t)>",
-        timed=timed,
-        reference="Wu et al., EMNLP 2020",
-        settings=TeMPSettings,
-        build=lambda settings, timeline: TeMP(timeline, settings, name),
-        defaults=defaults,
-    )
+class ModelRegistry(Mapping[str, ModelKind]):
+    """Kinds of models by name: those of this package, then those of entry points, loaded once."""
+
+    def __init__(self, kinds: Iterable[ModelKind]) -> None:
+        self._own = {kind.name: kind for kind in kinds}
+
+    @cached_property
+    def _kinds(self) -> dict[str, ModelKind]:
+        kinds = dict(self._own)
+        for entry in entry_points(group=ENTRY_POINTS):
+            kind = _load(entry)
+            if kind.name in kinds:
+                raise ConfigError(f"{_source(entry)} adds a model '{kind.name}', which exists")
+            kinds[kind.name] = kind
+        return kinds
+
+    def __getitem__(self, name: str) -> ModelKind:
+        return self._kinds[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+def _load(entry: EntryPoint) -> ModelKind:
+    try:
+        kind = entry.load()
+    except Exception as error:
+        raise ConfigError(
+            f"{_source(entry)} cannot be loaded ({type(error).__name__}: {error}); "
+            "update or uninstall the package"
+        ) from error
+    if not isinstance(kind, ModelKind):
+        raise ConfigError(
+            f"{_source(entry)} is not a ModelKind but {type(kind).__name__}; "
+            "update or uninstall the package"
+        )
+    return kind
+
+
+def _source(entry: EntryPoint) -> str:
+    package = "an unknown package" if entry.dist is None else f"package '{entry.dist.name}'"
+    return f"{package}: entry point {entry.name} = {entry.value}"
 
 
 def _embedding(method: type[Embedding]) -> ModelKind:
@@ -71,44 +116,57 @@ def _embedding(method: type[Embedding]) -> ModelKind:
     )
 
 
-def _ensemble(
-    name: str, summary: str, timed: str, reference: str, *parts: str, candidate_hidden: int = 0
-) -> ModelKind:
+def _temp(name: str, summary: str, timed: str, **defaults: Any) -> ModelKind:
     return ModelKind(
         name=name,
         summary=summary,
-        score="sum of w_part(s, r, t) log p_part(o)"
-        + (" + g(s, r, o, t)" if candidate_hidden else ""),
+        score="Re <s_t, r, conj(o_t)>",
+        timed=timed,
+        reference=_PAPER,
+        settings=TeMPSettings,
+        build=lambda settings, timeline: TeMP(timeline, settings, name),
+        defaults=defaults,
+    )
+
+
+def _ensemble(
+    name: str, summary: str, timed: str, reference: str, *parts: str, candidate_hidden: int = 0
+) -> ModelKind:
+    correction = " + g(s, r, o, t)" if candidate_hidden else ""
+    return ModelKind(
+        name=name,
+        summary=summary,
+        score=f"sum of w_part(s, r, t) log p_part(o){correction}",
         timed=timed,
         reference=reference,
         settings=EnsembleSettings,
         build=lambda settings, timeline, *models: Ensemble(timeline, settings, name, *models),
-        has_parts=True,
         defaults={
             "parts": parts,
             "candidate_hidden": candidate_hidden,
-            "through_others": candidate_hidden > 0,
+            "common_neighbors": candidate_hidden > 0,
         },
+        has_parts=True,
     )
 
 
-MODELS: Final = {
-    kind.name: kind
-    for kind in (
+MODELS: Final = ModelRegistry(
+    (
         ModelKind(
             name="ted",
             summary="copy what happened near in time: counts that decay exponentially",
             score="sum of exp(-sigma |t - t'|)",
             timed="counts",
-            reference="Wu et al., EMNLP 2020",
+            reference=_PAPER,
             settings=TEDSettings,
             build=lambda settings, timeline: TED(timeline, settings.sigma),
         ),
         *map(_embedding, METHODS),
         ModelKind(
             name="pointer",
-            summary="learned copying: facts near the question vote for their candidates",
-            score="P[r, o] + sum over sources of u_r log(1 + c_r sum of exp(A[r, r'] + B[r, t' - t] + ...))",
+            summary="learned copying: facts near the query vote for their candidates",
+            score="P[r, o] + sum over sources of u_r log(1 + c_r sum of "
+            "exp(A[r, r'] + B[r, t' - t] + ...))",
             timed="votes",
             reference="ours, after the outlook of Wu et al., EMNLP 2020",
             settings=PointerSettings,
@@ -116,7 +174,7 @@ MODELS: Final = {
         ),
         _temp(
             "srgcn",
-            "message passing in the snapshot asked about, and nothing else",
+            "message passing in the snapshot of the query, and nothing else",
             "entities, in their snapshot",
             temporal="none",
             gate=False,
@@ -136,15 +194,15 @@ MODELS: Final = {
         ),
         _ensemble(
             "ensemble",
-            "a static and a temporal model, weighed by the frequencies of the question",
+            "a static and a temporal model, weighed by the frequencies of the query",
             "weights, one of two parts",
-            "Wu et al., EMNLP 2020",
+            _PAPER,
             "complex",
             "temp-gru",
         ),
         _ensemble(
             "temp-pointer",
-            "copying, message passing and factors of time, weighed by the frequencies of the question",
+            "copying, message passing and factors of time, weighed by the frequencies of the query",
             "weights, all parts",
             "ours",
             "pointer",
@@ -153,7 +211,8 @@ MODELS: Final = {
             candidate_hidden=32,
         ),
     )
-}
+)
+"""Models by name."""
 
 
 def model_kind(name: str) -> ModelKind:

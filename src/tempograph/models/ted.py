@@ -1,4 +1,4 @@
-"""TED, temporal exponential decay: answer by copying what happened near in time."""
+"""TED, temporal exponential decay: rank answers by decayed counts of similar facts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from tempograph.models.base import Evidence, Model
 from tempograph.nn.padded_groups import pad_groups, padded_layout
 
 PAPER_SIGMAS: Final = (1e-5, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e5)
-"""The decay rates of the paper's sensitivity table; `sigma = "auto"` chooses among them on valid."""
+"""Decay rates of the paper's sensitivity table; `sigma = "auto"` chooses among them on valid."""
 
 SAME: Final = ("same entity and relation", "same entity", "same relation")
-"""What a copied fact shares with the question, best first."""
+"""What a copied fact shares with the query, best first."""
 
 _LARGEST_SIGMA: Final = 64.0
+"""exp(-64) is lost beside 1 in double precision: a larger sigma gives the same order."""
 _TIE: Final = 1e-9
+"""Logarithms of sums that differ by less are equal."""
 
 
 @dataclass(frozen=True)
@@ -33,35 +35,35 @@ class TEDSettings:
 
     def __post_init__(self) -> None:
         if isinstance(self.sigma, str):
-            if self.sigma != "auto":
-                raise ConfigError(
-                    f"sigma must be a number of at least 0 or 'auto', found '{self.sigma}'"
-                )
-        elif not (math.isfinite(self.sigma) and self.sigma >= 0):
-            raise ConfigError(f"sigma must be a number of at least 0 or 'auto', found {self.sigma}")
+            valid = self.sigma == "auto"
+        else:
+            valid = math.isfinite(self.sigma) and self.sigma >= 0
+        if not valid:
+            shown = repr(self.sigma)
+            raise ConfigError(f"sigma must be a number of at least 0 or 'auto', found {shown}")
 
 
 class TED(Model):
-    """Rank entities by the decayed count of the train facts that put them in the place asked for.
+    """score(o) = sum over train facts (e', r', o, t') with t' != t of exp(-sigma |t - t'|)
 
-    For (e, r, ?, t) three sets of train facts at t' != t: same e and r, same e, same r. An entity's score in a set is
-    the sum of exp(-sigma |t - t'|); the first set ranks before the second before the third before the rest.
+    for a query (e, r, ?, t), over three sets of facts: same entity and relation, same entity, same relation. Answers of
+    the first set rank before those of the second, then of the third, then the rest. The baseline of Wu et al., "TeMP:
+    Temporal Message Passing for Temporal Knowledge Graph Completion", EMNLP 2020.
     """
 
     name = "ted"
-    # The widest set holds at most every entity for each question: eleven temporaries of 8 bytes beside the scores.
+    # The widest set holds at most every entity for each query: eleven temporaries of 8 bytes and the scores.
     bytes_per_candidate = 96
 
-    def __init__(self, timeline: Timeline, sigma: float, most_facts: int = 0) -> None:
-        """Scores have room for as many facts as there are, or `most_facts` if that is more."""
+    def __init__(self, timeline: Timeline, sigma: float, min_capacity: int = 0) -> None:
+        """Scores are scaled for the number of facts, or for min_capacity facts if that is more."""
         super().__init__()
         self.sigma = sigma
         self.timeline = timeline
         self.num_relations = timeline.num_relations
         self.num_entities = timeline.num_entities
         self.facts = both_directions(timeline.facts, timeline.num_relations)
-        # From 64 on, exp(-sigma) is lost beside 1 in double precision: any larger sigma gives the same order, and
-        # smaller logarithms leave more digits for the counts.
+        # Smaller logarithms leave more digits for the counts.
         self.rate = rate = min(sigma, _LARGEST_SIGMA)
         answer, time = self.facts[:, 2], self.facts[:, 3]
         self.sets = [
@@ -69,85 +71,82 @@ class TED(Model):
             for key in self._keys(self.facts[:, 0], self.facts[:, 1])
         ]
         self.lowest = -rate * timeline.num_steps
-        self.most_facts = max(most_facts, len(self.facts))
-        self.span = math.log(self.most_facts) - self.lowest + 1
+        self.capacity = max(min_capacity, len(self.facts))
+        self.span = math.log(self.capacity) - self.lowest + 1
 
     @property
     def device(self) -> torch.device:
-        """Where the facts lie."""
+        """The device of the facts."""
         return self.facts.device
 
     def scores(self, queries: Queries) -> Tensor:
-        """The logarithm of each entity's sum, scaled to 0..1, and 2, 1 or 0 for its set; -inf for the rest.
+        """Scores of every entity for each query, [queries, entities].
 
-        [queries, entities]: 2.9 says that facts of the same entity and relation put the answer there, and many or near.
+        The logarithm of an entity's sum, scaled to 0..1, plus 2, 1 or 0 for its set; -inf for the rest.
         """
-        scores = torch.full(
-            (len(queries.time), self.num_entities),
-            -math.inf,
-            dtype=torch.float64,
-            device=self.device,
-        )
+        scores = self._no_scores(len(queries.time), self.num_entities)
         keys = self._keys(queries.entity, queries.relation)
-        for place, (counts, key) in enumerate(
-            zip(reversed(self.sets), reversed(keys), strict=True)
-        ):
+        # Better sets overwrite the others.
+        for level, counts, key in zip((0, 1, 2), self.sets[::-1], keys[::-1], strict=True):
             row, answer, value = counts.at(key, queries.time)
-            scores[row, answer] = (value - self.lowest) / self.span + place
+            scores[row, answer] = (value - self.lowest) / self.span + level
         return scores
 
+    def _no_scores(self, rows: int, columns: int) -> Tensor:
+        return torch.full((rows, columns), -math.inf, dtype=torch.float64, device=self.device)
+
     def evidence(self, query: Queries, answer: int) -> Evidence:
-        """The facts that put an answer where it ranks, nearest first, each with its share of the decayed sum."""
+        """The facts behind the rank of an answer, nearest first, with their shares of the sum."""
         eligible = self.facts[(self.facts[:, 2] == answer) & (self.facts[:, 3] != query.time)]
         entity, relation = eligible[:, 0], eligible[:, 1]
-        for shared, own, asked in zip(
+        for shared, key, query_key in zip(
             SAME, self._keys(entity, relation), self._keys(*query[:2]), strict=True
         ):
-            found = eligible[own == asked]
-            if len(found):
-                distance = (found[:, 3] - query.time).abs()
+            facts = eligible[key == query_key]
+            if len(facts):
+                distance = (facts[:, 3] - query.time).abs()
                 order = torch.argsort(distance, stable=True)
                 shares = torch.softmax(-self.sigma * distance[order].double(), dim=0)
-                return Evidence(shared, undirected_facts(found[order], self.num_relations), shares)
+                return Evidence(shared, undirected_facts(facts[order], self.num_relations), shares)
         return Evidence("nothing", self.facts[:0], torch.empty(0, dtype=torch.float64))
 
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> TED:
-        """Counts of other facts."""
-        return self if timeline is self.timeline else TED(timeline, self.sigma, self.most_facts)
+        """Decayed counts of other facts."""
+        return self if timeline is self.timeline else TED(timeline, self.sigma, self.capacity)
 
     def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
-        """Each sum anew over the facts that are left, [1 + n, candidates]."""
+        """Scores with all facts, then without each of some, [1 + n, candidates]."""
         entity, relation, answer, time = self.facts.unbind(1)
-        scores = torch.full(
-            (1 + len(left_out), len(candidates)), -math.inf, dtype=torch.float64, device=self.device
-        )
+        scores = self._no_scores(1 + len(left_out), len(candidates))
         column = torch.full((self.num_entities,), -1, device=self.device)
         column[candidates] = torch.arange(len(candidates), device=self.device)
         row = torch.zeros(len(self.timeline.facts), dtype=torch.int64, device=self.device)
         row[left_out] = torch.arange(1, 1 + len(left_out), device=self.device)
-        for place, own, asked in zip(
-            (2, 1, 0), self._keys(entity, relation), self._keys(*query[:2]), strict=True
+        for level, counts, key, query_key in zip(
+            (2, 1, 0), self.sets, self._keys(entity, relation), self._keys(*query[:2]), strict=True
         ):
-            mine = ((own == asked) & (time != query.time) & (column[answer] >= 0)).nonzero()[:, 0]
-            of, left = column[answer[mine]], row[mine % len(self.timeline.facts)]
-            weight = -self.rate * (time[mine] - query.time).abs().double()
-            whole, without = sums_without_each(weight, of, len(candidates))
+            matches = (key == query_key) & (time != query.time) & (column[answer] >= 0)
+            facts = matches.nonzero()[:, 0]
+            its_column, its_row = column[answer[facts]], row[facts % len(self.timeline.facts)]
+            weight = -self.rate * (time[facts] - query.time).abs().double()
+            whole, without = sums_without_each(weight, its_column, len(candidates))
             value = whole.repeat(1 + len(left_out), 1)
-            # A fact is in a set once, whichever way it is read, so it is missed by one candidate.
-            value[left[left > 0], of[left > 0]] = without[left > 0]
-            value = (value / self.sets[2 - place].tie).round() * self.sets[2 - place].tie
-            found = (value - self.lowest) / self.span + place
-            scores = torch.where((scores == -math.inf) & (value > -math.inf), found, scores)
+            # A fact is in a set in one direction only, so one candidate loses it.
+            removed = its_row > 0
+            value[its_row[removed], its_column[removed]] = without[removed]
+            value = counts.round_ties(value)
+            scaled = (value - self.lowest) / self.span + level
+            scores = torch.where((scores == -math.inf) & (value > -math.inf), scaled, scores)
         return scores
 
     def _keys(self, entity: Tensor, relation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """What a fact must share with a question to be in each of the three sets, [n] each."""
+        """What a fact must share with a query to be in each of the three sets, [n] each."""
         side = relation // self.num_relations
         return entity * 2 * self.num_relations + relation, entity * 2 + side, relation
 
 
 def sums_without_each(logs: Tensor, group: Tensor, groups: int) -> tuple[Tensor, Tensor]:
-    """The logarithm of each group's sum of exponentials [groups], and of what is left of it without each member [n]."""
+    """Log-sum-exp of each group, [groups], and of each member's group without it, [n]."""
     layout, slot = padded_layout(group, groups)
     laid = pad_groups(logs, layout, slot, fill=-math.inf)
     before, after = (torch.logcumsumexp(each, 1) for each in (laid, laid.flip(1)))
@@ -158,10 +157,10 @@ def sums_without_each(logs: Tensor, group: Tensor, groups: int) -> tuple[Tensor,
 
 
 class DecayedCounts:
-    """For every (key, answer): the logarithm of the sum of exp(-rate |t - t'|) over its facts at t' != t, for any t.
+    """log of the sum of exp(-rate |t - t'|) over the facts at t' != t of every (key, answer), for any t.
 
-    The facts of a (key, answer) stand in order of time. Two running sums, from the past and from the future, each
-    decayed to its own fact's time, are made once; a sum at any t is then one of each, decayed to t: O(log facts).
+    Two running sums over the facts of each (key, answer), from the past and from the future, are computed once. A sum
+    at any t is then one entry of each, decayed to t: O(log facts).
     """
 
     def __init__(
@@ -169,16 +168,17 @@ class DecayedCounts:
     ) -> None:
         self.rate = rate
         self.num_steps = timeline.num_steps
-        # Numbering the keys that occur keeps the joint key small: two entities and a relation may not fit.
-        keys, place = torch.unique(key, return_inverse=True)
-        group_of, group = torch.unique(place * timeline.num_entities + answer, return_inverse=True)
-        self.group_key = keys[group_of // timeline.num_entities]
-        self.group_answer = group_of % timeline.num_entities
+        # Numbered keys keep the joint key small: two entities and a relation may not fit 64 bits.
+        entities = timeline.num_entities
+        keys, key_id = torch.unique(key, return_inverse=True)
+        pairs, group = torch.unique(key_id * entities + answer, return_inverse=True)
+        self.group_key = keys[pairs // entities]
+        self.group_answer = pairs % entities
         # One moment for each (group, step), with the number of facts it holds.
         self.moments, count = torch.unique(group * self.num_steps + time, return_counts=True)
         self.time = self.moments % self.num_steps
         own = self.moments // self.num_steps
-        groups = torch.arange(len(group_of), device=key.device)
+        groups = torch.arange(len(pairs), device=key.device)
         self.group_moments = equal_range(own, groups)
         value = count.double().log()
         self.past = decayed_running_sum(value, self.time, own, rate)
@@ -188,7 +188,7 @@ class DecayedCounts:
         self.tie = max(_TIE, 64 * torch.finfo(torch.float64).eps * rate * self.num_steps)
 
     def at(self, key: Tensor, time: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """The answers of each key with a fact at another step: (row of the key, answer, logarithm of the sum)."""
+        """Answers of each key [n] at its time [n]: (row of the key, answer, log of the sum), [m] each."""
         row, group = equal_range(self.group_key, key).expand()
         now = time[row]
         here = equal_range(self.moments, group * self.num_steps + now)
@@ -198,13 +198,12 @@ class DecayedCounts:
             self._decayed(self.past, before, before >= start, now),
             self._decayed(self.future, after, after < stop, now),
         )
-        found = value > -math.inf
-        # Equal sums added up in different orders differ in their last digits; rounding makes them tie again.
-        return (
-            row[found],
-            self.group_answer[group[found]],
-            (value[found] / self.tie).round() * self.tie,
-        )
+        exists = value > -math.inf
+        return row[exists], self.group_answer[group[exists]], self.round_ties(value[exists])
+
+    def round_ties(self, value: Tensor) -> Tensor:
+        """Round logarithms of sums, so that equal sums added in different orders tie."""
+        return (value / self.tie).round() * self.tie
 
     def _decayed(self, running: Tensor, moment: Tensor, exists: Tensor, now: Tensor) -> Tensor:
         moment = moment.clamp(0, len(running) - 1)
@@ -213,9 +212,10 @@ class DecayedCounts:
 
 
 def decayed_running_sum(value: Tensor, time: Tensor, group: Tensor, rate: float) -> Tensor:
-    """Log of sum over j <= i in i's group of exp(value_j - rate (time_i - time_j)), for each i.   all [n], time rising.
+    """log of the sum over j <= i in the group of i of exp(value_j - rate (time_i - time_j)), [n].
 
-    Doubling: after pass p each sum covers the last 2^p members of its group, so log2(longest group) passes are enough.
+    Arguments are [n] each, times rise. After pass p each sum covers the last 2^p members of its group, so
+    log2(longest group) passes are enough.
     """
     reach = 1
     while reach < len(value):

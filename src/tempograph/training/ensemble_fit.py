@@ -1,4 +1,4 @@
-"""Fitting the gate of a ensemble on valid, which no part was trained on, without fooling oneself."""
+"""Fitting the gate of an ensemble on valid, with cross-fitting for honest validation figures."""
 
 from __future__ import annotations
 
@@ -15,44 +15,42 @@ from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import fact_queries
 from tempograph.evaluation.evaluator import query_batches
-from tempograph.models.ensemble.ensemble import Ensemble, EnsembleGate, deal, halves
+from tempograph.models.ensemble.ensemble_gate import EnsembleGate, PartOutputs
+from tempograph.models.ensemble.ensemble_model import Ensemble, assign_halves, shuffle_facts
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings, part_names
 from tempograph.training.run_results import GateSummary
 from tempograph.typing import Progress
 
-_EVERY: Final = 20
-"""Steps between two looks at the other half of valid."""
+_VALIDATE_EVERY: Final = 20
+"""Steps between two validations on the other half of valid."""
 _PATIENCE: Final = 15
-"""Looks without a better MRR before fitting stops."""
-_AT_ONCE: Final = 4096
-"""Questions that are ranked at once while a gate is fitted."""
+"""Validations without a better MRR before fitting stops."""
+_BATCH_SIZE: Final = 4096
+"""Examples that are ranked together."""
 _BUCKETS: Final = (0, 1, 4, 16, 64, 256)
-"""Where the buckets of frequencies begin in the table of weights."""
+"""Lower bounds of the frequency buckets in the table of weights."""
 
 
-class Kept(NamedTuple):
-    """Questions as a gate is fitted on them; the right answer is the first of the candidates."""
+class GateExamples(NamedTuple):
+    """Queries with some candidates that a gate is fitted on; the first candidate is the answer."""
 
-    seen: Tensor
-    """What the gate sees, [n, seen]."""
+    query_features: Tensor
     part_log_probs: Tensor
-    """Log-probabilities of the candidates, [n, candidates, parts]."""
-    told: Tensor
-    """What is told of the candidates, [n, candidates, told]; nothing where the gate does not look at them."""
-    absent: Tensor
-    """Which candidates are none: named twice, or right as well, [n, candidates]."""
+    candidate_features: Tensor
+    """[n, candidates, 0] if the gate does not look at candidates."""
+    excluded: Tensor
+    """Candidates that do not count: repeated, or other true answers, [n, candidates]."""
     fact: Tensor
-    """Which fact is asked about, [n]."""
+    """Position of the fact behind each query, [n]."""
 
-    def take(self, index: Tensor) -> Kept:
-        """Some of the questions."""
-        return Kept(*(column[index] for column in self))
+    def take(self, index: Tensor) -> GateExamples:
+        """The examples at an index."""
+        return GateExamples(*(column[index] for column in self))
 
     def scores(self, gate: EnsembleGate) -> Tensor:
-        """Mixed scores of the candidates, [n, candidates]."""
-        return gate.mix(self.seen, self.part_log_probs, self.told).masked_fill(
-            self.absent, -torch.inf
-        )
+        """Combined scores of the candidates, [n, candidates]."""
+        outputs = PartOutputs(self.part_log_probs, self.query_features, self.candidate_features)
+        return gate.combine(outputs).masked_fill(self.excluded, -torch.inf)
 
 
 def fit_ensemble(
@@ -62,108 +60,105 @@ def fit_ensemble(
     report: Callable[[dict[str, float]], None],
     progress: Progress | None = None,
 ) -> GateSummary:
-    """Fit the gates of a ensemble, and say for results.json how much each part counts.
+    """Fit the gates of an ensemble; return the weights of the parts for results.json.
 
-    A gate is fitted on each half of valid, as many steps as are best on the other half, which it will rank; then one
-    on all of valid for the mean of these steps.
+    One gate is fitted on each half of valid, with as many steps as are best on the other half, which it will rank.
+    The final gate is fitted on all of valid, with the mean of these steps.
     """
     settings = ensemble.settings
-    chosen = deal(len(graph.valid), seed)[: settings.facts].sort().values
+    chosen = shuffle_facts(len(graph.valid), seed)[: settings.max_facts].sort().values
     facts = torch.from_numpy(graph.valid)[chosen].to(ensemble.device)
-    kept = keep(
-        ensemble, facts, KnownAnswers.from_train_and_valid(graph, ensemble.device), progress
-    )
-    half = halves(len(graph.valid), seed)[chosen].to(ensemble.device)[kept.fact]
-    taken = []
-    for number, gate in enumerate(ensemble.without):
+    known = KnownAnswers.from_train_and_valid(graph, ensemble.device)
+    examples = collect_examples(ensemble, facts, known, progress)
+    half = assign_halves(len(graph.valid), seed)[chosen].to(ensemble.device)[examples.fact]
+    best_steps = []
+    for number, gate in enumerate(ensemble.half_gates):
         fitted, line = _fit_until_best(
             ensemble.new_gate(seed),
-            kept.take(half != number),
-            kept.take(half == number),
+            examples.take(half != number),
+            examples.take(half == number),
             settings,
             seed,
         )
         gate.load_state_dict(fitted.state_dict())
-        taken.append(line["steps"])
+        best_steps.append(line["steps"])
         report({"half": number + 1} | line)
-    gate, steps = ensemble.new_gate(seed), round(statistics.mean(taken))
-    lines = [{"steps": 0.0}, *islice(descend(gate, kept, settings, seed), steps)]
+    gate, steps = ensemble.new_gate(seed), round(statistics.mean(best_steps))
+    lines = [{"steps": 0.0}, *islice(gradient_steps(gate, examples, settings, seed), steps)]
     report(lines[-1])
     ensemble.gate.load_state_dict(gate.state_dict())
     with torch.no_grad():
-        weights = gate(kept.seen)
+        weights = gate(examples.query_features)
         if len(weights):
-            ensemble.usual.copy_(weights.mean(0))
+            ensemble.mean_weights.copy_(weights.mean(0))
     ensemble.seed.fill_(seed)
-    # The third number seen is that of the entity and the relation together, over the whole time.
-    frequency = kept.seen[:, 2].expm1().round().long()
+    # The third feature is the frequency of the entity with the relation, over all time.
+    frequency = examples.query_features[:, 2].expm1().round().long()
     table = weights_table(frequency, weights, part_names(settings.parts))
-    return {"steps": steps, "sharpness": float(gate.log_sharpness.detach().exp()), "weights": table}
+    sharpness = float(gate.log_sharpness.detach().exp())
+    return {"steps": steps, "sharpness": sharpness, "weights": table}
 
 
 @torch.no_grad()
-def keep(
+def collect_examples(
     ensemble: Ensemble, facts: Tensor, known: KnownAnswers, progress: Progress | None = None
-) -> Kept:
-    """The best candidates of each part for both questions of each fact [n, 4], other right answers left out.
+) -> GateExamples:
+    """The best candidates of each part for both queries of each fact [n, 4].
 
-    Where the gate looks at candidates, a question whose answer no part has among its best is left out: standing there
-    only because it is right, the answer would give itself away.
+    If the gate looks at candidates, a query is left out unless some part has its answer among its best: a candidate
+    that is there only because it is right would give the answer away.
     """
-    queries, answer = fact_queries(facts, known.num_relations)
-    most = min(ensemble.settings.candidates, known.num_entities)
-    found = []
+    queries, answers = fact_queries(facts, known.num_relations)
+    count = min(ensemble.settings.candidates, known.num_entities)
+    batches = []
     for index in query_batches(ensemble, queries, known, progress=progress):
-        asked, right = queries.take(index), answer[index]
-        part_log_probs, seen, told = ensemble.consult(asked)
-        row, entity = known(asked)
-        other = entity != right[row]
-        row, entity = row[other], entity[other]
-        wrong = torch.zeros(
-            part_log_probs.shape[:2], dtype=torch.bool, device=part_log_probs.device
+        batch, answer = queries.take(index), answers[index]
+        log_probs, query_features, candidate_features = ensemble.part_outputs(batch)
+        row, entity = known(batch)
+        other = entity != answer[row]
+        also_true = torch.zeros(log_probs.shape[:2], dtype=torch.bool, device=log_probs.device)
+        also_true[row[other], entity[other]] = True
+        best = log_probs.masked_fill(also_true[:, :, None], -torch.inf).topk(count, dim=1).indices
+        best = best.flatten(1)
+        candidates = torch.cat([answer[:, None], best], dim=1)
+        features = log_probs[:, :, :0] if candidate_features is None else candidate_features
+        column = candidates[:, :, None]
+        examples = GateExamples(
+            query_features,
+            log_probs.gather(1, column.expand(-1, -1, log_probs.shape[2])),
+            features.gather(1, column.expand(-1, -1, features.shape[2])),
+            also_true.gather(1, candidates) | _repeated(candidates),
+            index % len(facts),
         )
-        wrong[row, entity] = True
-        best = (
-            part_log_probs.masked_fill(wrong[:, :, None], -torch.inf)
-            .topk(most, dim=1)
-            .indices.flatten(1)
-        )
-        candidates = torch.cat([right[:, None], best], dim=1)
-        absent = wrong.gather(1, candidates) | _repeated(candidates)
-        which = candidates[:, :, None]
-        values, about = (
-            each.gather(1, which.expand(-1, -1, each.shape[2]))
-            for each in (part_log_probs, part_log_probs[:, :, :0] if told is None else told)
-        )
-        kept = Kept(seen, values, about, absent, index % len(facts))
-        found.append(
-            kept if told is None else kept.take((best == right[:, None]).any(1).nonzero()[:, 0])
-        )
-    return Kept(*(torch.cat(column) for column in zip(*found, strict=True)))
+        if candidate_features is not None:
+            examples = examples.take((best == answer[:, None]).any(1).nonzero()[:, 0])
+        batches.append(examples)
+    return GateExamples(*(torch.cat(column) for column in zip(*batches, strict=True)))
 
 
 def _repeated(candidates: Tensor) -> Tensor:
-    """Which entries of each row stand further to the left as well, [n, candidates]."""
-    ordered, place = candidates.sort(dim=1, stable=True)
+    """Which entries of each row occur further to the left as well, [n, candidates]."""
+    ordered, position = candidates.sort(dim=1, stable=True)
     again = torch.zeros_like(candidates, dtype=torch.bool)
     again[:, 1:] = ordered[:, 1:] == ordered[:, :-1]
-    return torch.zeros_like(again).scatter_(1, place, again)
+    return torch.zeros_like(again).scatter_(1, position, again)
 
 
-def descend(
-    gate: EnsembleGate, kept: Kept, settings: EnsembleSettings, seed: int
+def gradient_steps(
+    gate: EnsembleGate, examples: GateExamples, settings: EnsembleSettings, seed: int
 ) -> Iterator[dict[str, float]]:
-    """Lower the softmax cross-entropy of the right answers, and say after each step how far that is."""
+    """Minimize the softmax cross-entropy of the answers; yields the loss of each step, without end."""
     generator = torch.Generator().manual_seed(seed)
-    gate.centre.copy_(kept.seen.mean(0))
-    spread = kept.seen.std(0, correction=0)
+    features = examples.query_features
+    gate.centre.copy_(features.mean(0))
+    spread = features.std(0, correction=0)
     gate.spread.copy_(torch.where(spread > 1e-6, spread, 1))
     optimizer = torch.optim.Adam(gate.parameters(), settings.learning_rate)
     step = 0
     while True:
-        order = torch.randperm(len(kept.seen), generator=generator).to(kept.seen.device)
-        for index in torch.split(order, settings.questions_per_step):
-            scores = kept.take(index).scores(gate)
+        order = torch.randperm(len(features), generator=generator).to(features.device)
+        for index in torch.split(order, settings.queries_per_step):
+            scores = examples.take(index).scores(gate)
             loss = (torch.logsumexp(scores, 1) - scores[:, 0]).mean()
             optimizer.zero_grad()
             torch.autograd.backward(loss)
@@ -173,55 +168,52 @@ def descend(
 
 
 def _fit_until_best(
-    gate: EnsembleGate, kept: Kept, other: Kept, settings: EnsembleSettings, seed: int
+    gate: EnsembleGate,
+    examples: GateExamples,
+    validation: GateExamples,
+    settings: EnsembleSettings,
+    seed: int,
 ) -> tuple[EnsembleGate, dict[str, float]]:
-    """The gate when it is best on the other questions, fitted on the kept ones."""
-    best, found = copy.deepcopy(gate), {"steps": 0.0, "mrr": mrr(gate, other)}
-    if not len(kept.seen) or not len(other.seen):
-        return best, found
-    for line in islice(descend(gate, kept, settings, seed), settings.steps):
-        if line["steps"] % _EVERY == 0 or line["steps"] == settings.steps:
-            line["mrr"] = mrr(gate, other)
-            if line["mrr"] > found["mrr"]:
-                best, found = copy.deepcopy(gate), line
-            if line["steps"] - found["steps"] >= _EVERY * _PATIENCE:
+    """The gate at its best MRR on the validation examples, and the line of that step."""
+    best, best_line = copy.deepcopy(gate), {"steps": 0.0, "mrr": mrr(gate, validation)}
+    if not len(examples.fact) or not len(validation.fact):
+        return best, best_line
+    for line in islice(gradient_steps(gate, examples, settings, seed), settings.steps):
+        if line["steps"] % _VALIDATE_EVERY == 0 or line["steps"] == settings.steps:
+            line["mrr"] = mrr(gate, validation)
+            if line["mrr"] > best_line["mrr"]:
+                best, best_line = copy.deepcopy(gate), line
+            if line["steps"] - best_line["steps"] >= _VALIDATE_EVERY * _PATIENCE:
                 break
-    return best, found
+    return best, best_line
 
 
 @torch.no_grad()
-def mrr(gate: EnsembleGate, kept: Kept) -> float:
-    """Mean reciprocal rank of the right answers among the candidates; ties share their mean rank."""
-    if not len(kept.seen):
+def mrr(gate: EnsembleGate, examples: GateExamples) -> float:
+    """Mean reciprocal rank of the answers among the candidates; ties share their mean rank."""
+    if not len(examples.fact):
         return 0.0
     total = 0.0
-    for columns in zip(*(torch.split(column, _AT_ONCE) for column in kept), strict=True):
-        scores = Kept(*columns).scores(gate)
+    for columns in zip(*(torch.split(column, _BATCH_SIZE) for column in examples), strict=True):
+        scores = GateExamples(*columns).scores(gate)
         greater, equal = (
-            (compared.sum(1)) for compared in (scores > scores[:, :1], scores == scores[:, :1])
+            compared.sum(1) for compared in (scores > scores[:, :1], scores == scores[:, :1])
         )
         total += float((1 / (greater + (equal + 1) / 2)).sum())
-    return total / len(kept.seen)
+    return total / len(examples.fact)
 
 
 def weights_table(frequency: Tensor, weights: Tensor, names: list[str]) -> list[dict[str, Any]]:
-    """Mean weights of the parts by how often the entity and the relation of a question occur together.
-
-    frequency [n], weights [n, parts].
-    """
-    table = []
+    """Mean weights [n, parts] of the parts by the frequency [n] of a query's entity with its relation."""
+    rows: list[dict[str, Any]] = []
     for first, after in zip(_BUCKETS, (*_BUCKETS[1:], None), strict=True):
-        inside = (
-            (frequency >= first) if after is None else (frequency >= first) & (frequency < after)
-        )
-        label = (
-            f"{first}+"
-            if after is None
-            else str(first)
-            if after == first + 1
-            else f"{first}-{after - 1}"
-        )
+        label = f"{first}+" if after is None else f"{first}-{after - 1}"
+        if after == first + 1:
+            label = str(first)
+        inside = frequency >= first
+        if after is not None:
+            inside &= frequency < after
         if inside.any():
             means = zip(names, weights[inside].mean(0).tolist(), strict=True)
-            table.append({"frequency": label, "questions": int(inside.sum()), **dict(means)})
-    return table
+            rows.append({"frequency": label, "questions": int(inside.sum()), **dict(means)})
+    return rows

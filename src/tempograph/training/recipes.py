@@ -1,4 +1,4 @@
-"""How each family of models is trained, by the type of its settings."""
+"""How each family of models is trained, by its class of settings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Timeline
+from tempograph.errors import ConfigError
 from tempograph.models.base import Model
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
-from tempograph.models.pointer.pointer import PointerSettings
+from tempograph.models.pointer.pointer_model import PointerSettings
 from tempograph.models.registry import ModelKind
 from tempograph.models.ted import TEDSettings
 from tempograph.models.temp.temp_settings import TeMPSettings
@@ -32,32 +33,34 @@ from tempograph.training.ted_fit import choose_sigma
 from tempograph.typing import MetricsCallback, Progress
 
 Validate = Callable[[Model], dict[str, float]]
-"""The metrics of a model on valid; raises DataError when valid has no facts."""
+"""The metrics of a model on valid; raises DataError if valid has no facts."""
 
 
 @dataclass(frozen=True)
 class Gradient:
-    """Training by gradient descent: the loss, its settings, and defaults for the data and the device."""
+    """Gradient descent on a loss."""
 
     loss: Callable[[Any, Any], Objective]
+    """Called with the model and the training settings."""
     settings: type[TrainSettings]
     suggest: Suggest
+    """Defaults for a dataset and a device."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a family of models is trained: exactly one of the three is set."""
+    """How a family of models is trained: one of these, or none if there is nothing to train."""
 
     gradient: Gradient | None = None
     choose: Callable[[Any, Timeline, Validate, MetricsCallback], Any] | None = None
-    """Choose settings on the validation split: settings as given -> settings as fitted."""
+    """Choose settings on valid: settings as given -> settings as fitted."""
     combine: (
         Callable[[Any, TemporalGraph, int, MetricsCallback, Progress | None], GateSummary] | None
     ) = None
-    """Fit what combines trained parts, from (model, data, seed, report, progress) -> what results.json says of the gate."""
+    """Fit what combines trained parts: (model, data, seed, report, progress) -> what results.json says of the gate."""
 
 
-RECIPES: Final[dict[type, Recipe]] = {
+_RECIPES: Final[dict[type, Recipe]] = {
     TEDSettings: Recipe(choose=choose_sigma),
     EmbeddingSettings: Recipe(Gradient(EmbeddingLoss, FactTraining, suggest_embedding)),
     PointerSettings: Recipe(Gradient(PointerLoss, PointerTraining, suggest_pointer)),
@@ -66,6 +69,18 @@ RECIPES: Final[dict[type, Recipe]] = {
 }
 
 
+def register_recipe(settings: type, recipe: Recipe) -> None:
+    """Say how models with this class of settings are trained, for models of other packages."""
+    if settings in _RECIPES:
+        raise ConfigError(f"models with {settings.__name__} have a training recipe already")
+    _RECIPES[settings] = recipe
+
+
 def recipe_for(kind: ModelKind) -> Recipe:
     """The training recipe of a kind of model."""
-    return RECIPES[kind.settings]
+    if kind.settings not in _RECIPES:
+        raise ConfigError(
+            f"model {kind.name} has no training recipe; "
+            f"its package must call register_recipe({kind.settings.__name__}, ...)"
+        )
+    return _RECIPES[kind.settings]

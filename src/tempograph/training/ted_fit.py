@@ -14,12 +14,12 @@ def choose_sigma(
     validate: Callable[[TED], dict[str, float]],
     report: Callable[[dict[str, float]], None],
 ) -> TEDSettings:
-    """The settings with sigma as given, or with the paper's sigma that has the highest MRR on valid."""
-    if isinstance(settings.sigma, float | int):
+    """The settings with sigma as given, or for `auto` the paper's sigma with the best MRR on valid."""
+    if not isinstance(settings.sigma, str):
         return settings
-    reached: dict[float, float] = {}
+    mrr: dict[float, float] = {}
     for sigma in PAPER_SIGMAS:
-        found = validate(TED(timeline, sigma))
-        reached[sigma] = found["mrr"]
-        report({"sigma": sigma} | {f"valid/{name}": value for name, value in found.items()})
-    return TEDSettings(sigma=max(reached, key=lambda sigma: reached[sigma]))
+        metrics = validate(TED(timeline, sigma))
+        mrr[sigma] = metrics["mrr"]
+        report({"sigma": sigma} | {f"valid/{name}": value for name, value in metrics.items()})
+    return TEDSettings(sigma=max(mrr, key=lambda sigma: mrr[sigma]))

@@ -1,1 +1,1 @@
-"""Ensembles: trained models combined by a gate."""
+"""Ensembles: `ensemble_gate` weighs the parts, `ensemble_model` is the model."""

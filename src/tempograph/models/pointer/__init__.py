@@ -1,1 +1,1 @@
-"""The pointer: learned copying of past and future facts."""
+"""The pointer: `copying` and `paths` are its sources of votes, `pointer_model` the model."""

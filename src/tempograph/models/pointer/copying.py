@@ -1,4 +1,4 @@
-"""Copying: train facts that share a key with a question vote for candidates, each with a learned weight."""
+"""Copying: train facts that share a key with a query vote for candidates with trained weights."""
 
 from __future__ import annotations
 
@@ -22,203 +22,198 @@ from tempograph.nn.votes import (
 )
 
 _GAPS: Final = (1, 2, 4, 9, 23, 61, 161)
-"""Gaps in steps, before or after, at which the weights of pairs of relations change; none is the same step."""
-_MOST_RELATIONS: Final = 1024
-"""In both directions, of which every pair has weights of its own: 16 million with the gaps."""
+"""Gaps in steps, before or after, at which the class of a gap changes."""
+_MAX_RELATIONS: Final = 1024
+"""Directed relations up to which every pair has its own weights: 16 million with the gaps."""
 _RANK: Final = 16
-"""Of the tables of pairs of more relations than that."""
+"""Rank of the pair table beyond that."""
 
 
 class Copying(nn.Module):
-    """gain(o) = u_r log(1 + c_r S(o)) + v_r log(1 + N(o)), N(o) the facts of the key with o, S(o) their weights' sum.
+    """contribution(o) = u_r log(1 + c_r S(o)) + v_r log(1 + N(o)) + prior(o)
 
-    The weight of a fact (x, r', o, t') is exp(A[r, r'] + C[r, r', gap] + B[r, t' - t] + M[r, n]): gap is a coarse class
-    of t' - t, B and M are tables over signed logarithmic bins, and n counts the facts of the key between t and t', so
-    that weights follow the pace of the key as well as the calendar. Each table is the sum of one that all relations
-    share, by r' = r, r' = r inverted or neither, and one of their own. N counts all facts, S the nearest. With a prior
-    each distinct candidate of each key gains a number of its own as well.
+    N(o) counts all facts of the key with candidate o; S(o) sums the weights of the nearest of them.
+    A fact (x, r', o, t') weighs exp(A[r, r'] + C[r, r', gap] + B[r, t' - t] + M[r, n]): gap is a
+    coarse class of t' - t, n counts the facts of the key between t and t', B and M are tables over
+    signed logarithmic bins. Each table is the sum of a shared one and one per relation.
     """
 
-    def __init__(self, view: FactIndex, most: int, start: float, *, prior: bool = False) -> None:
+    def __init__(
+        self, fact_index: FactIndex, max_facts: int, initial_gain: float, *, prior: bool = False
+    ) -> None:
         super().__init__()
-        self.most = most
-        directed = view.num_directed_relations
-        self.bins = _vote_bins(view, most)
+        self.max_facts = max_facts
+        relations = fact_index.num_directed_relations
+        self.bins = _vote_bins(fact_index, max_facts)
         time_bins, count_bins = (
             int(bins.max()) + 1 for bins in (self.bins.time_bin, self.bins.count_bin)
         )
-        self.pair = PairTable(directed, self.bins.num_classes)
+        self.pair = PairTable(relations, self.bins.num_classes)
         self.shared_time = nn.Parameter(
             -0.15 * (torch.arange(time_bins) - time_bins // 2).abs().float()
         )
         self.shared_count = nn.Parameter(torch.zeros(count_bins))
-        self.shared_gain = nn.Parameter(torch.tensor([start, 0.0, 0.1 * start]))
-        self.by_time = nn.Parameter(torch.zeros(directed, time_bins))
-        self.by_count = nn.Parameter(torch.zeros(directed, count_bins))
-        self.gain = nn.Parameter(torch.zeros(directed, 3))
-        self.prior = nn.Parameter(torch.zeros(len(view.candidates))) if prior else None
+        self.shared_gain = nn.Parameter(torch.tensor([initial_gain, 0.0, 0.1 * initial_gain]))
+        self.by_time = nn.Parameter(torch.zeros(relations, time_bins))
+        self.by_count = nn.Parameter(torch.zeros(relations, count_bins))
+        self.gain = nn.Parameter(torch.zeros(relations, 3))
+        """u, log c and v of each relation."""
+        self.prior = nn.Parameter(torch.zeros(len(fact_index.candidates))) if prior else None
 
     @property
-    def view(self) -> FactIndex:
+    def fact_index(self) -> FactIndex:
         """The facts that may vote."""
         return self.bins.fact_index
 
     def with_timeline(self, timeline: Timeline) -> Copying:
-        """The same weights for other facts; a number learned for a candidate stays its own, and others have 0.
+        """The same weights for other facts.
 
-        Differences of time larger than those known are weighed as the largest known.
+        Candidates keep their prior, new ones have 0. Larger gaps than in training count as the largest.
         """
-        twin, entities = copy_sharing_weights(self), timeline.num_entities
-        view = FactIndex(timeline, self.view.key, None if self.prior is None else self.view)
-        bins, known = _vote_bins(view, self.most), self.by_time.shape[1] // 2
-        beyond = len(torch.unique(bins.time_bin)) // 2
-        twin.bins = bins._replace(time_bin=(bins.time_bin - beyond).clamp(-known, known) + known)
+        twin, old = copy_sharing_weights(self), self.fact_index
+        index = FactIndex(timeline, old.key, None if self.prior is None else old)
+        bins, known = _vote_bins(index, self.max_facts), self.by_time.shape[1] // 2
+        middle = len(torch.unique(bins.time_bin)) // 2
+        twin.bins = bins._replace(time_bin=(bins.time_bin - middle).clamp(-known, known) + known)
         if self.prior is not None:
-            prior = self.prior.detach().new_zeros(len(view.candidates))
-            twin.prior = nn.Parameter(
-                prior.index_copy(
-                    0, view.candidate_positions(self.view, entities), self.prior.detach()
-                )
-            )
+            prior = self.prior.detach().new_zeros(len(index.candidates))
+            position = index.candidate_positions(old, timeline.num_entities)
+            twin.prior = nn.Parameter(prior.index_copy(0, position, self.prior.detach()))
         return twin
 
-    def forward(
-        self, scores: Tensor, relation: Tensor, ballot: VoteRanges, fact_mask: Tensor | None = None
-    ) -> Tensor:
-        """Add what candidates gain to the scores [n, entities] of questions for relations [n], and return them.
-
-        Train facts that are not kept do not vote.
-        """
-        return add_contributions(scores, self.bins, ballot, self.weights(relation), fact_mask)
-
-    def ballot(self, queries: Queries, left_out: Tensor | None = None) -> VoteRanges:
-        """Which facts the questions look at; the train facts left_out [n] neither vote nor count."""
-        view = self.view
-        removed = view.fact_positions(queries, left_out)
-        pivot = torch.searchsorted(
-            view.key_time, view.key_ids(queries) * view.num_steps + queries.time
-        )
+    def look_up(self, queries: Queries, left_out: Tensor | None = None) -> VoteRanges:
+        """The facts that vote on each query; the train facts left_out [n] neither vote nor count."""
+        index = self.fact_index
+        removed = index.fact_positions(queries, left_out)
+        key_time = index.key_ids(queries) * index.num_steps + queries.time
+        pivot = torch.searchsorted(index.key_time, key_time)
         return VoteRanges(
-            facts=view.nearest(queries, self.most, removed),
+            facts=index.nearest(queries, self.max_facts, removed),
             pivot=pivot - (removed < pivot[:, None]).sum(1),
-            candidates=view.candidate_ranges(queries),
+            candidates=index.candidate_ranges(queries),
             time=queries.time.contiguous(),
             removed=removed.T.contiguous(),
         )
 
     unpack = staticmethod(VoteRanges.unpack)
 
+    def forward(
+        self, scores: Tensor, relation: Tensor, ranges: VoteRanges, fact_mask: Tensor | None = None
+    ) -> Tensor:
+        """Add the contributions to scores [n, entities] of queries with relations [n], in place.
+
+        Only train facts in the mask [facts] vote.
+        """
+        return add_contributions(scores, self.bins, ranges, self.weights(relation), fact_mask)
+
     def weights(self, relation: Tensor) -> VoteWeights:
-        """The tables for questions with relations [n]."""
-        pair, row, place = self.pair(relation)
+        """The tables for queries with relations [n]."""
+        pair, relations, row = self.pair(relation)
+        by_time: Tensor = self.by_time
+        by_count: Tensor = self.by_count
+        if relations is not None:
+            by_time, by_count = (table.index_select(0, relations) for table in (by_time, by_count))
         return VoteWeights(
             pair,
-            _rows(self.by_time, row) + self.shared_time,
-            _rows(self.by_count, row) + self.shared_count,
-            place,
+            by_time + self.shared_time,
+            by_count + self.shared_count,
+            row,
             (self.shared_gain + self.gain).index_select(0, relation),
             self.prior,
         )
 
-    def votes_for(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
-        """The train facts that speak for a candidate of one question, and what each adds to its gain, [facts] each.
+    def fact_contributions(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
+        """The train facts that name a candidate of one query, and what each contributes, [facts] each.
 
-        What the sum of weights gives is shared by weight, what the count gives in equal parts.
+        The term in S is shared by weight, the term in N in equal parts.
         """
-        view, ballot, key = self.view, self.ballot(query), int(self.view.key_ids(query))
-        listed = torch.arange(
-            int(view.key_start[key]), int(view.key_start[key + 1]), device=view.time.device
+        index, ranges, key = self.fact_index, self.look_up(query), self.fact_index.key_ids(query)
+        rows = torch.arange(
+            int(index.key_start[key]), int(index.key_start[key + 1]), device=index.time.device
         )
-        listed = listed[
-            view.candidates[ballot.candidates.start + view.candidate_slot[listed]] == candidate
-        ]
+        named = index.candidates[ranges.candidates.start + index.candidate_slot[rows]]
+        rows = rows[named == candidate]
         weights = self.weights(query.relation)
-        _, weight, _ = fact_weights(self.bins, ballot, weights, None)
-        every = torch.zeros(len(view.time), dtype=weight.dtype, device=weight.device)
-        mine = every.index_copy(0, voting_facts(ballot, view, None)[1], weight)[listed]
-        height, steepness, of_count = weights.coefficients[0]
-        by_weight = height * torch.log1p(torch.exp(steepness) * mine.sum())
-        by_count = of_count * math.log1p(len(listed))
-        return view.fact_id[listed], by_weight * mine / mine.sum().clamp(
-            min=1e-30
-        ) + by_count / max(1, len(listed))
+        _, weight, _ = fact_weights(self.bins, ranges, weights, None)
+        all_weights = torch.zeros(len(index.time), dtype=weight.dtype, device=weight.device)
+        own = all_weights.index_copy(0, voting_facts(ranges, index, None)[1], weight)[rows]
+        u, log_c, v = weights.coefficients[0]
+        by_weight = u * torch.log1p(torch.exp(log_c) * own.sum()) * own
+        by_count = v * math.log1p(len(rows)) / max(1, len(rows))
+        return index.fact_id[rows], by_weight / own.sum().clamp(min=1e-30) + by_count
 
 
-def _vote_bins(view: FactIndex, most: int) -> VoteBins:
-    device = view.time.device
-    gaps, edges = (
-        torch.arange(view.num_steps + 1, device=device),
-        torch.tensor(_GAPS, device=device),
-    )
-    distance = torch.bucketize(gaps, edges, right=True)
+def _vote_bins(fact_index: FactIndex, max_facts: int) -> VoteBins:
+    device, steps = fact_index.time.device, fact_index.num_steps
+    gaps = torch.arange(steps + 1, device=device)
+    distance = torch.bucketize(gaps, torch.tensor(_GAPS, device=device), right=True)
     return VoteBins(
-        view,
+        fact_index,
         gap_class=len(_GAPS) + torch.cat([-distance[1:].flip(0), distance]),
-        time_bin=signed_bins(view.num_steps, per_octave=3).to(device),
-        count_bin=signed_bins(most, per_octave=2).to(device),
+        time_bin=signed_bins(steps, per_octave=3).to(device),
+        count_bin=signed_bins(max_facts, per_octave=2).to(device),
         num_classes=2 * len(_GAPS) + 1,
     )
 
 
 class PairTable(nn.Module):
-    """A[r, r'] + C[r, r', gap] for relations in both directions: a part that all share, and one of each pair.
+    """A[r, r'] + C[r, r', gap] for directed relations: a shared part and one for each pair.
 
-    With more relations than a table has room for, the part of each pair is a product of two narrow tables.
+    With many relations the part of each pair is a product of two tables of low rank.
     """
 
     kinds: Tensor
 
-    def __init__(self, directed: int, classes: int) -> None:
+    def __init__(self, relations: int, classes: int) -> None:
         super().__init__()
-        self.directed, self.classes, self.narrow = directed, classes, directed > _MOST_RELATIONS
-        # Of any relation, of the same one, of its inverse.
+        self.relations, self.classes = relations, classes
+        self.low_rank = relations > _MAX_RELATIONS
+        # For any other relation, the same relation and its inverse.
         self.shared = nn.Parameter(torch.tensor([[0.0], [1.0], [0.5]]).repeat(1, classes))
-        if self.narrow:
-            self.left = nn.Parameter(0.1 * torch.randn(directed, _RANK))
-            self.right = nn.Parameter(torch.zeros(_RANK, directed * classes))
+        if self.low_rank:
+            self.left = nn.Parameter(0.1 * torch.randn(relations, _RANK))
+            self.right = nn.Parameter(torch.zeros(_RANK, relations * classes))
         else:
-            self.own = nn.Parameter(torch.zeros(directed, directed, classes))
-            self.register_buffer(
-                "kinds", _kinds(torch.arange(directed), directed), persistent=False
-            )
+            self.own = nn.Parameter(torch.zeros(relations, relations, classes))
+            kinds = _pair_kinds(torch.arange(relations), relations)
+            self.register_buffer("kinds", kinds, persistent=False)
 
     @property
-    def bytes_per_question(self) -> int:
-        """Memory of the row that a question may need for itself; none where all rows are there."""
-        return 12 * self.directed * self.classes if self.narrow else 0
+    def bytes_per_query(self) -> int:
+        """Memory of the row that a query may need for itself; none if the table is there as a whole."""
+        return 12 * self.relations * self.classes if self.low_rank else 0
 
     def forward(self, relation: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Relations [n] -> a table [rows, directed, classes], the relation of each row if it is not all, places [n]."""
-        if not self.narrow:
-            return self._with_shared(self.own, self.kinds), None, relation
-        row, place = torch.unique(relation, return_inverse=True)
-        own = (self.left.index_select(0, row) @ self.right).view(
-            len(row), self.directed, self.classes
-        )
-        return self._with_shared(own, _kinds(row, self.directed).to(own.dtype)), row, place
+        """Relations [n] -> table [rows, relations, classes], relations of the rows, row of each query [n].
 
-    def _with_shared(self, own: Tensor, kinds: Tensor) -> Tensor:
+        The relations of the rows are None if the table has a row for each.
+        """
+        if not self.low_rank:
+            return self._add_shared(self.own, self.kinds), None, relation
+        relations, row = torch.unique(relation, return_inverse=True)
+        own = self.left.index_select(0, relations) @ self.right
+        own = own.view(len(relations), self.relations, self.classes)
+        kinds = _pair_kinds(relations, self.relations).to(own.dtype)
+        return self._add_shared(own, kinds), relations, row
+
+    def _add_shared(self, own: Tensor, kinds: Tensor) -> Tensor:
         table: Tensor = torch.addmm(own.view(-1, self.classes), kinds, self.shared)
         return table.view_as(own)
 
 
-def _kinds(row: Tensor, directed: int) -> Tensor:
-    """Whether each relation is any other than that of a row [n], the same, or its inverse, [n * directed, 3]."""
-    other = torch.arange(directed, device=row.device)
-    turned = (row + directed // 2) % directed
-    kind = (other == row[:, None]).long() + 2 * (other == turned[:, None])
+def _pair_kinds(relation: Tensor, num_relations: int) -> Tensor:
+    """One-hot kind of each pair with relations [n]: other, same, inverse, [n * num_relations, 3]."""
+    every = torch.arange(num_relations, device=relation.device)
+    inverse = (relation + num_relations // 2) % num_relations
+    kind = (every == relation[:, None]).long() + 2 * (every == inverse[:, None])
     return one_hot(kind.flatten(), 3).float()
 
 
-def _rows(table: Tensor, row: Tensor | None) -> Tensor:
-    return table if row is None else table.index_select(0, row)
-
-
 def signed_bins(largest: int, per_octave: int) -> Tensor:
-    """The bin of each difference from -largest to largest: finer near 0, the sign kept, [2 largest + 1]."""
+    """The bin of each difference from -largest to largest, finer near 0, [2 largest + 1]."""
     distance = torch.arange(largest + 1, dtype=torch.float64)
     bins = torch.floor(per_octave * torch.log2(1 + distance)).long()
-    # Bins of small distances may be empty; those that occur are numbered.
+    # Some bins of small distances are empty; number those that occur.
     numbered = torch.unique(bins, return_inverse=True)[1]
     return torch.cat([numbered.max() - numbered[1:].flip(0), numbered.max() + numbered])
 
@@ -226,17 +221,13 @@ def signed_bins(largest: int, per_octave: int) -> Tensor:
 def add_contributions(
     scores: Tensor,
     bins: VoteBins,
-    ballot: VoteRanges,
+    ranges: VoteRanges,
     weights: VoteWeights,
     fact_mask: Tensor | None,
 ) -> Tensor:
-    """Add to scores [questions, entities], in place, what each candidate gains, and return them.
-
-    u log(1 + c S) + v log(1 + N) + prior, S the sum of exp(pair + by_time + by_count) over the candidate's facts on the
-    ballot that are kept, N the number of its facts, near or far.
-    """
+    """Add u log(1 + c S) + v log(1 + N) + prior of each candidate to scores [n, entities], in place."""
     if scores.device.type == "cuda":
         from tempograph.nn.kernels.votes_kernel import add_contributions as fused
 
-        return fused(scores, bins, ballot, weights, fact_mask)
-    return add_contributions_torch(scores, bins, ballot, weights, fact_mask)
+        return fused(scores, bins, ranges, weights, fact_mask)
+    return add_contributions_torch(scores, bins, ranges, weights, fact_mask)

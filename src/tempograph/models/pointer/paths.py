@@ -1,4 +1,4 @@
-"""Paths of two steps: candidates gain by the entities that both they and a question's entity have met."""
+"""Paths: candidates gain by the neighbors that they share with the entity of a query."""
 
 from __future__ import annotations
 
@@ -17,37 +17,39 @@ from tempograph.data.timeline import Queries, Timeline
 from tempograph.nn.inplace import row_blocks
 from tempograph.nn.shared_weights import copy_sharing_weights
 
-_STEEPNESS: Final = 7.0
-"""log c before training: sums over shared acquaintances are mostly between a thousandth and ten."""
+_INITIAL_LOG_C: Final = 7.0
+"""Most path scores are between a thousandth and ten."""
 
 
 class Paths(nn.Module):
-    """gain(o) = u_r log(1 + c_r times how well the question's entity knows o through others).
+    """contribution(o) = u_r log(1 + c_r path_score(s, o)) for neighbors o of s
 
-    u_r is one for those that the entity has met and another for those that it has not; these gain b_r as well.
+    and u'_r log(1 + c_r path_score(s, o)) + b_r for others; see `CommonNeighbors` for the path score.
     """
 
-    def __init__(self, timeline: Timeline, start: float) -> None:
+    def __init__(self, timeline: Timeline, initial_gain: float) -> None:
         super().__init__()
-        self.known = CommonNeighbors.for_timeline(timeline)
-        # u of those that were met, u of the others, log c, b.
-        self.shared_gain = nn.Parameter(torch.tensor([start, start, _STEEPNESS, 0.0]))
+        self.neighbors = CommonNeighbors.for_timeline(timeline)
+        # u, u', log c, b.
+        self.shared_gain = nn.Parameter(
+            torch.tensor([initial_gain, initial_gain, _INITIAL_LOG_C, 0.0])
+        )
         self.gain = nn.Parameter(torch.zeros(2 * timeline.num_relations, 4))
 
     @property
     def bytes_per_candidate(self) -> int:
-        """Memory that a question takes for each entity: none where all is looked up in tables that are there."""
-        return 0 if self.known.tables_fit else 40
+        """Memory of one (query, entity) pair; none if the tables of all pairs fit."""
+        return 0 if self.neighbors.tables_fit else 40
 
     def with_timeline(self, timeline: Timeline) -> Paths:
         """The same weights for other facts."""
         twin = copy_sharing_weights(self)
-        twin.known = CommonNeighbors.for_timeline(timeline)
+        twin.neighbors = CommonNeighbors.for_timeline(timeline)
         return twin
 
-    def ballot(self, queries: Queries, left_out: Tensor | None = None) -> NeighborQueries:
-        """What the questions look at; the train facts left_out [n] do not count."""
-        return self.known.queries(queries.entity, left_out)
+    def look_up(self, queries: Queries, left_out: Tensor | None = None) -> NeighborQueries:
+        """The queries for path scores, without the train facts left_out [n]."""
+        return self.neighbors.queries(queries.entity, left_out)
 
     unpack = staticmethod(NeighborQueries.unpack)
 
@@ -55,92 +57,98 @@ class Paths(nn.Module):
         self,
         scores: Tensor,
         relation: Tensor,
-        asked: NeighborQueries,
+        queries: NeighborQueries,
         fact_mask: Tensor | None = None,
     ) -> Tensor:
-        """Add what candidates gain to the scores [n, entities] of questions for relations [n], and return them.
+        """Add the contributions to scores [n, entities] of queries with relations [n], in place.
 
-        Facts that are not kept count: they are not counted again in every step.
+        The mask has no effect: paths are not counted again in every training step.
         """
-        gain = (self.shared_gain + self.gain).index_select(0, relation)
-        tables = self.known.tables(asked, scores.dtype)
-        found: Tensor = _AddPathScores.apply(scores, gain, tables, asked)  # type: ignore[no-untyped-call]
-        return found
+        coefficients = (self.shared_gain + self.gain).index_select(0, relation)
+        tables = self.neighbors.tables(queries, scores.dtype)
+        result: Tensor = _AddPathScores.apply(scores, coefficients, tables, queries)  # type: ignore[no-untyped-call]
+        return result
 
-    def votes_for(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
-        """The train facts on paths to a candidate of one question, and what each adds to its gain, [facts] each.
+    def fact_contributions(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
+        """The train facts on paths to a candidate of one query, and what each contributes, [facts] each.
 
-        Half of what a path adds goes to the facts of each of its steps, in equal parts.
+        Half of a path's contribution goes to the facts of each of its two steps, in equal parts.
         """
-        known, entity = self.known, int(query.entity)
-        everyone = torch.arange(known.num_entities, device=query.entity.device)
-        times = [
-            known.fact_counts(torch.full_like(everyone, whose), everyone)
-            for whose in (entity, candidate)
+        neighbors, entity = self.neighbors, int(query.entity)
+        everyone = torch.arange(neighbors.num_entities, device=query.entity.device)
+        ends = (entity, candidate)
+        counts = torch.stack(
+            [neighbors.fact_counts(torch.full_like(everyone, end), everyone) for end in ends]
+        ).to(self.gain.dtype)
+        path = counts.log1p().prod(0) / (1 + neighbors.degree) * (entity != candidate)
+        u_neighbor, u_other, log_c, _ = (self.shared_gain + self.gain[query.relation]).unbind(-1)
+        u = u_neighbor if counts[0, candidate] else u_other
+        through = u * torch.log1p(log_c.exp() * path.sum()) * path / path.sum().clamp(min=1e-30)
+        steps = [neighbors.facts_between(end, path > 0) for end in ends]
+        shares = [
+            through[middle] / 2 / count[middle]
+            for count, (_, middle) in zip(counts, steps, strict=True)
         ]
-        ends = torch.stack(times).to(self.gain.dtype)
-        path = ends.log1p().prod(0) / (1 + known.degree) * (entity != candidate)
-        of_met, of_others, steepness, _ = (self.shared_gain + self.gain[query.relation]).unbind(-1)
-        height = of_met if ends[0, candidate] else of_others
-        each = (
-            height * torch.log1p(steepness.exp() * path.sum()) * path / path.sum().clamp(min=1e-30)
-        )
-        found = [known.facts_between(whose, path > 0) for whose in (entity, candidate)]
-        shares = [each[whom] / 2 / end[whom] for end, (_, whom) in zip(ends, found, strict=True)]
-        return torch.cat([fact for fact, _ in found]), torch.cat(shares)
+        return torch.cat([fact for fact, _ in steps]), torch.cat(shares)
 
 
 class _AddPathScores(torch.autograd.Function):
-    """What `Paths` gains added in place; nothing as large as the scores is kept, but looked up again."""
+    """`add_path_scores_torch` with a backward that looks the path scores up again instead of saving them."""
 
     @staticmethod
     def forward(
-        ctx: Any, scores: Tensor, gain: Tensor, tables: NeighborTables, asked: NeighborQueries
+        ctx: Any,
+        scores: Tensor,
+        coefficients: Tensor,
+        tables: NeighborTables,
+        queries: NeighborQueries,
     ) -> Tensor:
-        ctx.looked_up = tables, asked
-        ctx.save_for_backward(gain)
+        ctx.tables_and_queries = tables, queries
+        ctx.save_for_backward(coefficients)
         ctx.mark_dirty(scores)
         if scores.is_cuda:
             from tempograph.nn.kernels.paths_kernel import add_path_scores
 
-            return add_path_scores(scores, gain, tables, asked)
-        return add_path_scores_torch(scores, gain, tables, asked)
+            return add_path_scores(scores, coefficients, tables, queries)
+        return add_path_scores_torch(scores, coefficients, tables, queries)
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor | None, ...]:
-        (gain,) = ctx.saved_tensors
-        if slopes[0].is_cuda:
+    def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
+        (grad,), (coefficients,) = grad_outputs, ctx.saved_tensors
+        if grad.is_cuda:
             from tempograph.nn.kernels.paths_kernel import grad_path_coefficients
 
-            return slopes[0], grad_path_coefficients(slopes[0], gain, *ctx.looked_up), None, None
-        return slopes[0], grad_path_coefficients_torch(slopes[0], gain, *ctx.looked_up), None, None
+            own = grad_path_coefficients(grad, coefficients, *ctx.tables_and_queries)
+        else:
+            own = grad_path_coefficients_torch(grad, coefficients, *ctx.tables_and_queries)
+        return grad, own, None, None
 
 
 def add_path_scores_torch(
-    scores: Tensor, gain: Tensor, tables: NeighborTables, asked: NeighborQueries
+    scores: Tensor, coefficients: Tensor, tables: NeighborTables, queries: NeighborQueries
 ) -> Tensor:
-    """Add u log(1 + c sums), and b for those not met, to scores [n, entities] in place; gain as above [n, 4]."""
-    for some in row_blocks(scores):
-        of_met, of_others, steepness, offset = gain[some, :, None].unbind(1)
-        sums, met = look_up_paths(tables.take(some), asked.take(some))
-        logs = sums.mul_(steepness.exp()).log1p_()
-        scores[some].add_(torch.where(met, of_met * logs, of_others * logs + offset))
+    """Add the contributions of paths to scores [n, entities], in place; coefficients [n, 4]."""
+    for rows in row_blocks(scores):
+        u_neighbor, u_other, log_c, b = coefficients[rows, :, None].unbind(1)
+        path_scores, is_neighbor = look_up_paths(tables.take(rows), queries.take(rows))
+        logs = path_scores.mul_(log_c.exp()).log1p_()
+        scores[rows].add_(torch.where(is_neighbor, u_neighbor * logs, u_other * logs + b))
     return scores
 
 
 def grad_path_coefficients_torch(
-    slopes: Tensor, gain: Tensor, tables: NeighborTables, asked: NeighborQueries
+    grad_scores: Tensor, coefficients: Tensor, tables: NeighborTables, queries: NeighborQueries
 ) -> Tensor:
-    """The slopes of the gain, from those of the scores, [n, 4]."""
-    found = torch.empty_like(gain)
-    for some in row_blocks(slopes):
-        of_met, of_others, steepness, _ = gain[some, :, None].unbind(1)
-        slope = slopes[some]
-        sums, met = look_up_paths(tables.take(some), asked.take(some))
-        scaled = sums.mul_(steepness.exp())
-        by_logs, height = slope * scaled.log1p(), torch.where(met, of_met, of_others)
-        found[some, 0] = (by_logs * met).sum(1)
-        found[some, 1] = (by_logs * ~met).sum(1)
-        found[some, 2] = (slope * height * scaled / (1 + scaled)).sum(1)
-        found[some, 3] = (slope * ~met).sum(1)
-    return found
+    """The gradient of the coefficients from that of the scores, [n, 4]."""
+    result = torch.empty_like(coefficients)
+    for rows in row_blocks(grad_scores):
+        u_neighbor, u_other, log_c, _ = coefficients[rows, :, None].unbind(1)
+        grad = grad_scores[rows]
+        path_scores, is_neighbor = look_up_paths(tables.take(rows), queries.take(rows))
+        scaled = path_scores.mul_(log_c.exp())
+        by_logs, u = grad * scaled.log1p(), torch.where(is_neighbor, u_neighbor, u_other)
+        result[rows, 0] = (by_logs * is_neighbor).sum(1)
+        result[rows, 1] = (by_logs * ~is_neighbor).sum(1)
+        result[rows, 2] = (grad * u * scaled / (1 + scaled)).sum(1)
+        result[rows, 3] = (grad * ~is_neighbor).sum(1)
+    return result

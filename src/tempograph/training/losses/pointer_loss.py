@@ -1,4 +1,4 @@
-"""The loss of the pointer on some facts: each is asked for as if it were not there."""
+"""The training loss of the pointer: each fact is queried as if it were not in the data."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from torch.utils.checkpoint import checkpoint
 
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import memory_budget
-from tempograph.models.pointer.pointer import Pointer
+from tempograph.models.pointer.pointer_model import Pointer
 from tempograph.nn.losses import softmax_loss
 from tempograph.training.objective import Objective
 from tempograph.training.settings import PointerTraining
 
-_AT_ONCE: Final = 2**17
-"""Questions whose facts are looked up at once before training."""
+_LOOKUP_BATCH: Final = 2**17
+"""Queries that are looked up together before training."""
 
 
 class PointerLoss(Objective):
-    """The mean loss of the questions of some facts, both sides, the facts themselves left out."""
+    """The mean loss of both queries of each fact of a batch, the fact itself left out."""
 
     def __init__(self, model: Pointer, settings: PointerTraining) -> None:
         super().__init__(model.timeline)
@@ -30,54 +30,53 @@ class PointerLoss(Objective):
         self.settings = settings
 
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
-        """Positions of train facts."""
+        """Shuffled positions of train facts, `facts_per_step` in each batch."""
         return self.shuffled_facts(self.settings.facts_per_step, generator)
 
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> a scalar."""
-        timeline = self.timeline
-        kept = None
+        facts, device = len(self.timeline.facts), self.timeline.device
+        fact_mask = None
         if self.settings.fact_dropout:
-            chance = torch.rand(len(timeline.facts), device=timeline.device, generator=generator)
-            kept = chance >= self.settings.fact_dropout
-        return self._mean(torch.cat([batch, batch + len(timeline.facts)]), kept)
+            uniform = torch.rand(facts, device=device, generator=generator)
+            fact_mask = uniform >= self.settings.fact_dropout
+        query_ids = torch.cat([batch, batch + facts])
+        chunk = memory_budget("pointer_loss", device) // (
+            self.model.bytes_per_candidate * self.timeline.num_entities
+        )
+        if chunk >= len(query_ids):
+            return self._loss(query_ids, fact_mask)
+        # Backward computes the scores of one chunk again instead of saving those of all.
+        losses = [
+            len(part) * checkpoint(self._loss, part, fact_mask, use_reentrant=False)
+            for part in torch.split(query_ids, max(1, chunk))
+        ]
+        return torch.stack(losses).sum() / len(query_ids)
 
     @cached_property
-    def _questions(self) -> tuple[Queries, Tensor]:
-        """Both questions of every train fact, objects first, and their answers, [2 facts] each."""
+    def _queries(self) -> tuple[Queries, Tensor]:
+        """Both queries of every train fact, objects first, and their answers, [2 facts] each."""
         return fact_queries(self.timeline.facts, self.timeline.num_relations)
 
     @cached_property
-    def _ballots(self) -> Tensor:
-        """What each of these questions looks at with its own fact left out, made once, [8 for each source, 2 facts]."""
-        queries, _ = self._questions
-        facts = len(self.timeline.facts)
-        parts = torch.split(torch.arange(2 * facts, device=self.timeline.device), _AT_ONCE)
-        made = (self.model.ballots(queries.take(part), part % facts) for part in parts)
-        return torch.cat(
-            [torch.cat([ballot.pack() for ballot in ballots]) for ballots in made], dim=1
-        )
+    def _lookups(self) -> Tensor:
+        """What each source looks up for these queries without their own fact, [8 per source, 2 facts]."""
+        queries, facts = self._queries[0], len(self.timeline.facts)
+        ids = torch.arange(2 * facts, device=self.timeline.device)
+        parts = []
+        for part in torch.split(ids, _LOOKUP_BATCH):
+            lookups = self.model.look_up(queries.take(part), part % facts)
+            parts.append(torch.cat([lookup.pack() for lookup in lookups]))
+        return torch.cat(parts, dim=1)
 
-    def _mean(self, asked: Tensor, kept: Tensor | None) -> Tensor:
-        """The mean loss of questions by number, so many at once that their scores stay within a budget."""
-        at_once = memory_budget("pointer_loss", asked.device) // (
-            self.model.bytes_per_candidate * self.timeline.num_entities
-        )
-        if at_once >= len(asked):
-            return self._loss(asked, kept)
-        # Backward makes the scores of one part again instead of keeping those of all.
-        losses = [
-            len(part) * checkpoint(self._loss, part, kept, use_reentrant=False)
-            for part in torch.split(asked, max(1, at_once))
+    def _loss(self, query_ids: Tensor, fact_mask: Tensor | None) -> Tensor:
+        """The mean loss of queries by their id."""
+        queries, answer = self._queries[0].take(query_ids), self._queries[1][query_ids]
+        packed = self._lookups.index_select(1, query_ids).chunk(len(self.model.sources))
+        lookups = [
+            source.unpack(each)
+            for source, each in zip(self.model.vote_sources, packed, strict=True)
         ]
-        return torch.stack(losses).sum() / len(asked)
-
-    def _loss(self, asked: Tensor, kept: Tensor | None) -> Tensor:
-        queries, answer = self._questions[0].take(asked), self._questions[1][asked]
-        chosen = self._ballots.index_select(1, asked).chunk(len(self.model.sources))
-        ballots = [
-            source.unpack(packed) for source, packed in zip(self.model.ways, chosen, strict=True)
-        ]
-        scores = self.model.score(queries.relation, ballots, kept)
-        every = torch.arange(len(answer), device=answer.device)
-        return softmax_loss(scores.float(), every, answer, self.true_answers(queries, answer))
+        scores = self.model.score(queries.relation, lookups, fact_mask)
+        rows = torch.arange(len(answer), device=answer.device)
+        return softmax_loss(scores.float(), rows, answer, self.true_answers(queries, answer))

@@ -1,0 +1,171 @@
+"""The pointer: facts near a query vote for their candidates; no entity has an embedding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, cast
+
+import torch
+from torch import Tensor, nn
+
+from tempograph.data.common_neighbors import NeighborQueries
+from tempograph.data.fact_index import FactIndex, Key
+from tempograph.data.timeline import Queries, Timeline
+from tempograph.models.base import Evidence, Model, within_budget
+from tempograph.models.evidence import nearest_facts
+from tempograph.models.pointer.copying import Copying
+from tempograph.models.pointer.paths import Paths
+from tempograph.nn.shared_weights import copy_sharing_weights
+from tempograph.nn.votes import VoteRanges
+from tempograph.typing import NonNegativeInt, PositiveInt, check_bounds
+
+_BYTES_PER_VOTE: Final = 100
+"""Memory of a vote on a CPU; the kernels of a GPU store no votes."""
+
+Lookup = VoteRanges | NeighborQueries
+"""What a source looked up for some queries, independent of any weight."""
+
+
+@dataclass(frozen=True)
+class PointerSettings:
+    """How many facts of each kind vote, those nearest in time."""
+
+    max_facts: PositiveInt = 512
+    """Facts of the query's entity."""
+    max_facts_per_relation: PositiveInt = 256
+    """Facts of the query's relation, of any entity."""
+    max_facts_per_pair: NonNegativeInt = 128
+    """Facts of the query's entity with its relation; 0 for none."""
+    max_facts_per_time: NonNegativeInt = 512
+    """Facts at the query's time, of any entity; 0 for none."""
+    max_facts_overall: NonNegativeInt = 0
+    """Facts of any kind; 0 for none."""
+    paths: bool = False
+    """Whether candidates gain by the neighbors they share with the query's entity."""
+
+    aliases: ClassVar[Mapping[str, str]] = {
+        "most": "max_facts",
+        "most_of_relation": "max_facts_per_relation",
+        "most_of_both": "max_facts_per_pair",
+        "most_of_time": "max_facts_per_time",
+        "most_of_any": "max_facts_overall",
+    }
+
+    def __post_init__(self) -> None:
+        check_bounds(self)
+
+
+class Pointer(Model):
+    """score(o) = P0[o] + P[r, o] + sum over sources of contribution(o)
+
+    The sources are `Copying` from facts of the query's entity, relation, both, time and overall, and `Paths`.
+    P is trained for (relation, candidate) pairs that occur in train, and 0 for others.
+    """
+
+    name = "pointer"
+    bytes_per_candidate = 28
+    probabilistic = True
+
+    def __init__(self, timeline: Timeline, settings: PointerSettings) -> None:
+        super().__init__()
+        self.timeline = timeline
+        self.settings = settings
+        keys: list[tuple[Key, int, float]] = [
+            ("entity", settings.max_facts, 1.0),
+            ("relation", settings.max_facts_per_relation, 0.1),
+            ("both", settings.max_facts_per_pair, 0.3),
+            ("time", settings.max_facts_per_time, 0.1),
+            ("any", settings.max_facts_overall, 0.1),
+        ]
+        copying = [
+            Copying(FactIndex(timeline, key), max_facts, gain, prior=key == "relation")
+            for key, max_facts, gain in keys
+            if max_facts
+        ]
+        # Sources run one after another, so the largest decides; its memory is spread over all entities.
+        per_query = [max(source.pair.bytes_per_query for source in copying)]
+        if timeline.device.type == "cpu":
+            per_query.append(_BYTES_PER_VOTE * max(max_facts for _, max_facts, _ in keys))
+        self.bytes_per_candidate += sum(
+            math.ceil(size / timeline.num_entities) for size in per_query
+        )
+        self.sources = nn.ModuleList(copying)
+        if settings.paths:
+            paths = Paths(timeline, initial_gain=0.1)
+            self.sources.append(paths)
+            self.bytes_per_candidate += paths.bytes_per_candidate
+        named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
+        self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))
+        self.to(timeline.device)
+
+    @property
+    def device(self) -> torch.device:
+        """The device of the timeline and the weights."""
+        return self.timeline.device
+
+    @property
+    def vote_sources(self) -> Iterable[Copying | Paths]:
+        """`sources`, with their types."""
+        return cast(Iterable[Copying | Paths], self.sources)
+
+    def scores(self, queries: Queries) -> Tensor:
+        """Scores of every entity for each query, [queries, entities]."""
+        return self.score(queries.relation, self.look_up(queries))
+
+    def look_up(self, queries: Queries, left_out: Tensor | None = None) -> list[Lookup]:
+        """What each source looks up for the queries, without the train facts left_out [n]."""
+        return [source.look_up(queries, left_out) for source in self.vote_sources]
+
+    def score(
+        self, relation: Tensor, lookups: Sequence[Lookup], fact_mask: Tensor | None = None
+    ) -> Tensor:
+        """Scores [n, entities] of queries with relations [n]; only train facts in the mask vote."""
+        scores = self.entity.repeat(len(relation), 1)
+        for source, lookup in zip(self.vote_sources, lookups, strict=True):
+            scores = source(scores, relation, lookup, fact_mask)
+        return scores
+
+    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
+        """log p(object | subject, relation, time) of every relation, [relations]."""
+        relations = torch.arange(self.timeline.num_relations, device=self.device)
+        parts = []
+        for part in within_budget(relations, self.bytes_per_candidate * self.timeline.num_entities):
+            queries = Queries(torch.full_like(part, subject), part, torch.full_like(part, time))
+            scores = self.scores(queries)
+            parts.append(scores[:, object_] - torch.logsumexp(scores, 1))
+        return torch.cat(parts)
+
+    def evidence(self, query: Queries, answer: int) -> Evidence:
+        """The facts that vote for an answer with their shares of all votes, negative if against it."""
+        facts, contributions = zip(
+            *(source.fact_contributions(query, answer) for source in self.vote_sources), strict=True
+        )
+        # A fact may vote in several sources.
+        fact, inverse = torch.unique(torch.cat(facts), return_inverse=True)
+        if not len(fact):
+            return nearest_facts(self.timeline, query, answer)
+        total = torch.zeros(len(fact), device=self.device)
+        total = total.index_add(0, inverse, torch.cat(contributions).detach())
+        order = torch.argsort(total, descending=True, stable=True)
+        shares = total[order] / total.abs().sum()
+        return Evidence("copied from", self.timeline.facts[fact[order]], shares)
+
+    def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Pointer:
+        """The same weights, with other facts that vote."""
+        if timeline is self.timeline:
+            return self
+        twin = copy_sharing_weights(self)
+        twin.timeline = timeline
+        twin.sources = nn.ModuleList(source.with_timeline(timeline) for source in self.vote_sources)
+        return twin
+
+    def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
+        """Scores with all facts, then without each of some, [1 + n, candidates]."""
+        scores = [self.scores(query)[:, candidates]]
+        for part in within_budget(left_out, self.bytes_per_candidate * self.timeline.num_entities):
+            repeated = Queries(*(column.expand(len(part)) for column in query))
+            without = self.score(repeated.relation, self.look_up(repeated, part))
+            scores.append(without[:, candidates])
+        return torch.cat(scores)
