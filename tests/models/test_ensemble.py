@@ -442,7 +442,7 @@ def test_very_few_valid_facts_are_enough(count: int) -> None:
 
 def test_no_more_facts_than_asked_for_are_kept() -> None:
     graph, parts = frequent_and_rare()
-    ensemble = mixed(graph, parts, EnsembleSettings(parts=("a", "b"), steps=20, facts=60))
+    ensemble = mixed(graph, parts, EnsembleSettings(parts=("a", "b"), steps=20, max_facts=60))
     told = fit_ensemble(ensemble, graph, 0, lambda _: None)
     assert sum(row["questions"] for row in told["weights"]) == 120
     chosen = assign_halves(len(graph.valid), 0)[shuffle_facts(len(graph.valid), 0)[:60]]

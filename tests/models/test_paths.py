@@ -132,7 +132,7 @@ def test_what_is_packed_is_unpacked() -> None:
 
 def test_slopes_are_those_of_finite_differences() -> None:
     torch.manual_seed(0)
-    source = Paths(Timeline(some_graph(1)), start=0.3).double()
+    source = Paths(Timeline(some_graph(1)), initial_gain=0.3).double()
     relation = torch.tensor([0, 3, 1])
     asked = source.neighbors.queries(torch.tensor([0, 1, 2]), torch.tensor([0, -1, 4]))
     before = torch.randn(3, ENTITIES, dtype=torch.float64, requires_grad=True)
@@ -153,7 +153,7 @@ def test_slopes_are_those_of_finite_differences() -> None:
 @given(SEEDS)
 def test_shares_of_facts_add_up_to_the_gain(seed: int) -> None:
     timeline = Timeline(some_graph(seed))
-    source = Paths(timeline, start=0.5)
+    source = Paths(timeline, initial_gain=0.5)
     query = Queries(torch.tensor([0]), torch.tensor([1]), torch.tensor([2]))
     with torch.no_grad():
         source.shared_gain[1] = 0.7
@@ -170,9 +170,9 @@ def test_shares_of_facts_add_up_to_the_gain(seed: int) -> None:
 
 def test_over_other_facts_the_weights_stay() -> None:
     graph, other = some_graph(3), some_graph(4)
-    source = Paths(Timeline(graph), start=0.5)
+    source = Paths(Timeline(graph), initial_gain=0.5)
     query = Queries(torch.tensor([0]), torch.tensor([1]), torch.tensor([2]))
-    fresh = Paths(Timeline(other), start=0.5)
+    fresh = Paths(Timeline(other), initial_gain=0.5)
     twin = source.with_timeline(Timeline(other))
     nothing = torch.zeros(1, ENTITIES)
     assert_close(

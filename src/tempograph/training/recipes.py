@@ -49,11 +49,14 @@ class Gradient:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a family of models is trained: one of these, or none if there is nothing to train."""
+    """How a family of models is trained: exactly one of the three is set."""
 
     gradient: Gradient | None = None
     choose: Callable[[Any, Timeline, Validate, MetricsCallback], Any] | None = None
-    """Choose settings on valid: settings as given -> settings as fitted."""
+    """Choose settings on valid: settings as given -> settings as fitted.
+
+    A model with nothing to train returns the settings it is given.
+    """
     combine: (
         Callable[[Any, TemporalGraph, int, MetricsCallback, Progress | None], GateSummary] | None
     ) = None
