@@ -1,4 +1,4 @@
-"""Models: `base` is their contract, `registry` has them by name, and each can be imported from here."""
+"""Models: `base` is their contract, `registry` lists them; each can be imported from here."""
 
 from __future__ import annotations
 

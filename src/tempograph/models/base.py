@@ -1,4 +1,4 @@
-"""The contract every model fulfils: training, ranking, prediction and serving know no model by name."""
+"""The contract of every model, so that no other package needs to know a model by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Evidence:
 
 
 class CrossFitted(NamedTuple):
-    """Scoring functions for facts a model was fitted on, none of which was fitted on the facts it scores."""
+    """Scoring functions for facts a model was fitted on, none fitted on the facts it scores."""
 
     scorers: tuple[Callable[[Queries], Tensor], ...]
     scorer: Tensor
@@ -44,14 +44,15 @@ class CrossFitted(NamedTuple):
 class Model(torch.nn.Module, ABC):
     """Scores every entity as the answer to a query (entity, relation, ?, time).
 
-    Higher is more plausible; -inf rules an entity out. Relation r + |R| is the inverse of r and asks for a subject.
+    Higher is more plausible; -inf rules an entity out. Relation r + |R| is the inverse of r and
+    asks for a subject.
     """
 
     name: str
     """The name in the registry, such as `ted`."""
 
     bytes_per_candidate: int
-    """Peak memory of scoring one (query, entity) pair, from which callers choose their batch size."""
+    """Peak memory of scoring one (query, entity) pair; callers choose batch sizes by it."""
 
     probabilistic = False
     """Whether a softmax over the scores of a query gives probabilities."""
@@ -66,7 +67,7 @@ class Model(torch.nn.Module, ABC):
 
     @property
     def window(self) -> tuple[int, int] | None:
-        """Time steps before and after a query that its scores depend on; None if there is no bound."""
+        """Steps before and after a query that its scores depend on; None if unbounded."""
         return None
 
     @property
@@ -99,11 +100,11 @@ class Model(torch.nn.Module, ABC):
         )
 
     def entity_vectors(self, times: Tensor) -> Tensor:
-        """Vectors of every entity at distinct times, [times, entities, width]; one table if they are constant."""
+        """Vectors of all entities, [times, entities, width], or [1, ...] if constant in time."""
         raise QueryError(f"{self.name} has no vectors for entities")
 
     def cross_fitted(self, split: Split, num_facts: int) -> CrossFitted | None:
-        """Scoring functions for a split that the model was fitted on; None if it may score the split itself."""
+        """Scoring functions for a split the model was fitted on; None if it was not."""
         return None
 
     @abstractmethod
@@ -113,7 +114,7 @@ class Model(torch.nn.Module, ABC):
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Model:
         """The same weights over other train facts, with a cache for what queries at one time share.
 
-        The timeline may have more steps than the model was trained on; they take the weights of the last known step.
+        Steps after the last one of training take the weights of that one.
         """
         raise QueryError(
             f"{self.name} cannot be asked about other facts than those it was trained on"
@@ -122,13 +123,13 @@ class Model(torch.nn.Module, ABC):
     def counterfactual_scores(
         self, query: Queries, left_out: Tensor, candidates: Tensor
     ) -> Tensor | None:
-        """Scores of candidates for one query: with all train facts, then without each of some of them.
+        """Scores of candidates for one query with all train facts, then without each of some.
 
-        left_out [n] are distinct positions in the timeline -> [1 + n, candidates]; None if the model cannot tell.
+        left_out [n]: distinct positions in the timeline -> [1 + n, candidates], or None if unknown.
         """
         return None
 
 
 def within_budget(ids: Tensor, bytes_each: int) -> tuple[Tensor, ...]:
-    """Split ids [n] into parts whose scores, bytes_each for every id, stay within a memory budget."""
+    """Split ids [n] into chunks whose scores, bytes_each for each id, fit the memory budget."""
     return torch.split(ids, max(1, memory_budget("counterfactual", ids.device) // bytes_each))

@@ -1,4 +1,4 @@
-"""Evidence for models that do not explain themselves: the nearest facts that resemble the answer."""
+"""Evidence for models that do not explain themselves: the nearest similar facts."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Every model by its name: what it computes, who published it, its settings and how it is built.
 
-Another package adds a model through the entry point group `tempograph.models`, whose values are `ModelKind`s:
+Another package adds a model as a `ModelKind` in the entry point group `tempograph.models`:
 
     [project.entry-points."tempograph.models"]
     popular = "mypackage.popular:KIND"
@@ -34,7 +34,7 @@ _PAPER: Final = "Wu et al., EMNLP 2020"
 
 @dataclass(frozen=True)
 class ModelKind:
-    """A model in the registry. How it is trained is in `training.recipes`, by its class of settings."""
+    """A model in the registry; `training.recipes` says how it is trained, by its settings."""
 
     name: str
     summary: str

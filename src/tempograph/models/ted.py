@@ -46,13 +46,14 @@ class TEDSettings:
 class TED(Model):
     """score(o) = sum over train facts (e', r', o, t') with t' != t of exp(-sigma |t - t'|)
 
-    for a query (e, r, ?, t), over three sets of facts: same entity and relation, same entity, same relation. Answers of
-    the first set rank before those of the second, then of the third, then the rest. The baseline of Wu et al., "TeMP:
-    Temporal Message Passing for Temporal Knowledge Graph Completion", EMNLP 2020.
+    for a query (e, r, ?, t), over three sets of facts: same entity and relation, same entity, same
+    relation. Answers of the first set rank before those of the second, the third and the rest.
+    The baseline of Wu, Cao, Cheung, Hamilton: TeMP: Temporal Message Passing for Temporal Knowledge
+    Graph Completion. EMNLP 2020.
     """
 
     name = "ted"
-    # The widest set holds at most every entity for each query: eleven temporaries of 8 bytes and the scores.
+    # The widest set may hold every entity: eleven temporaries of 8 bytes, and the scores.
     bytes_per_candidate = 96
 
     def __init__(self, timeline: Timeline, sigma: float, min_capacity: int = 0) -> None:
@@ -82,7 +83,7 @@ class TED(Model):
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each query, [queries, entities].
 
-        The logarithm of an entity's sum, scaled to 0..1, plus 2, 1 or 0 for its set; -inf for the rest.
+        The log of an entity's sum, scaled to 0..1, plus 2, 1 or 0 for its set; -inf for the rest.
         """
         scores = self._no_scores(len(queries.time), self.num_entities)
         keys = self._keys(queries.entity, queries.relation)
@@ -157,10 +158,10 @@ def sums_without_each(logs: Tensor, group: Tensor, groups: int) -> tuple[Tensor,
 
 
 class DecayedCounts:
-    """log of the sum of exp(-rate |t - t'|) over the facts at t' != t of every (key, answer), for any t.
+    """log of the sum of exp(-rate |t - t'|) over the facts at t' != t of any (key, answer).
 
-    Two running sums over the facts of each (key, answer), from the past and from the future, are computed once. A sum
-    at any t is then one entry of each, decayed to t: O(log facts).
+    Two running sums over the facts of each (key, answer), from the past and from the future, are
+    computed once. A sum at any t is then one entry of each, decayed to t: O(log facts).
     """
 
     def __init__(
@@ -188,7 +189,7 @@ class DecayedCounts:
         self.tie = max(_TIE, 64 * torch.finfo(torch.float64).eps * rate * self.num_steps)
 
     def at(self, key: Tensor, time: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Answers of each key [n] at its time [n]: (row of the key, answer, log of the sum), [m] each."""
+        """Answers of keys [n] at times [n]: row of the key, answer, log of the sum, [m] each."""
         row, group = equal_range(self.group_key, key).expand()
         now = time[row]
         here = equal_range(self.moments, group * self.num_steps + now)
@@ -214,8 +215,8 @@ class DecayedCounts:
 def decayed_running_sum(value: Tensor, time: Tensor, group: Tensor, rate: float) -> Tensor:
     """log of the sum over j <= i in the group of i of exp(value_j - rate (time_i - time_j)), [n].
 
-    Arguments are [n] each, times rise. After pass p each sum covers the last 2^p members of its group, so
-    log2(longest group) passes are enough.
+    Arguments are [n] each, times rise. After pass p each sum covers the last 2^p members of its
+    group, so log2(longest group) passes are enough.
     """
     reach = 1
     while reach < len(value):

@@ -62,8 +62,8 @@ def fit_ensemble(
 ) -> GateSummary:
     """Fit the gates of an ensemble; return the weights of the parts for results.json.
 
-    One gate is fitted on each half of valid, with as many steps as are best on the other half, which it will rank.
-    The final gate is fitted on all of valid, with the mean of these steps.
+    One gate is fitted on each half of valid, for the number of steps that is best on the other
+    half, which it will rank. The final gate is fitted on all of valid for the mean of these steps.
     """
     settings = ensemble.settings
     chosen = shuffle_facts(len(graph.valid), seed)[: settings.max_facts].sort().values
@@ -105,8 +105,8 @@ def collect_examples(
 ) -> GateExamples:
     """The best candidates of each part for both queries of each fact [n, 4].
 
-    If the gate looks at candidates, a query is left out unless some part has its answer among its best: a candidate
-    that is there only because it is right would give the answer away.
+    If the gate looks at candidates, a query is left out unless a part has the answer among its
+    best: a candidate that is there only because it is right would give the answer away.
     """
     queries, answers = fact_queries(facts, known.num_relations)
     count = min(ensemble.settings.candidates, known.num_entities)
@@ -147,7 +147,7 @@ def _repeated(candidates: Tensor) -> Tensor:
 def gradient_steps(
     gate: EnsembleGate, examples: GateExamples, settings: EnsembleSettings, seed: int
 ) -> Iterator[dict[str, float]]:
-    """Minimize the softmax cross-entropy of the answers; yields the loss of each step, without end."""
+    """Minimize the softmax cross-entropy of the answers; yield the loss of each step, endlessly."""
     generator = torch.Generator().manual_seed(seed)
     features = examples.query_features
     gate.centre.copy_(features.mean(0))
@@ -204,7 +204,7 @@ def mrr(gate: EnsembleGate, examples: GateExamples) -> float:
 
 
 def weights_table(frequency: Tensor, weights: Tensor, names: list[str]) -> list[dict[str, Any]]:
-    """Mean weights [n, parts] of the parts by the frequency [n] of a query's entity with its relation."""
+    """Mean weights [n, parts] by the frequency [n] of a query's entity with its relation."""
     rows: list[dict[str, Any]] = []
     for first, after in zip(_BUCKETS, (*_BUCKETS[1:], None), strict=True):
         label = f"{first}+" if after is None else f"{first}-{after - 1}"

@@ -60,7 +60,7 @@ class Recipe:
     combine: (
         Callable[[Any, TemporalGraph, int, MetricsCallback, Progress | None], GateSummary] | None
     ) = None
-    """Fit what combines trained parts: (model, data, seed, report, progress) -> what results.json says of the gate."""
+    """Fit what combines parts: (model, data, seed, report, progress) -> the gate in results.json."""
 
 
 _RECIPES: Final[dict[type, Recipe]] = {

@@ -14,7 +14,7 @@ def choose_sigma(
     validate: Callable[[TED], dict[str, float]],
     report: Callable[[dict[str, float]], None],
 ) -> TEDSettings:
-    """The settings with sigma as given, or for `auto` the paper's sigma with the best MRR on valid."""
+    """The settings with sigma as given; for `auto`, the paper's sigma with the best valid MRR."""
     if not isinstance(settings.sigma, str):
         return settings
     mrr: dict[float, float] = {}

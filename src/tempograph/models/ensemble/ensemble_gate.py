@@ -1,4 +1,4 @@
-"""The gate of an ensemble: weights for the parts of each query, and a correction for each candidate."""
+"""The gate of an ensemble: weights of the parts for each query, a correction for each candidate."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class PartOutputs(NamedTuple):
 
 
 class EnsembleGate(nn.Module):
-    """score(o) = sum over parts of w_p l_p(o) + v tanh(W [l(o), candidate features, query features])
+    """score(o) = sum of w_p l_p(o) + v tanh(W [l(o), candidate features, query features])
 
-    w = sharpness * softmax(MLP(query features)), l_p the log-probabilities of part p. A gate that is not fitted gives
-    equal weights and no correction; without candidate_hidden there is no second term.
+    w = sharpness * softmax(MLP(query features)), l_p the log-probabilities of part p. Before it is
+    fitted, a gate has equal weights and no correction, the second term.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.typing import Split
 
 _LOWEST: Final = -1e4
-"""Log-probability of an answer that a part rules out: finite, so that the other parts can rank it."""
+"""Log-probability of an answer that a part rules out: finite, so that others can rank it."""
 _NOTE: Final = (
     "cross-fitted: each half of valid is ranked by a gate that was fitted on the other half"
 )
@@ -39,8 +39,8 @@ _EARLIER_KEYS: Final = {
 class Ensemble(Model):
     """score(o) = `EnsembleGate.combine` of the log-probabilities of trained parts.
 
-    The parts are not submodules: the weights are those of three gates, fitted on valid by `fit_ensemble`, one on all of
-    it and one without each half.
+    The parts are not submodules. The weights are those of three gates, fitted on valid by
+    `fit_ensemble`: one on all of it, one without each half.
     """
 
     probabilistic = True
@@ -146,10 +146,10 @@ class Ensemble(Model):
     def _part_outputs(
         self, queries: Queries, scores: list[Tensor], left_out: Tensor | None = None
     ) -> PartOutputs:
-        """`part_outputs` from the scores of the parts, without the train facts left_out [n], -1 for none.
+        """`part_outputs` from the scores of the parts, without the train facts left_out [n].
 
-        Query features: log(1 + frequency) of the entity, the relation and both, over all time and in the window; the
-        side; of each part the log-probability of its best answer and the distance to the second.
+        Query features: log(1 + frequency) of the entity, the relation and both, over all time and
+        in the window; the side; the best log-probability of each part and its lead.
         """
         timeline, facts = self.timeline, None
         if left_out is not None:
@@ -171,7 +171,7 @@ class Ensemble(Model):
 
     @torch.no_grad()
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
-        """Scores of every relation with the mean weights, since a gate needs the relation, [relations]."""
+        """Scores of every relation, [relations], by mean weights: a gate needs the relation."""
         log_probs = [
             torch.log_softmax(part.relation_scores(subject, object_, time).float(), 0)
             for part in self.parts

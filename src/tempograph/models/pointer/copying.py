@@ -66,10 +66,7 @@ class Copying(nn.Module):
         return self.bins.fact_index
 
     def with_timeline(self, timeline: Timeline) -> Copying:
-        """The same weights for other facts.
-
-        Candidates keep their prior, new ones have 0. Larger gaps than in training count as the largest.
-        """
+        """The same weights for other facts; new candidates have no prior."""
         twin, old = copy_sharing_weights(self), self.fact_index
         index = FactIndex(timeline, old.key, None if self.prior is None else old)
         bins, known = _vote_bins(index, self.max_facts), self.by_time.shape[1] // 2
@@ -82,7 +79,7 @@ class Copying(nn.Module):
         return twin
 
     def look_up(self, queries: Queries, left_out: Tensor | None = None) -> VoteRanges:
-        """The facts that vote on each query; the train facts left_out [n] neither vote nor count."""
+        """The facts that vote on each query, without the train facts left_out [n]."""
         index = self.fact_index
         removed = index.fact_positions(queries, left_out)
         key_time = index.key_ids(queries) * index.num_steps + queries.time
@@ -123,9 +120,9 @@ class Copying(nn.Module):
         )
 
     def fact_contributions(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
-        """The train facts that name a candidate of one query, and what each contributes, [facts] each.
+        """Train facts for a candidate of one query, and their contributions, [facts] each.
 
-        The term in S is shared by weight, the term in N in equal parts.
+        The term in S is divided by weight, the term in N in equal parts.
         """
         index, ranges, key = self.fact_index, self.look_up(query), self.fact_index.key_ids(query)
         rows = torch.arange(
@@ -180,13 +177,13 @@ class PairTable(nn.Module):
 
     @property
     def bytes_per_query(self) -> int:
-        """Memory of the row that a query may need for itself; none if the table is there as a whole."""
+        """Memory of the rows made for one query; none if the whole table exists."""
         return 12 * self.relations * self.classes if self.low_rank else 0
 
     def forward(self, relation: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-        """Relations [n] -> table [rows, relations, classes], relations of the rows, row of each query [n].
+        """Relations [n] -> table [rows, relations, classes], relations of its rows, rows [n].
 
-        The relations of the rows are None if the table has a row for each.
+        The relations of the rows are None if the table has a row for each relation.
         """
         if not self.low_rank:
             return self._add_shared(self.own, self.kinds), None, relation
@@ -202,7 +199,7 @@ class PairTable(nn.Module):
 
 
 def _pair_kinds(relation: Tensor, num_relations: int) -> Tensor:
-    """One-hot kind of each pair with relations [n]: other, same, inverse, [n * num_relations, 3]."""
+    """One-hot kind of all pairs with relations [n]: other, same, inverse, [n * relations, 3]."""
     every = torch.arange(num_relations, device=relation.device)
     inverse = (relation + num_relations // 2) % num_relations
     kind = (every == relation[:, None]).long() + 2 * (every == inverse[:, None])
@@ -225,7 +222,7 @@ def add_contributions(
     weights: VoteWeights,
     fact_mask: Tensor | None,
 ) -> Tensor:
-    """Add u log(1 + c S) + v log(1 + N) + prior of each candidate to scores [n, entities], in place."""
+    """Add u log(1 + c S) + v log(1 + N) + prior to the scores [n, entities], in place."""
     if scores.device.type == "cuda":
         from tempograph.nn.kernels.votes_kernel import add_contributions as fused
 

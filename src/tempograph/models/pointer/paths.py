@@ -22,9 +22,9 @@ _INITIAL_LOG_C: Final = 7.0
 
 
 class Paths(nn.Module):
-    """contribution(o) = u_r log(1 + c_r path_score(s, o)) for neighbors o of s
+    """contribution(o) = u_r log(1 + c_r path_score(s, o)) if o is a neighbor of s,
 
-    and u'_r log(1 + c_r path_score(s, o)) + b_r for others; see `CommonNeighbors` for the path score.
+    else u'_r log(1 + c_r path_score(s, o)) + b_r; `CommonNeighbors` has the path score.
     """
 
     def __init__(self, timeline: Timeline, initial_gain: float) -> None:
@@ -70,7 +70,7 @@ class Paths(nn.Module):
         return result
 
     def fact_contributions(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
-        """The train facts on paths to a candidate of one query, and what each contributes, [facts] each.
+        """Train facts on paths to a candidate, and their contributions, [facts] each.
 
         Half of a path's contribution goes to the facts of each of its two steps, in equal parts.
         """
@@ -93,7 +93,7 @@ class Paths(nn.Module):
 
 
 class _AddPathScores(torch.autograd.Function):
-    """`add_path_scores_torch` with a backward that looks the path scores up again instead of saving them."""
+    """Adds path scores in place; backward looks them up again instead of saving them."""
 
     @staticmethod
     def forward(

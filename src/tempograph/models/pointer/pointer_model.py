@@ -60,8 +60,8 @@ class PointerSettings:
 class Pointer(Model):
     """score(o) = P0[o] + P[r, o] + sum over sources of contribution(o)
 
-    The sources are `Copying` from facts of the query's entity, relation, both, time and overall, and `Paths`.
-    P is trained for (relation, candidate) pairs that occur in train, and 0 for others.
+    The sources are `Copying` of facts of the query's entity, relation, both, time and overall, and
+    `Paths`. P is trained for (relation, candidate) pairs that occur in train, and 0 for others.
     """
 
     name = "pointer"
@@ -84,7 +84,7 @@ class Pointer(Model):
             for key, max_facts, gain in keys
             if max_facts
         ]
-        # Sources run one after another, so the largest decides; its memory is spread over all entities.
+        # Sources run one after another, so the largest decides, spread over all entities.
         per_query = [max(source.pair.bytes_per_query for source in copying)]
         if timeline.device.type == "cpu":
             per_query.append(_BYTES_PER_VOTE * max(max_facts for _, max_facts, _ in keys))
@@ -138,7 +138,7 @@ class Pointer(Model):
         return torch.cat(parts)
 
     def evidence(self, query: Queries, answer: int) -> Evidence:
-        """The facts that vote for an answer with their shares of all votes, negative if against it."""
+        """The facts that vote for an answer, with their shares of all votes."""
         facts, contributions = zip(
             *(source.fact_contributions(query, answer) for source in self.vote_sources), strict=True
         )

@@ -1,4 +1,4 @@
-"""TeMP for prediction: a cache of encoded snapshots and times, and exact scores without single facts."""
+"""TeMP for prediction: a cache of encoded snapshots, and exact scores without single facts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class _Rows(NamedTuple):
 class CachedTeMP(Model):
     """A trained TeMP network over a timeline.
 
-    Each snapshot and each time is encoded by itself, so that its cached encoding does not depend on other queries.
+    Snapshots and times are encoded one by one: an encoding does not depend on other queries.
     """
 
     bytes_per_candidate = 24
@@ -74,7 +74,7 @@ class CachedTeMP(Model):
         return scores
 
     def answer_scores(self, queries: Queries, answer: Tensor) -> Tensor:
-        """The score of one entity for each query, [queries]; only these and the queries' entities are encoded."""
+        """The score of one entity for each query, [queries]; encodes no other entities."""
         if not len(answer):
             return self._base.new_empty(0)
         t, (past, future) = self.timeline, self.window
@@ -98,7 +98,7 @@ class CachedTeMP(Model):
         for index, each in zip(of_time, encoded, strict=True):
             given[index] = each.take(torch.zeros_like(index), queries.entity[index])
         vectors = self.network.query_vectors(queries, given)
-        # Most entities have their base row at any time: score those once, then overwrite the others.
+        # Most entities have their base row: score those once, then overwrite the others.
         scores = self.network.score(vectors, base).float()
         for index, (_, keys, rows) in zip(of_time, encoded, strict=True):
             own = self.network.score(vectors.take(index), rows).float()
@@ -120,8 +120,8 @@ class CachedTeMP(Model):
     def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
         """Scores with all facts, then without each of some, [1 + n, candidates].
 
-        The step of each fact is encoded again without it; other steps are taken as they are. Only the query's entity
-        and the candidates go through the temporal encoder.
+        The step of each fact is encoded again without it, other steps come from the cache. Only the
+        query's entity and the candidates go through the temporal encoder.
         """
         entities, index = torch.unique(torch.cat([query.entity, candidates]), return_inverse=True)
         nodes = 4 * self.timeline.max_facts_per_step + len(entities) * self._width
@@ -133,10 +133,13 @@ class CachedTeMP(Model):
     def _scores_without(
         self, query: Queries, left_out: Tensor, entities: Tensor, index: Tensor
     ) -> Tensor:
-        """Scores without each fact of left_out [n], -1 for none; index: of the query's entity, then the candidates."""
+        """Scores without each fact of left_out [n], -1 for none, [n, candidates].
+
+        index: position among the entities of the query's entity, then of the candidates.
+        """
         t, network, count = self.timeline, self.network, len(left_out)
         step = torch.where(left_out < 0, -1, t.facts[left_out, 3])
-        # Each fact has a copy of the window, `width` steps, with the query's time at the same position in each.
+        # Each fact has its own copy of the window, `width` steps long.
         first, num_steps = int(query.time) - self.window[0], count * self._width
         shift = torch.arange(count, device=t.device) * self._width - first
         keys, x = [], []
@@ -206,7 +209,7 @@ class CachedTeMP(Model):
         return EncodedSnapshots(together, together, self._isolated, num_steps)
 
     def _step(self, step: int) -> Nodes:
-        """The snapshot of one step: active entities as keys, and their vectors after message passing."""
+        """The encoded snapshot of one step; keys are its active entities."""
         return self.cache(
             ("step", step), lambda: self._encode_steps(torch.tensor([step], device=self.device))
         )

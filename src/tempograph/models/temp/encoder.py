@@ -18,7 +18,7 @@ _ACTIVATIONS: Final = {"none": nn.Identity(), "relu": nn.ReLU(), "tanh": nn.Tanh
 
 
 class Encoded(NamedTuple):
-    """All entities at some times: a row of `base` for most, a row of `rows` for the pairs in `keys`.
+    """All entities at some times: `rows` for the (time, entity) pairs in `keys`, `base` for others.
 
     A row is the structural vector x, the temporal vector z, or [x, z] when a gate combines them.
     """
@@ -48,7 +48,7 @@ class Encoded(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """Active (entity, step) pairs: rising keys entity * steps + step [nodes], vectors x [nodes, dim]."""
+    """Active (entity, step) pairs: keys entity * steps + step, rising, [nodes]; x [nodes, dim]."""
 
     keys: Tensor
     x: Tensor
@@ -84,7 +84,8 @@ class TeMPEncoder(nn.Module):
     """Structural encoder, imputation and temporal encoder over one timeline.
 
     x_{e,t} = layers of message passing over the train facts at t, one graph for all snapshots;
-    x^_{e,t} = imputation of an inactive entity from its nearest active steps (`nn.temporal.Imputation`);
+    x^_{e,t} = imputation of an inactive entity from its nearest active steps
+    (`nn.temporal.Imputation`);
     z_{e,t} = GRU with decay, or attention, over the active steps of e in the window around t
     (`nn.temporal.DecayedGRU`, `nn.temporal.TemporalAttention`).
     """
@@ -145,7 +146,7 @@ class TeMPEncoder(nn.Module):
     ) -> Encoded:
         """The temporal encoder: (time, entity) pairs [n] from the snapshots in their windows.
 
-        Entities are indices into `snapshots.isolated`, the keys of the result indices of pairs. The base may be given.
+        Entities are rows of `snapshots.isolated`; keys of the result are positions of pairs.
         """
         s, (current, context, isolated, num_steps) = self.settings, snapshots
         first = entity * num_steps

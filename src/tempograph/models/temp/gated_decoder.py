@@ -1,4 +1,4 @@
-"""From encoded entities to scores: the frequency gate combines structural and temporal vectors for the decoder."""
+"""From encoded entities to scores: the frequency gate and the decoder."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tempograph.nn.relations import FixedRelations
 
 
 class QueryVectors(NamedTuple):
-    """Query vectors [..., dim], and with a gate the structural share of the candidates, alpha [...]."""
+    """Query vectors [..., dim], and alpha of the candidates [...] if there is a gate."""
 
     vector: Tensor
     alpha: Tensor | None
@@ -41,10 +41,10 @@ class QueryVectors(NamedTuple):
 
 
 class TeMPNetwork(TeMPEncoder):
-    """All weights of TeMP: the encoders, then
+    """h = alpha x + (1 - alpha) z, score = decoder(h_s, r, h_o), on top of the encoders.
 
-    h = alpha x + (1 - alpha) z, alpha = gate(frequencies of the query in the window), for the entity of the query and,
-    with an alpha of its own, for the candidates; score = decoder(h_s, r, h_o).
+    alpha = gate(frequencies of the query in the window), one for the entity of the query and
+    another for the candidates.
     """
 
     def __init__(self, timeline: Timeline, settings: TeMPSettings) -> None:
@@ -92,10 +92,10 @@ class TeMPNetwork(TeMPEncoder):
         return QueryVectors(self.decoder.compose(given, self.relations(queries)), alpha)
 
     def score(self, queries: QueryVectors, candidates: Tensor) -> Tensor:
-        """Scores of encoded candidates [..., candidates, width] for queries [..., n] -> [..., n, candidates].
+        """Scores of encoded candidates [..., candidates, width], [..., n, candidates].
 
-        Candidates are gated inside the product, <q, alpha x + (1 - alpha) z> = <[alpha q, (1 - alpha) q], [x, z]>, so
-        that queries with different alpha share one matrix product.
+        The gate is applied to the query, <q, alpha x + (1 - alpha) z> = <[alpha q, (1 - alpha) q],
+        [x, z]>, so that queries with different alpha share one matrix product.
         """
         vector, alpha = queries
         if alpha is None:
@@ -124,7 +124,7 @@ class TeMPNetwork(TeMPEncoder):
         grouped, entities = queries.pad(layout, slot), len(encoded.base)
         if 2 * len(encoded.keys) > num_times * entities:
             return self.score(grouped, encoded.tables(num_times)).flatten(0, 1), slot
-        # Most entities have their base row at any time: score those once, then overwrite the others.
+        # Most entities have their base row: score those once, then overwrite the others.
         scores = self.score(queries, encoded.base)
         time, entity = encoded.keys // entities, encoded.keys % entities
         row_layout, row_slot = padded_layout(time, num_times)
@@ -136,7 +136,7 @@ class TeMPNetwork(TeMPEncoder):
         return scores, torch.arange(len(time_index), device=time_index.device)
 
     def score_relations(self, subject: int, object_: int, time: int, encoded: Encoded) -> Tensor:
-        """Scores of every relation for (subject, ?, object, time), [relations]; encoded at this time."""
+        """Scores of every relation for (subject, ?, object, time), [relations]."""
         relations = torch.arange(self.timeline.num_relations, device=self.device)
         zeros = torch.zeros_like(relations)
         queries = Queries(zeros + subject, relations, zeros + time)

@@ -16,16 +16,18 @@ from tempograph.nn.padded_groups import chunk_groups
 
 
 class TeMP(TeMPNetwork, Model):
-    """Temporal message passing (Wu, Cao, Cheung and Hamilton, "TeMP: Temporal Message Passing for Temporal
-    Knowledge Graph Completion", EMNLP 2020).
+    """Temporal message passing.
 
-    x_{e,t} = RGCN over the facts at t             message passing inside each snapshot     `encoder.py`
-    x^_{e,t} = decayed mean of near active steps   imputation of inactive entities          `encoder.py`
-    z_{e,t} = GRU or attention over the window     memory across snapshots                  `encoder.py`
-    h_{e,t} = alpha x + (1 - alpha) z              frequency gate                           `gated_decoder.py`
-    score(s, r, o, t) = Re <h_s, r, conj(h_o)>     ComplEx, or another decoder              `gated_decoder.py`
+    Wu, Cao, Cheung, Hamilton: TeMP: Temporal Message Passing for Temporal Knowledge Graph
+    Completion. EMNLP 2020.
 
-    Every part is a setting (`temp_settings.py`); the layers themselves are in `tempograph.nn`.
+    encoder.py:        x_{e,t} = RGCN over the facts at t
+                       x^_{e,t} = x at the nearest active steps, decayed (imputation)
+                       z_{e,t} = GRU with decay, or attention, over x^ in the window around t
+    gated_decoder.py:  h_{e,t} = alpha x^_{e,t} + (1 - alpha) z_{e,t} (frequency gate)
+                       score(s, r, o, t) = Re <h_s, r, conj(h_o)> (ComplEx)
+
+    Every part is a setting (`temp_settings.py`); the layers are in `tempograph.nn`.
     """
 
     bytes_per_candidate = 24
@@ -53,7 +55,7 @@ class TeMP(TeMPNetwork, Model):
         return self.score_relations(subject, object_, time, encoded)
 
     def entity_vectors(self, times: Tensor) -> Tensor:
-        """Encoded entities, [times, entities, width]; with a gate the structural vector, then the temporal one."""
+        """[x, z] of every entity, or z without a gate, [times, entities, width]."""
         return self.encode(times).tables(len(times))
 
     def evidence(self, query: Queries, answer: int) -> Evidence:

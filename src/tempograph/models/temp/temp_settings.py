@@ -1,4 +1,4 @@
-"""The parts of TeMP as settings, and which of them fit together."""
+"""Settings of TeMP: its parts and their sizes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Activation = Literal["none", "relu", "tanh"]
 
 @dataclass(frozen=True)
 class TeMPSettings:
-    """The parts of TeMP and their sizes; every combination that makes sense is a setting, none a subclass."""
+    """The parts of TeMP and their sizes."""
 
     dim: PositiveInt = 128
     structure: str = "rgcn"
-    """rgcn, compgcn, rgat or none, or a name that was added to `layers.structure.STRUCTURES`."""
+    """rgcn, compgcn, rgat or none, or a name added to `nn.structure.STRUCTURES`."""
     layers: PositiveInt = 2
     inactive: Literal["isolated", "embedding"] = "isolated"
-    """What an entity that is not active is: what the layers make of it by itself, or its embedding as it is."""
+    """An inactive entity goes through the layers without edges, or keeps its embedding."""
     blocks: NonNegativeInt = 0
-    """Blocks of W_r; 0 means as many as dimensions, which makes it a vector."""
+    """Blocks of W_r; 0 for as many as dimensions, which makes W_r diagonal."""
     norm: Norm = "relation"
     inverse_edges: bool = True
     composition: Composition = "multiply"
@@ -38,16 +38,16 @@ class TeMPSettings:
     last_activation: Activation = "none"
     temporal: Literal["gru", "attention", "none"] = "gru"
     window: PositiveInt = 8
-    """Steps on each side that are looked at."""
+    """Steps on each side of a query."""
     bidirectional: bool = True
     heads: PositiveInt = 8
     imputation: bool = True
     gate: bool = True
     time_embedding: bool = False
     decoder: str = "complex"
-    """transe, distmult, complex or simple, or a name that was added to `layers.decoders.DECODERS`."""
+    """transe, distmult, complex or simple, or a name added to `nn.decoders.DECODERS`."""
     initial_scale: NonNegativeFloat = 0.1
-    """Standard deviation of the entity and relation vectors at the start."""
+    """Standard deviation of the initial embeddings."""
     feature_dropout: ProperFraction = 0.1
     edge_dropout: ProperFraction = 0.5
     context_dropout: ProperFraction = 0.2

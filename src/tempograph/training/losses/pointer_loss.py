@@ -60,7 +60,7 @@ class PointerLoss(Objective):
 
     @cached_property
     def _lookups(self) -> Tensor:
-        """What each source looks up for these queries without their own fact, [8 per source, 2 facts]."""
+        """What the sources look up for each query without its fact, [8 per source, 2 facts]."""
         queries, facts = self._queries[0], len(self.timeline.facts)
         ids = torch.arange(2 * facts, device=self.timeline.device)
         parts = []

@@ -59,7 +59,7 @@ class TeMPLoss(Objective):
         return self._sampled_loss(vectors, queries, answer, time_index, encoded, generator)
 
     def sample_dropout(self, generator: torch.Generator) -> DropoutSample:
-        """The train facts that a step keeps: at its times by edge_dropout, around them by context_dropout."""
+        """The train facts a step keeps, by edge_dropout at its times, context_dropout around."""
         s, facts = self.model.settings, len(self.timeline.facts)
         uniform = torch.rand(2, facts, device=self.timeline.device, generator=generator)
         rate = self._frequency_rates if s.dropout_by_frequency else s.edge_dropout
@@ -67,7 +67,7 @@ class TeMPLoss(Objective):
 
     @cached_property
     def _frequency_rates(self) -> Tensor:
-        """Dropout of each train fact by the frequency of its entity pair in the window: 0.2 if rare, 0.8 at most."""
+        """Dropout of each train fact by the frequency of its entity pair, from 0.2 to 0.8."""
         patterns = self.model.frequencies.count(self.timeline.facts, *self.model.frequency_window)
         counts = patterns[:, PATTERNS.index("so")].float().log1p()
         return 0.2 + 0.6 * counts / counts.max().clamp(min=0.5)
@@ -89,7 +89,7 @@ class TeMPLoss(Objective):
         encoded: Encoded,
         generator: torch.Generator,
     ) -> Tensor:
-        """Against entities drawn for each time and side and shared by its queries; true answers do not count."""
+        """Against negatives drawn for each time and side; true answers do not count."""
         timeline, count = self.timeline, self.settings.negatives
         assert count != "all"
         group = time_index * 2 + queries.relation // timeline.num_relations
