@@ -20,43 +20,40 @@ from tempograph.data.folder import write_folder
 from tempograph.data.frequency import PATTERNS
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import RunError
-from tempograph.evaluation.analysis import (
+from tempograph.evaluation.evaluator import Evaluation
+from tempograph.evaluation.frequency_curves import (
     EFFECTS,
-    Groups,
-    Ranked,
-    are_of,
-    binned,
-    bounds,
-    by_acquaintance,
-    by_degree,
-    by_distance,
-    by_relation,
-    by_side,
+    binned_curve,
+    confidence_bounds,
     effect_curves,
-    facts_per_entity,
     frequency_bins,
-    group_figures,
-    in_order,
-    keep_ranks,
-    kept_ranks,
-    nearest_same,
     pattern_frequencies,
-    read_ranks,
     rolling_mean,
     shares_with_at_least,
-    smoothed,
-    wilson,
+    smoothed_curve,
+    wilson_bounds,
 )
-from tempograph.evaluation.evaluator import Evaluation
+from tempograph.evaluation.query_groups import (
+    QueryGroups,
+    by_degree,
+    by_distance,
+    by_pair_history,
+    by_relation,
+    by_side,
+    distance_to_same,
+    facts_per_entity,
+    group_metrics,
+)
+from tempograph.evaluation.rank_table import RankTable, read_run_ranks
 
 VALUES = st.lists(st.integers(0, 60) | st.just(0), min_size=1, max_size=80).map(np.array)
 
 
-def ranked_of(graph: TemporalGraph, seed: int = 0) -> Ranked:
+def ranked_of(graph: TemporalGraph, seed: int = 0) -> RankTable:
     """Both questions of every fact of the graph, with made-up ranks."""
     facts = np.tile(graph.all_facts, (2, 1))
     rank = np.random.default_rng(seed).integers(1, 40, len(facts)) / 2 + 0.5
-    return Ranked(facts, np.arange(len(facts)) >= len(facts) // 2, rank)
+    return RankTable(facts, np.arange(len(facts)) >= len(facts) // 2, rank)
 
 
 @given(VALUES, st.integers(1, 15))
@@ -78,24 +75,24 @@ def test_bins_of_distinct_values_hold_equally_many() -> None:
 
 @given(VALUES, st.integers(0, 2**16), st.booleans())
 def test_the_mean_over_bins_is_the_overall_figure(
-    values: np.ndarray, seed: int, hits: bool
+    frequency: np.ndarray, seed: int, hits: bool
 ) -> None:
-    gains = np.random.default_rng(seed).random(len(values))
-    gains = np.round(gains) if hits else gains
-    curve = binned(values, gains, frequency_bins(values, 5))
-    assert curve.questions.sum() == len(values)
-    assert_allclose((curve.mean * curve.questions).sum() / curve.questions.sum(), gains.mean())
+    values = np.random.default_rng(seed).random(len(frequency))
+    values = np.round(values) if hits else values
+    curve = binned_curve(frequency, values, frequency_bins(frequency, 5))
+    assert curve.questions.sum() == len(frequency)
+    assert_allclose((curve.mean * curve.questions).sum() / curve.questions.sum(), values.mean())
     assert (curve.low <= curve.mean).all() and (curve.mean <= curve.high).all()
     assert (curve.low >= 0).all() and (curve.high <= 1).all()
     assert (np.diff(curve.at) > 0).all()
 
 
 @given(VALUES, st.integers(0, 2**16))
-def test_a_smoothed_curve_equals_a_loop(values: np.ndarray, seed: int) -> None:
-    gains = np.round(np.random.default_rng(seed).random(len(values)))
-    curve = smoothed(values, gains, points=7, least=0)
+def test_a_smoothed_curve_equals_a_loop(frequency: np.ndarray, seed: int) -> None:
+    values = np.round(np.random.default_rng(seed).random(len(frequency)))
+    curve = smoothed_curve(frequency, values, points=7, min_weight=0)
     positive = [
-        (math.log(value), gain) for value, gain in zip(values, gains, strict=True) if value > 0
+        (math.log(value), gain) for value, gain in zip(frequency, values, strict=True) if value > 0
     ]
     if len({where for where, _ in positive}) < 2:
         assert len(curve.at) == 0
@@ -112,39 +109,39 @@ def test_a_smoothed_curve_equals_a_loop(values: np.ndarray, seed: int) -> None:
 
 
 def test_a_smoothed_curve_ends_where_questions_are_few() -> None:
-    values, gains = np.array([1] * 50 + [2] * 50 + [10_000]), np.ones(101)
-    curve = smoothed(values, gains)
+    frequency, values = np.array([1] * 50 + [2] * 50 + [10_000]), np.ones(101)
+    curve = smoothed_curve(frequency, values)
     assert len(curve.at) and curve.at.max() < 10
-    assert smoothed(values, gains, least=0.5).at.max() == pytest.approx(10_000)
+    assert smoothed_curve(frequency, values, min_weight=0.5).at.max() == pytest.approx(10_000)
 
 
 def test_wilson_by_hand_and_against_its_definition() -> None:
-    low, high = wilson(np.array([0.0, 0.5, 1.0]), np.array([10.0, 10.0, 10.0]))
+    low, high = wilson_bounds(np.array([0.0, 0.5, 1.0]), np.array([10.0, 10.0, 10.0]))
     assert_allclose(low, [0, 0.2366, 0.7225], atol=1e-4)
     assert_allclose(high, [0.2775, 0.7634, 1], atol=1e-4)
     share, count = np.array([0.3]), np.array([25.0])
-    for bound in wilson(share, count):
+    for bound in wilson_bounds(share, count):
         # The bounds are the shares from which the one found is just 1.96 standard deviations away.
         assert abs(share - bound) == pytest.approx(
             1.959964 * np.sqrt(bound * (1 - bound) / count), rel=1e-6
         )
 
 
-def test_bounds_of_gains_between_0_and_1_are_as_wide_as_their_spread() -> None:
-    gains = np.random.default_rng(1).beta(4, 6, 5000)
-    curve = binned(np.ones(5000, dtype=np.int64), gains, np.zeros(5000, dtype=np.int64))
+def test_bounds_of_values_between_0_and_1_are_as_wide_as_their_spread() -> None:
+    values = np.random.default_rng(1).beta(4, 6, 5000)
+    curve = binned_curve(np.ones(5000, dtype=np.int64), values, np.zeros(5000, dtype=np.int64))
     assert (curve.high - curve.low)[0] == pytest.approx(
-        2 * 1.96 * gains.std() / math.sqrt(5000), rel=0.01
+        2 * 1.96 * values.std() / math.sqrt(5000), rel=0.01
     )
-    low, high = bounds(
-        *(np.array([value]) for value in (gains.mean(), len(gains), (gains**2).mean()))
+    low, high = confidence_bounds(
+        *(np.array([value]) for value in (values.mean(), len(values), (values**2).mean()))
     )
     assert (high - low)[0] == pytest.approx(
-        2 * 1.96 * gains.std() / math.sqrt(len(gains)), rel=0.01
+        2 * 1.96 * values.std() / math.sqrt(len(values)), rel=0.01
     )
     assert_allclose(
-        bounds(*(np.array([value]) for value in (1.0, 3, 1.0))),
-        wilson(np.array([1.0]), np.array([3])),
+        confidence_bounds(*(np.array([value]) for value in (1.0, 3, 1.0))),
+        wilson_bounds(np.array([1.0]), np.array([3])),
     )
 
 
@@ -185,14 +182,16 @@ def test_groups_equal_a_loop(graph: TemporalGraph) -> None:
     ranked = ranked_of(graph)
     train = oracle.facts_of(graph.train)
     found = {
-        "acquaintance": by_acquaintance(ranked, graph),
+        "history": by_pair_history(ranked, graph),
         "distance": by_distance(ranked, graph),
         "answer": by_degree(ranked, graph, "answer"),
         "given": by_degree(ranked, graph, "given"),
         "relation": by_relation(ranked, graph),
         "side": by_side(ranked),
     }
-    labels = {name: [groups.labels[place] for place in groups.of] for name, groups in found.items()}
+    labels = {
+        name: [groups.labels[place] for place in groups.group] for name, groups in found.items()
+    }
     for i, ((s, r, o, t), subject) in enumerate(
         zip(oracle.facts_of(ranked.facts), ranked.asks_subject, strict=True)
     ):
@@ -200,7 +199,7 @@ def test_groups_equal_a_loop(graph: TemporalGraph) -> None:
         assert (ranked.given[i], ranked.answer[i]) == (given, answer)
         same = [abs(t - fact[3]) for fact in train if fact[:3] == (s, r, o)]
         joined = any({given, answer} == {fact[0], fact[2]} for fact in train)
-        assert labels["acquaintance"][i] == (
+        assert labels["history"][i] == (
             "same relation" if same else "only otherwise" if joined else "never"
         )
         assert holds(labels["distance"][i], min(same, default=None))
@@ -221,7 +220,7 @@ def holds(label: str, value: int | None) -> bool:
 def test_the_nearest_same_fact_by_hand() -> None:
     train = np.array([(0, 0, 1, 0), (0, 0, 1, 6), (0, 1, 1, 3), (1, 0, 0, 3)])
     asked = np.array([(0, 0, 1, 2), (0, 0, 1, 4), (0, 0, 1, 6), (0, 1, 1, 9), (1, 1, 0, 3)])
-    assert nearest_same(asked, train, 10).tolist() == [2, 2, 0, 6, -1]
+    assert distance_to_same(asked, train, 10).tolist() == [2, 2, 0, 6, -1]
 
 
 @given(graphs(), st.integers(0, 2**16))
@@ -229,11 +228,11 @@ def test_figures_of_groups_add_up(graph: TemporalGraph, seed: int) -> None:
     ranked = ranked_of(graph, seed)
     for groups in (by_relation(ranked, graph), by_distance(ranked, graph), by_side(ranked)):
         members = defaultdict(list)
-        for place, rank in zip(groups.of, ranked.rank, strict=True):
+        for place, rank in zip(groups.group, ranked.rank, strict=True):
             members[groups.labels[place]].append(rank)
-        figures = group_figures(ranked, groups)
+        figures = group_metrics(ranked, groups)
         asked = [place for place, label in enumerate(groups.labels) if label in members]
-        shown = range(asked[0], asked[-1] + 1) if groups.along else asked
+        shown = range(asked[0], asked[-1] + 1) if groups.ordered else asked
         assert list(figures.labels) == [groups.labels[place] for place in shown]
         for label, count, mrr, hits_1, hits_10 in zip(*figures[:5], strict=True):
             ranks = members[label]
@@ -247,16 +246,16 @@ def test_figures_of_groups_add_up(graph: TemporalGraph, seed: int) -> None:
             assert hits_10 == pytest.approx(sum(rank <= 10 for rank in ranks) / count)
         assert_allclose(
             figures.questions @ np.nan_to_num(figures.mrr) / len(ranked.rank),
-            ranked.gains("mrr").mean(),
+            ranked.values("mrr").mean(),
         )
 
 
 def test_a_group_between_others_keeps_its_place() -> None:
-    ranked = Ranked(
+    ranked = RankTable(
         np.zeros((2, 4), dtype=np.int64), np.array([False, True]), np.array([1.0, 20.0])
     )
-    figures = group_figures(
-        ranked, Groups(("0", "1", "2-3", "4-7", "8-15"), np.array([3, 1]), along=True)
+    figures = group_metrics(
+        ranked, QueryGroups(("0", "1", "2-3", "4-7", "8-15"), np.array([3, 1]), ordered=True)
     )
     assert figures.labels == ("1", "2-3", "4-7") and figures.questions.tolist() == [1, 0, 1]
     assert figures.hits_10[[0, 2]].tolist() == [0, 1] and np.isnan(figures.low[1])
@@ -290,17 +289,19 @@ def test_ranks_come_back_by_split(tmp_path: Path) -> None:
         split: tempograph.evaluate(run, split) for split in ("valid", "test")
     }  # type: ignore[arg-type]
     tempograph.evaluate(run, "test", filter="raw")
-    found = read_ranks(tmp_path / "run")
+    found = read_run_ranks(tmp_path / "run")
     assert list(found) == ["valid", "test"]
     for split, ranked in found.items():
         figures = evaluations[split].summary()
-        assert ranked.gains("mrr").mean() == pytest.approx(figures["metrics"]["mrr"])
-        by_hand = ranked.gains("hits@10")[ranked.asking("subject")].mean()
+        assert ranked.values("mrr").mean() == pytest.approx(figures["metrics"]["mrr"])
+        by_hand = ranked.values("hits@10")[ranked.on_side("subject")].mean()
         assert by_hand == pytest.approx(figures["subject"]["hits@10"])
-    assert list(read_ranks(tmp_path / "run", "raw")) == ["test"] and read_ranks(tmp_path) == {}
+    assert (
+        list(read_run_ranks(tmp_path / "run", "raw")) == ["test"] and read_run_ranks(tmp_path) == {}
+    )
     (tmp_path / "ranks.parquet").write_text("none")
     with pytest.raises(RunError, match="ranks.parquet: not a table of ranks"):
-        read_ranks(tmp_path)
+        read_run_ranks(tmp_path)
 
 
 @given(graphs(), st.integers(0, 2**16))
@@ -310,24 +311,24 @@ def test_ranks_in_order_equal_a_sort_of_tuples(graph: TemporalGraph, seed: int) 
         ranked_of(graph, seed),
         np.random.default_rng(seed).permutation(2 * len(facts)),
     )
-    mixed = Ranked(ranked.facts[shuffled], ranked.asks_subject[shuffled], ranked.rank[shuffled])
-    found = in_order(mixed)
+    mixed = RankTable(ranked.facts[shuffled], ranked.asks_subject[shuffled], ranked.rank[shuffled])
+    found = mixed.sorted()
     asked = list(zip(found.asks_subject.tolist(), map(tuple, found.facts.tolist()), strict=True))
     assert asked == sorted(
         zip(mixed.asks_subject.tolist(), map(tuple, mixed.facts.tolist()), strict=True)
     )
-    assert sorted(found.rank) == sorted(ranked.rank) and are_of(found, facts)
-    assert not are_of(found, facts[1:]) and not are_of(found, np.concatenate([facts, facts[:1]]))
-    turned = Ranked(found.facts, ~found.asks_subject, found.rank)
-    assert not are_of(turned, facts)
+    assert sorted(found.rank) == sorted(ranked.rank) and found.covers(facts)
+    assert not found.covers(facts[1:]) and not found.covers(np.concatenate([facts, facts[:1]]))
+    turned = RankTable(found.facts, ~found.asks_subject, found.rank)
+    assert not turned.covers(facts)
 
 
 def test_rows_in_another_order_read_the_same(tmp_path: Path) -> None:
     ranked = ranked_of(make_world(entities=12, relations=4, steps=10, facts=200).graph)
-    turned = Ranked(ranked.facts[::-1], ranked.asks_subject[::-1], ranked.rank[::-1])
+    turned = RankTable(ranked.facts[::-1], ranked.asks_subject[::-1], ranked.rank[::-1])
     for number, one in enumerate((ranked, turned)):
-        keep_ranks(one, tmp_path / f"{number}.parquet")
-    first, second = (kept_ranks(tmp_path / f"{number}.parquet") for number in range(2))
+        one.write(tmp_path / f"{number}.parquet")
+    first, second = (RankTable.read(tmp_path / f"{number}.parquet") for number in range(2))
     assert np.array_equal(first.facts, second.facts) and np.array_equal(
         first.asks_subject, second.asks_subject
     )
@@ -341,9 +342,9 @@ def graph_folder(graph: TemporalGraph, folder: Path) -> Path:
 
 def test_one_question_is_enough() -> None:
     graph = make_graph([(0, 0, 1, 0)], test=[(0, 0, 1, 3)])
-    ranked = Ranked(graph.test, np.array([False]), np.array([1.0]))
+    ranked = RankTable(graph.test, np.array([False]), np.array([1.0]))
     curve, smooth = effect_curves(ranked, pattern_frequencies(ranked, graph, 8, 8), "object", "sro")
     assert curve.mean.tolist() == [1.0] and len(smooth.at) == 0
-    figures = group_figures(ranked, by_distance(ranked, graph))
+    figures = group_metrics(ranked, by_distance(ranked, graph))
     assert figures.labels == ("2-3",) and figures.hits_10.tolist() == [1.0]
-    assert group_figures(ranked, Groups(("a", "b"), np.array([1]))).labels == ("b",)
+    assert group_metrics(ranked, QueryGroups(("a", "b"), np.array([1]))).labels == ("b",)

@@ -21,7 +21,7 @@ from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.synthetic.world import make_world
 from tempograph.device import max_parallel_runs
 from tempograph.errors import ConfigError, DataError
-from tempograph.evaluation.analysis import keep_ranks, kept_ranks, read_ranks
+from tempograph.evaluation.rank_table import RankTable, read_run_ranks
 from tempograph.experiments.paper import reproduction as reproducing
 from tempograph.experiments.paper.paper_tables import cost_table, statistics_table
 from tempograph.experiments.paper.reproduction import OURS, Need, needs_of, reproduce
@@ -138,7 +138,9 @@ def test_committed_results_are_of_finished_runs_and_have_their_own_ranks() -> No
         metrics = json.loads((path.parents[1] / f"{path.stem}.json").read_text(encoding="utf-8"))[
             "test"
         ]["metrics"]
-        assert np.mean(1 / kept_ranks(path).rank) == pytest.approx(metrics["mrr"], abs=1e-5), path
+        assert np.mean(1 / RankTable.read(path).rank) == pytest.approx(metrics["mrr"], abs=1e-5), (
+            path
+        )
 
 
 def test_what_is_missing_is_trained_once_and_kept(
@@ -249,7 +251,7 @@ def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
     (ranks,) = (tmp_path / "results" / "icews14" / "ranks").iterdir()
     assert ranks.name == "ted-strict-seed0.parquet"
     assert np.array_equal(
-        np.unique(kept_ranks(ranks).facts, axis=0), np.unique(read_folder(world).test, axis=0)
+        np.unique(RankTable.read(ranks).facts, axis=0), np.unique(read_folder(world).test, axis=0)
     )
 
 
@@ -257,10 +259,10 @@ def test_ranks_that_are_kept_are_drawn(world: Path, tmp_path: Path, started: lis
     graph = read_folder(world)
     run = tempograph.train(graph, "ted", out=tmp_path / "run")
     tempograph.evaluate(run, "test")
-    ranked = read_ranks(tmp_path / "run")["test"]
+    ranked = read_run_ranks(tmp_path / "run")["test"]
     (tmp_path / "results" / "icews14" / "ranks").mkdir(parents=True)
-    keep_ranks(ranked, tmp_path / "results" / "icews14" / "ranks" / "ted-strict-seed0.parquet")
-    again = kept_ranks(tmp_path / "results" / "icews14" / "ranks" / "ted-strict-seed0.parquet")
+    ranked.write(tmp_path / "results" / "icews14" / "ranks" / "ted-strict-seed0.parquet")
+    again = RankTable.read(tmp_path / "results" / "icews14" / "ranks" / "ted-strict-seed0.parquet")
     assert np.array_equal(again.facts, ranked.facts) and np.array_equal(
         again.asks_subject, ranked.asks_subject
     )

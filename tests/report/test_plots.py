@@ -11,7 +11,8 @@ from matplotlib.figure import Figure
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
-from tempograph.evaluation.analysis import Curve, GroupFigures
+from tempograph.evaluation.frequency_curves import Curve
+from tempograph.evaluation.query_groups import GroupMetrics
 from tempograph.prediction.answers import Answer, Completion, EvidenceFact
 from tempograph.report import analysis_plots, plots
 from tempograph.report.introspection import AttentionByDistance, Introspection
@@ -30,9 +31,9 @@ def curve(*at: float) -> Curve:
     )
 
 
-def groups(*labels: str) -> GroupFigures:
+def groups(*labels: str) -> GroupMetrics:
     ones = np.ones(len(labels))
-    return GroupFigures(
+    return GroupMetrics(
         labels,
         np.arange(len(labels)) + 1,
         0.5 * ones,

@@ -13,7 +13,7 @@ from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import fact_queries
 from tempograph.device import memory_budget
-from tempograph.evaluation.evaluator import scored_batches
+from tempograph.evaluation.evaluator import query_batches, with_scorers
 from tempograph.models.base import Model
 from tempograph.typing import Progress, Split
 
@@ -176,8 +176,8 @@ def _score_valid(model: Model, graph: TemporalGraph, progress: Progress | None) 
         cross_fitted = cross_fitted._replace(scorer=cross_fitted.scorer[chosen.to(model.device)])
     queries, answer = fact_queries(facts, known.num_relations)
     scores = torch.empty(len(answer), len(graph.entities), device=model.device)
-    batches = scored_batches(model, queries, known, progress=progress, cross_fitted=cross_fitted)
-    for index, score in batches:
+    batches = query_batches(model, queries, known, progress=progress)
+    for index, score in with_scorers(batches, model, cross_fitted):
         scores[index] = score(queries.take(index)).float()
     row, entity = known(queries)
     other = entity != answer[row]

@@ -160,7 +160,8 @@ def rank_facts(
     ranks = Ranks(
         *(torch.empty(len(answer), dtype=kind, device=facts.device) for kind in _RANK_TYPES)
     )
-    for index, scores in scored_batches(model, queries, known, budget, progress, cross_fitted):
+    batches = query_batches(model, queries, known, budget, progress)
+    for index, scores in with_scorers(batches, model, cross_fitted):
         batch = queries.take(index)
         batch_ranks = filtered_ranks(scores(batch), answer[index], known(batch))
         for column, values in zip(ranks, batch_ranks, strict=True):
@@ -168,28 +169,22 @@ def rank_facts(
     return ranks
 
 
-def scored_batches(
-    model: Model,
-    queries: Queries,
-    known: KnownAnswers,
-    budget: int | None = None,
-    progress: Progress | None = None,
-    cross_fitted: CrossFitted | None = None,
+def with_scorers(
+    batches: Iterable[Tensor], model: Model, cross_fitted: CrossFitted | None
 ) -> Iterator[tuple[Tensor, Callable[[Queries], Tensor]]]:
-    """Batches of queries as in `query_batches`, each with the function that scores it.
+    """Batches of query indices, each with the function that scores it.
 
-    With cross-fitted scores, each batch holds the queries of one fold: query i is about fact
-    i modulo the number of facts.
+    Cross-fitted scorers divide a batch by fact: query i is about fact i modulo the number of facts.
     """
-    for index in query_batches(model, queries, known, budget, progress):
+    for index in batches:
         if cross_fitted is None:
             yield index, model.scores
             continue
-        fold = cross_fitted.scorer[index % len(cross_fitted.scorer)]
+        scorer = cross_fitted.scorer[index % len(cross_fitted.scorer)]
         for number, scores in enumerate(cross_fitted.scorers):
-            of_fold = index[fold == number]
-            if len(of_fold):
-                yield of_fold, scores
+            part = index[scorer == number]
+            if len(part):
+                yield part, scores
 
 
 def query_batches(

@@ -16,8 +16,9 @@ from tempograph.data.importers.importer import ImportResult, import_files
 from tempograph.data.importers.options import ImportOptions
 from tempograph.device import resolve_device
 from tempograph.errors import DataError
-from tempograph.evaluation.analysis import by_relation, group_figures, ranked_of
 from tempograph.evaluation.evaluator import Evaluation
+from tempograph.evaluation.query_groups import by_relation, group_metrics
+from tempograph.evaluation.rank_table import RankTable
 from tempograph.experiments.batch import Note
 from tempograph.io import refuse_existing
 from tempograph.models.registry import model_kind
@@ -167,8 +168,8 @@ def relation_rows(
     evaluation: Evaluation, graph: TemporalGraph, most: int = 15
 ) -> list[dict[str, Any]]:
     """Each of the most frequent relations: its questions, and how often the right answer is first or in ten."""
-    ranked = ranked_of(evaluation)
-    found = group_figures(ranked, by_relation(ranked, graph))
+    ranked = RankTable.from_evaluation(evaluation)
+    found = group_metrics(ranked, by_relation(ranked, graph))
     order = np.argsort(-found.questions, kind="stable")[:most]
     return [
         {

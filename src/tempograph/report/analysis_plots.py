@@ -12,7 +12,9 @@ from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter, ScalarFormatter
 
-from tempograph.evaluation.analysis import Curve, GroupFigures, Side
+from tempograph.evaluation.frequency_curves import Curve
+from tempograph.evaluation.query_groups import GroupMetrics
+from tempograph.evaluation.rank_table import Side
 from tempograph.report.introspection import Introspection
 from tempograph.report.plots import (
     BLUE,
@@ -79,7 +81,7 @@ def effect_figure(
     return figure
 
 
-def groups_figure(panels: Mapping[str, Mapping[str, GroupFigures]], about: str) -> Figure:
+def groups_figure(panels: Mapping[str, Mapping[str, GroupMetrics]], about: str) -> Figure:
     """Hits@10 in groups of questions, a panel for each way to group them: title -> run -> figures."""
     figure, grid = _panels(len(panels), "Hits@10")
     for axes, (title, runs) in zip(grid, panels.items(), strict=True):
@@ -103,7 +105,7 @@ def groups_figure(panels: Mapping[str, Mapping[str, GroupFigures]], about: str) 
     return figure
 
 
-def relations_figure(runs: Mapping[str, GroupFigures], about: str, most: int = 20) -> Figure:
+def relations_figure(runs: Mapping[str, GroupMetrics], about: str, most: int = 20) -> Figure:
     """Hits@10 of the relations that are asked most often, the commonest on top."""
     questions = next(iter(runs.values())).questions
     chosen = questions.argsort(kind="stable")[::-1][:most]

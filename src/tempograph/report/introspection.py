@@ -10,7 +10,8 @@ import torch
 
 from tempograph.data.graph import Facts
 from tempograph.data.timeline import fact_queries
-from tempograph.evaluation.analysis import Curve, Floats, Integers, binned, frequency_bins
+from tempograph.evaluation.frequency_curves import Curve, binned_curve, frequency_bins
+from tempograph.evaluation.rank_table import Floats, Integers
 from tempograph.models.base import Model
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
@@ -94,7 +95,7 @@ def _weight_curve(frequency: Integers, alpha: Floats, bins: int) -> Curve:
     ends = np.array(
         [np.quantile(alpha[places == place], [0.1, 0.9]) for place in np.unique(places)]
     ).T
-    return binned(frequency, alpha, places)._replace(low=ends[0], high=ends[1])
+    return binned_curve(frequency, alpha, places)._replace(low=ends[0], high=ends[1])
 
 
 class Introspection(NamedTuple):

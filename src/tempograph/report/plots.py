@@ -18,8 +18,9 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import Statistics
 from tempograph.errors import ConfigError
-from tempograph.evaluation.analysis import facts_per_entity, rolling_mean, shares_with_at_least
 from tempograph.evaluation.calibration import Calibration
+from tempograph.evaluation.frequency_curves import rolling_mean, shares_with_at_least
+from tempograph.evaluation.query_groups import facts_per_entity
 from tempograph.io import atomic_file
 from tempograph.prediction.answers import Completion, EvidenceFact
 

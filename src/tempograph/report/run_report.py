@@ -13,8 +13,8 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.data.timeline import Timeline
 from tempograph.errors import ConfigError, RunError
-from tempograph.evaluation.analysis import Ranked, are_of, read_ranks
 from tempograph.evaluation.evaluator import METRIC_LABELS
+from tempograph.evaluation.rank_table import RankTable, read_run_ranks
 from tempograph.models.registry import model_kind
 from tempograph.report import analysis_plots, plots
 from tempograph.report.html import (
@@ -71,11 +71,11 @@ class Entry:
     graph: TemporalGraph
 
     @cached_property
-    def ranks(self) -> dict[Split, Ranked]:
+    def ranks(self) -> dict[Split, RankTable]:
         """Its ranks by split."""
-        found = read_ranks(self.folder)
+        found = read_run_ranks(self.folder)
         for split, ranked in found.items():
-            if not are_of(ranked, self.graph.facts(split)):
+            if not ranked.covers(self.graph.facts(split)):
                 raise RunError(
                     f"{self.folder / 'ranks.parquet'}: ranks of other facts than those of {split}; "
                     f"`tempograph evaluate {_quoted(self.folder)} --split {split}` makes them anew"

@@ -7,29 +7,25 @@ from dataclasses import dataclass
 from typing import Final
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.evaluation.analysis import (
-    EFFECTS,
-    GroupFigures,
-    Groups,
-    Integers,
-    Measure,
-    Ranked,
-    by_acquaintance,
+from tempograph.evaluation.frequency_curves import EFFECTS, effect_curves, pattern_frequencies
+from tempograph.evaluation.query_groups import (
+    GroupMetrics,
+    QueryGroups,
     by_degree,
     by_distance,
+    by_pair_history,
     by_relation,
     by_side,
-    effect_curves,
-    group_figures,
-    pattern_frequencies,
+    group_metrics,
 )
+from tempograph.evaluation.rank_table import Integers, Measure, RankTable
 from tempograph.report import analysis_plots
 from tempograph.report.html import Block, Fold, Heading, Picture, Words
 from tempograph.report.text_table import TextTable
 from tempograph.typing import Split
 
-_DRAWN: Final[dict[str, Callable[[Ranked, TemporalGraph], Groups]]] = {
-    "answer seen with the given entity": by_acquaintance,
+_DRAWN: Final[dict[str, Callable[[RankTable, TemporalGraph], QueryGroups]]] = {
+    "answer seen with the given entity": by_pair_history,
     "steps to the nearest same fact in train": by_distance,
     "train facts of the answer": lambda ranked, graph: by_degree(ranked, graph, "answer"),
     "train facts of the given entity": lambda ranked, graph: by_degree(ranked, graph, "given"),
@@ -54,7 +50,7 @@ class Findings:
 
     graph: TemporalGraph
     split: Split
-    ranks: Mapping[str, Ranked]
+    ranks: Mapping[str, RankTable]
     protocols: str
     window: int
 
@@ -164,18 +160,18 @@ class Findings:
         ]
 
     def _figures(
-        self, groups: Callable[[Ranked, TemporalGraph], Groups]
-    ) -> dict[str, GroupFigures]:
+        self, groups: Callable[[RankTable, TemporalGraph], QueryGroups]
+    ) -> dict[str, GroupMetrics]:
         found = groups(self._questions, self.graph)
-        return {label: group_figures(ranked, found) for label, ranked in self.ranks.items()}
+        return {label: group_metrics(ranked, found) for label, ranked in self.ranks.items()}
 
     @property
-    def _questions(self) -> Ranked:
+    def _questions(self) -> RankTable:
         """Any run's: on the same data, all have ranked the same questions in the same order."""
         return next(iter(self.ranks.values()))
 
 
-def _rows(runs: Mapping[str, GroupFigures]) -> list[list[str]]:
+def _rows(runs: Mapping[str, GroupMetrics]) -> list[list[str]]:
     """Label, run and figures; the runs of one group stand together."""
     rows = [
         (

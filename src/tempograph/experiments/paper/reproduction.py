@@ -11,7 +11,7 @@ from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.errors import ConfigError, DataError, did_you_mean
-from tempograph.evaluation.analysis import are_of, kept_ranks
+from tempograph.evaluation.rank_table import RankTable
 from tempograph.experiments.batch import Note, alone
 from tempograph.experiments.comparison import Outcome
 from tempograph.experiments.paper.paper_tables import (
@@ -274,8 +274,8 @@ def _pictures(
     drawn = {"statistics": statistics_figure(statistics(graph), graph)}
     ranks = {}
     for file, label in _labels(results / graph.name / "ranks", protocols).items():
-        ranked = kept_ranks(file)
-        if are_of(ranked, graph.test):
+        ranked = RankTable.read(file)
+        if ranked.covers(graph.test):
             ranks[label] = ranked
         else:
             note(f"{file}: ranks of other facts than the test facts of these data; left out")

@@ -10,7 +10,7 @@ from typing import Final
 from tempograph.data.graph import TemporalGraph
 from tempograph.device import resolve_device
 from tempograph.errors import DataError
-from tempograph.evaluation.analysis import keep_ranks, read_ranks
+from tempograph.evaluation.rank_table import read_run_ranks
 from tempograph.experiments.batch import Note, bring_to_end, finished_there
 from tempograph.experiments.comparison import Outcome
 from tempograph.experiments.results import Result, keep_result, load_results
@@ -115,7 +115,7 @@ def bring(
         keep_result(found.to_json(), results, need.variant)
         if need.drawn:
             make_folder(results / graph.name / "ranks")
-            keep_ranks(read_ranks(job.folder)["test"], _ranks_file(need, results, graph.name))
+            read_run_ranks(job.folder)["test"].write(_ranks_file(need, results, graph.name))
 
     # The rows further down take the longest: begun last, they would be waited for with nothing beside them.
     runs = {job: _config(need, graph, job.device) for job, need in reversed(planned.items())}
