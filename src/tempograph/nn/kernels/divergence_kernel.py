@@ -52,41 +52,40 @@ class _EntityDivergence(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
         grad = grad_outputs[0].contiguous()
-        *leading, n, count = grad.shape
-        groups = math.prod(leading)
+        groups, count = math.prod(grad.shape[:-2]), grad.shape[-1]
         queries, candidates = (
             _rows(rows, groups, parts)
             for rows, parts in zip(ctx.saved_tensors, (3, 2), strict=True)
         )
-        tiles = queries.shape[2]
-        grads: list[Tensor | None] = []
-        for number, (kernel, rows, others, size, other_size, strides) in enumerate(
-            (
-                (_grad_queries, queries, candidates, n, count, (count, 1)),
-                (_grad_candidates, candidates, queries, count, n, (1, count)),
-            )
-        ):
-            if not ctx.needs_input_grad[number]:
-                grads.append(None)
-                continue
-            out, block = torch.empty_like(rows), _block(size)
-            kernel[(groups * triton.cdiv(size, block) * tiles,)](
-                grad,
-                rows,
-                others,
-                out,
-                size,
-                other_size,
-                *strides,
-                TILES_D=tiles,
-                BLOCK=block,
-                BLOCK_D=_DIMENSIONS,
-                num_warps=8,
-            )
-            saved = ctx.saved_tensors[number]
-            dim = saved.shape[-1] // out.shape[3]
-            grads.append(out.transpose(2, 3).flatten(3)[..., :dim].reshape(saved.shape))
-        return tuple(grads)
+        grads = [
+            _grad(grad, queries, candidates, (count, 1)),
+            _grad(grad, candidates, queries, (1, count)),
+        ]
+        return tuple(
+            rows.transpose(2, 3).flatten(3)[..., : x.shape[-1] // rows.shape[3]].reshape(x.shape)
+            for rows, x in zip(grads, ctx.saved_tensors, strict=True)
+        )
+
+
+def _grad(grad: Tensor, rows: Tensor, others: Tensor, strides: tuple[int, int]) -> Tensor:
+    """The gradient of rows as `_rows` gives them; strides of grad over rows and over others."""
+    groups, size, tiles, parts, _ = rows.shape
+    out, block = torch.empty_like(rows), _block(size)
+    _grad_kernel[(groups * triton.cdiv(size, block) * tiles,)](
+        grad,
+        rows,
+        others,
+        out,
+        size,
+        others.shape[1],
+        *strides,
+        PARTS=parts,
+        TILES_D=tiles,
+        BLOCK=block,
+        BLOCK_D=_DIMENSIONS,
+        num_warps=8,
+    )
+    return out
 
 
 def _block(rows: int) -> int:
@@ -170,100 +169,61 @@ def _sums(
 
 
 @triton.jit
-def _program_rows(
-    rows, PARTS: tl.constexpr, TILES_D: tl.constexpr, BLOCK: tl.constexpr, BLOCK_D: tl.constexpr
-):
-    """Group, tile of dimensions, rows in the group, their cells, and which of them exist.
+def _grad_kernel(
+    grad,
+    rows,
+    others,
+    out,
+    size,
+    other_size,
+    row_stride,
+    other_stride,
+    PARTS: tl.constexpr,
+    TILES_D: tl.constexpr,
+    BLOCK: tl.constexpr,
+    BLOCK_D: tl.constexpr,
+) -> None:
+    """The gradients of one tile of rows, queries or candidates, and dimensions.
 
-    Rows after the last one read the last and are not written. Neighbouring programs share rows.
+    A query has three parts (mean, v_s, v_r), a candidate two. Rows after the last one read the last
+    and are not written. Neighbouring programs share rows.
     """
-    tiles = tl.cdiv(rows, BLOCK)
+    tiles = tl.cdiv(size, BLOCK)
     tile, tile_d = tl.program_id(0) // TILES_D, tl.program_id(0) % TILES_D
     group = (tile // tiles).to(tl.int64)
     row = tile % tiles * BLOCK + tl.arange(0, BLOCK)
-    read = tl.minimum(row, rows - 1)
-    first = ((group * rows + read)[:, None] * TILES_D + tile_d) * (PARTS * BLOCK_D)
-    return group, tile_d, read, first + tl.arange(0, BLOCK_D)[None, :], (row < rows)[:, None]
-
-
-@triton.jit
-def _grad_queries(
-    grad,
-    queries,
-    candidates,
-    out,
-    n,
-    count,
-    row_stride,
-    other_stride,
-    TILES_D: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-) -> None:
-    """The gradients of one tile of queries and dimensions."""
-    group, tile_d, q, cell, mask = _program_rows(n, 3, TILES_D, BLOCK, BLOCK_D)
-    in_d = tl.arange(0, BLOCK_D)
-    mean = tl.load(queries + cell)
-    spread = tl.load(queries + cell + BLOCK_D)
-    width = tl.load(queries + cell + 2 * BLOCK_D)
-    grad_mean = tl.zeros([BLOCK, BLOCK_D], tl.float32)
-    grad_spread = tl.zeros([BLOCK, BLOCK_D], tl.float32)
-    grad_width = tl.zeros([BLOCK, BLOCK_D], tl.float32)
-    candidates += (group * count * TILES_D + tile_d) * (2 * BLOCK_D)
-    grad += group * n * count
-    row_offset = q.to(tl.int64) * row_stride
-    # Only scalars advance: vectors of pointers would go through shared memory. A while loop, since
-    # Triton's interpreter accepts no range over a number that is no constant with NumPy 2.4.
-    c = 0
-    while c < count:
-        difference = mean - tl.load(candidates + in_d)[None, :]
-        precision = _reciprocal(spread + tl.load(candidates + BLOCK_D + in_d)[None, :])
-        weighted = tl.load(grad + row_offset)[:, None] * precision
-        grad_width += weighted
-        grad_mean += weighted * difference
-        grad_spread += weighted * precision * (width + difference * difference)
-        candidates += TILES_D * 2 * BLOCK_D
-        grad += other_stride
-        c += 1
-    tl.store(out + cell, 2 * grad_mean, mask=mask)
-    tl.store(out + cell + BLOCK_D, -grad_spread, mask=mask)
-    tl.store(out + cell + 2 * BLOCK_D, grad_width, mask=mask)
-
-
-@triton.jit
-def _grad_candidates(
-    grad,
-    candidates,
-    queries,
-    out,
-    count,
-    n,
-    row_stride,
-    other_stride,
-    TILES_D: tl.constexpr,
-    BLOCK: tl.constexpr,
-    BLOCK_D: tl.constexpr,
-) -> None:
-    """The gradients of one tile of candidates and dimensions."""
-    group, tile_d, c, cell, mask = _program_rows(count, 2, TILES_D, BLOCK, BLOCK_D)
-    in_d = tl.arange(0, BLOCK_D)
-    m = tl.load(candidates + cell)
-    v = tl.load(candidates + cell + BLOCK_D)
+    read = tl.minimum(row, size - 1)
+    mask = (row < size)[:, None]
+    in_d = tl.arange(0, BLOCK_D)[None, :]
+    cell = ((group * size + read)[:, None] * TILES_D + tile_d) * (PARTS * BLOCK_D) + in_d
+    mean = tl.load(rows + cell)
+    variance = tl.load(rows + cell + BLOCK_D)
     grad_mean = tl.zeros([BLOCK, BLOCK_D], tl.float32)
     grad_variance = tl.zeros([BLOCK, BLOCK_D], tl.float32)
-    queries += (group * n * TILES_D + tile_d) * (3 * BLOCK_D)
-    grad += group * n * count
-    row_offset = c.to(tl.int64) * row_stride
-    q = 0
-    while q < n:
-        difference = tl.load(queries + in_d)[None, :] - m
-        precision = _reciprocal(tl.load(queries + BLOCK_D + in_d)[None, :] + v)
+    if PARTS == 3:
+        width = tl.load(rows + cell + 2 * BLOCK_D)
+        grad_width = tl.zeros([BLOCK, BLOCK_D], tl.float32)
+    others += (group * other_size * TILES_D + tile_d) * ((5 - PARTS) * BLOCK_D)
+    grad += group * size * other_size
+    row_offset = read.to(tl.int64) * row_stride
+    # Only scalars advance: vectors of pointers would go through shared memory. A while loop, since
+    # Triton's interpreter accepts no range over a number that is no constant with NumPy 2.4.
+    other = 0
+    while other < other_size:
+        difference = mean - tl.load(others + in_d)
+        precision = _reciprocal(variance + tl.load(others + BLOCK_D + in_d))
         weighted = tl.load(grad + row_offset)[:, None] * precision
-        width = tl.load(queries + 2 * BLOCK_D + in_d)[None, :]
         grad_mean += weighted * difference
-        grad_variance += weighted * precision * (width + difference * difference)
-        queries += TILES_D * 3 * BLOCK_D
+        if PARTS == 3:
+            grad_width += weighted
+            grad_variance += weighted * precision * (width + difference * difference)
+        else:
+            other_width = tl.load(others + 2 * BLOCK_D + in_d)
+            grad_variance += weighted * precision * (other_width + difference * difference)
+        others += TILES_D * (5 - PARTS) * BLOCK_D
         grad += other_stride
-        q += 1
-    tl.store(out + cell, -2 * grad_mean, mask=mask)
+        other += 1
+    tl.store(out + cell, 2 * grad_mean, mask=mask)
     tl.store(out + cell + BLOCK_D, -grad_variance, mask=mask)
+    if PARTS == 3:
+        tl.store(out + cell + 2 * BLOCK_D, grad_width, mask=mask)

@@ -7,7 +7,7 @@ after step, the sequences of each step together.
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 import triton
@@ -71,7 +71,7 @@ class _RunGRU(torch.autograd.Function):
                 torch.baddbmm(bias, states[:, rows], weight, out=gates[:, rows])
             else:
                 gates[:, rows] = bias
-            _run(_forward, _Step(sequences, step, first, inputs, decay, states, gates), [out])
+            _run(sequences, step, first, (inputs, decay, states, gates), (out,))
         if needs_grad:
             ctx.sequences, ctx.has_initial = sequences, initial is not None
             ctx.save_for_backward(inputs, decay, weight, states, gates)
@@ -85,9 +85,9 @@ class _RunGRU(torch.autograd.Function):
         first, _ = _offsets(sequences, True)
         grad_inputs, grad_decay = torch.zeros_like(inputs), torch.zeros_like(decay)
         grad_states, grad_gates = torch.empty_like(states), torch.empty_like(gates)
-        grads = [grad.contiguous(), grad_inputs, grad_decay, grad_states, grad_gates]
+        grads = (grad.contiguous(), grad_inputs, grad_decay, grad_states, grad_gates)
         for step, size in reversed(list(enumerate(sequences.batch_sizes))):
-            _run(_backward, _Step(sequences, step, first, inputs, decay, states, gates), grads)
+            _run(sequences, step, first, (inputs, decay, states, gates), grads)
             if step or ctx.has_initial:
                 rows = slice(first[step], first[step] + size)
                 grad_states[:, rows].baddbmm_(grad_gates[:, rows], weight.mT)
@@ -109,175 +109,116 @@ def _offsets(sequences: PackedSequences, needs_grad: bool) -> tuple[list[int], i
     return first, first[-1]
 
 
-class _Step(NamedTuple):
-    """One step of all sequences."""
-
-    sequences: PackedSequences
-    number: int
-    first: list[int]
-    inputs: Tensor
-    decay: Tensor
-    states: Tensor
-    gates: Tensor
-
-
-def _run(kernel: Any, step: _Step, outputs: list[Tensor]) -> None:
-    sequences, number = step.sequences, step.number
-    directions, total, dim = step.states.shape
-    size, next_size = [*sequences.batch_sizes, 0][number : number + 2]
+def _run(
+    sequences: PackedSequences,
+    step: int,
+    first: list[int],
+    inputs: tuple[Tensor, ...],
+    outputs: tuple[Tensor, ...],
+) -> None:
+    """Run one step: forward into (out,), or backward into the five gradients."""
+    directions, total, dim = inputs[2].shape
+    size, next_size = [*sequences.batch_sizes, 0][step : step + 2]
     columns = triton.next_power_of_2(dim)
     rows = max(1, _NUMBERS // columns)
-    kernel[(triton.cdiv(size, rows), directions)](
-        sequences.row[number].contiguous(),
-        sequences.lengths,
-        step.inputs,
-        step.decay,
-        step.states,
-        step.gates,
-        *outputs,
-        number,
+    _kernel[(triton.cdiv(size, rows), directions)](
+        (sequences.row[step].contiguous(), sequences.lengths),
+        inputs,
+        outputs,
+        step,
         size,
         next_size,
-        step.first[number],
-        step.first[number + 1],
+        first[step],
+        first[step + 1],
         total,
         sequences.lengths.shape[1],
         directions,
         DIM=dim,
         ROWS=rows,
         COLUMNS=columns,
+        BACKWARD=len(outputs) > 1,
     )
 
 
-@triton.jit
-def _gates(inputs, gates, states, input_row, row, column, mask, DIM: tl.constexpr):
-    """State, reset, update, new, and the state's part of the new one, [rows, columns] each."""
-    x = inputs + input_row[:, None] * (3 * DIM) + column[None, :]
-    g = gates + row[:, None] * (3 * DIM) + column[None, :]
-    state = tl.load(states + row[:, None] * DIM + column[None, :], mask=mask, other=0.0)
-    from_state = tl.load(g + 2 * DIM, mask=mask, other=0.0)
-    reset = tl.sigmoid(tl.load(x, mask=mask, other=0.0) + tl.load(g, mask=mask, other=0.0))
+@triton.jit(do_not_specialize=_SIZES)
+def _kernel(
+    sequences,
+    inputs,
+    outputs,
+    step,
+    size,
+    next_size,
+    first,
+    next_first,
+    total,
+    count,
+    directions,
+    DIM: tl.constexpr,
+    ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
+    BACKWARD: tl.constexpr,
+) -> None:
+    """One step of a block of sequences.
+
+    Forward: states before the step -> states before the next one, or the output of sequences that
+    end. Backward: gradients of the states after the step -> of inputs, decay, states and gates.
+    """
+    input_rows, lengths = sequences
+    x, decay, states, gates = inputs
+    direction = tl.program_id(1).to(tl.int64)
+    sequence = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
+    column = tl.arange(0, COLUMNS)[None, :]
+    inside = column < DIM
+    exists = sequence < size
+    length = tl.load(lengths + direction * count + sequence, mask=exists, other=0)
+    active = exists & (step < length)
+    mask = active[:, None] & inside
+    ends = (active & (length == step + 1))[:, None] & inside
+
+    # Cells of the inputs, states, gates, next states, outputs [rows, columns], and decays [rows].
+    input_row = tl.load(input_rows + direction * count + sequence, mask=active, other=0)
+    input_cell = input_row[:, None] * (3 * DIM) + column
+    state_cell = (direction * total + first + sequence)[:, None] * DIM + column
+    gate_cell = (direction * total + first + sequence)[:, None] * (3 * DIM) + column
+    next_cell = (direction * total + next_first + sequence)[:, None] * DIM + column
+    out_cell = (direction * count + sequence)[:, None] * DIM + column
+    decay_cell = (step * directions + direction) * count + sequence
+
+    state = tl.load(states + state_cell, mask=mask, other=0.0)
+    x += input_cell
+    gates += gate_cell
+    from_state = tl.load(gates + 2 * DIM, mask=mask, other=0.0)
+    reset = tl.sigmoid(tl.load(x, mask=mask, other=0.0) + tl.load(gates, mask=mask, other=0.0))
     update = tl.sigmoid(
-        tl.load(x + DIM, mask=mask, other=0.0) + tl.load(g + DIM, mask=mask, other=0.0)
+        tl.load(x + DIM, mask=mask, other=0.0) + tl.load(gates + DIM, mask=mask, other=0.0)
     )
     # tanh x = 2 sigmoid(2 x) - 1.
     new = 2 * tl.sigmoid(2 * (tl.load(x + 2 * DIM, mask=mask, other=0.0) + reset * from_state)) - 1
-    return state, reset, update, new, from_state
-
-
-@triton.jit(do_not_specialize=_SIZES)
-def _forward(
-    input_rows,
-    lengths,
-    inputs,
-    decay,
-    states,
-    gates,
-    out,
-    step,
-    size,
-    next_size,
-    first,
-    next_first,
-    total,
-    count,
-    directions,
-    DIM: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-) -> None:
-    """States before a step -> states before the next one, or the output of sequences that end."""
-    direction = tl.program_id(1).to(tl.int64)
-    sequence = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
-    column = tl.arange(0, COLUMNS)
-    exists = sequence < size
-    length = tl.load(lengths + direction * count + sequence, mask=exists, other=0)
-    active = exists & (step < length)
-    input_row = tl.load(input_rows + direction * count + sequence, mask=active, other=0)
-    inside = column[None, :] < DIM
-    mask = active[:, None] & inside
-    row = direction * total + first + sequence
-    state, _, update, new, _ = _gates(inputs, gates, states, input_row, row, column, mask, DIM)
-    share = tl.load(
-        decay + (step * directions + direction) * count + sequence, mask=active, other=0.0
-    )
-    state = (new + update * (state - new)) * share[:, None]
-    last = active & (length == step + 1)
-    tl.store(
-        out + (direction * count + sequence[:, None]) * DIM + column[None, :],
-        state,
-        mask=last[:, None] & inside,
-    )
-    target = states + (direction * total + next_first + sequence[:, None]) * DIM + column[None, :]
-    # Sequences that have ended stay in the matrix product of the other direction: no NaN there.
-    state = tl.where((length > step + 1)[:, None], state, 0.0)
-    tl.store(target, state, mask=(sequence < next_size)[:, None] & inside)
-
-
-@triton.jit(do_not_specialize=_SIZES)
-def _backward(
-    input_rows,
-    lengths,
-    inputs,
-    decay,
-    states,
-    gates,
-    grad_out,
-    grad_inputs,
-    grad_decay,
-    grad_states,
-    grad_gates,
-    step,
-    size,
-    next_size,
-    first,
-    next_first,
-    total,
-    count,
-    directions,
-    DIM: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-) -> None:
-    """Gradients of the states after a step -> of inputs, decay, states before, and gates."""
-    direction = tl.program_id(1).to(tl.int64)
-    sequence = tl.program_id(0) * ROWS + tl.arange(0, ROWS).to(tl.int64)
-    column = tl.arange(0, COLUMNS)
-    exists = sequence < size
-    length = tl.load(lengths + direction * count + sequence, mask=exists, other=0)
-    active = exists & (step < length)
-    input_row = tl.load(input_rows + direction * count + sequence, mask=active, other=0)
-    inside = column[None, :] < DIM
-    mask = active[:, None] & inside
-    row = direction * total + first + sequence
-    state, reset, update, new, from_state = _gates(
-        inputs, gates, states, input_row, row, column, mask, DIM
-    )
-    last = active & (length == step + 1)
-    grad = tl.load(
-        grad_out + (direction * count + sequence[:, None]) * DIM + column[None, :],
-        mask=last[:, None] & inside,
-        other=0.0,
-    )
-    continues = (active & (length > step + 1))[:, None] & inside
-    next_row = direction * total + next_first + sequence
-    grad += tl.load(
-        grad_states + next_row[:, None] * DIM + column[None, :], mask=continues, other=0.0
-    )
-    cell = (step * directions + direction) * count + sequence
-    share = tl.load(decay + cell, mask=active, other=0.0)
-    tl.store(grad_decay + cell, tl.sum(grad * (new + update * (state - new)), axis=1), mask=exists)
-    grad *= share[:, None]
-    grad_new = grad * (1 - update) * (1 - new * new)
-    grad_update = grad * (state - new) * update * (1 - update)
-    grad_reset = grad_new * from_state * reset * (1 - reset)
-    x = grad_inputs + input_row[:, None] * (3 * DIM) + column[None, :]
-    tl.atomic_add(x, grad_reset, mask=mask)
-    tl.atomic_add(x + DIM, grad_update, mask=mask)
-    tl.atomic_add(x + 2 * DIM, grad_new, mask=mask)
-    stored = exists[:, None] & inside
-    g = grad_gates + row[:, None] * (3 * DIM) + column[None, :]
-    tl.store(g, grad_reset, mask=stored)
-    tl.store(g + DIM, grad_update, mask=stored)
-    tl.store(g + 2 * DIM, grad_new * reset, mask=stored)
-    tl.store(grad_states + row[:, None] * DIM + column[None, :], grad * update, mask=stored)
+    share = tl.load(decay + decay_cell, mask=active, other=0.0)
+    if BACKWARD:
+        grad_out, grad_inputs, grad_decay, grad_states, grad_gates = outputs
+        continues = (active & (length > step + 1))[:, None] & inside
+        grad = tl.load(grad_out + out_cell, mask=ends, other=0.0)
+        grad += tl.load(grad_states + next_cell, mask=continues, other=0.0)
+        grad_share = tl.sum(grad * (new + update * (state - new)), axis=1)
+        tl.store(grad_decay + decay_cell, grad_share, mask=exists)
+        grad *= share[:, None]
+        grad_new = grad * (1 - update) * (1 - new * new)
+        grad_update = grad * (state - new) * update * (1 - update)
+        grad_reset = grad_new * from_state * reset * (1 - reset)
+        grad_inputs += input_cell
+        tl.atomic_add(grad_inputs, grad_reset, mask=mask)
+        tl.atomic_add(grad_inputs + DIM, grad_update, mask=mask)
+        tl.atomic_add(grad_inputs + 2 * DIM, grad_new, mask=mask)
+        stored = exists[:, None] & inside
+        grad_gates += gate_cell
+        tl.store(grad_gates, grad_reset, mask=stored)
+        tl.store(grad_gates + DIM, grad_update, mask=stored)
+        tl.store(grad_gates + 2 * DIM, grad_new * reset, mask=stored)
+        tl.store(grad_states + state_cell, grad * update, mask=stored)
+    else:
+        state = (new + update * (state - new)) * share[:, None]
+        tl.store(outputs[0] + out_cell, state, mask=ends)
+        # Sequences that have ended stay in the matrix product of the other direction: no NaN there.
+        state = tl.where((length > step + 1)[:, None], state, 0.0)
+        tl.store(states + next_cell, state, mask=(sequence < next_size)[:, None] & inside)

@@ -23,7 +23,7 @@ class AddMessages(torch.autograd.Function):
         x, weight = x.contiguous(), weight.contiguous()
         out = own.clone(memory_format=torch.contiguous_format)
         ctx.save_for_backward(x, weight, *edges)
-        _run(_forward, [x, weight, *edges], [out])
+        _run((x, weight, *edges), (out,), backward=False)
         return out
 
     @staticmethod
@@ -32,86 +32,45 @@ class AddMessages(torch.autograd.Function):
         """Gradients of own, x and weight."""
         x, weight, *_ = ctx.saved_tensors
         grad_x, grad_weight = torch.zeros_like(x), torch.zeros_like(weight)
-        _run(_backward, ctx.saved_tensors, [grad.contiguous(), grad_x, grad_weight])
+        _run(ctx.saved_tensors, (grad.contiguous(), grad_x, grad_weight), backward=True)
         return grad, grad_x, grad_weight, None, None, None, None
 
 
-def _run(kernel: Any, inputs: list[Tensor], outputs: list[Tensor]) -> None:
+def _run(inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...], *, backward: bool) -> None:
     dim, edges = inputs[0].shape[1], len(inputs[2])
     columns = triton.next_power_of_2(dim)
     rows = max(1, _NUMBERS // columns)
     if edges:
         grid = (triton.cdiv(edges, rows),)
-        kernel[grid](*inputs, *outputs, edges, DIM=dim, ROWS=rows, COLUMNS=columns)
+        _kernel[grid](inputs, outputs, edges, dim, rows, columns, backward)
 
 
-@triton.jit
-def _edges(
-    edge_weight,
-    source,
-    relation,
-    target,
+@triton.jit(do_not_specialize=["edges"])
+def _kernel(
+    inputs,
+    outputs,
     edges,
     DIM: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
-):
-    """Edge weights [rows, 1]; cells of source, relation and target, and a mask, [rows, columns]."""
+    BACKWARD: tl.constexpr,
+) -> None:
+    """One block of edges: add messages to (out,), or read grad and add to (grad, grad_x, grad_weight)."""
+    x, weight, edge_weight, source, relation, target = inputs
     edge = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     exists = edge < edges
     column = tl.arange(0, COLUMNS)[None, :]
+    mask = exists[:, None] & (column < DIM)
     share = tl.load(edge_weight + edge, mask=exists, other=0.0)[:, None]
     source_cell = tl.load(source + edge, mask=exists, other=0)[:, None] * DIM + column
     relation_cell = tl.load(relation + edge, mask=exists, other=0)[:, None] * DIM + column
     target_cell = tl.load(target + edge, mask=exists, other=0)[:, None] * DIM + column
-    return share, source_cell, relation_cell, target_cell, exists[:, None] & (column < DIM)
-
-
-@triton.jit(do_not_specialize=["edges"])
-def _forward(
-    x,
-    weight,
-    edge_weight,
-    source,
-    relation,
-    target,
-    out,
-    edges,
-    DIM: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-) -> None:
-    """Add the messages of one block of edges."""
-    share, source_cell, relation_cell, target_cell, mask = _edges(
-        edge_weight, source, relation, target, edges, DIM, ROWS, COLUMNS
-    )
-    node = tl.load(x + source_cell, mask=mask, other=0.0)
-    message = node * tl.load(weight + relation_cell, mask=mask, other=0.0)
-    tl.atomic_add(out + target_cell, message * share, mask=mask)
-
-
-@triton.jit(do_not_specialize=["edges"])
-def _backward(
-    x,
-    weight,
-    edge_weight,
-    source,
-    relation,
-    target,
-    grad_out,
-    grad_x,
-    grad_weight,
-    edges,
-    DIM: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-) -> None:
-    """Add the gradients of nodes and relations from one block of edges."""
-    share, source_cell, relation_cell, target_cell, mask = _edges(
-        edge_weight, source, relation, target, edges, DIM, ROWS, COLUMNS
-    )
-    grad = tl.load(grad_out + target_cell, mask=mask, other=0.0) * share
     node = tl.load(x + source_cell, mask=mask, other=0.0)
     vector = tl.load(weight + relation_cell, mask=mask, other=0.0)
-    tl.atomic_add(grad_x + source_cell, grad * vector, mask=mask)
-    tl.atomic_add(grad_weight + relation_cell, grad * node, mask=mask)
+    if BACKWARD:
+        grad_out, grad_x, grad_weight = outputs
+        grad = tl.load(grad_out + target_cell, mask=mask, other=0.0) * share
+        tl.atomic_add(grad_x + source_cell, grad * vector, mask=mask)
+        tl.atomic_add(grad_weight + relation_cell, grad * node, mask=mask)
+    else:
+        tl.atomic_add(outputs[0] + target_cell, node * vector * share, mask=mask)

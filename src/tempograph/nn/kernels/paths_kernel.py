@@ -44,12 +44,10 @@ def _run(
     _kernel[count, triton.cdiv(entities, _BLOCK)](
         scores,
         coefficients,
-        tables.path_scores,
-        tables.weight,
-        *tables.rows.contiguous(),
-        *queries[:4],
-        *(change.float() for change in queries[4:]),
-        grad if grad is not None else coefficients,
+        (tables.path_scores, tables.weight),
+        tuple(tables.rows.contiguous()),
+        (*queries[:4], *(change.float() for change in queries[4:])),
+        coefficients if grad is None else grad,
         entities,
         ROUNDING=ROUNDING,
         BACKWARD=grad is not None,
@@ -61,19 +59,9 @@ def _run(
 def _kernel(
     scores,
     coefficients,
-    path_scores,
-    weight,
-    entity_row,
-    one_row,
-    other_row,
-    query_entity,
-    query_one,
-    query_other,
-    query_separated,
-    over_one,
-    over_other,
-    to_one,
-    to_other,
+    tables,
+    rows,
+    queries,
     grad,
     entities,
     ROUNDING: tl.constexpr,
@@ -84,6 +72,10 @@ def _kernel(
 
     `one` and `other` are the entities of a fact that must not count; without it the sums change.
     """
+    path_scores, weight = tables
+    entity_row, one_row, other_row = rows
+    query_entity, query_one, query_other, query_separated = queries[:4]
+    over_one, over_other, to_one, to_other = queries[4:]
     query = tl.program_id(0).to(tl.int64)
     entity = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = entity < entities

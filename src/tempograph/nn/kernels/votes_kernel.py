@@ -98,30 +98,16 @@ def _run_sums(
         return
     # A range holds at most max_facts voting facts and two removed ones.
     grid = (len(row), triton.cdiv(max_facts + 2, _FACT_BLOCK))
-    pair, by_time, by_count = tables
     _sums_kernel[grid](
-        *ranges.facts,
-        ranges.pivot,
-        ranges.time,
-        *ranges.removed.contiguous(),
-        row,
-        index.relation,
-        index.time,
-        index.candidate_slot,
-        index.fact_id,
-        fact_mask if fact_mask is not None else index.fact_id,
-        bins.gap_class,
-        bins.time_bin,
-        bins.count_bin,
-        *tables,
+        (*ranges.facts, ranges.pivot, ranges.time, *ranges.removed.contiguous(), row),
+        (index.relation, index.time, index.candidate_slot, index.fact_id),
+        index.fact_id if fact_mask is None else fact_mask,
+        (bins.gap_class, bins.time_bin, bins.count_bin),
+        tuple(tables),
         sums,
-        *(grads if grads is not None else tables),
-        len(bins.time_bin) // 2,
-        max_facts,
-        pair.shape[1],
-        by_time.shape[1],
-        by_count.shape[1],
-        sums.shape[1],
+        tuple(tables if grads is None else grads),
+        (len(bins.time_bin) // 2, max_facts, sums.shape[1]),
+        tuple(table.shape[1] for table in tables),
         CLASSES=bins.num_classes,
         MASKED=fact_mask is not None,
         BACKWARD=grads is not None,
@@ -143,19 +129,12 @@ def _run_scores(
         return
     grid = (len(inputs.row), max(1, triton.cdiv(index.max_candidates, _CANDIDATE_BLOCK)))
     _scores_kernel[grid](
-        *ranges.candidates,
-        *ranges.removed.contiguous(),
-        index.candidate_slot,
-        index.candidates,
-        index.candidate_count,
-        coefficients,
-        prior,
-        sums,
+        (*ranges.candidates, *ranges.removed.contiguous()),
+        (index.candidate_slot, index.candidates, index.candidate_count),
+        (coefficients, prior, sums),
         scores,
-        *(grads if grads is not None else (coefficients, prior, sums)),
-        len(index.time),
-        scores.shape[1],
-        sums.shape[1],
+        (coefficients, prior, sums) if grads is None else grads,
+        (len(index.time), scores.shape[1], sums.shape[1]),
         PRIOR=len(prior) > 0,
         BACKWARD=grads is not None,
         BLOCK=_CANDIDATE_BLOCK,
@@ -164,40 +143,28 @@ def _run_scores(
 
 @triton.jit
 def _sums_kernel(
-    start,
-    stop,
-    pivot,
-    query_time,
-    removed,
-    also_removed,
-    query_row,
-    fact_relation,
-    fact_time,
-    fact_slot,
-    fact_id,
+    ranges,
+    index,
     fact_mask,
-    gap_class,
-    time_bin,
-    count_bin,
-    pair,
-    by_time,
-    by_count,
+    bins,
+    tables,
     sums,
-    grad_pair,
-    grad_by_time,
-    grad_by_count,
-    steps,
-    max_facts,
-    relations,
-    time_bins,
-    count_bins,
-    slots,
+    grads,
+    sizes,
+    columns,
     CLASSES: tl.constexpr,
     MASKED: tl.constexpr,
     BACKWARD: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
     """One block of the facts of one query; `sums` holds the sums' gradients in backward."""
+    start, stop, pivot, query_time, removed, also_removed, query_row = ranges
+    fact_relation, fact_time, fact_slot, fact_id = index
+    gap_class, time_bin, count_bin = bins
+    pair, by_time, by_count = tables
+    grad_pair, grad_by_time, grad_by_count = grads
+    steps, max_facts, slots = sizes
+    relations, time_bins, count_bins = columns
     query = tl.program_id(0).to(tl.int64)
     first = tl.load(start + query) + tl.program_id(1) * BLOCK
     if first >= tl.load(stop + query):
@@ -252,28 +219,22 @@ def log1p(x):
 
 @triton.jit
 def _scores_kernel(
-    first,
-    end,
-    removed,
-    also_removed,
-    fact_slot,
-    candidates,
-    candidate_count,
-    coefficients,
-    prior,
-    sums,
+    ranges,
+    index,
+    inputs,
     scores,
-    grad_coefficients,
-    grad_prior,
-    grad_sums,
-    facts,
-    entities,
-    slots,
+    grads,
+    sizes,
     PRIOR: tl.constexpr,
     BACKWARD: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
     """One block of a query's distinct candidates; `scores` holds their gradients in backward."""
+    first, end, removed, also_removed = ranges
+    fact_slot, candidates, candidate_count = index
+    coefficients, prior, sums = inputs
+    grad_coefficients, grad_prior, grad_sums = grads
+    facts, entities, slots = sizes
     query = tl.program_id(0).to(tl.int64)
     start = tl.load(first + query)
     if start + tl.program_id(1) * BLOCK >= tl.load(end + query):
