@@ -1,9 +1,10 @@
-"""Do the facts shown for an answer belong to the rule behind it? The maker of the demo world knows each rule.
+"""Does the evidence of an answer show the rule behind it? The demo world records every rule.
 
-For every test fact of a recurring, reciprocal or chain rule that a model ranks first, from both sides: is a fact of the
-rule among the first three facts of evidence? Such a fact has the same two entities and is either of the relation that
-the rule starts from, in its direction, or was made by the same rule. Recurring rules of relations that come only once
-to a pair are left out: no other fact is theirs. Beside it, how often the very cause is there, if train holds it.
+For each test fact of a recurring, reciprocal or chain rule that a model ranks first, on either
+side: is a fact of the rule among the first three facts of evidence? Such a fact has the same two
+entities, and either has the relation that the rule starts from, in its direction, or was generated
+by the same rule. Recurring rules whose relation occurs only once for a pair have no other fact and
+are left out. A second column counts how often the cause itself is shown, if it is in train.
 
 PYTHONPATH=src python benchmarks/evidence_rules.py --models pointer,temp-gru
 """
@@ -28,28 +29,27 @@ KINDS = ("recurring", "reciprocal", "chain")
 
 
 def main() -> None:
-    """Train or load, ask, print."""
+    """Train or load each model, count, print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
         "--models",
         default="pointer,temp-gru",
-        help="models to train, or folders of runs on the demo",
+        help="models to train, or run folders of the demo dataset",
     )
-    parser.add_argument("--most", type=int, default=1500, help="test facts to ask about at most")
+    parser.add_argument("--max-facts", type=int, default=1500, help="test facts to query")
     parser.add_argument("overrides", nargs="*", help="settings, such as train.epochs=20")
     arguments = parser.parse_args()
     world, rows = make_world(), []
     for name in arguments.models.split(","):
         with tempfile.TemporaryDirectory() as folder:
-            found = Path(name).is_dir()
             run = (
                 Run.load(name)
-                if found
+                if Path(name).is_dir()
                 else train(world.graph, name, out=f"{folder}/run", overrides=arguments.overrides)
             )
-            for kind, counts in look(Predictor(run), world, arguments.most).items():
+            for kind, counts in count_shown(Predictor(run), world, arguments.max_facts).items():
                 asked, of_rule, with_cause, causes = counts
                 share = f"{of_rule / asked:.1%}" if asked else "-"
                 rows.append(
@@ -70,8 +70,12 @@ def main() -> None:
     )
 
 
-def look(predictor: Predictor, world: World, most: int) -> dict[str, list[int]]:
-    """For each kind of rule: right answers; of these with a fact of the rule; with a cause in train; that show it."""
+def count_shown(predictor: Predictor, world: World, max_facts: int) -> dict[str, list[int]]:
+    """Count, for each kind of rule, right answers and what their evidence shows.
+
+    The counts are: right answers; those that show a fact of the rule; those with the cause in
+    train; those that show it.
+    """
     graph, counts = world.graph, defaultdict[str, list[int]](lambda: [0, 0, 0, 0])
     rule_of = {
         tuple(fact): int(rule)
@@ -84,7 +88,7 @@ def look(predictor: Predictor, world: World, most: int) -> dict[str, list[int]]:
     entity, relation_id, step = ids
     for fact, (number, cause) in list(
         zip(graph.test.tolist(), world.origins["test"].tolist(), strict=True)
-    )[:most]:
+    )[:max_facts]:
         rule, (subject, relation, object_, time) = world.rules[number], fact
         once = rule.kind == "recurring" and BURSTS[RELATIONS[rule.relation % len(RELATIONS)]] == (
             1,
@@ -93,16 +97,16 @@ def look(predictor: Predictor, world: World, most: int) -> dict[str, list[int]]:
         if rule.kind not in KINDS or once:
             continue
         for side, ask in (("object", (subject, relation)), ("subject", (relation, object_))):
-            question = getattr(predictor, f"{side}s")
-            asked = question(*ask, time, top=20, evidence=0)
+            query = getattr(predictor, f"{side}s")
+            response = query(*ask, time, top=20, evidence=0)
             right = graph.entities[object_ if side == "object" else subject]
             answer = next(
-                (answer for answer in asked.answers if not answer.known or answer.name == right),
+                (answer for answer in response.answers if not answer.known or answer.name == right),
                 None,
             )
             if answer is None or answer.name != right:
                 continue
-            answer = question(*ask, time, top=1 + asked.answers.index(answer)).answers[-1]
+            answer = query(*ask, time, top=1 + response.answers.index(answer)).answers[-1]
             shown = [
                 (entity[e.subject], relation_id[e.relation], entity[e.object], step[e.time])
                 for e in answer.evidence[:3]

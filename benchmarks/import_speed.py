@@ -1,7 +1,7 @@
-"""Seconds and memory that the import of a made GDELT export takes, from its file to a dataset folder.
+"""Time and memory of importing a synthetic GDELT export, from its file to a dataset folder.
 
-The file has 61 columns, filled as in real ones: names by Zipf's law, one actor in five left out, places and addresses
-that nobody reads. Now and then a row is cut short.
+The file has 61 columns, filled like real ones: names follow Zipf's law, one actor in five is
+missing, places and addresses are there but not used, and some rows are cut short.
 
 PYTHONPATH=src python benchmarks/import_speed.py --rows 3000000 --packing zip --json import.json
 """
@@ -34,7 +34,7 @@ COLUMNS = 61
 
 
 def main() -> None:
-    """Make the file, import it in a process of its own, print."""
+    """Write the file, import it in another process, print the figures."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -44,8 +44,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        # A command counts as at least as large as the process that starts it has been: hence another process makes the
-        # file, and torch comes later.
+        # The peak memory of a child is at least that of its parent: hence another process writes
+        # the file, and torch is imported later.
         with ProcessPoolExecutor(1, get_context("spawn")) as maker:
             path = maker.submit(
                 write_export, Path(folder), arguments.rows, arguments.days, arguments.packing
@@ -68,14 +68,14 @@ def main() -> None:
 
 
 def measure(path: Path) -> dict[str, Any]:
-    """Seconds and the most memory of the command, start of Python and writing of the dataset included."""
+    """Time the whole command, the start of Python included, and read its peak memory."""
     command = ["data", "import", str(path), "--out", str(path.parent / "dataset"), "--json"]
     output = path.parent / "output.json"
-    begin = time.perf_counter()
+    start = time.perf_counter()
     with output.open("wb") as file:
         process = subprocess.Popen([sys.executable, "-m", "tempograph", *command], stdout=file)
         _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - begin
+    seconds = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"the import ended with {process.returncode}")
@@ -89,7 +89,7 @@ def measure(path: Path) -> dict[str, Any]:
 
 
 def write_export(folder: Path, rows: int, days: int, packing: str) -> Path:
-    """A made export, plain or in an archive of one member."""
+    """Write a synthetic export, plain or zipped."""
     name = "20150218.export.CSV"
     if packing == "plain":
         with (folder / name).open("wb") as file:
@@ -105,17 +105,17 @@ def write_export(folder: Path, rows: int, days: int, packing: str) -> Path:
 
 
 def write_rows(file: IO[bytes], rows: int, days: int) -> None:
-    """Write so many rows, some at a time."""
+    """Write the rows in chunks."""
     options = pa.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     for columns in chunks(rows, days):
         pa.csv.write_csv(
-            pa.table(columns, names=[str(place) for place in range(COLUMNS)]), file, options
+            pa.table(columns, names=[str(index) for index in range(COLUMNS)]), file, options
         )
         file.write(b"410479387\t20150218\t201502\n")
 
 
 def chunks(rows: int, days: int) -> Iterator[list[pa.Array]]:
-    """The columns of the rows, in the order of version 2.0."""
+    """Yield the columns of each chunk, in the order of GDELT 2.0."""
     generator = np.random.default_rng(0)
     actors = np.array(["", *(f"ACTOR NUMBER {number}" for number in range(20_000))])
     codes = np.array([f"{root:02d}{leaf}" for root in range(1, 21) for leaf in range(10)])

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 from speed_tables import methods_speed_table
-from temp_speed import found_of
+from temp_speed import load_datasets
 
 from tempograph.cli.console import err, show
 from tempograph.data.graph import TemporalGraph
@@ -51,7 +51,7 @@ def main() -> None:
     device = resolve_device(arguments.device)
     results: list[dict[str, Any]] = []
     found = {"environment": environment(device), "preset": arguments.preset, "results": results}
-    for graph in found_of(arguments.datasets):
+    for graph in load_datasets(arguments.datasets):
         for name in arguments.models.split(","):
             results.append(
                 measure(

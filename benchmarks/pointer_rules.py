@@ -1,8 +1,9 @@
-"""Does the pointer find the rules of a world? The maker of the demo world knows which relation each rule starts from.
+"""Does the pointer learn the rules of the demo world, which records the cause of each rule?
 
-A rule such as "who is accused denies it a day later" is found when, for questions of its relation, the learned weights
-of facts so many steps before put the relation of the cause first among all relations in both directions. Recurring
-rules say that a relation follows itself; those of relations that come only once to a pair are left out.
+A rule such as "who is accused denies it a day later" is learned if, for queries with its relation,
+the weights of facts at that distance rank the relation of the cause first among all relations in
+both directions. A recurring rule says that a relation follows itself; those whose relation occurs
+only once for a pair are left out.
 
 PYTHONPATH=src python benchmarks/pointer_rules.py --picture docs/images/pointer-rules.png
 """
@@ -26,13 +27,13 @@ from tempograph.models.pointer.pointer_model import Pointer
 from tempograph.report.plots import save
 from tempograph.training.trainer import evaluate, train
 
-_IN_A_BURST = 6
-"""Steps before a fact of a recurring relation at which its own kind is looked for."""
+_BURST_LAG = 6
+"""Steps between facts of a recurring relation whose weight is read."""
 
 
 @dataclass(frozen=True)
-class Found:
-    """A rule, asked from one side: the weight of every relation so many steps before, and which is the true one."""
+class RuleWeights:
+    """A rule from one side: the weights of all relations at its distance, and the true relation."""
 
     rule: Rule
     weights: Tensor
@@ -40,17 +41,17 @@ class Found:
 
     @property
     def rank(self) -> int:
-        """Where the true relation stands, 1 for first."""
+        """The rank of the true relation."""
         return 1 + int((self.weights > self.weights[self.cause]).sum())
 
 
 def main() -> None:
-    """Train, look, print, draw."""
+    """Train, read the weights, print, draw."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--picture", type=Path, help="where to draw the weights")
+    parser.add_argument("--picture", type=Path, help="draw the weights to this file")
     parser.add_argument("overrides", nargs="*", help="settings, such as train.epochs=20")
     arguments = parser.parse_args()
     world = make_world()
@@ -64,18 +65,20 @@ def main() -> None:
         )
         valid = evaluate(run, "valid").summary()["metrics"]["mrr"]
     assert isinstance(run.model, Pointer)
-    found = look(run.model, world)
+    found = rule_weights(run.model, world)
     rows = []
     for kind in ("recurring", "periodic", "reciprocal", "chain"):
         ranks = [one.rank for one in found if one.rule.kind == kind]
         rows.append([kind, str(len(ranks)), f"{share_first(ranks):.0%}", str(max(ranks))])
     every = [one.rank for one in found]
     rows.append(["all", str(len(every)), f"{share_first(every):.0%}", str(max(every))])
-    caption = f"Both sides of each rule; the world's valid MRR {valid:.3f}, protocol strict, seed {arguments.seed}."
+    caption = (
+        f"Both sides of each rule; valid MRR {valid:.3f}, protocol strict, seed {arguments.seed}."
+    )
     out.print(
         table(
             "True relation first",
-            ["rules", "questions", "first", "worst rank"],
+            ["rules", "queries", "first", "worst rank"],
             rows,
             caption=caption,
         )
@@ -84,8 +87,8 @@ def main() -> None:
         save(picture(found, world), arguments.picture)
 
 
-def look(model: Pointer, world: World) -> list[Found]:
-    """Every rule with a cause, from both sides."""
+def rule_weights(model: Pointer, world: World) -> list[RuleWeights]:
+    """Return the weights of every rule with a cause, from both sides."""
     source = next(
         way
         for way in model.vote_sources
@@ -102,22 +105,24 @@ def look(model: Pointer, world: World) -> list[Found]:
         )
         if rule.cause is None or once:
             continue
-        lag = _IN_A_BURST if rule.lag is None else rule.lag
+        lag = _BURST_LAG if rule.lag is None else rule.lag
         gap = int(source.bins.gap_class[middle - lag])
-        for turned in (False, True):
-            # The cause is told from where the question stands: inverted if the entity that is given was its object.
-            cause = rule.cause + relations * (rule.inverted != turned)
-            found.append(Found(rule, pair[rule.relation + relations * turned, :, gap].cpu(), cause))
+        for inverse in (False, True):
+            # Seen from the query, the cause is inverse if the query's entity was its object.
+            cause = rule.cause + relations * (rule.inverted != inverse)
+            found.append(
+                RuleWeights(rule, pair[rule.relation + relations * inverse, :, gap].cpu(), cause)
+            )
     return found
 
 
 def share_first(ranks: list[int]) -> float:
-    """The share of ranks that are 1."""
+    """Return the share of ranks that are 1."""
     return sum(rank == 1 for rank in ranks) / len(ranks)
 
 
-def picture(found: list[Found], world: World) -> Figure:
-    """A row for each rule asked for its object, a column for each relation; the true one is framed."""
+def picture(found: list[RuleWeights], world: World) -> Figure:
+    """Draw a row for each rule and a column for each relation; the true one is framed."""
     names = world.graph.relations
     shown = found[::2]
     figure = Figure(figsize=(12, 7.4), layout="constrained")
@@ -140,13 +145,13 @@ def picture(found: list[Found], world: World) -> Figure:
         for one in shown
     ]
     axes.set_yticks(range(len(shown)), labels, fontsize=8)
-    both = [*names, *(f"{name}, turned round" for name in names)]
+    both = [*names, *(f"{name}, inverse" for name in names)]
     axes.set_xticks(range(len(both)), both, rotation=90, fontsize=7)
     axes.set_xlabel("relation of the fact that votes")
     axes.set_ylabel("relation asked for, and how long before")
     axes.set_title(
         "Learned weights of facts on the demo world\n"
-        "Framed: the relation that the world's rule starts from, orange where its weight is the largest"
+        "Framed: the relation that the rule starts from, orange if its weight is the largest"
     )
     figure.colorbar(image, label="weight (logarithm)", shrink=0.6)
     return figure

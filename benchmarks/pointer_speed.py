@@ -1,9 +1,13 @@
-"""Seconds of a training epoch of the pointer: as it runs, and with the sum over facts by gather and scatter instead.
+"""Time of a training epoch of the pointer, with its kernels and with gather and scatter instead.
 
-On a GPU the first is a Triton kernel each way; on a CPU both are the same. Sums and slopes of one step are compared
-before anything is timed.
+On a GPU the sum over facts is a Triton kernel forward and backward; on a CPU both are the same. The
+loss and the gradients of one step are compared before anything is timed.
 
+<<<<<<< HEAD
 PYTHONPATH=src python benchmarks/pointer_speed.py --datasets icews14 --json pointer.json model.max_facts=4096
+=======
+PYTHONPATH=src python benchmarks/pointer_speed.py --datasets icews14 --json pointer.json
+>>>>>>> ec94648 (Give a run one spec, one status and one way through an experiment)
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from unittest import mock
 
 import torch
 from speed_tables import pointer_speed_table
-from temp_speed import found_of
+from temp_speed import load_datasets
 from torch import Tensor
 
 from tempograph.cli.console import show
@@ -43,21 +47,16 @@ def main() -> None:
     )
     parser.add_argument("--datasets", default="icews14,icews05-15,gdelt-size")
     parser.add_argument(
-        "--steps",
-        type=int,
-        default=40,
-        help="training steps that are timed, after five that are not",
+        "--steps", type=int, default=40, help="timed training steps, after five warm-up steps"
     )
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", type=Path)
-    parser.add_argument(
-        "settings", nargs="*", metavar="KEY=VALUE", help="instead of those of the preset"
-    )
+    parser.add_argument("settings", nargs="*", metavar="KEY=VALUE", help="overrides of the preset")
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
     results = [
         measure(graph, preset(graph, device, arguments.settings), arguments.steps, device)
-        for graph in found_of(arguments.datasets)
+        for graph in load_datasets(arguments.datasets)
     ]
     found = {"environment": environment(device), "results": results}
     changed = f", with {', '.join(arguments.settings)}" if arguments.settings else ""
@@ -72,7 +71,7 @@ def main() -> None:
 def measure(
     graph: TemporalGraph, config: Config, steps: int, device: torch.device
 ) -> dict[str, Any]:
-    """An epoch in both ways, each from the same start."""
+    """Time an epoch both ways, from the same weights."""
     check(graph, config, device)
     seconds, peak = timed(graph, config, steps, device)
     with mock.patch.object(copying, "add_contributions", voting.add_contributions_torch):
@@ -88,18 +87,18 @@ def measure(
 
 
 def check(graph: TemporalGraph, config: Config, device: torch.device) -> None:
-    """The loss and its slopes are the same in both ways."""
-    one = slopes(graph, config, device)
+    """Compare the loss and the gradients of both ways."""
+    ours = gradients(graph, config, device)
     with mock.patch.object(copying, "add_contributions", voting.add_contributions_torch):
-        other = slopes(graph, config, device)
-    for value, wanted in zip(one, other, strict=True):
+        twin = gradients(graph, config, device)
+    for value, expected in zip(ours, twin, strict=True):
         torch.testing.assert_close(
-            value, wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max()) + 1e-9
+            value, expected, rtol=1e-3, atol=1e-5 * float(expected.abs().max()) + 1e-9
         )
 
 
-def slopes(graph: TemporalGraph, config: Config, device: torch.device) -> Sequence[Tensor]:
-    """The loss of a first step and its slopes."""
+def gradients(graph: TemporalGraph, config: Config, device: torch.device) -> Sequence[Tensor]:
+    """Return the loss of a first step and its gradients."""
     model, loss, batches, generator = start(graph, config, device)
     value = loss(batches[0], generator)
     return [value.detach(), *torch.autograd.grad(value, list(model.parameters()))]
@@ -108,7 +107,7 @@ def slopes(graph: TemporalGraph, config: Config, device: torch.device) -> Sequen
 def timed(
     graph: TemporalGraph, config: Config, steps: int, device: torch.device
 ) -> tuple[float, int]:
-    """Seconds of an epoch, and the most memory."""
+    """Return the seconds of an epoch and the peak memory."""
     model, loss, batches, generator = start(graph, config, device)
     optimizer = torch.optim.Adam(model.parameters(), 0.01, fused=device.type == "cuda")
     if device.type == "cuda":
@@ -128,7 +127,7 @@ def timed(
 def start(
     graph: TemporalGraph, config: Config, device: torch.device
 ) -> tuple[Pointer, PointerLoss, Sequence[Tensor], torch.Generator]:
-    """A pointer before its first step."""
+    """Return a pointer before its first step, with its loss and batches."""
     torch.manual_seed(0)
     model = Pointer(Timeline(graph, "strict", device), config.model)
     assert isinstance(config.train, PointerTraining)
@@ -138,20 +137,20 @@ def start(
 
 
 def preset(graph: TemporalGraph, device: torch.device, settings: Sequence[str]) -> Config:
-    """The tuned settings with some changed; a world of GDELT's size has GDELT's."""
+    """Return the tuned settings with overrides; the world of GDELT's size takes GDELT's."""
     named = dataclasses.replace(graph, name="gdelt") if graph.name == "gdelt-size" else graph
     return configure(named, "pointer", device, preset="tuned", overrides=settings)
 
 
 def clock(work: Callable[[], object], device: torch.device) -> float:
-    """Seconds that some work takes, to its end on the device."""
+    """Return the seconds that some work takes on the device."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    begin = time.perf_counter()
+    start = time.perf_counter()
     work()
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    return time.perf_counter() - begin
+    return time.perf_counter() - start
 
 
 if __name__ == "__main__":

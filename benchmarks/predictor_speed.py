@@ -1,8 +1,8 @@
-"""Milliseconds of a question through the Predictor and seconds of many facts, TeMP-GRU of the tuned size on ICEWS14.
+"""Latency of a query to the Predictor and time to score many facts, with TeMP-GRU on ICEWS14.
 
-Without a trained run, weights are as they are before training. A question is timed the second time its time step is
-asked about, and the first time; with no evidence, and with the effects of facts on ten answers. Facts of some days are
-scored alone and with ranks, first with little in memory, then again.
+Without a trained run the weights are random. A query is timed for a new time step and for one that
+is cached, without evidence and with the effects of facts on ten answers. Facts of some days are
+scored without and with ranks, with an empty cache and again.
 
 PYTHONPATH=src OMP_NUM_THREADS=2 python benchmarks/predictor_speed.py --json speed.json
 """
@@ -33,22 +33,20 @@ from tempograph.training.setup import build_model
 
 
 def main() -> None:
-    """Build, ask, print."""
+    """Load or build a run, query, print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--run", type=Path, help="a trained run; by default one that has learned nothing"
-    )
+    parser.add_argument("--run", type=Path, help="a trained run; by default an untrained one")
     parser.add_argument("--dataset", default="icews14")
     parser.add_argument("--model", default="temp-gru")
-    parser.add_argument("--questions", type=int, default=40)
+    parser.add_argument("--queries", type=int, default=40)
     parser.add_argument("--facts", type=int, default=10_000)
     parser.add_argument(
-        "--days", type=int, default=30, help="days that the facts are from; 0 for all"
+        "--days", type=int, default=30, help="number of days of the facts; 0 for all"
     )
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--json", type=Path, help="where to keep the figures")
+    parser.add_argument("--json", type=Path, help="write the figures to this file")
     arguments = parser.parse_args()
     results = measure(arguments)
     rows = [[name, f"{value:.1f} {unit}"] for name, (value, unit) in results.items()]
@@ -61,20 +59,20 @@ def main() -> None:
 
 
 def measure(arguments: Any) -> dict[str, tuple[float, str]]:
-    """Every figure with its unit."""
+    """Return every figure with its unit."""
     device = resolve_device(arguments.device)
     run = untrained(arguments, device) if arguments.run is None else Run.load(arguments.run, device)
     graph = run.graph
     rng = np.random.default_rng(0)
-    asked = graph.test[rng.choice(len(graph.test), arguments.questions, replace=False)].tolist()
+    queries = graph.test[rng.choice(len(graph.test), arguments.queries, replace=False)].tolist()
 
     def ask(evidence: int) -> Callable[[list[int]], object]:
         return lambda fact: predictor.objects(fact[0], fact[1], fact[3], evidence=evidence)
 
     predictor = Predictor(run)
-    results = {"a question about a new day": (1000 * median(ask(0), asked), "ms")}
-    results["a question"] = 1000 * median(ask(0), asked), "ms"
-    results["a question with effects on ten answers"] = 1000 * median(ask(3), asked), "ms"
+    results = {"a query about a new day": (1000 * median(ask(0), queries), "ms")}
+    results["a query"] = 1000 * median(ask(0), queries), "ms"
+    results["a query with effects on ten answers"] = 1000 * median(ask(3), queries), "ms"
     facts = np.concatenate([graph.test, graph.valid])
     facts = facts[rng.choice(len(facts), min(len(facts), arguments.facts), replace=False)]
     what = f"{len(facts):,} facts"
@@ -88,14 +86,14 @@ def measure(arguments: Any) -> dict[str, tuple[float, str]]:
         (" with ranks", True),
         (" with ranks, again", True),
     ):
-        begin = time.perf_counter()
+        start = time.perf_counter()
         predictor.score(facts, ranks=ranks)
-        results[what + how] = time.perf_counter() - begin, "s"
+        results[what + how] = time.perf_counter() - start, "s"
     return results
 
 
 def untrained(arguments: Any, device: torch.device) -> Run:
-    """A run that has learned nothing."""
+    """Return a run with random weights."""
     graph = load_dataset(arguments.dataset)
     config, timeline = (
         make_config(arguments.model, graph.name, preset="tuned"),
@@ -109,13 +107,13 @@ def untrained(arguments: Any, device: torch.device) -> Run:
     return Run(config, graph, build_model(config, timeline, {}).eval(), timeline, [], results)
 
 
-def median(ask: Callable[[list[int]], object], asked: list[list[int]]) -> float:
-    """The median of the seconds that questions take."""
+def median(ask: Callable[[list[int]], object], queries: list[list[int]]) -> float:
+    """Return the median of the seconds that queries take."""
     seconds = []
-    for fact in asked:
-        begin = time.perf_counter()
+    for fact in queries:
+        start = time.perf_counter()
         ask(fact)
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(time.perf_counter() - start)
     return statistics.median(seconds)
 
 

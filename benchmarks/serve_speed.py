@@ -1,11 +1,11 @@
-"""Questions through HTTP to a TeMP-GRU on ICEWS14, beside servers that score one request at a time.
+"""Queries over HTTP to a TeMP-GRU on ICEWS14, compared with servers without batching.
 
-The run is a trained one, or without --run one of the tuned size with the weights of the start. Questions are those of
-the test facts, from both sides, in an order of chance. Client and server share the cores of the machine. Every server
-is a process of its own; the first is `tempograph serve` as it is, the others get --batch 1: one that encodes for every
-request, and one that keeps encodings as the first does.
+Without --run the weights are random. The queries are both sides of the test facts in random order.
+Client and server share the cores of the machine, and every server is a process of its own: the
+first is `tempograph serve` as it is, the others score one request at a time (--batch 1), with and
+without a cache of encodings.
 
-TEMPOGRAPH_DATA=... PYTHONPATH=src python benchmarks/serve_speed.py --run runs/temp-gru --json serve.json
+PYTHONPATH=src python benchmarks/serve_speed.py --run runs/temp-gru --json serve.json
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tempograph.training.config import make_config
 from tempograph.training.run_results import RunResults
 from tempograph.training.runs import Run
 
-WAYS = {
+SERVERS = {
     "gathered": [],
     "one at a time, encodings kept": ["--batch", "1", "--gather", "0"],
     "one at a time": ["--batch", "1", "--gather", "0", "--cache", "0"],
@@ -50,29 +50,29 @@ WAYS = {
 
 
 def main() -> None:
-    """Serve in each way, ask, print."""
+    """Start each server, query it, print."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument(
-        "--run", type=Path, help="a trained run; by default one that has learned nothing"
-    )
+    parser.add_argument("--run", type=Path, help="a trained run; by default an untrained one")
     parser.add_argument("--dataset", default="icews14")
     parser.add_argument("--preset", default="tuned")
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--single", type=int, default=500, help="requests of the single client")
-    parser.add_argument("--seconds", type=float, default=20, help="for which all clients ask")
+    parser.add_argument(
+        "--seconds", type=float, default=20, help="how long all clients send queries"
+    )
     parser.add_argument("--evidence", type=int, default=0, help="facts for each answer")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     graph = load_dataset(arguments.dataset)
-    bodies = questions(graph, arguments.evidence)
+    bodies = request_bodies(graph, arguments.evidence)
     with tempfile.TemporaryDirectory() as folder:
         run = arguments.run or Path(folder) / "run"
         if arguments.run is None:
             save_untrained(graph, arguments.preset, run)
         results = {}
-        for way, options in WAYS.items():
+        for way, options in SERVERS.items():
             err.print(f"{way} ...")
             results[way] = measure(run, options, bodies, arguments)
     show(results, arguments)
@@ -86,25 +86,25 @@ def main() -> None:
         write_json(arguments.json, found)
 
 
-def questions(graph: TemporalGraph, evidence: int) -> list[bytes]:
-    """Both questions of every test fact, as requests."""
+def request_bodies(graph: TemporalGraph, evidence: int) -> list[bytes]:
+    """Return both queries of every test fact as request bodies."""
     bodies = []
     for fact in graph.test:
         named = graph.describe(fact)
-        for asked in ("object", "subject"):
-            given = {part: name for part, name in named.items() if part != asked}
+        for side in ("object", "subject"):
+            given = {part: name for part, name in named.items() if part != side}
             bodies.append(json.dumps(given | {"top": 10, "evidence": evidence}).encode())
     random.Random(0).shuffle(bodies)
     return bodies
 
 
 def save_untrained(graph: TemporalGraph, preset: str, path: Path) -> None:
-    """A run folder whose model has not learned anything."""
+    """Write a run folder with random weights."""
     torch.manual_seed(0)
     config = make_config("temp-gru", dataset=graph.name, preset=preset)
     timeline = Timeline(graph, config.protocol)
     model = model_kind(config.name).build(config.model, timeline)
-    # Without valid facts no temperature is fitted when the service starts, as there is none for weights of chance.
+    # Without valid facts the service fits no temperature: random weights have none.
     graph = replace(graph, valid=graph.valid[:0])
     results = RunResults(
         graph.name, config.name, config.protocol, config.seed, config.preset, config.settings()
@@ -115,20 +115,20 @@ def save_untrained(graph: TemporalGraph, preset: str, path: Path) -> None:
 def measure(
     run: Path, options: Sequence[str], bodies: list[bytes], arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """One server: its first answer, its answers to one client, and to many at once."""
+    """Measure one server: its first answer, then one client, then many clients."""
     with server(run, options) as (port, process):
-        asked = Asked()
-        begin = time.perf_counter()
-        asyncio.run(ask(port, iter(bodies[:1]), asked))
-        first = time.perf_counter() - begin
-        warm = wait_until_warm(port, begin)
+        first_query = Latencies()
+        start = time.perf_counter()
+        asyncio.run(ask(port, iter(bodies[:1]), first_query))
+        first = time.perf_counter() - start
+        warm = wait_until_warm(port, start)
         keeps = "--cache" not in options
-        single = Asked()
+        single = Latencies()
         asyncio.run(ask(port, iter(bodies[: arguments.single if keeps else 20]), single))
-        many, stop = Asked(), time.perf_counter() + arguments.seconds
-        begin = time.perf_counter()
-        asyncio.run(ask_at_once(port, bodies, arguments.clients, many, stop))
-        taken = time.perf_counter() - begin
+        many, stop = Latencies(), time.perf_counter() + arguments.seconds
+        start = time.perf_counter()
+        asyncio.run(ask_in_parallel(port, bodies, arguments.clients, many, stop))
+        taken = time.perf_counter() - start
         return {
             "first_seconds": first,
             "warm_seconds": warm,
@@ -140,7 +140,7 @@ def measure(
 
 @contextmanager
 def server(run: Path, options: Sequence[str]) -> Iterator[tuple[int, subprocess.Popen[str]]]:
-    """A server process that is ready, and its port; ended politely."""
+    """Start a server; yield its port and its process once it is ready."""
     command = [
         sys.executable,
         "-m",
@@ -158,7 +158,7 @@ def server(run: Path, options: Sequence[str]) -> Iterator[tuple[int, subprocess.
         line = process.stderr.readline()
         if not line.startswith("{"):
             raise SystemExit(line + process.stderr.read())
-        # Nobody reads the log any further, and a pipe that is full would stop the server.
+        # A full pipe would stop the server, so the rest of the log is read and dropped.
         drain = subprocess.Popen(["cat"], stdin=process.stderr, stdout=subprocess.DEVNULL)
         yield int(json.loads(line)["url"].rpartition(":")[2]), process
         process.send_signal(signal.SIGTERM)
@@ -167,14 +167,14 @@ def server(run: Path, options: Sequence[str]) -> Iterator[tuple[int, subprocess.
 
 
 @dataclass
-class Asked:
-    """Seconds that each request took, and how many were not answered well."""
+class Latencies:
+    """The seconds of each request, and the number of failed ones."""
 
     seconds: list[float] = field(default_factory=list)
     failed: int = 0
 
     def summary(self) -> dict[str, float]:
-        """How many, and their median and 99th percentile."""
+        """Return the counts, the median and the 99th percentile."""
         cut = statistics.quantiles(self.seconds, n=100, method="inclusive")
         return {
             "requests": len(self.seconds),
@@ -184,44 +184,46 @@ class Asked:
         }
 
 
-async def ask(port: int, bodies: Iterator[bytes], asked: Asked, stop: float = float("inf")) -> None:
-    """One client: a question, its answer, the next question, over one connection."""
+async def ask(
+    port: int, bodies: Iterator[bytes], latencies: Latencies, stop: float = float("inf")
+) -> None:
+    """Send queries over one connection, each after the answer to the one before."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     for body in bodies:
         if time.perf_counter() >= stop:
             break
-        begin = time.perf_counter()
+        start = time.perf_counter()
         head = f"POST /api/complete HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
         writer.write(head.encode() + b"content-type: application/json\r\n\r\n" + body)
         answered = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", answered, re.IGNORECASE)
         await reader.readexactly(int(length[1]) if length else 0)
-        asked.seconds.append(time.perf_counter() - begin)
-        asked.failed += not answered.startswith(b"HTTP/1.1 200 ")
+        latencies.seconds.append(time.perf_counter() - start)
+        latencies.failed += not answered.startswith(b"HTTP/1.1 200 ")
     writer.close()
 
 
-async def ask_at_once(
-    port: int, bodies: list[bytes], clients: int, asked: Asked, stop: float
+async def ask_in_parallel(
+    port: int, bodies: list[bytes], clients: int, latencies: Latencies, stop: float
 ) -> None:
-    """Many clients, each with questions of its own, until it is time to stop."""
+    """Let many clients send queries of their own until it is time to stop."""
     shares = (iter(bodies[number::clients]) for number in range(clients))
-    await asyncio.gather(*(ask(port, share, asked, stop) for share in shares))
+    await asyncio.gather(*(ask(port, share, latencies, stop) for share in shares))
 
 
-def wait_until_warm(port: int, begin: float) -> float:
-    """Seconds until no more encodings come to be kept."""
-    kept, since = -1, time.perf_counter()
+def wait_until_warm(port: int, start: float) -> float:
+    """Return the seconds until the cache of encodings stops growing."""
+    size, since = -1, time.perf_counter()
     while time.perf_counter() - since < 5:
-        now = asyncio.run(kept_bytes(port))
-        if now != kept:
-            kept, since = now, time.perf_counter()
+        now = asyncio.run(cached_bytes(port))
+        if now != size:
+            size, since = now, time.perf_counter()
         time.sleep(0.5)
-    return since - begin
+    return since - start
 
 
-async def kept_bytes(port: int) -> int:
-    """Bytes of encodings that a server keeps now."""
+async def cached_bytes(port: int) -> int:
+    """Return the bytes of cached encodings."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
     found = re.search(rb"tempograph_kept_bytes{.*} (\d+)", await reader.read())
@@ -230,7 +232,7 @@ async def kept_bytes(port: int) -> int:
 
 
 def peak_bytes(process: int) -> int:
-    """The most memory that a process has had, where the system tells."""
+    """Return the peak memory of a process, or 0 if the system does not report it."""
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     except OSError:
@@ -240,7 +242,7 @@ def peak_bytes(process: int) -> int:
 
 
 def show(results: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> None:
-    """A row for each server, and the targets."""
+    """Print a row for each server, and the targets."""
     fast = results["gathered"]["clients"]["per_second"]
     rows = [
         [
@@ -274,8 +276,8 @@ def show(results: dict[str, dict[str, Any]], arguments: argparse.Namespace) -> N
     load = " ".join(f"{value:.1f}" for value in os.getloadavg())
     caption = (
         f"{hardware(torch.device('cpu'))}, load {load}; one client, then {arguments.clients} for "
-        f"{arguments.seconds:g} s; evidence {arguments.evidence}. Targets: p50 40 ms, p99 120 ms, 150 a second, "
-        "5 times as fast as one at a time, 2,048 MiB."
+        f"{arguments.seconds:g} s; evidence {arguments.evidence}. Targets: p50 40 ms, p99 120 ms, "
+        "150 a second, 5 times as fast as one at a time, 2,048 MiB."
     )
     out.print(table(f"{arguments.dataset} through HTTP", columns, rows, caption=caption))
 

@@ -1,4 +1,4 @@
-"""What the programs of benchmarks/ found, as tables: they print them, and the docs show those of the kept results."""
+"""Tables of the measurements of benchmarks/, printed by its programs and shown in the docs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 from tempograph.report.text_table import TextTable
 
 Measured = dict[str, Any]
-"""What a program of benchmarks/ writes as JSON: the environment, and figures for each thing measured."""
+"""The JSON of a program of benchmarks/: its environment, and a list of results."""
 
 Columns = Mapping[str, Callable[[dict[str, Any]], str]]
-"""What a column is called, and its cell for the figures of one thing."""
+"""The name of each column, and the function from a result to its cell."""
 
 
-def figure(name: str, shape: str = "", unit: float = 1) -> Callable[[dict[str, Any]], str]:
-    """The cell of a figure by its name, as many digits as its shape says, in a unit."""
-    return lambda found: format(found[name] if unit == 1 else found[name] / unit, shape)
+def figure(name: str, digits: str = "", unit: float = 1) -> Callable[[dict[str, Any]], str]:
+    """Return a function that formats a figure of a result in a unit."""
+    return lambda result: format(result[name] if unit == 1 else result[name] / unit, digits)
 
 
 def temp_speed_table(measured: Measured, about: str = "") -> TextTable:
-    """An epoch of TeMP, an evaluation, the most memory, and how near the epoch comes to the floor."""
+    """Return the times of an epoch and an evaluation of TeMP, peak memory, and the lower bound."""
     columns: Columns = {
         "model": figure("model"),
         "dataset": figure("dataset"),
@@ -28,15 +28,15 @@ def temp_speed_table(measured: Measured, about: str = "") -> TextTable:
         "s/valid": figure("evaluation_seconds", ".2f"),
         "GiB": figure("training_peak_bytes", ".1f", 2**30),
         "of the floor": figure("share_of_floor", ".1%"),
-        "paper: s/epoch": lambda found: (
-            f"{found['paper_epoch_seconds']:,}" if found["paper_epoch_seconds"] else "-"
+        "paper: s/epoch": lambda result: (
+            f"{result['paper_epoch_seconds']:,}" if result["paper_epoch_seconds"] else "-"
         ),
     }
     return _text_table("Speed of TeMP", measured, columns, 2, about)
 
 
 def methods_speed_table(measured: Measured, about: str = "") -> TextTable:
-    """Parameters of every method, an epoch, ranking valid, and the most memory."""
+    """Return parameters, the times of an epoch and an evaluation, and peak memory."""
     columns: Columns = {
         "model": figure("model"),
         "dataset": figure("dataset"),
@@ -49,7 +49,7 @@ def methods_speed_table(measured: Measured, about: str = "") -> TextTable:
 
 
 def layers_speed_table(measured: Measured, about: str = "") -> TextTable:
-    """Our layers beside the usual ways to write them."""
+    """Return the times of our layers and of the usual ways to write them."""
     columns: Columns = {
         "layer": figure("what"),
         "who": figure("who"),
@@ -60,13 +60,13 @@ def layers_speed_table(measured: Measured, about: str = "") -> TextTable:
 
 
 def pointer_speed_table(measured: Measured, about: str = "") -> TextTable:
-    """An epoch of the pointer with its kernels, and with plain operations."""
+    """Return the times of an epoch of the pointer, with kernels and with plain operations."""
     columns: Columns = {
         "dataset": figure("dataset"),
         "facts/step": figure("facts_per_step", ","),
         "s/epoch": figure("epoch_seconds", ".2f"),
         "plain: s/epoch": figure("twin_epoch_seconds", ".2f"),
-        "times": lambda found: f"{found['twin_epoch_seconds'] / found['epoch_seconds']:.1f}",
+        "times": lambda result: f"{result['twin_epoch_seconds'] / result['epoch_seconds']:.1f}",
         "GiB": figure("peak_bytes", ".2f", 2**30),
         "plain: GiB": figure("twin_peak_bytes", ".2f", 2**30),
     }
@@ -76,6 +76,6 @@ def pointer_speed_table(measured: Measured, about: str = "") -> TextTable:
 def _text_table(
     title: str, measured: Measured, columns: Columns, left: int, about: str
 ) -> TextTable:
-    rows = [[cell(found) for cell in columns.values()] for found in measured["results"]]
+    rows = [[cell(result) for cell in columns.values()] for result in measured["results"]]
     caption = f"{measured['environment']['hardware']}{f'; {about}' if about else ''}."
     return TextTable(title, tuple(columns), rows, left, caption)

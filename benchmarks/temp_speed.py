@@ -1,9 +1,9 @@
-"""Seconds of a training epoch and of an evaluation of TeMP, memory, and how near an epoch comes to the device's floor.
+"""Time of an epoch and an evaluation of TeMP, memory, and the share of the device's lower bound.
 
-Dim 128, softmax over all entities, two RGCN layers with inverse edges, window 8 on both sides, imputation and gate
-where the model has them. gdelt-size is a made world of GDELT's size; demo is the small one.
+Dim 128, softmax over all entities, two RGCN layers with inverse edges, window 8 on both sides,
+imputation and gate where the model has them. gdelt-size is a synthetic world of GDELT's size.
 
-PYTHONPATH=src python benchmarks/temp_speed.py --models temp-gru,srgcn --datasets icews14 --json speed.json
+PYTHONPATH=src python benchmarks/temp_speed.py --models temp-gru --datasets icews14
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PAPER_SECONDS = {"icews14": 480, "icews05-15": 4200, "gdelt-size": 780}
 
 @dataclass(frozen=True)
 class Rates:
-    """What the device does at best: floating-point operations and bytes a second."""
+    """The highest rates of the device: floating-point operations and bytes a second."""
 
     flops: float
     bytes: float
@@ -54,61 +54,65 @@ class Rates:
 
 @dataclass
 class Work:
-    """What an epoch handles, drawn as training draws it: dropped facts and entities are not in it."""
+    """The work of an epoch, without the facts and entities that dropout removes."""
 
     steps: int = 0
     """Training steps."""
     times: int = 0
     questions: int = 0
     nodes: int = 0
-    """Rows that go through a structural layer, over all layers; edges likewise."""
+    """Rows of all structural layers; edges likewise."""
     edges: int = 0
     context: int = 0
-    """Rows around the times that the temporal encoder looks at."""
+    """Rows of the windows of the temporal encoder."""
     pairs: int = 0
     """(Entity, time) pairs with a row of their own after the temporal encoder."""
     links: int = 0
     """Active steps in the windows of these pairs: GRU cells before the last, or attended rows."""
 
     def flops(self, model: TeMP) -> float:
-        """A product of [n, a] and [a, b] costs 2 n a b; the gradients of both its factors make it three times that."""
+        """Return 2 n a b for each product of [n, a] and [a, b], times three with its gradients."""
         dim, entities, alone = (
             model.settings.dim,
             model.timeline.num_entities,
             self.steps * model.timeline.num_entities,
         )
-        # Scoring: questions [dim, or twice that with a gate] against all entities. Self loops: each node, each layer.
+        # Scores of all entities, with twice the dim if there is a gate; self-loops of each node.
         total = self.questions * entities * width_of(model) + self.nodes * dim**2
         if isinstance(model.temporal, DecayedGRU):
-            # Three gates from the input, for each side, of context, pairs and entities alone; and from the state, the
-            # zero state that a chain begins with included.
+            # Three gates from the input, for each side, of context, pairs and entities alone; and
+            # from the state, the zero state at the start of a chain included.
             sides = len(model.temporal.input_weight)
             total += sides * (self.context + self.pairs + alone) * 3 * dim**2
             total += (self.links + sides * (self.pairs + alone)) * 3 * dim**2
         elif model.temporal is not None:
-            # Query, key and value of pairs, key and value of the context, value of entities alone; then the two
-            # products of attention, with each attended row and the pair itself.
+            # Query, key and value of pairs, key and value of the context, value of entities alone;
+            # then the two products of attention, with each attended row and the pair itself.
             total += (3 * self.pairs + 2 * self.context + alone) * dim**2 + 2 * (
                 self.links + self.pairs
             ) * dim
         return 3 * 2 * total
 
     def bytes(self, model: TeMP) -> float:
-        """Numbers of four bytes that the largest tensors move at least, were all that can be fused with them fused."""
+        """Return the bytes that the largest tensors move at least, if all that can be fused is."""
         dim, entities = model.settings.dim, model.timeline.num_entities
-        # Scores: written, read by the loss; read and overwritten by their gradient, read by two products.
+        # Scores: written, read by the loss; read and overwritten by their gradient, read by two
+        # products.
         total = 6 * self.questions * entities
-        # Tables of all entities at each time: written, read by the product and by its backward; gradient written, read.
+        # Tables of all entities at each time: written, read by the product and by its backward;
+        # gradient written, read.
         total += 5 * self.times * entities * width_of(model)
-        # Messages: the source's row is read; backward the target's gradient and the source's row are read, and the
-        # gradient of the source's row is written. Nodes: read and written; gradient read, row read, gradient written.
+        # Messages: the source's row is read; backward the target's gradient and the source's row
+        # are read, and the gradient of the source's row is written. Nodes: read and written;
+        # gradient read, row read, gradient written.
         total += 4 * self.edges * dim + 5 * self.nodes * dim
         if isinstance(model.temporal, DecayedGRU):
-            # A cell reads three gates and a state and writes a state; backward it reads these five again and writes
-            # the gradients of gates and state.
+            # A cell reads three gates and a state and writes a state; backward it reads these five
+            # again and writes the gradients of gates and state.
             total += 14 * self.links * dim
         elif model.temporal is not None:
-            # Key and value of each attended row are read, read again backward, and their gradients written.
+            # Key and value of each attended row are read, read again backward, and their gradients
+            # written.
             total += 6 * self.links * dim
         return 4 * total
 
@@ -121,7 +125,7 @@ def main() -> None:
     parser.add_argument("--models", default="temp-gru,temp-sa,srgcn")
     parser.add_argument("--datasets", default="icews14,icews05-15,gdelt-size")
     parser.add_argument(
-        "--epochs", type=int, default=3, help="epochs that count, after one that does not"
+        "--epochs", type=int, default=3, help="timed epochs, after one warm-up epoch"
     )
     parser.add_argument("--times-per-step", type=int, default=32)
     parser.add_argument("--device", default="auto")
@@ -132,7 +136,7 @@ def main() -> None:
     torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
     rates = measure_rates(device)
     results = []
-    for graph in found_of(arguments.datasets):
+    for graph in load_datasets(arguments.datasets):
         for name in arguments.models.split(","):
             train = SnapshotTraining(
                 epochs=arguments.epochs + 1,
@@ -148,25 +152,26 @@ def main() -> None:
         "results": results,
     }
     about = (
-        f"{precision}: products {rates.flops / 1e12:.2f} TFLOP/s, copies {rates.bytes / 1e9:.0f} GB/s; "
-        f"GiB: most memory of training, of the {'GPU' if device.type == 'cuda' else 'process, earlier rows included'}"
+        f"{precision}: products {rates.flops / 1e12:.2f} TFLOP/s, "
+        f"copies {rates.bytes / 1e9:.0f} GB/s; GiB: peak memory of training, of the "
+        f"{'GPU' if device.type == 'cuda' else 'process, earlier rows included'}"
     )
     show(temp_speed_table(found, about))
     if arguments.json is not None:
         write_json(arguments.json, found)
 
 
-def found_of(datasets: str) -> Iterator[TemporalGraph]:
-    """Datasets by their names, separated by commas; those that are not here are named and skipped."""
+def load_datasets(datasets: str) -> Iterator[TemporalGraph]:
+    """Yield datasets by their names, separated by commas; warn about those that are missing."""
     for dataset in datasets.split(","):
         try:
-            yield find(dataset)
+            yield _load(dataset)
         except DataError as error:
             err.print(f"{dataset} skipped: {error}", soft_wrap=True)
 
 
-def find(dataset: str) -> TemporalGraph:
-    """A dataset by its name, or the made world of GDELT's size."""
+def _load(dataset: str) -> TemporalGraph:
+    """Return a dataset by its name, or the synthetic world of GDELT's size."""
     if dataset == "gdelt-size":
         return make_world(
             entities=500, relations=20, steps=366, facts=3_400_000, name=dataset
@@ -177,7 +182,7 @@ def find(dataset: str) -> TemporalGraph:
 def measure(
     name: str, graph: TemporalGraph, train: SnapshotTraining, rates: Rates, device: torch.device
 ) -> dict[str, Any]:
-    """Train for some epochs, evaluate, and set the median epoch against the floor."""
+    """Train for some epochs, evaluate, and compare the median epoch with the lower bound."""
     torch.manual_seed(0)
     config = make_config(name, graph.name, overrides=["model.dim=128"])
     model = TeMP(Timeline(graph, "strict", device), config.model, name)
@@ -220,7 +225,7 @@ def measure(
 
 
 def count_work(model: TeMP, loss: TeMPLoss) -> Work:
-    """Look on while an epoch goes forward."""
+    """Count the work of the forward passes of an epoch."""
     timeline, settings = model.timeline, loss.settings
     per_step = torch.bincount(timeline.facts[:, 3])
     work = Work(
@@ -257,12 +262,12 @@ def count_work(model: TeMP, loss: TeMPLoss) -> Work:
 
 
 def width_of(model: TeMP) -> int:
-    """Numbers in a row of the tables that questions are scored against: two vectors side by side with a gate."""
+    """Return the width of the tables that queries are scored against: twice dim with a gate."""
     return model.settings.dim * (2 if model.gate is not None else 1)
 
 
 def measure_rates(device: torch.device) -> Rates:
-    """The rates of a large matrix product, at the precision of training, and of a large copy."""
+    """Measure a large matrix product, at the precision of training, and a large copy."""
     size, numbers = (8192, 2**29) if device.type == "cuda" else (2048, 2**26)
     one, other = torch.randn(2, size, size, device=device)
     source = torch.zeros(numbers, device=device)
@@ -275,14 +280,14 @@ def measure_rates(device: torch.device) -> Rates:
 
 
 def fastest(work: Callable[[], Tensor], device: torch.device) -> float:
-    """The shortest of ten runs in seconds, after a first one."""
+    """Return the seconds of the fastest of ten runs, after a warm-up."""
     measured = []
     for _ in range(11):
-        begin = time.perf_counter()
+        start = time.perf_counter()
         work()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        measured.append(time.perf_counter() - begin)
+        measured.append(time.perf_counter() - start)
     return min(measured[1:])
 
 

@@ -17,16 +17,19 @@ from typing import Any
 from tempograph.experiments.paper.paper_tables import (
     ablation_table,
     comparative_table,
-    cost_table,
     error_reduction_table,
     leak_table,
+    ted_table,
+)
+from tempograph.experiments.paper.result_tables import (
+    cost_table,
     model_table,
     preset_table,
-    ted_table,
     tried_table,
 )
-from tempograph.experiments.results import load_alone, load_results
+from tempograph.experiments.results import load_results, load_unshared_epochs
 from tempograph.report.text_table import TextTable
+from tempograph.typing import Split
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
@@ -46,13 +49,14 @@ SUMMARY = {
     "temp-pointer": ["strict"],
 }
 """The rows of the table in README.md: models and protocols."""
+SPLITS: tuple[Split, ...] = ("valid", "test")
 BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
 def markdown_tables() -> dict[str, str]:
     """Return every table as Markdown, by its name."""
-    results = load_results(ROOT / "results", ("valid", "test"))
-    alone = load_alone(ROOT / "results")
+    results = load_results(ROOT / "results", SPLITS)
+    unshared = load_unshared_epochs(ROOT / "results")
     made = {
         "models": model_table(),
         "leak": leak_table(results),
@@ -63,14 +67,14 @@ def markdown_tables() -> dict[str, str]:
         "pointer-speed": pointer_speed_table(_measured("pointer-speed")),
     }
     tried = load_results(ROOT / "results" / "tried", ("valid",))
-    for dataset, model in sorted({(run["dataset"], run["model"]) for run in tried}):
+    for dataset, model in sorted({(run.dataset, run.model) for run in tried}):
         made[f"tried-{dataset}-{model}"] = tried_table(tried, dataset, model)
     for dataset in ("icews14", "icews05-15"):
         made[f"comparative-{dataset}"] = comparative_table(results, dataset)
         made[f"ablation-{dataset}"] = ablation_table(results, dataset)
         made[f"errors-{dataset}"] = error_reduction_table(results, dataset)
-        made[f"cost-{dataset}"] = cost_table(results, dataset, alone=alone)
-        for split in ("valid", "test"):
+        made[f"cost-{dataset}"] = cost_table(results, dataset, unshared=unshared)
+        for split in SPLITS:
             made[f"ted-{dataset}-{split}"] = ted_table(results, dataset, split)
     made["summary"] = summary_table(made["comparative-icews14"], made["comparative-icews05-15"])
     # The text around the other tables says what they show.

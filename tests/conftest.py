@@ -1,4 +1,4 @@
-"""Shared set-up: quiet threads, repeatable hypothesis, benchmark data where the machine has them."""
+"""Shared set-up: one thread, repeatable hypothesis, benchmark data if it is there."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
-import tempograph.experiments.batch
+import tempograph.experiments.scheduler
 from tempograph import TemporalGraph
 from tempograph.cli import main
 from tempograph.data.folder import read_folder
-from tempograph.experiments.scheduler import Hear, Job, work
+from tempograph.experiments.status import RunStatus
+from tempograph.experiments.worker import train_and_test
 
 # Derandomised: a failure is about the change at hand, not about luck.
 settings.register_profile(
@@ -25,8 +26,8 @@ settings.register_profile(
 )
 settings.load_profile("tempograph")
 torch.set_num_threads(1)
-# Consoles read their width when they are made. Workers and the programs that tests start share the cores: each takes
-# one thread, and where a test wants two, they wait for one another without keeping a core busy.
+# Consoles read their width when they are made. Workers and the programs that tests start share the
+# cores: each takes one thread, and threads that wait do not keep a core busy.
 os.environ |= {
     "COLUMNS": "200",
     "TERM": "dumb",
@@ -81,15 +82,19 @@ def as_json(result: tuple[int, str, str]) -> dict[str, Any]:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Run jobs one after another in this process; which, is listed."""
+    """The names of the runs that are trained, one after another in this process."""
     names: list[str] = []
 
-    def here(jobs: Iterable[Job], at_once: int, hear: Hear) -> None:
-        for job in jobs:
-            names.append(job.folder.name)
-            hear(job, "started", {})
-            work(job, lambda line, job=job: hear(job, "report", line))  # type: ignore[misc]
-            hear(job, "ended", {})
+    def run_here(
+        runs: Iterable[RunStatus], _: object, jobs: int, on_change: Callable[[RunStatus], None]
+    ) -> None:
+        for run in runs:
+            names.append(run.name)
+            run.start()
+            on_change(run)
+            train_and_test(run.spec, run.report)
+            run.end()
+            on_change(run)
 
-    monkeypatch.setattr(tempograph.experiments.batch, "run_jobs", here)
+    monkeypatch.setattr(tempograph.experiments.scheduler, "run_processes", run_here)
     return names

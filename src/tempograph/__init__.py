@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tempograph.data.graph import TemporalGraph
     from tempograph.errors import TempographError
     from tempograph.experiments.autofit import fit
-    from tempograph.experiments.comparing import compare
+    from tempograph.experiments.comparison import compare
     from tempograph.experiments.paper.reproduction import reproduce
     from tempograph.prediction.predictor import Predictor
     from tempograph.training.runs import Run
@@ -44,7 +44,7 @@ _HOMES = {
     "Run": "tempograph.training.runs",
     "TemporalGraph": "tempograph.data.graph",
     "TempographError": "tempograph.errors",
-    "compare": "tempograph.experiments.comparing",
+    "compare": "tempograph.experiments.comparison",
     "evaluate": "tempograph.training.trainer",
     "fit": "tempograph.experiments.autofit",
     "load_dataset": "tempograph.data.catalog",

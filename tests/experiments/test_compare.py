@@ -1,4 +1,4 @@
-"""Several models beside the published table: trained, taken over, resumed, refused; one that fails stops no other."""
+"""Comparisons: runs are trained, reused, resumed or refused, and a failure stops no other run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ from typing import Any
 import pytest
 
 import tempograph
-import tempograph.experiments.batch
 import tempograph.experiments.scheduler
 from conftest import Call, as_json
 from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import ConfigError, DataError, RunError
 from tempograph.experiments.comparison import COLUMNS, Comparison
-from tempograph.experiments.status import Standing, seconds_left
+from tempograph.experiments.scheduler import exclusive
+from tempograph.experiments.specs import RunSpec
+from tempograph.experiments.status import RunStatus, State, seconds_left
+from tempograph.training.run_results import RunResults
 
 MODELS = ["ted", "srgcn"]
 TINY = ["model.dim=8", "train.epochs=3", "train.times_per_step=4", "train.precision=32-true"]
@@ -34,7 +36,7 @@ TINY = ["model.dim=8", "train.epochs=3", "train.times_per_step=4", "train.precis
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small demo world with the name of a benchmark, so that it has presets and published figures."""
+    """A small world named like a benchmark, so that it has presets and published figures."""
     path = tmp_path_factory.mktemp("data") / "icews14"
     write_folder(make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph, path)
     return path
@@ -42,10 +44,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def fresh(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
-    """Two models in processes of their own, at once."""
+    """Two models, trained in two processes at a time."""
     out = tmp_path_factory.mktemp("runs") / "table"
     states: list[list[str]] = []
-    made = tempograph.compare(
+    comparison = tempograph.compare(
         world,
         MODELS,
         out=out,
@@ -55,7 +57,7 @@ def fresh(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Comparison:
         watch=lambda runs, _: states.append([run.state for run in runs]),
     )
     assert ["running", "running"] in states and states[-1] == ["finished", "finished"]
-    return made
+    return comparison
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ def folder(fresh: Comparison, tmp_path: Path) -> Path:
     return Path(shutil.copytree(fresh.folder, tmp_path / "table"))
 
 
-def test_a_fresh_table(fresh: Comparison, world: Path) -> None:
+def test_models_are_trained_and_their_table_is_written(fresh: Comparison, world: Path) -> None:
     ted, srgcn = fresh.rows
     assert (ted.model, ted.settings, srgcn.model, srgcn.settings) == (
         "ted",
@@ -75,21 +77,18 @@ def test_a_fresh_table(fresh: Comparison, world: Path) -> None:
     for row in fresh.rows:
         (run,) = row.runs
         results = json.loads((fresh.folder / f"{row.model}-seed0" / "results.json").read_text())
-        assert run.state == "finished" and run.results.to_json() == results
-        assert (
-            results["finished"]
-            and {"valid", "test"} <= set(results)
-            and results["protocol"] == "strict"
-        )
+        assert run.state == "finished" and run.results == RunResults.from_json(results)
+        assert results["finished"] and {"valid", "test"} <= set(results)
+        assert results["protocol"] == "strict"
         assert row.cells()[3] == f"{results['test']['metrics']['mrr']:.3f}"
     assert not list(fresh.folder.glob("*.log")) and not fresh.failed and not fresh.notes()
     assert json.loads((fresh.folder / "compare.json").read_text()) == fresh.summary()
-    page = (fresh.folder / "compare.md").read_text()
-    assert "protocol strict" in page and "with model.dim=8" in page and "2 runs at once" in page
-    assert len([line for line in page.splitlines() if line.count("|") == len(COLUMNS) + 1]) == 4
+    text = (fresh.folder / "compare.md").read_text()
+    assert "protocol strict" in text and "with model.dim=8" in text and "2 runs at once" in text
+    assert len([line for line in text.splitlines() if line.count("|") == len(COLUMNS) + 1]) == 4
 
 
-def test_published_figures_that_hold_under_the_protocol_stand_beside(fresh: Comparison) -> None:
+def test_published_figures_appear_under_the_protocol_they_hold_for(fresh: Comparison) -> None:
     ted, srgcn = (row.cells() for row in fresh.rows)
     assert ted[7:11] == ["0.441", "35.3", "49.1", "60.8"] and srgcn[7:11] == ["-"] * 4
     summaries = fresh.summary()["models"]
@@ -102,24 +101,24 @@ def test_published_figures_that_hold_under_the_protocol_stand_beside(fresh: Comp
     assert summaries[1]["published"] is None
 
 
-def test_under_protocol_paper_every_published_figure_stands_beside(
+def test_protocol_paper_shows_every_published_figure(
     world: Path, tmp_path: Path, started: list[str]
 ) -> None:
-    made = tempograph.compare(
+    comparison = tempograph.compare(
         world, ["srgcn"], out=tmp_path, protocol="paper", overrides=TINY, device="cpu"
     )
     assert (
-        made.rows[0].cells()[7:11] == ["0.604", "48.3", "68.0", "83.0"]
-        and "protocol paper" in made.caption()
+        comparison.rows[0].cells()[7:11] == ["0.604", "48.3", "68.0", "83.0"]
+        and "protocol paper" in comparison.caption()
     )
 
 
-def test_finished_runs_are_taken_over_and_only_missing_ones_are_trained(
+def test_finished_runs_are_reused_and_only_missing_ones_are_trained(
     folder: Path, world: Path, started: list[str]
 ) -> None:
     before = {path: path.stat().st_mtime_ns for path in folder.glob("*/*")}
     notes: list[str] = []
-    made = tempograph.compare(
+    comparison = tempograph.compare(
         world, MODELS, out=folder, seeds=(0, 1), overrides=TINY, device="cpu", note=notes.append
     )
     assert started == ["ted-seed1", "srgcn-seed1"]
@@ -130,8 +129,8 @@ def test_finished_runs_are_taken_over_and_only_missing_ones_are_trained(
         f"ted has no setting for {', '.join(TINY)}",
         "2 of 4 runs are there",
     ]
-    for row in made.rows:
-        first, second = (metrics["mrr"] for metrics in row.tested)
+    for row in comparison.rows:
+        first, second = (metrics["mrr"] for metrics in row.test_metrics)
         assert row.cells()[2:4] == [
             "2",
             f"{(first + second) / 2:.3f} ± {abs(first - second) / 2:.3f}",
@@ -148,36 +147,36 @@ def test_test_is_ranked_once(folder: Path, world: Path, started: list[str]) -> N
     figures = results.pop("test")["metrics"], results.pop("valid")["metrics"]
     # As if killed after training and before ranking.
     (path / "results.json").write_text(json.dumps(results))
-    made = tempograph.compare(world, MODELS, out=folder, overrides=TINY, device="cpu")
-    again = made.rows[1].runs[0].results.to_json()
+    comparison = tempograph.compare(world, MODELS, out=folder, overrides=TINY, device="cpu")
+    again = comparison.rows[1].runs[0].results.to_json()
     assert (
         started == ["srgcn-seed0"]
         and (again["test"]["metrics"], again["valid"]["metrics"]) == figures
     )
 
 
-def test_a_run_out_of_time_shows_no_test_figure_and_goes_on(
+def test_a_run_stopped_by_the_time_limit_has_no_test_figure_and_resumes(
     fresh: Comparison, world: Path, tmp_path: Path, started: list[str]
 ) -> None:
-    asked: dict[str, Any] = {"out": tmp_path, "overrides": TINY, "device": "cpu"}
-    made = tempograph.compare(world, MODELS, max_seconds=0, **asked)
-    (run,) = made.rows[1].runs
+    options: dict[str, Any] = {"out": tmp_path, "overrides": TINY, "device": "cpu"}
+    comparison = tempograph.compare(world, MODELS, max_seconds=0, **options)
+    (run,) = comparison.rows[1].runs
     assert run.state == "unfinished" and run.results.test is None
-    assert made.rows[1].cells()[2:7] == ["0/1", "not finished", "-", "-", "-"]
-    assert made.notes() == [
+    assert comparison.rows[1].cells()[2:7] == ["0/1", "not finished", "-", "-", "-"]
+    assert comparison.notes() == [
         "srgcn-seed0: not finished when its time was up; the same command goes on with it"
     ]
-    made = tempograph.compare(world, MODELS, **asked)
+    comparison = tempograph.compare(world, MODELS, **options)
     assert started == ["ted-seed0", "srgcn-seed0", "srgcn-seed0"]
-    assert made.rows[1].tested == fresh.rows[1].tested, "as if never stopped"
+    assert comparison.rows[1].test_metrics == fresh.rows[1].test_metrics, "as if never stopped"
 
 
-def test_an_interrupt_ends_the_processes_and_the_same_command_goes_on(
+def test_an_interrupt_ends_the_processes_and_the_same_command_resumes(
     call: Call, world: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
     processes: list[subprocess.Popen[str]] = []
 
-    class Noted(subprocess.Popen):  # type: ignore[type-arg]
+    class RecordedPopen(subprocess.Popen):  # type: ignore[type-arg]
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
             processes.append(self)
@@ -208,14 +207,14 @@ def test_an_interrupt_ends_the_processes_and_the_same_command_goes_on(
         *patient,
     )
     with monkeypatch.context() as patch:
-        patch.setattr(tempograph.experiments.scheduler.subprocess, "Popen", Noted)
+        patch.setattr(tempograph.experiments.scheduler.subprocess, "Popen", RecordedPopen)
         threading.Thread(target=interrupt, daemon=True).start()
         code, out, err = call(*command)
     assert code == 130 and out == "" and "stopped; the same command goes on" in err
     assert [
         process.poll()
         for process in processes
-        if "tempograph.experiments.scheduler" in str(process.args)
+        if "tempograph.experiments.worker" in str(process.args)
     ] == [130]
     assert [file.name for file in Path("table").iterdir()] == ["srgcn-seed0"]
     history = (path / "metrics.jsonl").read_text().splitlines()
@@ -225,7 +224,7 @@ def test_an_interrupt_ends_the_processes_and_the_same_command_goes_on(
     assert (path / "metrics.jsonl").read_text().splitlines()[: len(history)] == history
 
 
-def test_one_failing_run_stops_no_other_and_is_named(call: Call, folder: Path, world: Path) -> None:
+def test_a_failed_run_is_reported_and_stops_no_other(call: Call, folder: Path, world: Path) -> None:
     shutil.rmtree(folder / "srgcn-seed0")
     command = (
         "compare",
@@ -265,7 +264,7 @@ def test_the_command_prints_the_table_and_one_json_object(
     assert as_json(call(*command, "--json")) == json.loads((folder / "compare.json").read_text())
     code, out, err = call(*command)
     assert code == 0 and "2 of 2 runs are there" in err
-    for told in (
+    for text in (
         "Models on icews14, test",
         "protocol strict",
         "settings",
@@ -274,7 +273,7 @@ def test_the_command_prints_the_table_and_one_json_object(
         "s/epoch",
         "tuned",
     ):
-        assert told in out
+        assert text in out
 
 
 def test_a_narrow_terminal_gets_two_tables_and_every_figure(
@@ -318,7 +317,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize(("arguments", "message"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_one_line_before_anything_is_trained(
+def test_a_user_error_is_one_line_before_anything_is_trained(
     call: Call, world: Path, started: list[str], arguments: list[str], message: str
 ) -> None:
     code, out, err = call("compare", str(world), "--out", "table", *arguments)
@@ -326,7 +325,7 @@ def test_a_mistake_is_one_line_before_anything_is_trained(
     assert message in err and not started and not Path("table").exists()
 
 
-def test_a_run_of_something_else_is_refused(
+def test_a_run_with_other_settings_or_data_is_refused(
     folder: Path, world: Path, tmp_path: Path, started: list[str]
 ) -> None:
     def again(data: Path = world, **options: Any) -> None:
@@ -361,24 +360,21 @@ def test_a_run_of_something_else_is_refused(
     assert started == []
 
 
-def test_what_was_chosen_on_valid_does_not_count_as_other_settings(
+def test_settings_chosen_on_valid_do_not_count_as_other_settings(
     tmp_path: Path, world: Path, started: list[str]
 ) -> None:
     for _ in range(2):
-        made = tempograph.compare(world, ["ted"], out=tmp_path, preset="tuned", device="cpu")
-        assert made.rows[0].settings == "default"
+        comparison = tempograph.compare(world, ["ted"], out=tmp_path, preset="tuned", device="cpu")
+        assert comparison.rows[0].settings == "default"
     assert started == ["ted-seed0"]
 
 
-def test_two_comparisons_do_not_share_a_folder(folder: Path, world: Path) -> None:
-    with (
-        tempograph.experiments.batch.alone(folder),
-        pytest.raises(RunError, match="table: another command is at work here"),
-    ):
+def test_two_comparisons_cannot_use_one_folder(folder: Path, world: Path) -> None:
+    with exclusive(folder), pytest.raises(RunError, match="table: another command is at work here"):
         tempograph.compare(world, MODELS, out=folder, overrides=TINY, device="cpu")
 
 
-def test_without_test_facts_there_is_nothing_to_compare(tmp_path: Path) -> None:
+def test_comparing_needs_test_facts_and_a_seed(tmp_path: Path) -> None:
     graph = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
     write_folder(
         type(graph)(
@@ -398,25 +394,30 @@ def test_without_test_facts_there_is_nothing_to_compare(tmp_path: Path) -> None:
         tempograph.compare("demo", MODELS * 2, out=tmp_path / "table", seeds=())
 
 
-def test_the_time_left_is_that_of_the_same_model_or_of_any() -> None:
-    waiting = [Standing("a-seed1", "a"), Standing("b-seed0", "b")]
+def status(name: str, state: State = "waiting", **values: float) -> RunStatus:
+    spec = RunSpec("icews14", name.partition("-")[0], folder=Path(name))
+    return RunStatus(spec, state, **values)  # type: ignore[arg-type]
+
+
+def test_the_time_left_is_estimated_from_the_same_model_or_from_any() -> None:
+    waiting = [status("a-seed1"), status("b-seed0")]
     assert seconds_left(waiting, 1, 0.0) is None
-    done = Standing("a-seed0", "a", "finished", seconds=10.0)
-    assert (
-        seconds_left([done, *waiting], 1, 0.0) == 20
-        and seconds_left([done, *waiting], 2, 0.0) == 10
+    done = status("a-seed0", "finished", seconds=10.0)
+    assert seconds_left([done, *waiting], 1, 0.0) == 20
+    assert seconds_left([done, *waiting], 2, 0.0) == 10
+    running = status(
+        "b-seed1", "running", max_seconds_left=30.0, started_at=100.0, reported_at=110.0
     )
-    working = Standing("b-seed1", "b", "running", {"left": 30.0}, began=100.0, heard=110.0)
-    assert seconds_left([done, working], 1, 115.0) == 25
-    assert seconds_left([done, working, *waiting], 2, 115.0) == 40, "no sooner than the longest"
-    assert seconds_left([done, working, *waiting], 1, 115.0, most=20.0) == 5 + 10 + 20
+    assert seconds_left([done, running], 1, 115.0) == 25
+    assert seconds_left([done, running, *waiting], 2, 115.0) == 40, "no sooner than the longest"
+    assert seconds_left([done, running, *waiting], 1, 115.0, max_seconds=20.0) == 5 + 10 + 20
     assert seconds_left([done], 1, 0.0) == 0
 
 
-def test_what_a_process_says_besides_messages_is_passed_over() -> None:
+def test_output_of_a_process_that_is_no_message_is_ignored() -> None:
     said: queue.SimpleQueue[Any] = queue.SimpleQueue()
     process = SimpleNamespace(stdout=io.StringIO('Welcome to this machine\n{"epoch": 1}\n12\n'))
-    tempograph.experiments.scheduler._listen("the job", process, said)  # type: ignore[arg-type]
+    tempograph.experiments.scheduler._read_messages("the job", process, said)  # type: ignore[arg-type]
     assert [said.get_nowait() for _ in range(2)] == [
         ("the job", {"epoch": 1}),
         ("the job", None),

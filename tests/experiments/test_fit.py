@@ -1,4 +1,4 @@
-"""From a file of events to a model: columns found, a model chosen with a reason, figures that mean what they say."""
+"""Fit: columns are guessed, a model is chosen with a reason, and its figures are right."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tempograph.data.importers.column_guessing import guess_columns, resolve_col
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import DataError, TempographError
-from tempograph.experiments.autofit import choose_model, meeting_share
+from tempograph.experiments.autofit import choose_model, known_pair_share
 
 QUICK = ["train.epochs=2"]
 
@@ -76,16 +76,16 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ),
     ],
 )
-def test_columns_are_found_by_what_they_are_called(names: list[str], expected: list[str]) -> None:
+def test_columns_are_guessed_from_their_names(names: list[str], expected: list[str]) -> None:
     assert list(guess_columns(Path("x.csv"), names, ImportOptions()).values()) == expected
 
 
-def test_what_is_told_is_not_guessed() -> None:
+def test_a_given_column_is_not_guessed() -> None:
     names = ["actor", "action", "target", "date", "kind"]
     assert guess_columns(Path("x.csv"), names, ImportOptions(relation="kind"))["relation"] == "kind"
 
 
-def test_a_column_that_is_not_found_is_asked_for() -> None:
+def test_a_missing_column_is_an_error() -> None:
     with pytest.raises(
         DataError, match="x.csv: no column is called like an object; there are 'who', 'did', 'when'"
     ):
@@ -97,7 +97,8 @@ def test_a_column_that_is_not_found_is_asked_for() -> None:
     [
         (
             ["date", "source", "actor", "action", "target"],
-            "x.csv: 'source' and 'actor' fit the subject equally well; say which it is with --subject",
+            "x.csv: 'source' and 'actor' fit the subject equally well; "
+            "say which it is with --subject",
         ),
         (
             ["date", "actor", "action", "type", "target"],
@@ -109,17 +110,18 @@ def test_a_column_that_is_not_found_is_asked_for() -> None:
         ),
         (
             ["date", "source name", "source country", "event", "type", "target name"],
-            "--subject; 'event' and 'type' fit the relation equally well; say which it is with --relation",
+            "--subject; 'event' and 'type' fit the relation equally well; "
+            "say which it is with --relation",
         ),
     ],
 )
-def test_columns_that_fit_equally_well_are_asked_about(names: list[str], message: str) -> None:
+def test_ambiguous_columns_are_an_error(names: list[str], message: str) -> None:
     with pytest.raises(DataError) as caught:
         guess_columns(Path("x.csv"), names, ImportOptions())
     assert message in str(caught.value)
 
 
-def test_what_is_told_settles_which_of_two_it_is() -> None:
+def test_a_given_column_resolves_an_ambiguity() -> None:
     names = ["date", "source", "actor", "action", "target"]
     assert guess_columns(Path("x.csv"), names, ImportOptions(subject="actor"))["subject"] == "actor"
 
@@ -137,27 +139,29 @@ def test_headers_of_every_kind_of_table(tmp_path: Path) -> None:
         assert list(columns.values()) == list(rows) and options.columns == tuple(rows)
 
 
-def test_the_whole_way(events: Path, tmp_path: Path) -> None:
+def test_fit_imports_chooses_trains_and_tests(events: Path, tmp_path: Path) -> None:
     fitted = tempograph.fit([events], out=tmp_path / "run", overrides=QUICK, device="cpu")
     assert fitted.choice.model == "pointer" and fitted.run.path == tmp_path / "run"
-    told = fitted.summary()
-    assert told["facts"] == 500 and told["columns"]["time"] == "Event Date"
-    assert 0 < told["held_out"]["metrics"]["hits@1"] <= 1 and told["held_out"]["split"] == "test"
-    assert sum(row["questions"] for row in told["relations_held_out"]) == 2 * len(
+    summary = fitted.summary()
+    assert summary["facts"] == 500 and summary["columns"]["time"] == "Event Date"
+    assert (
+        0 < summary["held_out"]["metrics"]["hits@1"] <= 1 and summary["held_out"]["split"] == "test"
+    )
+    assert sum(row["questions"] for row in summary["relations_held_out"]) == 2 * len(
         fitted.run.graph.test
     )
     mean = np.average(
-        [row["hits@10"] for row in told["relations_held_out"]],
-        weights=[row["questions"] for row in told["relations_held_out"]],
+        [row["hits@10"] for row in summary["relations_held_out"]],
+        weights=[row["questions"] for row in summary["relations_held_out"]],
     )
-    assert mean == pytest.approx(told["held_out"]["metrics"]["hits@10"])
-    for row in told["calibration"]["reliability"]:
+    assert mean == pytest.approx(summary["held_out"]["metrics"]["hits@10"])
+    for row in summary["calibration"]["reliability"]:
         assert row["right"] <= row["among_ten"]
     again = tempograph.Predictor(tmp_path / "run").objects(0, 0, 0, top=2, evidence=0)
     assert len(again.answers) == 2
 
 
-def test_it_is_what_train_makes_of_the_same_data(events: Path, tmp_path: Path) -> None:
+def test_fit_trains_the_same_weights_as_train(events: Path, tmp_path: Path) -> None:
     fitted = tempograph.fit(
         [events], out=tmp_path / "one", model="complex", overrides=QUICK, device="cpu"
     )
@@ -166,29 +170,29 @@ def test_it_is_what_train_makes_of_the_same_data(events: Path, tmp_path: Path) -
         assert torch.equal(value, fitted.run.model.state_dict()[name])
 
 
-def test_a_model_is_chosen_by_how_often_pairs_meet_again() -> None:
+def test_a_model_is_chosen_by_the_share_of_known_pairs() -> None:
     train = [(0, 0, 1, 0), (1, 0, 2, 0)]
     meeting = make_graph(train, valid=[(1, 0, 0, 1), (2, 0, 1, 1)], entities=9)
     apart = make_graph(train, valid=[(0, 0, 2, 1), (3, 0, 4, 1)], entities=9)
-    assert meeting_share(meeting) == 1 and meeting_share(apart) == 0
+    assert known_pair_share(meeting) == 1 and known_pair_share(apart) == 0
     assert choose_model(meeting, torch.device("cpu")).model == "pointer"
     assert choose_model(meeting, torch.device("cuda")).model == "temp-pointer"
     assert choose_model(apart, torch.device("cpu")).model == "tntcomplex"
     assert "100% of held-out facts" in choose_model(meeting, torch.device("cpu")).why
 
 
-def test_columns_are_told_before_training(events: Path, tmp_path: Path) -> None:
-    told: list[str] = []
+def test_guessed_columns_are_reported_before_training(events: Path, tmp_path: Path) -> None:
+    lines: list[str] = []
     tempograph.fit(
         [events],
         out=tmp_path / "run",
         model="complex",
         overrides=QUICK,
         device="cpu",
-        report=lambda line: told.append("epoch"),
-        note=told.append,
+        report=lambda line: lines.append("epoch"),
+        note=lines.append,
     )
-    assert "subject from 'Source Name'" in told[0] and told.count("epoch") == len(told) - 1 >= 1
+    assert "subject from 'Source Name'" in lines[0] and lines.count("epoch") == len(lines) - 1 >= 1
 
 
 def test_help_says_that_columns_are_guessed(call: Call) -> None:
@@ -196,7 +200,7 @@ def test_help_says_that_columns_are_guessed(call: Call) -> None:
     assert "[default: subject]" not in out and "by default guessed" in out
 
 
-def test_repeated_rows_are_told_and_names_are_quoted(call: Call, events: Path) -> None:
+def test_duplicates_are_reported_and_names_are_quoted(call: Call, events: Path) -> None:
     text = events.read_text().replace(",Talenne", ",O'Neill & Co")
     first = text.splitlines()[1].split(",")[2]
     Path("events.csv").write_text(
@@ -206,9 +210,9 @@ def test_repeated_rows_are_told_and_names_are_quoted(call: Call, events: Path) -
     assert code == 0, err
     assert "500 facts of 501 rows (1 repeated)" in out
     (line,) = (line for line in out.splitlines() if line.startswith("Next: "))
-    told = shlex.split(line.removeprefix("Next: ").partition(", or ")[0])
-    assert told[:5] == ["tempograph", "complete", "my run", "--subject", "O'Neill & Co"]
-    assert call(*told[1:])[0] == 0
+    command = shlex.split(line.removeprefix("Next: ").partition(", or ")[0])
+    assert command[:5] == ["tempograph", "complete", "my run", "--subject", "O'Neill & Co"]
+    assert call(*command[1:])[0] == 0
 
 
 def test_the_command(call: Call, events: Path) -> None:
@@ -239,7 +243,7 @@ def test_the_command(call: Call, events: Path) -> None:
         ),
     ],
 )
-def test_what_cannot_be_fitted_is_one_line_and_leaves_nothing(
+def test_bad_input_is_one_line_and_leaves_no_folder(
     text: str, message: str, tmp_path: Path, call: Call
 ) -> None:
     (tmp_path / "e.csv").write_text(text)
@@ -248,6 +252,6 @@ def test_what_cannot_be_fitted_is_one_line_and_leaves_nothing(
     assert not (tmp_path / "run").exists()
 
 
-def test_nothing_to_fit_says_so(tmp_path: Path) -> None:
+def test_fit_needs_a_file(tmp_path: Path) -> None:
     with pytest.raises(TempographError, match="there is no file to fit"):
         tempograph.fit([], out=tmp_path / "run")

@@ -1,4 +1,4 @@
-"""The paper by command: what a table needs, what counts as there, what is trained, and what comes out."""
+"""Reproduce the paper: which runs a table needs, which are measured, and what is written."""
 
 from __future__ import annotations
 
@@ -23,12 +23,16 @@ from tempograph.device import max_parallel_runs
 from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation.rank_table import RankTable, read_run_ranks
 from tempograph.experiments.paper import reproduction as reproducing
-from tempograph.experiments.paper.paper_tables import cost_table, statistics_table
-from tempograph.experiments.paper.reproduction import OURS, Need, needs_of, reproduce
-from tempograph.experiments.published import PAPER_TED_VALID, PAPER_TEST, SEES_WHO_IS_ACTIVE
-from tempograph.experiments.results import load_alone, load_results
-from tempograph.experiments.status import Standing
+from tempograph.experiments.paper.paper_tables import statistics_table
+from tempograph.experiments.paper.reproduction import reproduce
+from tempograph.experiments.paper.required_runs import OUR_MODELS, required_runs
+from tempograph.experiments.paper.result_tables import cost_table
+from tempograph.experiments.published import PAPER_TED_VALID, PAPER_TEST, PROTOCOL_DEPENDENT
+from tempograph.experiments.results import load_results, load_unshared_epochs, metric
+from tempograph.experiments.specs import RunSpec
+from tempograph.experiments.status import RunStatus
 from tempograph.report.text_table import TextTable
+from tempograph.training.run_results import RunResults
 from tempograph.typing import ARTEFACTS
 
 COMMITTED = Path(__file__).parents[2] / "results"
@@ -42,96 +46,89 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def result(preset: str | None, changed: dict[str, Any], **settings: Any) -> dict[str, Any]:
-    head = {
-        "dataset": "icews14",
-        "model": "temp-gru",
-        "protocol": "paper",
-        "seed": 0,
-        "preset": preset,
-    }
-    return head | {
-        "changed": changed,
-        "config": {"model": {"gate": True, "imputation": True} | settings},
-    }
+def result(preset: str | None, changed: dict[str, Any], **settings: Any) -> RunResults:
+    config = {"model": {"gate": True, "imputation": True} | settings}
+    return RunResults("icews14", "temp-gru", "paper", 0, preset, config, changed=changed)
 
 
-def test_a_result_counts_when_nothing_but_the_overrides_differs() -> None:
-    plain = Need("temp-gru", "paper", 0, "paper")
-    ungated = Need("temp-gru", "paper", 0, "paper", ("model.gate=false",))
-    assert plain.met_by(result("paper", {}), "icews14")
-    assert not plain.met_by(result("paper", {"model.gate": False}, gate=False), "icews14")
-    assert ungated.met_by(result("paper", {"model.gate": False}, gate=False), "icews14")
-    assert not ungated.met_by(result("paper", {}), "icews14")
-    assert not ungated.met_by(
-        result("paper", {"model.gate": False, "model.dim": 8}, gate=False, dim=8), "icews14"
-    )
-    assert not plain.met_by(result("tuned", {}), "icews14") and not plain.met_by(
-        result("paper", {}), "icews05-15"
-    )
-    assert not Need("temp-gru", "paper", 1, "paper").met_by(result("paper", {}), "icews14")
-    assert not Need("temp-gru", "strict", 0, "paper").met_by(result("paper", {}), "icews14")
+def test_a_result_matches_when_nothing_but_the_overrides_differs() -> None:
+    plain = RunSpec("icews14", "temp-gru", "paper", 0, "paper")
+    ungated = RunSpec("icews14", "temp-gru", "paper", 0, "paper", ("model.gate=false",))
+    assert plain.matches(result("paper", {}))
+    assert not plain.matches(result("paper", {"model.gate": False}, gate=False))
+    assert ungated.matches(result("paper", {"model.gate": False}, gate=False))
+    assert not ungated.matches(result("paper", {}))
+    more = result("paper", {"model.gate": False, "model.dim": 8}, gate=False, dim=8)
+    assert not ungated.matches(more)
+    assert not plain.matches(result("tuned", {}))
+    assert not plain.matches(dataclasses.replace(result("paper", {}), dataset="icews05-15"))
+    assert not RunSpec("icews14", "temp-gru", "paper", 1, "paper").matches(result("paper", {}))
+    assert not RunSpec("icews14", "temp-gru", "strict", 0, "paper").matches(result("paper", {}))
 
 
 def test_the_table_needs_every_row_and_both_protocols_where_they_differ() -> None:
-    needs = needs_of("table", "icews14", ("paper", "strict"), (0, 1))
-    rows = {(need.model, need.protocol) for need in needs}
+    specs = required_runs("table", "icews14", ("paper", "strict"), (0, 1))
+    rows = {(spec.model, spec.protocol) for spec in specs}
     assert {model for model, _ in rows} == {
         *PAPER_TEST["icews14"],
         "tcomplex",
         "pointer",
         "temp-pointer",
     }
-    assert len(needs) == 2 * len(rows) and len(rows) == len(PAPER_TEST["icews14"]) + 3 + 3
-    assert {need.preset for need in needs if need.protocol == "paper"} == {"tuned-leak"}
+    assert len(specs) == 2 * len(rows) and len(rows) == len(PAPER_TEST["icews14"]) + 3 + 3
+    assert {spec.preset for spec in specs if spec.protocol == "paper"} == {"tuned-leak"}
     assert {
-        need.preset
-        for need in needs_of("table", "gdelt", ("paper",), (0,))
-        if need.model == "srgcn"
+        spec.preset
+        for spec in required_runs("table", "gdelt", ("paper",), (0,))
+        if spec.model == "srgcn"
     } == {"tuned"}
-    assert len(needs_of("ablation", "icews14", ("paper", "strict"), (0,))) == 6
-    assert not needs_of("ablation", "icews14", ("strict",), (0,))
-    assert len(needs_of("ted", "icews14", ("strict",), (0,))) == 7
+    assert len(required_runs("ablation", "icews14", ("paper", "strict"), (0,))) == 6
+    assert not required_runs("ablation", "icews14", ("strict",), (0,))
+    assert len(required_runs("ted", "icews14", ("strict",), (0,))) == 7
 
 
-def printed_width(sheet: TextTable) -> int:
-    """Columns of a terminal that a sheet takes."""
-    shown = table(sheet.title, sheet.columns, sheet.rows, left=sheet.left)
+def printed_width(text_table: TextTable) -> int:
+    """Columns of a terminal that a table takes."""
+    shown = table(text_table.title, text_table.columns, text_table.rows, left=text_table.left)
     return out.measure(shown, options=out.options.update(max_width=1000)).maximum
 
 
-def test_all_from_committed_results(world: Path, tmp_path: Path, started: list[str]) -> None:
-    said: list[str] = []
+def test_all_tables_are_made_from_committed_results(
+    world: Path, tmp_path: Path, started: list[str]
+) -> None:
+    lines: list[str] = []
     made = reproduce(
-        ARTEFACTS, world, results=COMMITTED, out=tmp_path, train=False, note=said.append
+        ARTEFACTS, world, results=COMMITTED, out=tmp_path, train=False, note=lines.append
     )
     assert not started, "nothing is trained unasked"
-    assert said and all(
-        "ranks of other facts than the test facts of these data" in line for line in said
+    assert lines and all(
+        "ranks of other facts than the test facts of these data" in line for line in lines
     )
     rows = list(
         csv.DictReader((tmp_path / "comparative.csv").read_text(encoding="utf-8").splitlines())
     )
     (ted,) = [row for row in rows if row["model"] == "ted"]
     (committed,) = [
-        r for r in load_results(COMMITTED) if Need("ted", "strict", 0, "paper").met_by(r, "icews14")
+        r
+        for r in load_results(COMMITTED)
+        if RunSpec("icews14", "ted", "strict", 0, "paper").matches(r)
     ]
     assert (
-        ted["MRR"] == f"{committed['test']['metrics']['mrr']:.3f}"
+        ted["MRR"] == f"{metric([committed], 'test', 'mrr')[0]:.3f}"
         and ted["published MRR"] == "0.441"
     )
-    for name, sheet in made.sheets.items():
-        assert (tmp_path / f"{name}.md").read_text(encoding="utf-8") == sheet.page()
-        assert (tmp_path / f"{name}.tex").read_text(encoding="utf-8") == sheet.latex()
-        assert printed_width(sheet) <= 80 or printed_width(sheet.narrow()) <= 80, (
+    for name, text_table in made.tables.items():
+        assert (tmp_path / f"{name}.md").read_text(encoding="utf-8") == text_table.page()
+        assert (tmp_path / f"{name}.tex").read_text(encoding="utf-8") == text_table.latex()
+        assert printed_width(text_table) <= 80 or printed_width(text_table.narrow()) <= 80, (
             "cells would be cut off"
         )
-    assert len(made.sheets["ted-valid"].rows) == 7
+    assert len(made.tables["ted-valid"].rows) == 7
     assert all(picture.stat().st_size > 1000 for picture in made.pictures)
 
 
-def test_committed_results_are_of_finished_runs_and_have_their_own_ranks() -> None:
-    assert [one for one in load_results(COMMITTED) if not one["finished"]] == []
+def test_committed_results_are_finished_and_agree_with_their_ranks() -> None:
+    assert [one for one in load_results(COMMITTED) if not one.finished] == []
     ranks = sorted(COMMITTED.glob("*/ranks/*.parquet"))
     assert len(ranks) == 10
     for path in ranks:
@@ -143,44 +140,44 @@ def test_committed_results_are_of_finished_runs_and_have_their_own_ranks() -> No
         )
 
 
-def test_what_is_missing_is_trained_once_and_kept(
+def test_missing_runs_are_trained_once_and_saved(
     world: Path, tmp_path: Path, started: list[str]
 ) -> None:
     results = tmp_path / "results"
-    said: list[str] = []
+    lines: list[str] = []
     made = reproduce(
-        ["ted"], world, results=results, out=tmp_path / "out", device="cpu", note=said.append
+        ["ted"], world, results=results, out=tmp_path / "out", device="cpu", note=lines.append
     )
     sigmas = sorted(PAPER_TED_VALID["icews14"])
-    assert len(started) == 7 and not made.missing and "7 of 7 runs are missing" in said[1]
+    assert len(started) == 7 and not made.missing and "7 of 7 runs are missing" in lines[1]
     kept = load_results(results)
-    assert sorted(one["config"]["model"]["sigma"] for one in kept) == sigmas
+    assert sorted(one.config["model"]["sigma"] for one in kept) == sigmas
     assert (results / "icews14" / "ted-sigma-0.1-strict-seed0.json").is_file()
-    shown = [row[0] for row in made.sheets["ted-test"].rows]
+    shown = [row[0] for row in made.tables["ted-test"].rows]
     assert shown == [f"{sigma:g}" for sigma in sigmas]
     next(results.glob("icews14/*sigma-100-*")).unlink()
     again = reproduce(["ted"], world, results=results, out=tmp_path / "out", device="cpu")
     assert len(started) == 7, "the run is there already; its result alone is copied again"
-    assert [sheet.rows for sheet in again.sheets.values()] == [
-        sheet.rows for sheet in made.sheets.values()
+    assert [text_table.rows for text_table in again.tables.values()] == [
+        text_table.rows for text_table in made.tables.values()
     ]
 
 
-def test_what_is_finished_before_a_stop_is_kept(
+def test_runs_finished_before_an_interrupt_are_saved(
     world: Path, tmp_path: Path, started: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needs = [
-        Need("ted", "strict", 0, overrides=(f"model.sigma={sigma}",), drawn=True)
+    specs = [
+        RunSpec("icews14", "ted", "strict", 0, overrides=(f"model.sigma={sigma}",), save_ranks=True)
         for sigma in (1, 2, 3)
     ]
-    monkeypatch.setattr(reproducing, "needs_of", lambda *_: needs)
-    folders, ended, said = (
+    monkeypatch.setattr(reproducing, "required_runs", lambda *_: specs)
+    folders, ended, lines = (
         {"results": tmp_path / "results", "out": tmp_path / "out"},
         list[str](),
         list[str](),
     )
 
-    def stop(_: object, changed: Standing) -> None:
+    def stop(_: object, changed: RunStatus) -> None:
         if changed.state == "finished":
             ended.append(changed.name)
         if len(ended) == 2:
@@ -192,21 +189,23 @@ def test_what_is_finished_before_a_stop_is_kept(
     assert kept == sorted(ended) == ["ted-sigma-2-strict-seed0", "ted-sigma-3-strict-seed0"]
     assert len(list((tmp_path / "results" / "icews14" / "ranks").iterdir())) == 2
     next((tmp_path / "results" / "icews14").glob("*sigma-2*.json")).unlink()
-    reproduce(["ted"], world, **folders, device="cpu", note=said.append)
-    assert said[0].startswith("1 of 3 runs are missing and will be trained: ted sigma-1"), (
+    reproduce(["ted"], world, **folders, device="cpu", note=lines.append)
+    assert lines[0].startswith("1 of 3 runs are missing and will be trained: ted sigma-1"), (
         "a finished folder is there"
     )
     assert len(load_results(tmp_path / "results")) == 3 and len(started) == 3
 
 
-def test_a_run_that_fails_is_named_and_the_command_fails(
+def test_a_failed_run_is_reported_and_the_command_fails(
     call: Call, world: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    needs = [
-        Need("ted", "strict", 0),
-        Need("complex", "strict", 0, overrides=("model.dim=10000000000", "train.epochs=1")),
+    specs = [
+        RunSpec("icews14", "ted", "strict", 0),
+        RunSpec(
+            "icews14", "complex", "strict", 0, overrides=("model.dim=10000000000", "train.epochs=1")
+        ),
     ]
-    monkeypatch.setattr(reproducing, "needs_of", lambda *_: needs)
+    monkeypatch.setattr(reproducing, "required_runs", lambda *_: specs)
     command = [
         "reproduce",
         "table",
@@ -227,7 +226,7 @@ def test_a_run_that_fails_is_named_and_the_command_fails(
 
 
 @pytest.mark.parametrize("artefacts", [["table", "figures"], ["figures", "table"]])
-def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
+def test_a_run_required_twice_is_trained_once_and_its_ranks_are_saved(
     artefacts: list[str],
     world: Path,
     tmp_path: Path,
@@ -235,16 +234,19 @@ def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sigma = ("model.sigma=1",)
-    needs = {
-        "table": [Need("ted", "strict", 0), Need("ted", "strict", 0, overrides=sigma)],
-        "figures": [Need("ted", "strict", 0, drawn=True)],
+    specs = {
+        "table": [
+            RunSpec("icews14", "ted", "strict", 0),
+            RunSpec("icews14", "ted", "strict", 0, overrides=sigma),
+        ],
+        "figures": [RunSpec("icews14", "ted", "strict", 0, save_ranks=True)],
     }
-    monkeypatch.setattr(reproducing, "needs_of", lambda artefact, *others: needs[artefact])
-    folders, said = {"results": tmp_path / "results", "out": tmp_path / "out"}, list[str]()
+    monkeypatch.setattr(reproducing, "required_runs", lambda artefact, *others: specs[artefact])
+    folders, lines = {"results": tmp_path / "results", "out": tmp_path / "out"}, list[str]()
     made = reproduce(artefacts, world, **folders, train=False)
-    assert [need.name for need in made.missing] == ["ted-strict-seed0", "ted-sigma-1-strict-seed0"]
-    reproduce(artefacts, world, **folders, device="cpu", note=said.append)
-    assert "no such folder" in said[0] and "2 of 2 runs are missing" in said[1]
+    assert [spec.name for spec in made.missing] == ["ted-strict-seed0", "ted-sigma-1-strict-seed0"]
+    reproduce(artefacts, world, **folders, device="cpu", note=lines.append)
+    assert "no such folder" in lines[0] and "2 of 2 runs are missing" in lines[1]
     assert started == ["ted-sigma-1-strict-seed0", "ted-strict-seed0"], (
         "the last of the table first"
     )
@@ -255,7 +257,7 @@ def test_a_run_that_is_needed_twice_is_trained_once_and_its_ranks_kept(
     )
 
 
-def test_ranks_that_are_kept_are_drawn(world: Path, tmp_path: Path, started: list[str]) -> None:
+def test_saved_ranks_are_drawn(world: Path, tmp_path: Path, started: list[str]) -> None:
     graph = read_folder(world)
     run = tempograph.train(graph, "ted", out=tmp_path / "run")
     tempograph.evaluate(run, "test")
@@ -274,7 +276,7 @@ def test_ranks_that_are_kept_are_drawn(world: Path, tmp_path: Path, started: lis
         path.name for path in made.pictures
     }
     assert "ted-strict" in (tmp_path / "out" / "replication-hits10.svg").read_text(encoding="utf-8")
-    assert {need.model for need in made.missing} == {
+    assert {spec.model for spec in made.missing} == {
         "de-simple",
         "srgcn",
         "temp-gru",
@@ -320,7 +322,7 @@ def test_the_command(call: Call, world: Path) -> None:
     assert code == 2 and "--seeds takes whole numbers" in err
 
 
-def test_tables_of_a_benchmark_do_without_its_data(call: Call) -> None:
+def test_tables_of_a_benchmark_need_no_data(call: Call) -> None:
     code, out, _ = call(
         "reproduce", "table", "--dataset", "gdelt", "--results", str(COMMITTED), "--no-train"
     )
@@ -341,7 +343,7 @@ def test_tables_of_a_benchmark_do_without_its_data(call: Call) -> None:
 
 @pytest.mark.parametrize(("chosen", "other"), [("strict", "paper"), ("paper", "strict")])
 def test_one_protocol_alone(world: Path, tmp_path: Path, chosen: Any, other: str) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     protocols, what = (chosen,), ["table", "ablation"]
     made = reproduce(
         what,
@@ -350,16 +352,18 @@ def test_one_protocol_alone(world: Path, tmp_path: Path, chosen: Any, other: str
         out=tmp_path,
         protocols=protocols,
         train=False,
-        note=said.append,
-    ).sheets
+        note=lines.append,
+    ).tables
     for name in ("comparative", "errors", "cost"):
         shown = {(row[0], row[1]) for row in made[name].rows}
-        assert {protocol for model, protocol in shown if model in SEES_WHO_IS_ACTIVE} == {chosen}, (
+        assert {protocol for model, protocol in shown if model in PROTOCOL_DEPENDENT} == {chosen}, (
             name
         )
         assert ("pointer", "strict") in shown, "models that do not depend on it are in both"
     assert "leak" not in made and ("ablation" in made) == (chosen == "paper")
-    assert said == ([] if chosen == "paper" else ["ablation: left out, as it is of protocol paper"])
+    assert lines == (
+        [] if chosen == "paper" else ["ablation: left out, as it is of protocol paper"]
+    )
 
 
 def test_published_sigmas_are_shown_without_results(call: Call) -> None:
@@ -368,7 +372,7 @@ def test_published_sigmas_are_shown_without_results(call: Call) -> None:
     assert "results: there is no such folder" in err and "7 runs missing" in err
 
 
-def test_data_that_the_paper_does_not_have(call: Call) -> None:
+def test_a_dataset_outside_the_paper_has_no_tables(call: Call) -> None:
     for what in ("table", "ted", "ablation"):
         code, out, err = call(
             "reproduce", what, "--dataset", "demo", "--no-train", "--results", str(COMMITTED)
@@ -382,24 +386,29 @@ def test_data_that_the_paper_does_not_have(call: Call) -> None:
     assert code == 2 and "notes.txt: is a file; --results takes a folder" in err
 
 
-def test_costs_stand_in_the_order_of_the_table_and_epochs_alone() -> None:
-    results, alone = load_results(COMMITTED), load_alone(COMMITTED)
-    assert alone is not None
-    sheet = cost_table(results, "icews14", alone=alone)
-    assert list(dict.fromkeys(row[0] for row in sheet.rows)) == [*PAPER_TEST["icews14"], *OURS]
-    cells = {(row[0], row[1]): row for row in sheet.rows}
-    assert cells["temp-gru", "strict"][4] == f"{alone.seconds['icews14', 'temp-gru']:.2f}"
-    assert "measured alone, but for" in sheet.caption and "temp-gru (paper)" in sheet.caption
+def test_costs_are_in_table_order_with_epochs_that_shared_no_gpu() -> None:
+    results, unshared = load_results(COMMITTED), load_unshared_epochs(COMMITTED)
+    assert unshared is not None
+    text_table = cost_table(results, "icews14", unshared=unshared)
+    assert list(dict.fromkeys(row[0] for row in text_table.rows)) == [
+        *PAPER_TEST["icews14"],
+        *OUR_MODELS,
+    ]
+    cells = {(row[0], row[1]): row for row in text_table.rows}
+    assert cells["temp-gru", "strict"][4] == f"{unshared.seconds['icews14', 'temp-gru']:.2f}"
+    assert (
+        "measured alone, but for" in text_table.caption and "temp-gru (paper)" in text_table.caption
+    )
     assert cost_table(results, "icews14").caption.endswith(
         "so they do not measure speed. Neither do those of an epoch."
     )
-    assert "temp-gru (strict)" not in sheet.caption
+    assert "temp-gru (strict)" not in text_table.caption
     assert cells["temp-gru", "paper"] in cost_table(results, "icews14").rows, (
         "other settings keep their own"
     )
 
 
-def test_legends_name_models_as_people_do(tmp_path: Path) -> None:
+def test_legends_use_the_names_of_the_paper(tmp_path: Path) -> None:
     names = (
         "temp-gru-tuned-gate-false-strict-seed0",
         "mine-strict-seed3",
@@ -407,12 +416,12 @@ def test_legends_name_models_as_people_do(tmp_path: Path) -> None:
     )
     for name in names:
         (tmp_path / f"{name}.parquet").touch()
-    labels = list(reproducing._labels(tmp_path, ("paper", "strict")).values())
+    labels = list(reproducing._legend(tmp_path, ("paper", "strict")).values())
     assert labels == ["DE-SimplE", "TeMP-GRU without gate", "mine-strict-seed3"]
-    assert "TeMP-GRU without gate" not in reproducing._labels(tmp_path, ("paper",)).values()
+    assert "TeMP-GRU without gate" not in reproducing._legend(tmp_path, ("paper",)).values()
 
 
-def test_sizes_stand_beside_the_published(world: Path) -> None:
+def test_sizes_are_shown_with_the_published_ones(world: Path) -> None:
     graph = read_folder(world)
     here, printed = statistics_table("icews14", graph).records()
     assert here["entities"] == len(graph.entities) and here["total"] == len(graph.all_facts)
@@ -427,14 +436,14 @@ def test_sizes_stand_beside_the_published(world: Path) -> None:
     )
 
 
-def test_an_artefact_that_is_none_says_so(world: Path, tmp_path: Path) -> None:
+def test_an_unknown_artefact_is_an_error(world: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'figure' cannot be reproduced; did you mean 'figures'"):
         reproduce(["figure"], world, results=tmp_path, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("split", ["valid", "test"])
-def test_without_facts_to_measure_by_nothing_is_trained(
+def test_an_empty_split_is_an_error_before_training(
     split: str, tmp_path: Path, started: list[str]
 ) -> None:
     graph = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
@@ -450,7 +459,7 @@ def test_without_facts_to_measure_by_nothing_is_trained(
     assert not started
 
 
-def test_results_that_are_damaged_are_named(world: Path, call: Call, tmp_path: Path) -> None:
+def test_a_damaged_result_is_named(world: Path, call: Call, tmp_path: Path) -> None:
     (tmp_path / "bad" / "icews14").mkdir(parents=True)
     (tmp_path / "bad" / "icews14" / "x.json").write_text(json.dumps([1])[:-1])
     code, _, err = call(
@@ -468,7 +477,7 @@ def test_results_that_are_damaged_are_named(world: Path, call: Call, tmp_path: P
 @pytest.mark.parametrize(
     ("gibibytes", "cores", "wanted"), [(139, 16, 14), (80, 64, 8), (24, 1, 1), (6, 16, 1)]
 )
-def test_a_gpu_takes_as_many_runs_as_it_has_room_for(
+def test_a_gpu_runs_as_many_jobs_as_fit(
     gibibytes: int, cores: int, wanted: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(

@@ -1,4 +1,4 @@
-"""Tables from results: which settings are shown, and how seeds become one row."""
+"""Measured results: which are shown in a table, and how seeds become one row."""
 
 from __future__ import annotations
 
@@ -11,19 +11,28 @@ import pytest
 import tempograph
 from graphs import make_graph
 from tempograph.errors import DataError
-from tempograph.experiments.paper.paper_tables import comparative_table, ted_table, tried_table
+from tempograph.experiments.paper.paper_tables import comparative_table, ted_table
+from tempograph.experiments.paper.result_tables import tried_table
 from tempograph.experiments.published import PAPER_TEST, published
-from tempograph.experiments.results import figure_cells, keep_result, load_results
+from tempograph.experiments.results import figure_cells, load_results, save_result, settings_of
+from tempograph.experiments.specs import RunSpec
+from tempograph.training.config import make_config
+from tempograph.training.run_results import RunResults
 
 
-def result(
-    model: str, protocol: str, width: int, seed: int, valid: float, test: float
+def result_json(
+    model: str, protocol: str, dim: int, seed: int, valid: float, test: float, **more: Any
 ) -> dict[str, Any]:
     def split(mrr: float) -> dict[str, Any]:
         return {"metrics": {"mrr": mrr, "hits@1": mrr / 2, "hits@3": mrr, "hits@10": mrr}}
 
     head = {"dataset": "icews14", "model": model, "protocol": protocol, "seed": seed}
-    return head | {"config": {"model": {"dim": width}}, "valid": split(valid), "test": split(test)}
+    config = {"model": {"dim": dim}}
+    return head | {"config": config, "valid": split(valid), "test": split(test)} | more
+
+
+def result(*figures: Any, **more: Any) -> RunResults:
+    return RunResults.from_json(result_json(*figures, **more))
 
 
 def test_the_settings_best_on_valid_are_shown_whatever_they_do_on_test() -> None:
@@ -40,9 +49,9 @@ def test_the_settings_best_on_valid_are_shown_whatever_they_do_on_test() -> None
     assert row[2:] == ["2", "0.550 ± 0.050", "27.5", "55.0", "55.0", "-", "-", "-", "-"]
 
 
-def test_a_changed_preset_stands_for_a_model_only_where_nothing_else_does() -> None:
+def test_a_changed_preset_is_shown_only_if_there_is_nothing_else() -> None:
     shipped, changed = (
-        result("temp-gru", "strict", 8, 0, *figures) | {"preset": "tuned", "changed": changes}
+        result("temp-gru", "strict", 8, 0, *figures, preset="tuned", changed=changes)
         for figures, changes in (((0.5, 0.4), {}), ((0.7, 0.6), {"model.gate": False}))
     )
     for runs, mrr in (([changed, shipped], "0.400"), ([changed], "0.600")):
@@ -54,7 +63,7 @@ def test_a_changed_preset_stands_for_a_model_only_where_nothing_else_does() -> N
         assert row[2:4] == ["1", mrr]
 
 
-def test_a_copy_is_no_further_seed() -> None:
+def test_a_copy_does_not_count_as_a_seed() -> None:
     run, other = (result("temp-gru", "strict", 8, seed, 0.5, 0.4 + 0.1 * seed) for seed in (0, 1))
     for runs, cells in (
         ([run, run], ["1", "0.400"]),
@@ -68,9 +77,9 @@ def test_a_copy_is_no_further_seed() -> None:
         assert row[2:4] == cells
 
 
-def test_what_was_tried_stands_once_for_all_its_seeds() -> None:
+def test_tried_settings_have_one_row_for_all_seeds() -> None:
     tried = [
-        result("temp-gru", "strict", width, seed, valid, 0.1) | {"finished": finished}
+        result("temp-gru", "strict", width, seed, valid, 0.1, finished=finished)
         for width, seed, valid, finished in (
             (256, 0, 0.71234, True),
             (128, 0, 0.6, True),
@@ -78,7 +87,7 @@ def test_what_was_tried_stands_once_for_all_its_seeds() -> None:
             (128, 2, 0.8, False),
         )
     ]
-    elsewhere = result("srgcn", "strict", 64, 0, 0.9, 0.9) | {"finished": True}
+    elsewhere = result("srgcn", "strict", 64, 0, 0.9, 0.9)
     sheet = tried_table([*tried, elsewhere], "icews14", "temp-gru")
     assert [row[:3] for row in sheet.rows] == [
         ["as most others", "2", "0.6500 ± 0.0500"],
@@ -86,18 +95,17 @@ def test_what_was_tried_stands_once_for_all_its_seeds() -> None:
         ["as most others, ended by a time limit", "1", "0.8000"],
     ]
     assert sheet.caption == "icews14, valid, protocol strict; unless said: model.dim = 128."
-    parts = [result("ensemble", "strict", 0, 0, 0.5, 0.5) | {"finished": True} for _ in range(2)]
-    parts[0]["config"], parts[1]["config"] = (
-        {"model": {"parts": ["a", "b"]}},
-        {"model": {"parts": ["c"]}},
-    )
+    parts = [
+        result("ensemble", "strict", 0, 0, 0.5, 0.5, config={"model": {"parts": names}})
+        for names in (["a", "b"], ["c"])
+    ]
     assert {row[0] for row in tried_table(parts, "icews14", "ensemble").rows} == {
         "as most others",
         "model.parts = c",
     }
 
 
-def test_programs_tell_columns_apart_and_get_numbers() -> None:
+def test_records_have_unique_keys_and_numbers() -> None:
     runs = [result("temp-gru", "strict", 8, seed, 0.5, 0.4 + 0.1 * seed) for seed in (0, 1)]
     records = comparative_table(runs, "icews14").records()
     (ours,) = [one for one in records if (one["model"], one["protocol"]) == ("temp-gru", "strict")]
@@ -117,7 +125,7 @@ def test_programs_tell_columns_apart_and_get_numbers() -> None:
 
 def test_a_sigma_measured_twice_has_one_row_and_a_published_one_has_one() -> None:
     runs = [
-        result("ted", "strict", 0, 0, 0.4, 0.3) | {"config": {"model": {"sigma": x}}}
+        result("ted", "strict", 0, 0, 0.4, 0.3, config={"model": {"sigma": x}})
         for x in (1.0, 0.1, 0.1, 7)
     ]
     rows = ted_table(runs, "icews14", "test").rows
@@ -129,16 +137,33 @@ def test_a_sigma_measured_twice_has_one_row_and_a_published_one_has_one() -> Non
     assert [row[0] for row in rows] == ["1e-05", "0.01", "0.1", "1", "7", "10", "100", "100000"]
 
 
-def test_published_figures_stand_only_beside_their_own_protocol() -> None:
+def test_published_figures_appear_only_under_their_protocol() -> None:
     both = [result("srgcn", protocol, 8, 0, 0.5, 0.5) for protocol in ("strict", "paper")]
     paper, strict = (row for row in comparative_table(both, "icews14").rows if row[0] == "srgcn")
     assert paper[1] == "paper" and paper[7] == "0.604"
     assert strict[1] == "strict" and strict[7] == "-"
 
 
-def test_the_published_table_is_whole() -> None:
-    rows = "transe distmult complex simple ttranse hyte ta-distmult de-transe de-distmult de-simple atise-ee atise-er"
-    models = [*rows.split(), "tntcomplex", "ted", "srgcn", "temp-gru", "temp-sa"]
+def test_the_published_table_is_complete() -> None:
+    models = [
+        "transe",
+        "distmult",
+        "complex",
+        "simple",
+        "ttranse",
+        "hyte",
+        "ta-distmult",
+        "de-transe",
+        "de-distmult",
+        "de-simple",
+        "atise-ee",
+        "atise-er",
+        "tntcomplex",
+        "ted",
+        "srgcn",
+        "temp-gru",
+        "temp-sa",
+    ]
     assert {dataset: list(table) for dataset, table in PAPER_TEST.items()} == dict.fromkeys(
         ("icews14", "icews05-15", "gdelt"), models
     )
@@ -171,13 +196,15 @@ def test_published_cells(dataset: str, model: str, cells: str) -> None:
     assert " ".join(figure_cells(published(dataset, model, "paper"))) == cells
 
 
-def test_a_run_is_kept_under_its_name(tmp_path: Path) -> None:
+def test_a_result_is_saved_under_its_name(tmp_path: Path) -> None:
     run = tempograph.train(
         make_graph([(0, 0, 1, 0)], valid=[(0, 0, 1, 2)]), "ted", overrides=["model.sigma=1"]
     )
-    path = keep_result(run.results.to_json(), tmp_path, "sigma1")
+    path = save_result(run.results, tmp_path, "sigma1")
     assert path == tmp_path / "small" / "ted-sigma1-strict-seed0.json"
-    assert load_results(tmp_path) == [json.loads(json.dumps(run.results.to_json()))]
+    assert load_results(tmp_path) == [
+        RunResults.from_json(json.loads(json.dumps(run.results.to_json())))
+    ]
     path.write_text("{")
     with pytest.raises(DataError, match=r"ted-sigma1-strict-seed0.json: not a result"):
         load_results(tmp_path)
@@ -191,33 +218,49 @@ def test_a_run_is_kept_under_its_name(tmp_path: Path) -> None:
         ("{}", "'dataset' is missing"),
         ({"seed": "0"}, "'seed' is missing or of another kind"),
         ({"config": {"model": 1}}, "'config' holds something other"),
-        ({"changed": []}, "'preset' or 'changed'"),
+        ({"changed": []}, "'changed' is of another kind"),
         ({"train_seconds": "long"}, "'train_seconds' is no number"),
         ({"test": None}, "it has no figures of test"),
         ({"valid": {"metrics": {"mrr": 0.5}}}, "it has no figures of valid"),
     ],
 )
-def test_a_file_of_another_shape_is_named(
+def test_a_file_that_is_no_result_is_named(
     tmp_path: Path, change: str | dict[str, Any], message: str
 ) -> None:
-    whole = result("ted", "strict", 8, 0, 0.5, 0.5)
+    whole = result_json("ted", "strict", 8, 0, 0.5, 0.5)
     path = tmp_path / "icews14" / "x.json"
     path.parent.mkdir()
     path.write_text(json.dumps(whole))
-    assert load_results(tmp_path, ("valid", "test")) == [whole]
+    assert load_results(tmp_path, ("valid", "test")) == [RunResults.from_json(whole)]
     path.write_text(change if isinstance(change, str) else json.dumps(whole | change))
     with pytest.raises(DataError, match=rf"x\.json: not a result: {message}"):
         load_results(tmp_path, ("valid", "test"))
 
 
-def test_only_the_splits_asked_for_must_be_there(tmp_path: Path) -> None:
+def test_only_the_requested_splits_must_be_there(tmp_path: Path) -> None:
     path = tmp_path / "icews14" / "x.json"
     path.parent.mkdir()
     path.write_text(
         json.dumps(
-            {k: v for k, v in result("ted", "strict", 8, 0, 0.5, 0.5).items() if k != "test"}
+            {k: v for k, v in result_json("ted", "strict", 8, 0, 0.5, 0.5).items() if k != "test"}
         )
     )
     assert len(load_results(tmp_path)) == len(load_results(tmp_path, ("valid",))) == 1
     with pytest.raises(DataError, match="it has no figures of test"):
         load_results(tmp_path, ("test",))
+
+
+def test_settings_match_under_their_earlier_spelling(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = type(make_config("temp-gru", "icews14").model)
+    monkeypatch.setattr(settings, "aliases", {"width": "dim"}, raising=False)
+    old = result("temp-gru", "strict", 0, 0, 0.5, 0.4, config={"model": {"width": 8}})
+    new = result("temp-gru", "strict", 8, 1, 0.5, 0.6)
+    assert settings_of(old) == settings_of(new) == {"model.dim": 8}
+    assert RunSpec("icews14", "temp-gru", overrides=("model.width=8",)).matches(old)
+    assert RunSpec("icews14", "temp-gru", seed=1, overrides=("model.width=8",)).matches(new)
+    (row,) = [
+        row
+        for row in comparative_table([old, new], "icews14").rows
+        if row[:2] == ["temp-gru", "strict"]
+    ]
+    assert row[2:4] == ["2", "0.500 ± 0.100"]

@@ -15,7 +15,6 @@ import pytest
 import torch
 
 import tempograph
-import tempograph.experiments.scheduler
 from conftest import Call, as_json
 from graphs import make_graph
 from tempograph import Predictor, Run
@@ -23,10 +22,9 @@ from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import Queries
 from tempograph.errors import ConfigError, DataError, RunError
-from tempograph.experiments.batch import bring_to_end
-from tempograph.experiments.scheduler import Job
-from tempograph.training.config import Config
-from tempograph.training.setup import configure
+from tempograph.experiments.scheduler import train_missing
+from tempograph.experiments.specs import RunSpec
+from tempograph.experiments.worker import train_and_test
 
 GRAPH = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
 TINY = {
@@ -279,63 +277,56 @@ def test_a_run_killed_in_its_second_part_goes_on(
 
 def test_a_comparison_goes_on_with_a_part(whole: Run, settings: list[str], tmp_path: Path) -> None:
     write_folder(GRAPH, tmp_path / "demo")
-    job = Job(
-        tmp_path / "run",
-        str(tmp_path / "demo"),
+    spec = RunSpec(
+        GRAPH.name,
         "ensemble",
-        0,
-        "strict",
-        None,
-        tuple(settings),
-        "cpu",
+        overrides=tuple(settings),
+        source=str(tmp_path / "demo"),
+        folder=tmp_path / "run",
+        device="cpu",
         max_seconds=0,
     )
-    heard: list[str] = []
-    run = tempograph.experiments.scheduler.work(job, lambda line: None)
+    reported: list[str] = []
+    run = train_and_test(spec, lambda line: None)
     while not run.results.finished:
-        run = tempograph.experiments.scheduler.work(job, lambda line: heard.append(line["part"]))
-    assert heard.count("complex") == 2 and run.results.test is not None
+        run = train_and_test(spec, lambda line: reported.append(line["part"]))
+    assert reported.count("complex") == 2 and run.results.test is not None
     assert outcome(tmp_path / "run") == outcome(whole.path or Path())
 
 
-def test_of_many_runs_one_waits_for_its_parts_and_takes_them_over(
+def test_an_ensemble_waits_for_its_parts_and_takes_them_over(
     whole: Run, folder: Path, settings: list[str], tmp_path: Path
 ) -> None:
-    """The ensemble comes first in the list, there is room for all at once, and one part was trained already."""
+    """The ensemble comes first, all may run at once, and one part is trained already."""
     write_folder(GRAPH, tmp_path / "demo")
 
-    def planned(
-        name: str, model: str, preset: str | None, overrides: tuple[str, ...]
-    ) -> tuple[Job, Config]:
-        job = Job(
-            tmp_path / name,
-            str(tmp_path / "demo"),
+    def spec(
+        name: str, model: str, preset: str | None = None, overrides: tuple[str, ...] = ()
+    ) -> RunSpec:
+        return RunSpec(
+            GRAPH.name,
             model,
-            0,
-            "strict",
-            preset,
-            overrides,
-            "cpu",
-            None,
+            preset=preset,
+            overrides=overrides,
+            source=str(tmp_path / "demo"),
+            folder=tmp_path / name,
+            device="cpu",
         )
-        return job, configure(GRAPH, model, torch.device("cpu"), preset=preset, overrides=overrides)
 
-    runs = dict(
-        [
-            planned("all", "ensemble", None, tuple(settings)),
-            *(planned(f"one-{name}", name, str(folder / f"{name}.toml"), ()) for name in TINY),
-        ]
-    )
-    ensemble, first, second = runs
-    bring_to_end({first: runs[first]}, GRAPH, 1)
+    ensemble = spec("all", "ensemble", overrides=tuple(settings))
+    first, second = (spec(f"one-{name}", name, str(folder / f"{name}.toml")) for name in TINY)
+    train_missing([first], GRAPH, 1)
     events: list[tuple[str, str]] = []
-    found = bring_to_end(
-        runs, GRAPH, 3, watch=lambda _, standing: events.append((standing.name, standing.state))
+    runs = train_missing(
+        [ensemble, first, second],
+        GRAPH,
+        3,
+        watch=lambda _, run: events.append((run.name, run.state)),
     )
-    assert {outcome_.state for outcome_ in found.values()} == {"finished"}
+    assert {run.state for run in runs} == {"finished"}
     order = list(dict.fromkeys(events))
     assert order == [
-        (job.folder.name, state) for job in (second, ensemble) for state in ("running", "finished")
+        (run.folder.name, state) for run in (second, ensemble) for state in ("running", "finished")
     ]
     for name in TINY:
         copied, made = (tmp_path / "all" / "parts" / name, tmp_path / f"one-{name}")

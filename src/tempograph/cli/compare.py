@@ -1,4 +1,4 @@
-"""compare: a list of models, trained, tested and set beside the published figures."""
+"""The command compare, and the progress of many runs that reproduce shows too."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from tempograph.typing import Protocol
 
 if TYPE_CHECKING:
     from tempograph.experiments.comparison import Comparison
-    from tempograph.experiments.status import Standing, Watch
+    from tempograph.experiments.status import RunStatus, Watch
 
+_LOG_SECONDS = 60
+"""Seconds between two lines on running runs where standard error is no terminal."""
 
-_SELDOM = 60
-"""Seconds between two words on runs at work where nobody watches."""
+_STATE_ORDER = ("finished", "unfinished", "failed", "running", "waiting")
 
-_STATES = {
-    "finished": "finished",
-    "unfinished": "out of time",
-    "failed": "failed",
-    "running": "running",
-    "waiting": "waiting",
-}
+RunMaxTime = Annotated[
+    float | None,
+    typer.Option(
+        "--max-time", min=0, help="Stop each run after this many minutes; the same command resumes."
+    ),
+]
 
 
 def compare(
@@ -46,9 +46,7 @@ def compare(
     ] = None,
     models: Annotated[
         str | None,
-        typer.Option(
-            help="Models separated by commas; by default all there are.", metavar="A,B,..."
-        ),
+        typer.Option(help="Models separated by commas; by default all.", metavar="A,B,..."),
     ] = None,
     seeds: Annotated[
         str, typer.Option(help="Seeds separated by commas; a run for each.", metavar="N,N,...")
@@ -56,132 +54,125 @@ def compare(
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="The folder for the runs and the table; by default runs/DATASET-compare."
+            "--out", help="The folder of the runs and the table; by default runs/DATASET-compare."
         ),
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
-            help="A shipped preset, for models that have it for this dataset; the others get suggested settings. "
-            "By default tuned, or else paper."
+            help="A shipped preset, for models that have it for this dataset; the others get "
+            "suggested settings. By default tuned, or else paper."
         ),
     ] = None,
     protocol: Annotated[
-        Protocol, typer.Option(help="Whose facts make an entity active.")
+        Protocol,
+        typer.Option(help="Which facts make an entity active: of train, or of all splits."),
     ] = "strict",
     jobs: Annotated[
-        int, typer.Option(min=1, help="How many runs at once, each a process of its own.")
+        int, typer.Option(min=1, help="Number of runs at a time, each in its own process.")
     ] = 1,
-    max_time: Annotated[
-        float | None,
-        typer.Option(min=0, help="Stop each run after so many minutes; the same command goes on."),
-    ] = None,
+    max_time: RunMaxTime = None,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Train models, test each run once, and set the published figures beside ours.
+    """Train models, test each run once, and show the published figures beside ours.
 
-    Stopped or called again, it takes over finished runs and goes on with the others.
+    Called again, it reuses finished runs and resumes the others.
 
     Example: **tempograph compare icews14 --models ted,temp-gru --seeds 0,1,2 --out runs/table**
     """
-    from tempograph.experiments.comparing import compare as compared
+    from tempograph.experiments.comparison import compare as run_comparison
 
-    names = None if models is None else _parts(models)
-    target = folder or Path("runs") / f"{Path(dataset).name}-compare"
-    most = None if max_time is None else 60 * max_time
-    with (
-        stoppable(lambda: "the same command goes on"),
-        watching(jobs, most, quiet=json_output) as watch,
-    ):
-        comparison = compared(
+    max_seconds = None if max_time is None else 60 * max_time
+    with show_progress(jobs, max_seconds, quiet=json_output) as watch:
+        comparison = run_comparison(
             dataset,
-            names,
-            out=target,
-            seeds=numbers(seeds),
+            None if models is None else _split(models),
+            out=folder or Path("runs") / f"{Path(dataset).name}-compare",
+            seeds=parse_seeds(seeds),
             protocol=protocol,
             preset=preset,
             overrides=overrides or (),
             device=device,
             jobs=jobs,
-            max_seconds=most,
+            max_seconds=max_seconds,
             note=None if json_output else note,
             watch=watch,
         )
     if json_output:
         print_json(comparison.summary())
     else:
-        _print(comparison)
+        _print_comparison(comparison)
     if comparison.failed:
         raise typer.Exit(1)
 
 
-def _parts(text: str) -> list[str]:
+def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def numbers(text: str) -> list[int]:
-    """The seeds of an option."""
+def parse_seeds(text: str) -> list[int]:
+    """Return the numbers of the option --seeds."""
     from tempograph.errors import ConfigError
 
-    parts = _parts(text)
+    parts = _split(text)
     if not parts or not all(part.isdecimal() for part in parts):
         raise ConfigError(f"--seeds takes whole numbers separated by commas, found '{text}'")
     return [int(part) for part in parts]
 
 
 @contextmanager
-def watching(jobs: int, most: float | None, quiet: bool) -> Iterator[Watch]:
-    """Say on standard error how the runs stand: each one that ends, and in a terminal those at work all the time."""
+def show_progress(jobs: int, max_seconds: float | None, quiet: bool) -> Iterator[Watch]:
+    """Print each run that ends on standard error; show those that run if it is a terminal.
+
+    An interrupt says that the same command resumes.
+    """
     from tempograph.experiments.status import seconds_left
 
-    runs: list[Standing] = []
-    said = time.monotonic()
+    runs: list[RunStatus] = []
+    logged = time.monotonic()
 
-    def overview() -> str:
-        counts = {state: sum(run.state == state for run in runs) for state in _STATES}
-        parts = [f"{count} {_STATES[state]}" for state, count in counts.items() if count]
-        left = seconds_left(runs, jobs, time.monotonic(), most)
-        about = [f"about {_duration(left)} left"] if left else []
-        return f"runs: {', '.join(parts + about)}"
+    def overview() -> Text:
+        counts = {state: sum(run.state == state for run in runs) for state in _STATE_ORDER}
+        parts = [f"{count} {_state(name)}" for name, count in counts.items() if count]
+        left = seconds_left(runs, jobs, time.monotonic(), max_seconds)
+        parts += [f"about {_duration(left)} left"] if left else []
+        lines = [f"runs: {', '.join(parts)}"] if runs else []
+        lines += [_progress(run) for run in runs if run.state == "running"]
+        return Text("\n".join(lines), no_wrap=True, overflow="ellipsis")
 
-    def shown() -> Text:
-        lines = [_at_work(run) for run in runs if run.state == "running"]
-        return Text(
-            "\n".join([overview(), *lines] if runs else []), no_wrap=True, overflow="ellipsis"
-        )
-
-    def watch(now: Sequence[Standing], changed: Standing) -> None:
-        nonlocal said
+    def watch(now: Sequence[RunStatus], changed: RunStatus) -> None:
+        nonlocal logged
         runs[:] = now
         if quiet:
             return
-        if changed.state != "running":
-            why = (
-                f": {changed.reason}"
-                if changed.reason
-                else f" after {_duration(changed.seconds or 0)}"
-            )
-            err.print(Text(f"{changed.name} {_STATES[changed.state]}{why}"), soft_wrap=True)
-        if not err.is_terminal and (
-            changed.state != "running" or time.monotonic() > said + _SELDOM
-        ):
-            err.print(shown(), soft_wrap=True)
-            said = time.monotonic()
+        ended = changed.state != "running"
+        if ended:
+            duration = f" after {_duration(changed.seconds or 0)}"
+            why = f": {changed.reason}" if changed.reason else duration
+            note(f"{changed.name} {_state(changed.state)}{why}")
+        if not err.is_terminal and (ended or time.monotonic() > logged + _LOG_SECONDS):
+            err.print(overview(), soft_wrap=True)
+            logged = time.monotonic()
 
-    if not err.is_terminal:
-        yield watch
-        return
-    with Live(get_renderable=shown, console=err, transient=True, refresh_per_second=2):
-        yield watch
+    with stoppable(lambda: "the same command goes on"):
+        if not err.is_terminal:
+            yield watch
+            return
+        with Live(get_renderable=overview, console=err, transient=True, refresh_per_second=2):
+            yield watch
 
 
-def _at_work(run: Standing) -> str:
-    """How far a run at work is."""
-    told, left = run.told, run.left(time.monotonic())
-    parts = [told["part"]] if "part" in told else []
-    parts += [f"epoch {told['epoch']:.0f}"] if "epoch" in told else []
-    parts += [f"valid MRR {told['valid/mrr']:.3f}"] if "valid/mrr" in told else []
+def _state(name: str) -> str:
+    return "out of time" if name == "unfinished" else name
+
+
+def _progress(run: RunStatus) -> str:
+    """Return the epoch, the figures and the estimate of a running run."""
+    left = run.seconds_left(time.monotonic())
+    parts = [run.part] if run.part is not None else []
+    parts += [f"epoch {run.epoch:.0f}"] if run.epoch is not None else []
+    parts += [f"valid MRR {run.valid_mrr:.3f}"] if run.valid_mrr is not None else []
     parts += [f"at most {_duration(left)} left"] if left else []
     return f"  {run.name}  {'  '.join(parts) or 'starting'}"
 
@@ -190,23 +181,14 @@ def _duration(seconds: float) -> str:
     return str(timedelta(seconds=round(seconds)))
 
 
-def _print(comparison: Comparison) -> None:
-    """The table, what it cannot show, and where it is kept."""
-    from tempograph.experiments.comparison import COLUMNS
-
-    if not show(comparison.sheet()):
-        rows = [row.cells() for row in comparison.rows]
-        show(
-            TextTable(
-                "What they cost",
-                COLUMNS[:2] + COLUMNS[11:],
-                [row[:2] + row[11:] for row in rows],
-                2,
-            )
-        )
+def _print_comparison(comparison: Comparison) -> None:
+    """Print the table, the runs without figures, and the folder."""
+    table = comparison.text_table()
+    if not show(table):
+        columns, rows = table.columns, table.rows
+        costs = [[*row[:2], *row[11:]] for row in rows]
+        show(TextTable("What they cost", [*columns[:2], *columns[11:]], costs, 2))
     for line in comparison.notes():
-        err.print(f"note: {line}", soft_wrap=True)
-    out.print(
-        f"The table is in {comparison.folder / 'compare.md'}, the runs are beside it.",
-        soft_wrap=True,
-    )
+        note(f"note: {line}")
+    path = comparison.folder / "compare.md"
+    out.print(f"The table is in {path}, the runs are beside it.", soft_wrap=True)

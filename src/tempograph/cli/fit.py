@@ -1,4 +1,4 @@
-"""fit: from files of events to a model that can be asked."""
+"""The command fit: import files of events, train a model that suits them, and test it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tempograph.cli.train import Device, Json, MaxTime, refuse_unfinished, train
 from tempograph.report.text_table import TextTable
 
 if TYPE_CHECKING:
-    from tempograph.experiments.autofit import Fitted
+    from tempograph.experiments.autofit import FitResult
 
 
 def fit(
@@ -46,13 +46,13 @@ def fit(
     test: importing.Test = 0.1,
     seed: Annotated[int, typer.Option(help="Of the random split and of training.")] = 0,
 ) -> None:
-    """From files of events to a trained model: import, choose, train, and report how far its answers can be trusted.
+    """Import files of events, train a model that suits them, and report how good its answers are.
 
-    Columns that are not named are guessed by what they are called. Next: tempograph complete, missing, surprising.
+    Columns that are not named are guessed. Next: tempograph complete, missing, surprising.
 
     Example: **tempograph fit events.csv --out runs/mine**
     """
-    from tempograph.experiments.autofit import fit as fitted
+    from tempograph.experiments.autofit import fit as run_fit
 
     options = importing.import_options(
         format,
@@ -69,7 +69,7 @@ def fit(
         progress_bar("importing") as reading,
         training_progress(folder, str(folder), quiet=json_output) as (report, progress),
     ):
-        found = fitted(
+        result = run_fit(
             files,
             out=folder,
             options=options,
@@ -84,61 +84,45 @@ def fit(
             note=None if json_output else note,
         )
     if json_output:
-        print_json(found.summary())
+        print_json(result.summary())
         return
-    _print(found, folder)
+    _print_result(result, folder)
 
 
-def _print(found: Fitted, folder: Path) -> None:
-    from tempograph.experiments.autofit import in_words, relation_rows
+def _print_result(result: FitResult, folder: Path) -> None:
+    """Print the data, the model and why, how well it answers, and what to do next."""
     from tempograph.report.reliability_table import reliability_table
 
-    graph, quoted = found.run.graph, quote(str(folder))
+    graph, imported, run = result.run.graph, result.imported, quote(str(folder))
+    skipped = {"repeated": imported.duplicates, "skipped": sum(s.rows for s in imported.skipped)}
+    left_out = ", ".join(f"{count:,} {what}" for what, count in skipped.items() if count)
     out.print(
-        f"{len(graph.all_facts):,} facts of {found.imported.rows:,} rows{_left_out(found)}: "
-        f"{len(graph.entities):,} entities, "
-        f"{len(graph.relations):,} relations, {len(graph.times):,} steps from {graph.times[0]} to {graph.times[-1]}.",
+        f"{len(graph.all_facts):,} facts of {imported.rows:,} rows"
+        f"{f' ({left_out})' if left_out else ''}: {len(graph.entities):,} entities, "
+        f"{len(graph.relations):,} relations, {len(graph.times):,} steps "
+        f"from {graph.times[0]} to {graph.times[-1]}.",
         soft_wrap=True,
     )
-    out.print(f"Model: {found.choice.model}, because {found.choice.why}.", soft_wrap=True)
-    if found.evaluation is None:
-        out.print(
-            f"Training was stopped by --max-time; go on with: tempograph resume {quoted}",
-            soft_wrap=True,
-        )
+    out.print(f"Model: {result.choice.model}, because {result.choice.why}.", soft_wrap=True)
+    if result.evaluation is None:
+        out.print(f"Stopped by --max-time; resume with: tempograph resume {run}", soft_wrap=True)
         return
-    out.print(in_words(found.evaluation, len(graph.entities)), soft_wrap=True)
+    out.print(result.describe(), soft_wrap=True)
     rows = [
-        [row["relation"], f"{row['questions']:,}", f"{row['hits@1']:.0%}", f"{row['hits@10']:.0%}"]
-        for row in relation_rows(found.evaluation, graph)
+        [row.relation, f"{row.queries:,}", f"{row.hits_1:.0%}", f"{row.hits_10:.0%}"]
+        for row in result.relations()
     ]
-    caption = f"Protocol {found.evaluation.protocol}, on facts that were held out; the most frequent relations."
-    show(
-        TextTable(
-            "How often the right answer is first, or in ten",
-            ("relation", "questions", "first", "in ten"),
-            rows,
-            1,
-            caption,
-        )
-    )
-    calibration = found.run.results.calibration
+    title, columns = "How often the right answer is first, or in ten", ("relation", "queries")
+    caption = f"Protocol {result.evaluation.protocol}, held-out facts; the most frequent relations."
+    show(TextTable(title, (*columns, "first", "in ten"), rows, 1, caption))
+    calibration = result.run.results.calibration
     if calibration is not None:
-        caption = "Probability of the first answer, on facts held out to choose on."
+        caption = "Probability of the first answer, on the validation facts."
         show(reliability_table(calibration, "How far a probability can be trusted", caption))
-    subject, relation, time = (
-        quote(name) for name in (graph.entities[0], graph.relations[0], graph.times[-1])
-    )
+    names = (graph.entities[0], graph.relations[0], graph.times[-1])
+    subject, relation, time = map(quote, names)
     out.print(
-        f"Next: tempograph complete {quoted} --subject {subject} --relation {relation} --time {time}, "
-        f"or tempograph missing {quoted}",
+        f"Next: tempograph complete {run} --subject {subject} --relation {relation} --time {time}, "
+        f"or tempograph missing {run}",
         soft_wrap=True,
     )
-
-
-def _left_out(found: Fitted) -> str:
-    """How many rows are no facts of their own."""
-    skipped = sum(skip.rows for skip in found.imported.skipped)
-    counts = {"repeated": found.imported.duplicates, "skipped": skipped}
-    told = [f"{count:,} {what}" for what, count in counts.items() if count]
-    return f" ({', '.join(told)})" if told else ""

@@ -1,4 +1,4 @@
-"""reproduce: the tables and pictures of the paper, ours beside the published."""
+"""The command reproduce: tables and pictures of the paper, with our figures in them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tempograph.cli.compare import numbers, watching
-from tempograph.cli.console import err, note, out, print_json, show, stoppable
+from tempograph.cli.compare import RunMaxTime, parse_seeds, show_progress
+from tempograph.cli.console import note, out, print_json, show
 from tempograph.cli.train import Device, Json
 from tempograph.typing import ARTEFACTS, Artefact, Protocol
 
@@ -19,22 +19,21 @@ if TYPE_CHECKING:
 
 def reproduce(
     what: Annotated[
-        Literal[Artefact, "all"],
-        typer.Argument(help="Which table or pictures; all makes every one."),
+        Literal[Artefact, "all"], typer.Argument(help="Which table or pictures, or all of them.")
     ],
     dataset: Annotated[str, typer.Option(help="The dataset, by name or path.")] = "icews14",
     protocol: Annotated[
         Literal[Protocol, "both"], typer.Option(help="Protocols of the models that depend on it.")
     ] = "both",
     seeds: Annotated[
-        str, typer.Option(help="Seeds that are trained where they are missing.", metavar="N,N,...")
+        str, typer.Option(help="Seeds to train if they are missing.", metavar="N,N,...")
     ] = "0",
     results: Annotated[
         Path, typer.Option(help="The folder of measured results; new ones are added.")
     ] = Path("results"),
     folder: Annotated[
         Path | None,
-        typer.Option("--out", help="Where tables and runs go; by default reproduced/DATASET."),
+        typer.Option("--out", help="The folder of tables and runs; by default reproduced/DATASET."),
     ] = None,
     train: Annotated[
         bool,
@@ -44,69 +43,61 @@ def reproduce(
         int | None,
         typer.Option(
             min=1,
-            help="How many runs at once, each a process of its own; by default as many as a GPU has room for, or 1.",
+            help="Number of runs at a time, each in its own process; by default 1 on a CPU, or as "
+            "many as fit on the GPU.",
         ),
     ] = None,
-    max_time: Annotated[
-        float | None,
-        typer.Option(min=0, help="Stop each run after so many minutes; the same command goes on."),
-    ] = None,
+    max_time: RunMaxTime = None,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Make a table of the paper with our figures beside the published ones, as Markdown, LaTeX and CSV.
+    """Write tables of the paper with our figures beside the published, as Markdown, LaTeX and CSV.
 
-    Measured results are reused; what is missing is trained. Stopped or called again, it goes on where it was.
+    Measured results are reused, and missing runs are trained. Called again, it resumes.
 
     Example: **tempograph reproduce table --dataset icews14 --no-train**
     """
     from tempograph.device import max_parallel_runs, resolve_device
-    from tempograph.experiments.paper.reproduction import reproduce as reproduced
+    from tempograph.experiments.paper.reproduction import reproduce as run_reproduction
 
-    target = folder or Path("reproduced") / Path(dataset).name
-    most = None if max_time is None else 60 * max_time
-    at_once = jobs or max_parallel_runs(resolve_device(device))
-    with (
-        stoppable(lambda: "the same command goes on"),
-        watching(at_once, most, quiet=json_output) as watch,
-    ):
-        found = reproduced(
+    max_seconds = None if max_time is None else 60 * max_time
+    parallel = jobs or max_parallel_runs(resolve_device(device))
+    with show_progress(parallel, max_seconds, quiet=json_output) as watch:
+        reproduction = run_reproduction(
             ARTEFACTS if what == "all" else [what],
             dataset,
             results=results,
-            out=target,
+            out=folder or Path("reproduced") / Path(dataset).name,
             protocols=("paper", "strict") if protocol == "both" else (protocol,),
-            seeds=numbers(seeds),
+            seeds=parse_seeds(seeds),
             train=train,
             device=device,
-            jobs=at_once,
-            max_seconds=most,
+            jobs=parallel,
+            max_seconds=max_seconds,
             note=None if json_output else note,
             watch=watch,
         )
     if json_output:
-        print_json(found.summary())
+        print_json(reproduction.summary())
     else:
-        _print(found)
-    if found.failed:
+        _print_reproduction(reproduction)
+    if reproduction.failed:
         raise typer.Exit(1)
 
 
-def _print(found: Reproduction) -> None:
-    """The tables, what they lack, and where everything is."""
-    for sheet in found.sheets.values():
-        show(sheet)
-    if found.missing:
-        err.print(
-            f"note: {_counted(found.missing, 'run')} missing; dashes stand for the figures",
-            soft_wrap=True,
-        )
-    for run in found.failed:
-        err.print(f"note: {run.run}: failed: {run.reason}", soft_wrap=True)
-    made = [f"{_counted(found.sheets, 'table')} (.md, .tex, .csv)"] if found.sheets else []
-    made += [_counted(found.pictures, "picture")] if found.pictures else []
-    out.print(f"{' and '.join(made) or 'Nothing'} in {found.folder}", soft_wrap=True)
+def _print_reproduction(reproduction: Reproduction) -> None:
+    """Print the tables, the runs that are missing or failed, and the folder."""
+    for table in reproduction.tables.values():
+        show(table)
+    if reproduction.missing:
+        note(f"note: {_count(reproduction.missing, 'run')} missing; their figures are dashes")
+    for run in reproduction.failed:
+        note(f"note: {run.name}: failed: {run.reason}")
+    tables, pictures = reproduction.tables, reproduction.pictures
+    made = [f"{_count(tables, 'table')} (.md, .tex, .csv)"] if tables else []
+    made += [_count(pictures, "picture")] if pictures else []
+    out.print(f"{' and '.join(made) or 'Nothing'} in {reproduction.folder}", soft_wrap=True)
 
 
-def _counted(things: Sized, name: str) -> str:
+def _count(things: Sized, name: str) -> str:
     return f"{len(things)} {name}{'s' * (len(things) != 1)}"

@@ -1,4 +1,4 @@
-"""One path from files of events to a model that can be asked, and what can be trusted of it."""
+"""Fit a model to files of events: import, choose a model, train, and test on held-out facts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tempograph.errors import DataError
 from tempograph.evaluation.evaluator import Evaluation
 from tempograph.evaluation.query_groups import by_relation, group_metrics
 from tempograph.evaluation.rank_table import RankTable
-from tempograph.experiments.batch import Note
+from tempograph.experiments.status import Notify
 from tempograph.io import refuse_existing
 from tempograph.models.registry import model_kind
 from tempograph.training.run_folder import RUN_MARKER
@@ -27,30 +27,58 @@ from tempograph.training.runs import Run
 from tempograph.training.trainer import evaluate, train
 from tempograph.typing import MetricsCallback, Progress
 
-_MEETING: Final = 0.25
-"""The share of held-out facts between two that meet in train from which on copying is worth most."""
+_COPYING_SHARE: Final = 0.25
+"""The share of held-out facts between pairs known from train above which copying works best."""
+_MAX_RELATIONS: Final = 15
 
 
 @dataclass(frozen=True)
-class Choice:
+class ModelChoice:
     """A model and why it was chosen."""
 
     model: str
     why: str
 
 
+@dataclass(frozen=True)
+class RelationFigures:
+    """How well held-out queries with a relation are answered."""
+
+    relation: str
+    queries: int
+    hits_1: float
+    hits_10: float
+
+
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """A trained run, what its data came from, why it is this model, and how it does on facts that it never saw."""
+class FitResult:
+    """A trained run: its data, why it is this model, and how it does on held-out facts."""
 
     run: Run
     imported: ImportResult
     columns: dict[str, str]
-    choice: Choice
+    choice: ModelChoice
     evaluation: Evaluation | None
+    """On the test split; None if training was stopped before its end."""
+
+    def relations(self) -> list[RelationFigures]:
+        """Return the figures of the most frequent relations."""
+        if self.evaluation is None:
+            return []
+        ranked = RankTable.from_evaluation(self.evaluation)
+        groups = group_metrics(ranked, by_relation(ranked, self.run.graph))
+        return [
+            RelationFigures(
+                groups.labels[index],
+                int(groups.questions[index]),
+                float(groups.hits_1[index]),
+                float(groups.hits_10[index]),
+            )
+            for index in np.argsort(-groups.questions, kind="stable")[:_MAX_RELATIONS]
+        ]
 
     def summary(self) -> dict[str, Any]:
-        """What `fit --json` prints."""
+        """Return what `fit --json` prints."""
         graph, imported = self.run.graph, self.imported
         return {
             "run": str(self.run.path),
@@ -68,10 +96,28 @@ class Fitted:
             "finished": self.run.results.finished,
             "held_out": None if self.evaluation is None else self.evaluation.summary(),
             "calibration": self.run.results.calibration,
-            "relations_held_out": []
-            if self.evaluation is None
-            else relation_rows(self.evaluation, graph),
+            "relations_held_out": [
+                {
+                    "relation": row.relation,
+                    "questions": row.queries,
+                    "hits@1": row.hits_1,
+                    "hits@10": row.hits_10,
+                }
+                for row in self.relations()
+            ],
         }
+
+    def describe(self) -> str:
+        """Return what the test figures mean, in a sentence."""
+        if self.evaluation is None:
+            return "Training is not finished, so nothing is tested."
+        metrics = self.evaluation.summary()["metrics"]
+        return (
+            f"Asked about {len(self.evaluation.facts):,} facts that it never saw, once for the "
+            "object and once for the subject, it put the right one of "
+            f"{len(self.run.graph.entities):,} first in {metrics['hits@1']:.0%} of the queries, "
+            f"and among the first ten in {metrics['hits@10']:.0%}."
+        )
 
 
 def fit(
@@ -88,15 +134,16 @@ def fit(
     importing: Progress | None = None,
     report: MetricsCallback | None = None,
     progress: Progress | None = None,
-    note: Note | None = None,
-) -> Fitted:
-    """Import files of events, choose a model for them, train it, and try it on facts that were held out.
+    note: Notify | None = None,
+) -> FitResult:
+    """Import files of events, choose a model for them, train it, and test it on held-out facts.
 
-    Columns of a table that the options do not name are guessed by what they are called, and refused where two would
-    do. The run folder holds everything, also the data. `note` hears what was guessed before training begins.
+    Columns that the options do not name are guessed from the header; if two fit, it raises. The run
+    folder `out` holds everything, the data too. `note` is called with what was guessed and what was
+    left out, before training.
     """
     refuse_existing(Path(out), RUN_MARKER, overwrite)
-    place = resolve_device(device)
+    resolved = resolve_device(device)
     if model is not None:
         model_kind(model)
     paths = [Path(pattern) for pattern in patterns]
@@ -110,10 +157,12 @@ def fit(
     graph = imported.graph
     if not len(graph.valid) or not len(graph.test):
         raise DataError(
-            f"{', '.join(map(str, paths))}: too few facts, {len(graph.all_facts):,}, to hold some out to choose and to "
-            "test on; bring more, or hold out a larger share with --valid and --test"
+            f"{', '.join(map(str, paths))}: too few facts, {len(graph.all_facts):,}, to hold some "
+            "out for validation and test; add more, or hold out more with --valid and --test"
         )
-    choice = choose_model(graph, place) if model is None else Choice(model, "it was asked for")
+    choice = (
+        choose_model(graph, resolved) if model is None else ModelChoice(model, "it was asked for")
+    )
     run = train(
         graph,
         choice.model,
@@ -127,56 +176,23 @@ def fit(
         progress=progress,
     )
     evaluation = evaluate(run, "test", progress=progress) if run.results.finished else None
-    return Fitted(run, imported, columns, choice, evaluation)
+    return FitResult(run, imported, columns, choice, evaluation)
 
 
-def choose_model(graph: TemporalGraph, device: torch.device) -> Choice:
-    """By how much of what is held out happens between two that meet in train as well, and by the machine."""
-    share = meeting_share(graph)
-    said = f"{share:.0%} of held-out facts are between two that meet in train as well"
-    if share < _MEETING:
-        return Choice(
-            "tntcomplex", f"{said}: little to copy, so vectors that generalise to new pairs"
-        )
+def choose_model(graph: TemporalGraph, device: torch.device) -> ModelChoice:
+    """Choose by the share of held-out facts whose pair is known from train, and by the device."""
+    share = known_pair_share(graph)
+    known = f"{share:.0%} of held-out facts are between two that meet in train as well"
+    if share < _COPYING_SHARE:
+        return ModelChoice("tntcomplex", f"{known}: embeddings generalise to new pairs")
     if device.type == "cuda":
-        return Choice(
-            "temp-pointer",
-            f"{said}: copying what happened goes far, and a GPU affords models beside it",
-        )
-    return Choice(
-        "pointer", f"{said}: copying what happened goes far, and tells which facts it copies"
-    )
+        why = "copying earlier facts works well, and a GPU affords other models beside it"
+        return ModelChoice("temp-pointer", f"{known}: {why}")
+    why = "copying earlier facts works well, and shows which facts it copies"
+    return ModelChoice("pointer", f"{known}: {why}")
 
 
-def meeting_share(graph: TemporalGraph) -> float:
-    """The share of valid facts whose subject and object stand together in some train fact, either way round."""
-    held_out, train = (np.sort(facts[:, [0, 2]], axis=1) for facts in (graph.valid, graph.train))
-    return float(rows_in(held_out, train).mean()) if len(held_out) else 0.0
-
-
-def in_words(evaluation: Evaluation, candidates: int) -> str:
-    """What the figures mean."""
-    figures = evaluation.summary()["metrics"]
-    return (
-        f"Asked about {len(evaluation.facts):,} facts that it never saw, once for the object and once for the subject, "
-        f"it put the right one of {candidates:,} first in {figures['hits@1']:.0%} of the questions, "
-        f"and among the first ten in {figures['hits@10']:.0%}."
-    )
-
-
-def relation_rows(
-    evaluation: Evaluation, graph: TemporalGraph, most: int = 15
-) -> list[dict[str, Any]]:
-    """Each of the most frequent relations: its questions, and how often the right answer is first or in ten."""
-    ranked = RankTable.from_evaluation(evaluation)
-    found = group_metrics(ranked, by_relation(ranked, graph))
-    order = np.argsort(-found.questions, kind="stable")[:most]
-    return [
-        {
-            "relation": found.labels[place],
-            "questions": int(found.questions[place]),
-            "hits@1": float(found.hits_1[place]),
-            "hits@10": float(found.hits_10[place]),
-        }
-        for place in order
-    ]
+def known_pair_share(graph: TemporalGraph) -> float:
+    """Return the share of valid facts whose entities share a train fact, in either direction."""
+    valid, train = (np.sort(facts[:, [0, 2]], axis=1) for facts in (graph.valid, graph.train))
+    return float(rows_in(valid, train).mean()) if len(valid) else 0.0

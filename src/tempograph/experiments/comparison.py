@@ -1,17 +1,33 @@
-"""What a comparison has come to: several models and seeds in one table, the published figures beside ours."""
+"""Compare models: train each with several seeds, and put the published figures beside ours."""
 
 from __future__ import annotations
 
 import statistics
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from tempograph.experiments.published import Published
-from tempograph.experiments.results import HITS, SPREAD, figure_cells, half_range, seeds_cells
-from tempograph.experiments.status import State
+from tempograph.data.catalog import load_dataset
+from tempograph.device import resolve_device
+from tempograph.errors import ConfigError, DataError
+from tempograph.experiments.published import Published, published
+from tempograph.experiments.results import (
+    HITS,
+    SPREAD,
+    Metrics,
+    figure_cells,
+    half_range,
+    mean,
+    metrics_of,
+    seeds_cells,
+)
+from tempograph.experiments.scheduler import exclusive, train_missing
+from tempograph.experiments.specs import RunSpec, describe_settings, specs_per_model
+from tempograph.experiments.status import Notify, RunStatus, Watch
+from tempograph.io import make_folder, write_json, write_text
+from tempograph.models.registry import MODELS
 from tempograph.report.text_table import TextTable
-from tempograph.training.run_results import RunResults
 from tempograph.typing import Protocol
 
 COLUMNS: Final = (
@@ -21,89 +37,55 @@ COLUMNS: Final = (
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What has become of one run. `results` is None if it failed before it had any."""
-
-    run: str
-    seed: int
-    state: State
-    results: RunResults | None
-    reason: str | None = None
-
-    def summary(self) -> dict[str, Any]:
-        """What differs from seed to seed, ready for JSON."""
-        figures = {
-            "valid": self.results.valid["metrics"] if self.results and self.results.valid else None,
-            "test": self.results.test["metrics"] if self.results and self.results.test else None,
-        }
-        times = {
-            name: getattr(self.results, name, None)
-            for name in ("best_epoch", "epoch_seconds", "train_seconds")
-        }
-        return (
-            {"run": self.run, "seed": self.seed, "state": self.state, "reason": self.reason}
-            | figures
-            | times
-        )
-
-
-@dataclass(frozen=True)
-class Row:
-    """One model: the runs of its seeds, where its settings come from, and what was published of it."""
+class ComparisonRow:
+    """One model: the runs of its seeds, where its settings come from, and its published figures."""
 
     model: str
     settings: str
     published: Published
-    runs: tuple[Outcome, ...]
+    runs: tuple[RunStatus, ...]
 
     @property
-    def tested(self) -> list[dict[str, float]]:
-        """The test figures of each finished run; no other has seen test."""
-        return [
-            run.results.test["metrics"]
-            for run in self.runs
-            if run.state == "finished" and run.results and run.results.test
-        ]
+    def test_metrics(self) -> list[Metrics]:
+        """The test metrics of each finished run; no other is tested."""
+        return metrics_of(
+            [run.results for run in self.runs if run.results and run.state == "finished"], "test"
+        )
 
     def mean(self, name: str) -> float | None:
-        """The mean of a figure of results.json over the runs that have it."""
-        values = [getattr(run.results, name, None) for run in self.runs]
-        found = [value for value in values if value is not None]
-        return statistics.mean(found) if found else None
+        """Return the mean of a figure of results.json over the runs that have it."""
+        return mean(getattr(run.results, name, None) for run in self.runs)
 
     def cells(self) -> list[str]:
-        """The row as a table shows it, under COLUMNS."""
-        tested, parameters, epoch, training = (
-            self.tested,
-            *map(self.mean, ("parameters", "epoch_seconds", "train_seconds")),
-        )
-        lacking = (
-            "not finished" if any(run.state == "unfinished" for run in self.runs) else "failed"
-        )
+        """Return the row of the table, under COLUMNS."""
+        metrics, costs = self.test_metrics, ("parameters", "epoch_seconds", "train_seconds")
+        stopped = any(run.state == "unfinished" for run in self.runs)
         return [
             self.model,
             self.settings,
-            f"{len(tested)}"
-            if len(tested) == len(self.runs)
-            else f"{len(tested)}/{len(self.runs)}",
-            *(seeds_cells(tested) if tested else [lacking, "-", "-", "-"]),
+            "/".join(dict.fromkeys((str(len(metrics)), str(len(self.runs))))),
+            *(
+                seeds_cells(metrics)
+                if metrics
+                else ["not finished" if stopped else "failed", "-", "-", "-"]
+            ),
             *figure_cells(self.published),
-            "-" if parameters is None else f"{parameters:,.0f}",
-            "-" if epoch is None else f"{epoch:.2f}",
-            "-" if training is None else f"{training:,.1f}",
+            *(
+                "-" if (value := self.mean(name)) is None else format(value, spec)
+                for name, spec in zip(costs, (",.0f", ".2f", ",.1f"), strict=True)
+            ),
         ]
 
     def summary(self) -> dict[str, Any]:
-        """The row and its runs, ready for JSON; Hits are fractions of 1, also the published ones."""
-        columns = {
-            name: [metrics[name] for metrics in self.tested] for name in (self.tested or [{}])[0]
-        }
+        """Return the row and its runs as JSON; Hits are fractions of 1, the published ones too."""
+        metrics = self.test_metrics
+        columns = {name: [one[name] for one in metrics] for name in (metrics or [{}])[0]}
         mrr, *hits = self.published
         theirs = (mrr, *(None if value is None else round(value / 100, 3) for value in hits))
         return {
             "model": self.model,
             "settings": self.settings,
-            "seeds": [run.seed for run in self.runs if run.state == "finished"],
+            "seeds": [run.spec.seed for run in self.runs if run.state == "finished"],
             "metrics": {name: statistics.mean(values) for name, values in columns.items()} or None,
             "spread": {name: half_range(values) for name, values in columns.items()} or None,
             "published": None
@@ -112,57 +94,75 @@ class Row:
             "parameters": self.mean("parameters"),
             "epoch_seconds": self.mean("epoch_seconds"),
             "train_seconds": self.mean("train_seconds"),
-            "runs": [run.summary() for run in self.runs],
+            "runs": [_run_summary(run) for run in self.runs],
         }
+
+
+def _run_summary(run: RunStatus) -> dict[str, Any]:
+    """Return what differs from seed to seed, as JSON."""
+    evaluations = run.results.evaluations if run.results else {}
+    return {
+        "run": run.name,
+        "seed": run.spec.seed,
+        "state": run.state,
+        "reason": run.reason,
+        "valid": evaluations["valid"]["metrics"] if "valid" in evaluations else None,
+        "test": evaluations["test"]["metrics"] if "test" in evaluations else None,
+        "best_epoch": getattr(run.results, "best_epoch", None),
+        "epoch_seconds": getattr(run.results, "epoch_seconds", None),
+        "train_seconds": getattr(run.results, "train_seconds", None),
+    }
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The models of a comparison on one dataset under one protocol, and the folder that holds their runs."""
+    """The models of a comparison on one dataset under one protocol, and the folder of its runs."""
 
     dataset: str
     protocol: Protocol
     folder: Path
     overrides: tuple[str, ...]
     jobs: int
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
 
     @property
-    def failed(self) -> list[Outcome]:
+    def failed(self) -> list[RunStatus]:
         """The runs that ended with an error."""
         return [run for row in self.rows for run in row.runs if run.state == "failed"]
 
     def caption(self) -> str:
-        """What must stand beside the figures."""
+        """Return what a reader must know about the figures."""
         parts = [f"protocol {self.protocol}, filter time, Hits in per cent"]
-        parts += [SPREAD] if "±" in str(self._cells()) else []
+        parts += [SPREAD] if any(len(row.test_metrics) > 1 for row in self.rows) else []
         parts += [f"with {' '.join(self.overrides)}"] if self.overrides else []
         parts += [f"times are of up to {self.jobs} runs at once"] if self.jobs > 1 else []
         return "; ".join(parts)
 
     def notes(self) -> list[str]:
-        """What the table does not show: runs without figures, and why they have none."""
-        told = {"unfinished": "not finished when its time was up; the same command goes on with it"}
+        """Return a line for each run without figures that says why it has none."""
+        stopped = "not finished when its time was up; the same command goes on with it"
         return [
-            f"{run.run}: {told.get(run.state) or f'failed: {run.reason}'}"
+            f"{run.name}: {stopped if run.state == 'unfinished' else f'failed: {run.reason}'}"
             for row in self.rows
             for run in row.runs
             if run.state != "finished"
         ]
 
     def summary(self) -> dict[str, Any]:
-        """What `compare --json` prints and compare.json holds."""
-        head = {
+        """Return what `compare --json` prints and compare.json holds."""
+        return {
             "dataset": self.dataset,
             "split": "test",
             "protocol": self.protocol,
             "filter": "time",
+            "overrides": list(self.overrides),
+            "jobs": self.jobs,
+            "folder": str(self.folder),
+            "models": [row.summary() for row in self.rows],
         }
-        told = {"overrides": list(self.overrides), "jobs": self.jobs, "folder": str(self.folder)}
-        return head | told | {"models": [row.summary() for row in self.rows]}
 
-    def sheet(self) -> TextTable:
-        """The table."""
+    def text_table(self) -> TextTable:
+        """Return the table."""
         packed = (
             ("model", [0]),
             ("seeds", [2]),
@@ -170,19 +170,82 @@ class Comparison:
             ("Hits@1, 3, 10", [4, 5, 6]),
             ("published", range(7, 11)),
         )
-        return TextTable(
-            f"Models on {self.dataset}, test",
-            COLUMNS,
-            self._cells(),
-            2,
-            f"{self.caption()}.",
-            packed,
-        )
+        rows = [row.cells() for row in self.rows]
+        title = f"Models on {self.dataset}, test"
+        return TextTable(title, COLUMNS, rows, 2, f"{self.caption()}.", packed)
 
     def markdown(self) -> str:
-        """The table as a page, with what it does not show."""
+        """Return the table as a page, with the notes below it."""
         notes = "".join(f"- {note}\n" for note in self.notes())
-        return self.sheet().page() + (f"\n{notes}" if notes else "")
+        return self.text_table().page() + (f"\n{notes}" if notes else "")
 
-    def _cells(self) -> list[list[str]]:
-        return [row.cells() for row in self.rows]
+
+def compare(
+    dataset: str | Path,
+    models: Iterable[str] | None = None,
+    *,
+    out: str | Path,
+    seeds: Iterable[int] = (0,),
+    protocol: Protocol = "strict",
+    preset: str | None = None,
+    overrides: Iterable[str] = (),
+    device: str = "auto",
+    jobs: int = 1,
+    max_seconds: float | None = None,
+    note: Notify | None = None,
+    watch: Watch | None = None,
+) -> Comparison:
+    """Train models, by default all, once for each seed, and compare them on the test split.
+
+    Each run has a process and a folder of its own, MODEL-seedN in `out`; `jobs` run at a time. The
+    same call later takes over finished runs, resumes the others, and refuses a run with other
+    settings. The preset applies to the models that have it for the dataset, an override to those
+    that have the setting. `note` is called with lines for people, `watch` with the status of all
+    runs and of the one that has changed.
+    """
+    graph, folder, given = load_dataset(dataset), Path(out), tuple(overrides)
+    resolve_device(device)
+    names = list(dict.fromkeys(MODELS if models is None else models))
+    numbers = list(dict.fromkeys(seeds))
+    for what, count in (("model", len(names)), ("seed", len(numbers)), ("job", jobs)):
+        if count < 1:
+            raise ConfigError(f"compare needs at least one {what}, found {count}")
+    if not len(graph.test):
+        raise DataError(
+            f"{graph.name}: the test split has no facts, so there is nothing to compare models by"
+        )
+    base = RunSpec(
+        graph.name,
+        model="",
+        protocol=protocol,
+        preset=preset,
+        overrides=given,
+        source=str(dataset),
+        device=device,
+        max_seconds=max_seconds,
+    )
+    per_model = specs_per_model(base, names, graph)
+    specs = [
+        replace(spec, seed=seed, folder=folder / f"{spec.model}-seed{seed}")
+        for seed in numbers
+        for spec in per_model
+    ]
+    make_folder(folder)
+    with exclusive(folder):
+        if note is not None:
+            for line in describe_settings(per_model, given):
+                note(line)
+        runs = train_missing(specs, graph, jobs, note, watch)
+        rows = [
+            ComparisonRow(
+                spec.model,
+                spec.settings_source,
+                published(graph.name, spec.model, protocol),
+                tuple(run for run in runs if run.spec.model == spec.model),
+            )
+            for spec in per_model
+        ]
+        comparison = Comparison(graph.name, protocol, folder, given, jobs, tuple(rows))
+        write_json(folder / "compare.json", comparison.summary())
+        write_text(folder / "compare.md", comparison.markdown())
+    return comparison

@@ -1,9 +1,9 @@
-"""Runs in processes of their own, several at once: one that fails, or is killed for memory, takes no other with it."""
+"""Train runs in processes of their own: one that fails or is killed does not affect the others."""
 
 from __future__ import annotations
 
-import _thread
 import dataclasses
+import fcntl
 import json
 import os
 import queue
@@ -11,94 +11,130 @@ import signal
 import subprocess
 import sys
 import threading
-import traceback
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final
 
+from tempograph.data.graph import TemporalGraph
 from tempograph.device import resolve_device
-from tempograph.errors import TempographError
-from tempograph.training.run_folder import RUN_MARKER, read_results
-from tempograph.training.runs import Run
-from tempograph.training.trainer import evaluate, resume, train
-from tempograph.typing import MetricsCallback, Protocol, Split
+from tempograph.errors import RunError
+from tempograph.experiments.specs import RunSpec
+from tempograph.experiments.status import Notify, RunStatus, Watch
+from tempograph.experiments.worker import log_file
+from tempograph.training.setup import part_configs
 
 _PROGRAM: Final = (
-    "import sys; sys.path[:] = {path!r}; from tempograph.experiments.scheduler import main; main()"
+    "import sys; sys.path[:] = {path!r}; from tempograph.experiments.worker import main; main()"
 )
-_PATIENCE: Final = 30
-"""Seconds that a process has to end by itself."""
+_GRACE_SECONDS: Final = 30
+"""How long a process that is stopped may take to close its files."""
+
+Messages = queue.SimpleQueue[tuple[RunStatus, dict[str, Any] | None]]
+"""What the processes report; None when a process has closed its output."""
 
 
-@dataclass(frozen=True)
-class Job:
-    """A run to bring to its end: what `train` takes, and the run folder."""
+def train_missing(
+    specs: Sequence[RunSpec],
+    graph: TemporalGraph,
+    jobs: int,
+    notify: Notify | None = None,
+    watch: Watch | None = None,
+    on_finished: Callable[[RunStatus], None] | None = None,
+) -> list[RunStatus]:
+    """Train the runs that are not finished, rank test once with each, and return all statuses.
 
-    folder: Path
-    dataset: str
-    model: str
-    seed: int
-    protocol: Protocol
-    preset: str | None
-    overrides: tuple[str, ...]
-    device: str
-    max_seconds: float | None
+    An ensemble waits for those of its parts that are among the runs, and takes them over.
+    `on_finished` is called with each run as soon as it is finished.
+    """
+    runs = [initial_status(spec, graph) for spec in specs]
+    done = sum(run.state == "finished" for run in runs)
+    if notify is not None and done:
+        notify(f"{done} of {len(runs)} runs are there")
+
+    def on_change(run: RunStatus) -> None:
+        if run.state == "finished" and on_finished is not None:
+            on_finished(run)
+        if watch is not None:
+            watch(runs, run)
+
+    waiting = [run for run in runs if run.state == "waiting"]
+    run_processes(waiting, _dependencies(specs, graph), jobs, on_change)
+    return runs
 
 
-Event = Literal["started", "report", "ended", "failed"]
-Hear = Callable[[Job, Event, dict[str, Any]], None]
-"""Told of each event: with `report` comes a line of metrics.jsonl, with `failed` the reason."""
+def initial_status(spec: RunSpec, graph: TemporalGraph) -> RunStatus:
+    """Return `finished` for a run that is trained and tested in its folder, else `waiting`."""
+    results = spec.read_results(graph)
+    if results is None or not results.finished or results.test is None:
+        return RunStatus(spec)
+    return RunStatus(spec, "finished", results, seconds=results.train_seconds)
 
 
-def run_jobs(jobs: Mapping[Job, Collection[Job]], at_once: int, hear: Hear) -> None:
-    """Bring every job to its end, none before those that it names; whatever ends this ends what it started."""
-    waiting, running = list(jobs), dict[Job, subprocess.Popen[str]]()
-    said: queue.SimpleQueue[tuple[Job, dict[str, Any] | None]] = queue.SimpleQueue()
-    reasons: dict[Job, str] = {}
+def _dependencies(specs: Sequence[RunSpec], graph: TemporalGraph) -> dict[RunSpec, set[RunSpec]]:
+    """Return for each run those that are parts of it."""
+    configs = {spec: spec.config(graph) for spec in specs}
+    dependencies = {}
+    for spec, config in configs.items():
+        parts = [part.flat() for part in part_configs(config, graph, resolve_device(spec.device))]
+        dependencies[spec] = {other for other in specs if configs[other].flat() in parts}
+    return dependencies
 
-    def start() -> None:
-        for job in list(waiting):
-            if len(running) >= at_once:
-                break
-            if any(other in running or other in waiting for other in jobs[job]):
-                continue
-            waiting.remove(job)
-            running[job] = process = _start(job, at_once)
-            threading.Thread(target=_listen, args=(job, process, said), daemon=True).start()
-            hear(job, "started", {})
+
+def run_processes(
+    runs: Sequence[RunStatus],
+    dependencies: Mapping[RunSpec, set[RunSpec]],
+    jobs: int,
+    on_change: Callable[[RunStatus], None],
+) -> None:
+    """Bring every run to its end, `jobs` at a time, none before those that it depends on.
+
+    Whatever ends this function, an interrupt too, ends the processes.
+    """
+    waiting, running = {run.spec: run for run in runs}, dict[RunSpec, subprocess.Popen[str]]()
+    messages: Messages = queue.SimpleQueue()
+    reasons: dict[RunSpec, str] = {}
+
+    def start_waiting() -> None:
+        for spec, run in list(waiting.items()):
+            if len(running) < jobs and not dependencies[spec] & (waiting.keys() | running.keys()):
+                del waiting[spec]
+                running[spec] = process = _start_process(spec, jobs)
+                arguments = (run, process, messages)
+                threading.Thread(target=_read_messages, args=arguments, daemon=True).start()
+                run.start()
+                on_change(run)
 
     try:
-        start()
+        start_waiting()
         while running:
-            job, message = said.get()
+            run, message = messages.get()
             if message is None:
-                with running.pop(job) as process:
+                with running.pop(run.spec) as process:
                     code = process.wait()
+                log = log_file(run.spec)
                 if code == 0:
-                    _log(job).unlink(missing_ok=True)
-                    hear(job, "ended", {})
+                    log.unlink(missing_ok=True)
+                    run.end()
                 else:
-                    hear(
-                        job,
-                        "failed",
-                        {"reason": reasons.get(job) or f"{_reason(code)}; see {_log(job)}"},
-                    )
-                start()
+                    run.end(reasons.get(run.spec) or f"{_exit_reason(code)}; see {log}")
+                on_change(run)
+                start_waiting()
             elif "failed" in message:
-                reasons[job] = message["failed"]
+                reasons[run.spec] = message["failed"]
             else:
-                hear(job, "report", message)
+                run.report(message)
+                on_change(run)
     finally:
-        _stop(running)
+        _stop_processes(running)
 
 
-def _start(job: Job, at_once: int) -> subprocess.Popen[str]:
+def _start_process(spec: RunSpec, jobs: int) -> subprocess.Popen[str]:
     environment = dict(os.environ)
-    if at_once > 1:
+    if jobs > 1:
         # Processes that each take every core mostly wait for one another.
-        environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // at_once)))
-    with _log(job).open("w") as log:
+        environment.setdefault("OMP_NUM_THREADS", str(max(1, (os.cpu_count() or 1) // jobs)))
+    with log_file(spec).open("w") as log:
         process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
             stdin=subprocess.PIPE,
@@ -106,113 +142,56 @@ def _start(job: Job, at_once: int) -> subprocess.Popen[str]:
             stderr=log,
             text=True,
             env=environment,
-            # Ctrl-C in a terminal reaches a whole session; it is for the parent to hear and to hand on.
+            # Ctrl-C in a terminal reaches a whole session; the parent handles it and passes it on.
             start_new_session=True,
         )
     assert process.stdin is not None
-    process.stdin.write(json.dumps(dataclasses.asdict(job), default=str) + "\n")
+    process.stdin.write(json.dumps(dataclasses.asdict(spec), default=str) + "\n")
     process.stdin.flush()
     return process
 
 
-def _listen(job: Job, process: subprocess.Popen[str], said: queue.SimpleQueue[Any]) -> None:
+def _read_messages(run: RunStatus, process: subprocess.Popen[str], messages: Messages) -> None:
     assert process.stdout is not None
     with process.stdout as lines:
         for line in lines:
-            # Whatever Python itself says as it starts is none of our messages.
+            # Python itself may print something when it starts.
             if line.startswith("{"):
-                said.put((job, json.loads(line)))
-    said.put((job, None))
+                messages.put((run, json.loads(line)))
+    messages.put((run, None))
 
 
-def _stop(running: Mapping[Job, subprocess.Popen[str]]) -> None:
-    """A process whose standard input ends closes its files and ends too; the time it has for that is limited."""
+def _stop_processes(running: Mapping[RunSpec, subprocess.Popen[str]]) -> None:
+    """Close the standard input of each process, which ends it; kill those that take too long."""
     for process in running.values():
         assert process.stdin is not None
         process.stdin.close()
-    for job, process in running.items():
+    for spec, process in running.items():
         try:
-            process.wait(_PATIENCE)
+            process.wait(_GRACE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        _log(job).unlink(missing_ok=True)
+        log_file(spec).unlink(missing_ok=True)
 
 
-def _reason(code: int) -> str:
+def _exit_reason(code: int) -> str:
     if code == -signal.SIGKILL:
         return "killed from outside, as the system does when memory runs out"
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
 
 
-def _log(job: Job) -> Path:
-    """Where a process writes what goes wrong; kept only when something does."""
-    return job.folder.with_name(f"{job.folder.name}.log")
-
-
-def main() -> None:
-    """In the process of a job: read it from standard input, write what is to be told to standard output."""
-    channel = os.fdopen(os.dup(sys.stdout.fileno()), "w")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-
-    def tell(message: dict[str, Any]) -> None:
-        print(json.dumps(message), file=channel, flush=True)
-
-    for stop in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(stop, signal.default_int_handler)
-    values = json.loads(sys.stdin.readline())
-    job = Job(
-        **values | {"folder": Path(values["folder"]), "overrides": tuple(values["overrides"])}
-    )
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+@contextmanager
+def exclusive(folder: Path) -> Iterator[None]:
+    """Lock a folder, or raise if another command works in it."""
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        work(job, tell)
-    except KeyboardInterrupt:
-        sys.exit(130)
-    except Exception as error:
-        traceback.print_exc()
-        first = next(iter(str(error).splitlines()), "")
-        expected = isinstance(error, TempographError)
-        tell({"failed": first if expected else f"{type(error).__name__}: {first}; see {_log(job)}"})
-        sys.exit(1)
-
-
-def _end_with_parent() -> None:
-    # Not sys.stdin: a buffer that a thread waits on cannot be closed when the process ends.
-    os.read(sys.stdin.fileno(), 1)
-    _thread.interrupt_main()
-
-
-def work(job: Job, report: MetricsCallback) -> Run:
-    """Train, or go on training; when that has come to its end rank valid, if need be, and test, once."""
-    run = _trained(job, report)
-    splits: tuple[Split, ...] = ("valid", "test")
-    for split in splits:
-        if (
-            run.results.finished
-            and run.results.evaluation(split) is None
-            and len(run.graph.facts(split))
-        ):
-            evaluate(run, split)
-    return run
-
-
-def _trained(job: Job, report: MetricsCallback) -> Run:
-    begun = (job.folder / RUN_MARKER).is_file()
-    if begun and read_results(job.folder).finished:
-        return Run.load(job.folder, resolve_device(job.device))
-    if begun:
-        return resume(job.folder, device=job.device, max_seconds=job.max_seconds, report=report)
-    return train(
-        job.dataset,
-        job.model,
-        out=job.folder,
-        protocol=job.protocol,
-        preset=job.preset,
-        seed=job.seed,
-        overrides=job.overrides,
-        device=job.device,
-        max_seconds=job.max_seconds,
-        report=report,
-        finished_runs=job.folder.parent,
-    )
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RunError(
+                f"{folder}: another command is at work here; wait, or choose another --out"
+            ) from None
+        yield
+    finally:
+        os.close(handle)

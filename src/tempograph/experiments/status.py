@@ -1,62 +1,101 @@
-"""Where the runs of a comparison stand, and how long the rest may take."""
+"""How far the runs of an experiment are, and how long the rest may take."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
+
+from tempograph.experiments.specs import RunSpec
+from tempograph.training.run_folder import RUN_MARKER, read_results
+from tempograph.training.run_results import RunResults
 
 State = Literal["waiting", "running", "finished", "unfinished", "failed"]
 
 
 @dataclass
-class Standing:
-    """One run: its state, the last that it told, when it was started, and how long it took."""
+class RunStatus:
+    """A run on its way: its state, what it last reported, and its results once it has some."""
 
-    name: str
-    model: str
+    spec: RunSpec
     state: State = "waiting"
-    told: dict[str, Any] = field(default_factory=dict)
-    began: float = 0.0
-    heard: float = 0.0
-    seconds: float | None = None
+    results: RunResults | None = None
     reason: str | None = None
+    """Why it failed."""
+    seconds: float | None = None
+    """How long it took, once it has ended."""
+    started_at: float = 0.0
+    reported_at: float = 0.0
+    part: str | None = None
+    """The part of an ensemble that is trained now."""
+    epoch: float | None = None
+    valid_mrr: float | None = None
+    max_seconds_left: float | None = None
+    """When it last reported; of the part alone where there is one."""
 
-    def left(self, now: float) -> float | None:
-        """At most so many seconds more, as far as a running one has said; what is left of a part is not all."""
-        whole = "left" in self.told and "part" not in self.told
-        return max(0.0, self.told["left"] - (now - self.heard)) if whole else None
+    @property
+    def name(self) -> str:
+        """The name of the run folder."""
+        return self.spec.folder.name
+
+    def start(self) -> None:
+        """Set the state to running."""
+        self.state, self.started_at = "running", time.monotonic()
+
+    def report(self, line: Mapping[str, Any]) -> None:
+        """Take over what the training reported."""
+        self.reported_at = time.monotonic()
+        self.part, self.epoch = line.get("part"), line.get("epoch")
+        self.valid_mrr, self.max_seconds_left = line.get("valid/mrr"), line.get("left")
+
+    def end(self, reason: str | None = None) -> None:
+        """Read the results; a reason says that the run failed."""
+        self.seconds, self.reason = time.monotonic() - self.started_at, reason
+        if (self.spec.folder / RUN_MARKER).is_file():
+            self.results = read_results(self.spec.folder)
+        finished = self.results is not None and self.results.finished
+        self.state = "failed" if reason else "finished" if finished else "unfinished"
+
+    def seconds_left(self, now: float) -> float | None:
+        """Return the seconds that a running run takes at most, if it has reported them."""
+        if self.max_seconds_left is None or self.part is not None:
+            return None
+        return max(0.0, self.max_seconds_left - (now - self.reported_at))
 
 
-Watch = Callable[[Sequence[Standing], Standing], None]
-"""Shown all runs whenever one has changed."""
+Notify = Callable[[str], None]
+"""Called with a line for people."""
+
+Watch = Callable[[Sequence[RunStatus], RunStatus], None]
+"""Called with all runs and the one that has changed."""
 
 
 def seconds_left(
-    runs: Sequence[Standing], at_once: int, now: float, most: float | None = None
+    runs: Sequence[RunStatus], jobs: int, now: float, max_seconds: float | None = None
 ) -> float | None:
-    """About how long it takes until the last run has ended; None as long as nothing is known of any.
+    """Estimate the seconds until the last run has ended; None while nothing is known of any.
 
-    A run takes as long as others of its model did or are about to, or else as long as any other; and never longer than
-    `most` seconds.
+    A run is expected to take as long as others of its model, or else as long as any other, and
+    never longer than `max_seconds`.
     """
-    taken: dict[str, list[float]] = {}
+    durations: dict[str, list[float]] = {}
     for run in runs:
-        if run.state == "running" and (left := run.left(now)) is not None:
-            taken.setdefault(run.model, []).append(now - run.began + left)
+        if run.state == "running" and (left := run.seconds_left(now)) is not None:
+            durations.setdefault(run.spec.model, []).append(now - run.started_at + left)
         elif run.seconds is not None:
-            taken.setdefault(run.model, []).append(run.seconds)
-    if not taken:
+            durations.setdefault(run.spec.model, []).append(run.seconds)
+    if not durations:
         return None
-    typical = statistics.mean(statistics.mean(values) for values in taken.values())
+    typical = statistics.mean(statistics.mean(values) for values in durations.values())
 
-    def left_of(run: Standing) -> float:
-        elapsed, told = (now - run.began, run.left(now)) if run.state == "running" else (0.0, None)
-        expected = (
-            statistics.mean(taken.get(run.model, [typical])) if told is None else elapsed + told
-        )
-        return max(0.0, (expected if most is None else min(expected, most)) - elapsed)
+    def estimate(run: RunStatus) -> float:
+        running = run.state == "running"
+        elapsed, left = (now - run.started_at, run.seconds_left(now)) if running else (0.0, None)
+        usual = statistics.mean(durations.get(run.spec.model, [typical]))
+        expected = usual if left is None else elapsed + left
+        return max(0.0, (expected if max_seconds is None else min(expected, max_seconds)) - elapsed)
 
-    open_runs = [left_of(run) for run in runs if run.state in ("waiting", "running")]
-    return max([*open_runs, sum(open_runs) / at_once]) if open_runs else 0.0
+    remaining = [estimate(run) for run in runs if run.state in ("waiting", "running")]
+    return max([*remaining, sum(remaining) / jobs]) if remaining else 0.0

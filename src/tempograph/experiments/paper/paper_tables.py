@@ -1,10 +1,8 @@
-"""The tables of the paper with ours beside them, and those of the docs, all made from measured results."""
+"""The tables of the paper, with our measured results beside the published figures."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
 from typing import Final
 
 from tempograph.data.graph import TemporalGraph
@@ -13,46 +11,54 @@ from tempograph.experiments.published import (
     PAPER_SIZES,
     PAPER_TED_VALID,
     PAPER_TEST,
-    SEES_WHO_IS_ACTIVE,
+    PROTOCOL_DEPENDENT,
     Published,
+    protocols_of,
     published,
 )
 from tempograph.experiments.results import (
     SPREAD,
-    Alone,
-    Result,
     best_settings,
+    changes_of,
     figure_cells,
     figures,
-    mean_of,
+    mean,
+    metric,
+    metrics_of,
     seeds_cells,
+    settings_of,
     without_copies,
 )
-from tempograph.models.registry import MODELS, model_kind
+from tempograph.models.registry import MODELS
 from tempograph.report.text_table import TextTable
-from tempograph.training.setting_values import flat_settings
-from tempograph.typing import Protocol
+from tempograph.training.run_results import RunResults
+from tempograph.typing import Protocol, Split
 
-_FIGURES: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10")
-_BESIDE: Final = ("published: MRR", "Hits@1", "Hits@3", "Hits@10")
-_NAMED: Final = (*_FIGURES, *(f"published {name}" for name in _FIGURES))
-"""Our figures and the published ones, as programs tell them apart."""
-_BOTH: Final[tuple[Protocol, ...]] = ("paper", "strict")
-_NOTHING: Final = ["-"] * 4
+FIGURE_COLUMNS: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10")
+BOTH_COLUMNS: Final = (*FIGURE_COLUMNS, "published: MRR", *FIGURE_COLUMNS[1:])
+"""Our figures, then the published ones."""
+BOTH_NAMES: Final = (*FIGURE_COLUMNS, *(f"published {name}" for name in FIGURE_COLUMNS))
+"""The same with unique names, for programs."""
+BOTH_PROTOCOLS: Final[tuple[Protocol, ...]] = ("paper", "strict")
+_NO_FIGURES: Final = ["-"] * 4
+
+
+def table_rows(protocols: Sequence[Protocol] = BOTH_PROTOCOLS) -> list[tuple[str, Protocol]]:
+    """Return all models with their protocols, those of the paper first and in its order."""
+    models = dict.fromkeys((*PAPER_TEST["icews14"], *MODELS))
+    return [(model, protocol) for model in models for protocol in protocols_of(model, protocols)]
 
 
 def comparative_table(
-    results: Sequence[Result], dataset: str, protocols: Sequence[Protocol] = _BOTH
+    results: Sequence[RunResults], dataset: str, protocols: Sequence[Protocol] = BOTH_PROTOCOLS
 ) -> TextTable:
-    """The paper's comparative table, then the models it does not have; settings are those best on valid.
-
-    Models whose figures depend on the protocol are shown under these alone, the others always.
-    """
+    """Return the test figures of all models, each with its best settings on valid."""
     best, rows = best_settings(results), []
-    for model, protocol in _models(protocols):
-        runs, theirs = best.get((dataset, model, protocol), []), _beside(dataset, model, protocol)
-        if runs or theirs != _NOTHING:
-            ours = seeds_cells([run["test"]["metrics"] for run in runs]) if runs else _NOTHING
+    for model, protocol in table_rows(protocols):
+        runs = metrics_of(best.get((dataset, model, protocol), []), "test")
+        theirs = figure_cells(published(dataset, model, protocol))
+        if runs or theirs != _NO_FIGURES:
+            ours = seeds_cells(runs) if runs else _NO_FIGURES
             rows.append([model, protocol, str(len(runs) or "-"), *ours, *theirs])
     caption = (
         f"Test, filter by time, Hits in per cent; {SPREAD}. A dash: not measured, or not published."
@@ -66,44 +72,31 @@ def comparative_table(
         ("published", range(7, 11)),
     )
     head = ("model", "protocol", "seeds")
-    columns, names = (*head, *_FIGURES, *_BESIDE), (*head, *_NAMED)
+    columns, names = (*head, *BOTH_COLUMNS), (*head, *BOTH_NAMES)
     return TextTable(f"Models on {dataset}", columns, rows, 2, caption, packed, names, [3])
 
 
-def preset_table(results: Sequence[Result], dataset: str, models: Sequence[str]) -> TextTable:
-    """Every preset measured on a dataset as it is shipped, with its protocol."""
-    groups: dict[tuple[str, str, str], list[Result]] = {}
-    for result in without_copies(results):
-        whole = result.get("preset") is not None and not result.get("changed")
-        if result["dataset"] == dataset and result["model"] in models and whole:
-            groups.setdefault((result["model"], result["preset"], result["protocol"]), []).append(
-                result
-            )
-    rows = []
-    for (model, preset, protocol), runs in sorted(groups.items()):
-        cells = seeds_cells([run["test"]["metrics"] for run in runs])
-        rows.append(
-            [model, preset, protocol, str(len(runs)), *cells, *_beside(dataset, model, protocol)]
-        )
-    caption = f"Test; {SPREAD}."
-    head = ("model", "preset", "protocol", "seeds")
-    columns, names = (*head, *_FIGURES, *_BESIDE), (*head, *_NAMED)
-    return TextTable(f"Presets on {dataset}", columns, rows, 3, caption, names=names, spreads=[4])
-
-
-def ted_table(results: Sequence[Result], dataset: str, split: str) -> TextTable:
-    """TED for every sigma measured on a dataset or published, with a dash where one of the two lacks."""
-    printed: dict[float, Published] = {}
-    printed |= PAPER_TED_VALID[dataset] if split == "valid" else {1e-1: PAPER_TEST[dataset]["ted"]}
+def ted_table(results: Sequence[RunResults], dataset: str, split: Split) -> TextTable:
+    """Return the figures of TED for every sigma that is measured or published."""
+    theirs: dict[float, Published] = {}
+    theirs |= PAPER_TED_VALID[dataset] if split == "valid" else {1e-1: PAPER_TEST[dataset]["ted"]}
+    runs = [run for run in results if (run.model, run.dataset) == ("ted", dataset)]
     # A preset may have the sigma of another run, and so its figures.
-    of_ted = [run for run in results if (run["model"], run["dataset"]) == ("ted", dataset)]
-    found = {run["config"].get("model", {}).get("sigma"): run[split] for run in of_ted}
-    found.pop(None, None)
-    rows = []
-    for sigma in sorted({*found, *PAPER_TED_VALID[dataset]}):
-        ours = figure_cells(figures(found[sigma]["metrics"])) if sigma in found else _NOTHING
-        rows.append([f"{sigma:g}", *ours, *figure_cells(printed.get(sigma, (None,) * 4))])
-    columns = ("sigma", f"{dataset} {split}: MRR", *_FIGURES[1:], *_BESIDE)
+    ours = {
+        sigma: metrics
+        for run in runs
+        if (sigma := settings_of(run).get("model.sigma")) is not None
+        for metrics in metrics_of([run], split)
+    }
+    rows = [
+        [
+            f"{sigma:g}",
+            *(figure_cells(figures(ours[sigma])) if sigma in ours else _NO_FIGURES),
+            *figure_cells(theirs.get(sigma, (None,) * 4)),
+        ]
+        for sigma in sorted({*ours, *PAPER_TED_VALID[dataset]})
+    ]
+    columns = ("sigma", f"{dataset} {split}: MRR", *BOTH_COLUMNS[1:])
     caption = "Hits in per cent; TED depends on no protocol."
     packed = (
         ("sigma", [0]),
@@ -111,250 +104,117 @@ def ted_table(results: Sequence[Result], dataset: str, split: str) -> TextTable:
         ("Hits@1, 3, 10", [2, 3, 4]),
         ("published", range(5, 9)),
     )
-    return TextTable(
-        f"TED on {dataset}, {split}", columns, rows, 0, caption, packed, ("sigma", *_NAMED)
-    )
+    title, names = f"TED on {dataset}, {split}", ("sigma", *BOTH_NAMES)
+    return TextTable(title, columns, rows, 0, caption, packed, names)
 
 
-def tried_table(results: Sequence[Result], dataset: str, model: str) -> TextTable:
-    """Runs that looked for settings, on valid, those of the same settings together: what differs, the best last."""
-    runs = [run for run in results if (run["dataset"], run["model"]) == (dataset, model)]
-    # What is a setting now and was none then was as it is by default.
-    added = {
-        f"model.{setting.name}": setting.default for setting in fields(model_kind(model).settings)
-    }
-    settings = [added | flat_settings(run["config"]) for run in runs]
-    names = dict.fromkeys(name for one in settings for name in one)
-    varied = [name for name in names if len({str(one.get(name)) for one in settings}) > 1]
-    usual = {
-        name: Counter(_spelt(one[name]) for one in settings if name in one).most_common(1)[0][0]
-        for name in varied
-    }
-    tried: dict[str, list[dict[str, float]]] = {}
-    for run, one in zip(runs, settings, strict=True):
-        own = [
-            f"{name} = {_spelt(one[name])}"
-            for name in varied
-            if name in one and _spelt(one[name]) != usual[name]
-        ]
-        ended = "" if run["finished"] else ", ended by a time limit"
-        tried.setdefault((", ".join(own) or "as most others") + ended, []).append(
-            run["valid"]["metrics"]
-        )
-    # What is tried differs by less than the digits that other tables show.
-    rows = [
-        [what, str(len(metrics)), *seeds_cells(metrics, digits=4)]
-        for what, metrics in tried.items()
+def ablation_table(results: Sequence[RunResults], dataset: str) -> TextTable:
+    """Return the valid MRR of the paper's presets without imputation or gate."""
+    candidates = [
+        run
+        for run in without_copies(results)
+        if (run.dataset, run.preset, run.protocol) == (dataset, "paper", "paper")
     ]
-    rows.sort(key=lambda row: float(row[2].partition(" ")[0]))
-    shared = ", ".join(f"{name} = {value}" for name, value in usual.items())
-    caption = (
-        f"{dataset}, valid, protocol {runs[0]['protocol']}; unless said: {shared}." if runs else ""
-    )
-    columns = ("settings", "seeds", *_FIGURES)
-    return TextTable(
-        f"{model} on {dataset}: what was tried", columns, rows, 1, caption, spreads=[2]
-    )
-
-
-def _spelt(setting: object) -> str:
-    return " + ".join(map(str, setting)) if isinstance(setting, list | tuple) else str(setting)
-
-
-def ablation_table(results: Sequence[Result], dataset: str) -> TextTable:
-    """Imputation and gate switched off in the paper's presets, on valid."""
     rows = []
-    for model, variants in PAPER_ABLATION.items():
-        for (imputation, gate), theirs in variants.items():
-            parts = {"imputation": imputation, "gate": gate}
-            runs = [
-                run for run in without_copies(results) if _is_ablation(run, dataset, model, parts)
-            ]
-            ours = seeds_cells([run["valid"]["metrics"] for run in runs])[0] if runs else "-"
-            paper = figure_cells([theirs.get(dataset)])[0]
-            if (ours, paper) != ("-", "-"):
-                rows.append(
-                    [model, _yes(imputation), _yes(gate), str(len(runs) or "-"), ours, paper]
-                )
+    for (model, imputation, gate), theirs in PAPER_ABLATION.items():
+        parts = {"model.imputation": imputation, "model.gate": gate}
+        runs = [
+            run
+            for run in candidates
+            if run.model == model
+            and changes_of(run).keys() <= parts.keys()
+            and parts.items() <= settings_of(run).items()
+        ]
+        ours = seeds_cells(metrics_of(runs, "valid"))[0] if runs else "-"
+        printed = figure_cells([theirs.get(dataset)])[0]
+        if (ours, printed) != ("-", "-"):
+            flags = ["yes" if part else "no" for part in parts.values()]
+            rows.append([model, *flags, str(len(runs) or "-"), ours, printed])
     columns = ("model", "imputation", "gate", "seeds", "valid MRR", "published")
     caption = f"The paper's presets, protocol paper, valid; {SPREAD}. Attention always imputes."
     return TextTable(f"Imputation and gate on {dataset}", columns, rows, 3, caption, spreads=[4])
 
 
-def _is_ablation(run: Result, dataset: str, model: str, parts: dict[str, bool]) -> bool:
-    asked = {f"model.{name}" for name in parts}
-    return (
-        (run["dataset"], run["model"], run.get("preset"), run["protocol"])
-        == (dataset, model, "paper", "paper")
-        and set(run.get("changed", {})) <= asked
-        and all(run["config"].get("model", {}).get(name) == value for name, value in parts.items())
-    )
-
-
-def leak_table(results: Sequence[Result]) -> TextTable:
-    """What a model gains when facts of valid and test tell who is active: its best settings under both protocols."""
+def leak_table(results: Sequence[RunResults]) -> TextTable:
+    """Return what a model gains when facts of valid and test show which entities are active."""
     best, rows = best_settings(results), []
-    for dataset, model in sorted(
-        {(dataset, model) for dataset, model, _ in best if model in SEES_WHO_IS_ACTIVE}
-    ):
-        strict, leaking = (
-            best.get((dataset, model, protocol), []) for protocol in ("strict", "paper")
-        )
+    pairs = {(dataset, model) for dataset, model, _ in best if model in PROTOCOL_DEPENDENT}
+    for dataset, model in sorted(pairs):
         cells = []
-        for path, digits in (("mrr", 3), ("hits@10", 1)):
-            pair = [mean_of(runs, "test", "metrics", path) for runs in (strict, leaking)]
-            scale = 1 if path == "mrr" else 100
-            cells += ["-" if value is None else f"{scale * value:.{digits}f}" for value in pair]
-            whole = None not in pair
-            cells.append(f"{scale * (pair[1] - pair[0]):+.{digits}f}" if whole else "-")  # type: ignore[operator]
+        for name, scale, digits in (("mrr", 1, 3), ("hits@10", 100, 1)):
+            strict, paper = (
+                mean(metric(best.get((dataset, model, protocol), []), "test", name))
+                for protocol in ("strict", "paper")
+            )
+            cells += ["-" if x is None else f"{scale * x:.{digits}f}" for x in (strict, paper)]
+            leak = None if strict is None or paper is None else paper - strict
+            cells.append("-" if leak is None else f"{scale * leak:+.{digits}f}")
         rows.append([dataset, model, *cells])
     columns = ("dataset", "model", "MRR strict", "paper", "leak", "Hits@10 strict", "paper", "leak")
-    names = (
-        "dataset",
-        "model",
-        *(f"{of} {what}" for of in ("MRR", "Hits@10") for what in ("strict", "paper", "leak")),
-    )
+    kinds = [
+        f"{name} {what}" for name in ("MRR", "Hits@10") for what in ("strict", "paper", "leak")
+    ]
     caption = (
-        "Test, Hits in per cent; the settings best on valid under each protocol. The leak is the difference before "
-        "rounding."
+        "Test, Hits in per cent; the settings best on valid under each protocol. "
+        "The leak is the difference before rounding."
     )
     packed = (
         ("dataset, model", [0, 1]),
         ("MRR strict, paper, leak", [2, 3, 4]),
         ("Hits@10 strict, paper, leak", [5, 6, 7]),
     )
+    names = ("dataset", "model", *kinds)
     return TextTable("What the leak is worth", columns, rows, 2, caption, packed, names)
 
 
 def error_reduction_table(
-    results: Sequence[Result], dataset: str, protocols: Sequence[Protocol] = _BOTH
+    results: Sequence[RunResults], dataset: str, protocols: Sequence[Protocol] = BOTH_PROTOCOLS
 ) -> TextTable:
-    """How much of TED's error in Hits@10 each model takes away; protocols as in the comparative table."""
+    """Return how much of TED's error in Hits@10 each model removes."""
     best, rows = best_settings(results), []
-    ted = mean_of(best.get((dataset, "ted", "strict"), []), "test", "metrics", "hits@10")
-    for model, protocol in _models(protocols):
-        ours = mean_of(best.get((dataset, model, protocol), []), "test", "metrics", "hits@10")
-        theirs, their_ted = (
-            published(dataset, model, protocol)[3],
-            published(dataset, "ted", protocol)[3],
+
+    def measured(model: str, protocol: str) -> float | None:
+        return mean(metric(best.get((dataset, model, protocol), []), "test", "hits@10"))
+
+    def printed(model: str, protocol: str) -> float | None:
+        hits = published(dataset, model, protocol)[3]
+        return None if hits is None else hits / 100
+
+    for model, protocol in table_rows(protocols):
+        pairs = (
+            (measured(model, protocol), measured("ted", "strict")),
+            (printed(model, protocol), printed("ted", protocol)),
         )
-        printed = (
-            None
-            if theirs is None or their_ted is None
-            else _reduction(theirs / 100, their_ted / 100)
-        )
-        found = None if ours is None or ted is None else _reduction(ours, ted)
-        if model != "ted" and (found is not None or printed is not None):
-            cells = ["-" if value is None else f"{100 * value:+.1f}" for value in (found, printed)]
+        cells = [
+            "-" if hits is None or ted is None else f"{100 * (1 - (1 - hits) / (1 - ted)):+.1f}"
+            for hits, ted in pairs
+        ]
+        if model != "ted" and cells != ["-", "-"]:
             rows.append([model, protocol, *cells])
     columns = ("model", "protocol", "less error than TED, %", "published, %")
     caption = "Relative reduction of 1 - Hits@10 on test; below 0 there is more error than TED's."
     return TextTable(f"Error in Hits@10 on {dataset}, against TED", columns, rows, 2, caption)
 
 
-def _reduction(hits: float, of_ted: float) -> float:
-    return 1 - (1 - hits) / (1 - of_ted)
-
-
-def cost_table(
-    results: Sequence[Result],
-    dataset: str,
-    protocols: Sequence[Protocol] = _BOTH,
-    alone: Alone | None = None,
-) -> TextTable:
-    """Parameters and time of the best settings of every model, in the order of the comparative table.
-
-    An epoch measured alone stands for that of the runs, where preset and hardware are theirs.
-    """
-    best, rows, beside, by_itself = best_settings(results), [], list[str](), 0
-    for model, protocol in _models(protocols):
-        runs = best.get((dataset, model, protocol), [])
-        if not runs:
-            continue
-        hardware, epoch = runs[0].get("hardware"), mean_of(runs, "epoch_seconds")
-        if (
-            alone is not None
-            and (runs[0].get("preset"), hardware) == alone[:2]
-            and (dataset, model) in alone.seconds
-        ):
-            epoch, by_itself = alone.seconds[dataset, model], by_itself + 1
-        elif epoch is not None:
-            beside.append(f"{model} ({protocol})" if model in SEES_WHO_IS_ACTIVE else model)
-        told = (
-            (mean_of(runs, "parameters"), ",.0f"),
-            (epoch, ".2f"),
-            (mean_of(runs, "train_seconds"), ",.0f"),
-        )
-        cells = ["-" if value is None else format(value, shape) for value, shape in told]
-        rows.append([model, protocol, str(hardware or "-"), *cells])
-    columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
-    caption = (
-        "Training times are of runs that shared a GPU with others, so they do not measure speed."
-    )
-    if not by_itself:
-        caption += " Neither do those of an epoch."
-    else:
-        caption += " An epoch was measured alone" + (
-            f", but for {', '.join(beside)}." if beside else "."
-        )
-    return TextTable(f"What models cost on {dataset}", columns, rows, 3, caption)
-
-
 def statistics_table(dataset: str, graph: TemporalGraph | None) -> TextTable:
-    """The sizes of a dataset as counted here, where its data are, and as the paper prints them."""
-    rows = []
+    """Return the sizes of a dataset as counted here, if there is data, and as published."""
+    counts: dict[str, Sequence[int]] = {}
     if graph is not None:
         parts = (graph.entities, graph.relations, graph.times, graph.train, graph.valid, graph.test)
-        rows.append([dataset, "here", *_sizes(list(map(len, parts)))])
+        counts["here"] = [len(part) for part in parts]
     if dataset in PAPER_SIZES:
-        rows.append([dataset, "published", *_sizes(PAPER_SIZES[dataset])])
-    columns = (
-        "dataset",
-        "counted",
-        "entities",
-        "relations",
-        "time steps",
-        "train",
-        "valid",
-        "test",
-        "total",
-    )
-    swapped = "Two digits of the published train count are swapped, and its total with them: the data have 368,962."
-    packed = [
-        ("steps" if name == "time steps" else name, [place])
-        for place, name in enumerate(columns[:-1])
-    ][1:]
-    return TextTable(
-        f"Sizes of {dataset}", columns, rows, 2, swapped if dataset == "icews05-15" else "", packed
-    )
-
-
-def _sizes(counts: Sequence[int]) -> list[str]:
-    return [f"{count:,}" for count in (*counts, sum(counts[3:]))]
-
-
-def model_table() -> TextTable:
-    """Every model of the registry: its score, what depends on time, where it comes from."""
+        counts["published"] = PAPER_SIZES[dataset]
     rows = [
-        [kind.name, kind.summary, f"`{kind.score}`", kind.timed, kind.reference]
-        for kind in MODELS.values()
+        [dataset, source, *(f"{size:,}" for size in (*sizes, sum(sizes[3:])))]
+        for source, sizes in counts.items()
     ]
-    return TextTable(
-        "Models", ("model", "what it does", "score", "depends on time", "reference"), rows, 5
+    sizes = ("entities", "relations", "time steps", "train", "valid", "test")
+    columns = ("dataset", "counted", *sizes, "total")
+    narrow = ("counted", "entities", "relations", "steps", *sizes[3:])
+    packed = [(name, [index]) for index, name in enumerate(narrow, start=1)]
+    caption = (
+        "Two digits of the published train count are swapped, and its total with them: "
+        "the data have 368,962."
     )
-
-
-def _models(protocols: Sequence[Protocol] = _BOTH) -> Iterator[tuple[str, str]]:
-    """Every model with its protocols: in the paper's order, then those that the paper does not have."""
-    printed = PAPER_TEST["icews14"]
-    for model in (*printed, *(model for model in MODELS if model not in printed)):
-        for protocol in protocols if model in SEES_WHO_IS_ACTIVE else ("strict",):
-            yield model, protocol
-
-
-def _beside(dataset: str, model: str, protocol: str) -> list[str]:
-    return figure_cells(published(dataset, model, protocol))
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else "no"
+    shown = caption if dataset == "icews05-15" else ""
+    return TextTable(f"Sizes of {dataset}", columns, rows, 2, shown, packed)

@@ -1,9 +1,9 @@
-"""The paper by command: what its tables need is looked up among measured results, and what is missing is trained."""
+"""Reproduce the paper: look up what its tables need, train what is missing, write the tables."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,12 +12,9 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.errors import ConfigError, DataError, did_you_mean
 from tempograph.evaluation.rank_table import RankTable
-from tempograph.experiments.batch import Note, alone
-from tempograph.experiments.comparison import Outcome
 from tempograph.experiments.paper.paper_tables import (
     ablation_table,
     comparative_table,
-    cost_table,
     error_reduction_table,
     leak_table,
     statistics_table,
@@ -25,68 +22,47 @@ from tempograph.experiments.paper.paper_tables import (
 )
 from tempograph.experiments.paper.required_runs import (
     MEASURED,
-    Need,
-    bring,
-    job_of,
-    missing_of,
-    once,
+    missing_runs,
+    plotted_runs,
+    required_runs,
+    train_required,
+    without_duplicates,
 )
-from tempograph.experiments.published import (
-    NAMES,
-    PAPER_ABLATION,
-    PAPER_TED_VALID,
-    PAPER_TEST,
-    SEES_WHO_IS_ACTIVE,
-)
-from tempograph.experiments.results import Alone, Result, load_alone, load_results
-from tempograph.experiments.status import Watch
+from tempograph.experiments.paper.result_tables import cost_table
+from tempograph.experiments.published import PAPER_TED_VALID, PAPER_TEST, PROTOCOL_DEPENDENT
+from tempograph.experiments.results import UnsharedEpochs, load_results, load_unshared_epochs
+from tempograph.experiments.scheduler import exclusive
+from tempograph.experiments.specs import RunSpec
+from tempograph.experiments.status import Notify, RunStatus, Watch
 from tempograph.io import make_folder, write_text
 from tempograph.report.text_table import TextTable
-from tempograph.training.presets import shipped_presets
-from tempograph.training.setting_values import parse_override
-from tempograph.typing import ARTEFACTS, Artefact, Protocol
+from tempograph.training.run_results import RunResults
+from tempograph.typing import ARTEFACTS, PROTOCOLS, Artefact, Protocol
 
-OURS: Final = ("tcomplex", "pointer", "temp-pointer")
-"""Rows below the paper's."""
-DRAWN: Final[tuple[tuple[str, tuple[str, ...]], ...]] = (
-    ("de-simple", ()),
-    ("srgcn", ()),
-    ("temp-gru", ("model.gate=false",)),
-    ("temp-gru", ()),
-    ("pointer", ()),
-)
-"""Models whose ranks are drawn against frequencies: the paper's, and the pointer."""
 WINDOW: Final = 8
-"""Steps on each side in which the pictures count."""
+"""Steps on each side in which the pictures count frequencies."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came of it: the sheets by the name of their files, the runs that are still missing, and pictures."""
+    """Tables by the name of their files, pictures, and the runs that are missing or failed."""
 
     dataset: str
     folder: Path
-    sheets: dict[str, TextTable]
-    missing: tuple[Need, ...]
-    failed: tuple[Outcome, ...]
+    tables: dict[str, TextTable]
+    missing: tuple[RunSpec, ...]
+    failed: tuple[RunStatus, ...]
     pictures: tuple[Path, ...]
 
     def summary(self) -> dict[str, Any]:
-        """What `reproduce --json` prints."""
+        """Return what `reproduce --json` prints."""
+        keys = ("model", "protocol", "seed", "variant")
         return {
             "dataset": self.dataset,
             "folder": str(self.folder),
-            "tables": {name: sheet.records() for name, sheet in self.sheets.items()},
-            "missing": [
-                {
-                    "model": need.model,
-                    "protocol": need.protocol,
-                    "seed": need.seed,
-                    "variant": need.variant,
-                }
-                for need in self.missing
-            ],
-            "failed": [{"run": run.run, "reason": run.reason} for run in self.failed],
+            "tables": {name: table.records() for name, table in self.tables.items()},
+            "missing": [{key: getattr(spec, key) for key in keys} for spec in self.missing],
+            "failed": [{"run": run.name, "reason": run.reason} for run in self.failed],
             "pictures": [str(picture) for picture in self.pictures],
         }
 
@@ -103,88 +79,57 @@ def reproduce(
     device: str = "auto",
     jobs: int = 1,
     max_seconds: float | None = None,
-    note: Note | None = None,
+    note: Notify | None = None,
     watch: Watch | None = None,
 ) -> Reproduction:
-    """Make tables and pictures of the paper for a dataset from the results in a folder.
+    """Make tables and pictures of the paper for a dataset from measured results.
 
-    Runs that they need and that are not there are trained, `jobs` at once, below `out`, and their results are kept with
-    the others; with `train=False` they stay dashes. The data of a benchmark need not be here unless something is
-    trained or counted.
+    Missing runs are trained in `out`, `jobs` at a time, and their results are added to the folder
+    `results`; with `train=False` they stay dashes. The data of a benchmark is needed only to train,
+    to count, or to draw. `note` is called with lines for people, `watch` with the status of all
+    runs and of the one that has changed.
     """
     wanted = [_artefact(name) for name in artefacts]
-    tell: Note = note or (lambda _: None)
-    graph = _data(dataset, wanted, train, tell)
-    name, folder, kept = str(dataset) if graph is None else graph.name, Path(out), Path(results)
-    _check_results(kept, tell)
+    notify: Notify = note or (lambda _: None)
+    graph = _load_data(dataset, wanted, train, notify)
+    name, folder = str(dataset) if graph is None else graph.name, Path(out)
+    measured = Path(results)
+    _check_results(measured, notify)
     make_folder(folder)
-    with alone(folder):
-        needs = once(
-            [need for artefact in wanted for need in needs_of(artefact, name, protocols, seeds)]
-        )
-        missing, failed = missing_of(needs, kept, name), list[Outcome]()
-        if missing and train and graph is not None:
-            planned = {
-                job_of(need, dataset, folder / "runs", device, max_seconds): need
-                for need in missing
-            }
-            failed = bring(planned, len(needs), graph, kept, jobs, tell, watch)
-            missing = missing_of(needs, kept, name)
-        found, speeds = load_results(kept, MEASURED), load_alone(kept)
-        made = {
-            artefact: _sheets(artefact, found, name, graph, protocols, speeds)
-            for artefact in wanted
-        }
-        sheets = {file: sheet for of in made.values() for file, sheet in of.items() if sheet.rows}
-        for line in _why_nothing(
-            [what for what in made if not made[what].keys() & sheets.keys()], name, protocols
-        ):
-            tell(line)
-        for file, sheet in sheets.items():
-            for suffix, text in (
-                (".md", sheet.page()),
-                (".tex", sheet.latex()),
-                (".csv", sheet.csv()),
-            ):
-                write_text(folder / f"{file}{suffix}", text)
-        drawn = graph if "figures" in wanted else None
-        pictures = () if drawn is None else _pictures(drawn, kept, folder, protocols, tell)
-    return Reproduction(name, folder, sheets, tuple(missing), tuple(failed), pictures)
-
-
-def needs_of(
-    artefact: Artefact, dataset: str, protocols: Sequence[Protocol], seeds: Sequence[int]
-) -> list[Need]:
-    """The runs that an artefact is made of; a model without a preset for the dataset is left out."""
-    needs: list[Need] = []
-    if artefact == "table":
-        for model in (*PAPER_TEST["icews14"], *OURS):
-            for protocol in protocols if model in SEES_WHO_IS_ACTIVE else ("strict",):
-                presets = ("tuned-leak", "tuned") if protocol == "paper" else ("tuned", "paper")
-                shipped = [
-                    name for name in presets if f"{dataset}.{name}" in shipped_presets(model)
-                ]
-                needs += [Need(model, protocol, seed, shipped[0]) for seed in seeds if shipped]
-    elif artefact == "ablation" and "paper" in protocols:
-        for model, variants in PAPER_ABLATION.items():
-            if f"{dataset}.paper" in shipped_presets(model):
-                for imputation, gate in variants:
-                    changes = (
-                        f"model.imputation={str(imputation).lower()}",
-                        f"model.gate={str(gate).lower()}",
-                    )
-                    needs += [Need(model, "paper", seed, "paper", changes) for seed in seeds]
-    elif artefact == "figures":
-        for model, drawn_with in DRAWN:
-            shown = model not in SEES_WHO_IS_ACTIVE or "strict" in protocols
-            if shown and f"{dataset}.tuned" in shipped_presets(model):
-                needs.append(Need(model, "strict", 0, "tuned", drawn_with, drawn=True))
-    elif artefact == "ted":
-        needs = [
-            Need("ted", "strict", 0, overrides=(f"model.sigma={sigma:g}",))
-            for sigma in PAPER_TED_VALID.get(dataset, ())
+    with exclusive(folder):
+        specs = [spec for what in wanted for spec in required_runs(what, name, protocols, seeds)]
+        required = [
+            replace(
+                spec,
+                source=str(dataset),
+                folder=folder / "runs" / spec.name,
+                device=device,
+                max_seconds=max_seconds,
+            )
+            for spec in without_duplicates(specs)
         ]
-    return needs
+        failed = []
+        if train and graph is not None:
+            failed = train_required(required, graph, measured, jobs, notify, watch)
+        found, epochs = load_results(measured, MEASURED), load_unshared_epochs(measured)
+        tables: dict[str, TextTable] = {}
+        empty: list[Artefact] = []
+        for artefact in wanted:
+            made = _tables(artefact, found, name, graph, protocols, epochs)
+            shown = {file: table for file, table in made.items() if table.rows}
+            tables |= shown
+            empty += [] if shown else [artefact]
+        for line in _explain_empty(empty, name, protocols):
+            notify(line)
+        for file, table in tables.items():
+            write_text(folder / f"{file}.md", table.page())
+            write_text(folder / f"{file}.tex", table.latex())
+            write_text(folder / f"{file}.csv", table.csv())
+        pictures: tuple[Path, ...] = ()
+        if graph is not None and "figures" in wanted:
+            pictures = _draw(graph, measured, folder, protocols, notify)
+        missing = missing_runs(required, measured)
+    return Reproduction(name, folder, tables, tuple(missing), tuple(failed), pictures)
 
 
 def _artefact(name: str) -> Artefact:
@@ -195,10 +140,10 @@ def _artefact(name: str) -> Artefact:
     raise ConfigError(f"'{name}' cannot be reproduced{offer}")
 
 
-def _data(
-    dataset: str | Path, wanted: Sequence[Artefact], train: bool, note: Note
+def _load_data(
+    dataset: str | Path, wanted: Sequence[Artefact], train: bool, notify: Notify
 ) -> TemporalGraph | None:
-    """The data; None for a benchmark whose tables can be made without."""
+    """Return the data, or None for a benchmark whose tables can be made without it."""
     without = str(dataset) in PAPER_TEST and not train
     if without and not set(wanted) & {"statistics", "figures"}:
         return None
@@ -207,22 +152,22 @@ def _data(
     except DataError as error:
         if not without or set(wanted) == {"figures"}:
             raise
-        note(f"{error}; until then nothing is counted or drawn")
+        notify(f"{error}; until then nothing is counted or drawn")
         return None
 
 
-def _check_results(folder: Path, note: Note) -> None:
-    """Refuse a file in place of the folder of results, and say so where there is no such folder."""
+def _check_results(folder: Path, notify: Notify) -> None:
+    """Refuse a file in place of the folder of results, and warn if there is no such folder."""
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"{folder}: is a file; --results takes a folder of measured results")
     if not folder.exists():
-        note(f"{folder}: there is no such folder, so no measured results are known")
+        notify(f"{folder}: there is no such folder, so no measured results are known")
 
 
-def _why_nothing(
+def _explain_empty(
     empty: Iterable[Artefact], dataset: str, protocols: Sequence[Protocol]
 ) -> Iterator[str]:
-    """For artefacts without a table, what they lack."""
+    """Yield lines that say why artefacts have no table."""
     lacking = [artefact for artefact in empty if artefact != "figures"]
     if "ablation" in lacking and "paper" not in protocols:
         lacking.remove("ablation")
@@ -230,92 +175,74 @@ def _why_nothing(
     if lacking:
         there = ", ".join(PAPER_TED_VALID if lacking == ["ted"] else PAPER_TEST)
         yield (
-            f"{', '.join(lacking)}: nothing to show for {dataset}, of which the paper has no such table and nothing is "
-            f"measured; the paper has {there}, and `tempograph compare` trains models on any data"
+            f"{', '.join(lacking)}: nothing to show for {dataset}, of which the paper has no such "
+            f"table and nothing is measured; the paper has {there}, and `tempograph compare` "
+            "trains models on any data"
         )
 
 
-def _sheets(
+def _tables(
     artefact: Artefact,
-    results: Sequence[Result],
+    results: Sequence[RunResults],
     dataset: str,
     graph: TemporalGraph | None,
     protocols: Sequence[Protocol],
-    speeds: Alone | None,
+    epochs: UnsharedEpochs | None,
 ) -> dict[str, TextTable]:
     if artefact == "table":
-        sheets = {
+        tables = {
             "comparative": comparative_table(results, dataset, protocols),
             "errors": error_reduction_table(results, dataset, protocols),
-            "cost": cost_table(results, dataset, protocols, speeds),
+            "cost": cost_table(results, dataset, protocols, epochs),
         }
         if len(set(protocols)) > 1:
-            sheets["leak"] = leak_table(
-                [result for result in results if result["dataset"] == dataset]
-            )
-        return sheets
+            tables["leak"] = leak_table([result for result in results if result.dataset == dataset])
+        return tables
     if artefact == "ablation" and "paper" in protocols:
         return {"ablation": ablation_table(results, dataset)}
     if artefact == "ted" and dataset in PAPER_TED_VALID:
-        return {f"ted-{split}": ted_table(results, dataset, split) for split in ("valid", "test")}
+        return {f"ted-{split}": ted_table(results, dataset, split) for split in MEASURED}
     if artefact == "statistics":
         return {"statistics": statistics_table(dataset, graph)}
     return {}
 
 
-def _pictures(
-    graph: TemporalGraph, results: Path, folder: Path, protocols: Sequence[Protocol], note: Note
+def _draw(
+    graph: TemporalGraph, results: Path, folder: Path, protocols: Sequence[Protocol], notify: Notify
 ) -> tuple[Path, ...]:
-    # Imported here: nobody else has to wait for the drawing library.
+    """Write the pictures of the data and of all saved ranks; return their files."""
+    # Imported here: matplotlib takes long.
     from tempograph.report.html import pictures
     from tempograph.report.plots import save, statistics_figure
     from tempograph.report.sections import Findings
 
-    drawn = {"statistics": statistics_figure(statistics(graph), graph)}
+    figures = {"statistics": statistics_figure(statistics(graph), graph)}
     ranks = {}
-    for file, label in _labels(results / graph.name / "ranks", protocols).items():
+    for file, label in _legend(results / graph.name / "ranks", protocols).items():
         ranked = RankTable.read(file)
         if ranked.covers(graph.test):
             ranks[label] = ranked
         else:
-            note(f"{file}: ranks of other facts than the test facts of these data; left out")
+            notify(f"{file}: ranks of other facts than the test facts of these data; left out")
     if ranks:
-        others = any("-seed" in label for label in ranks)
-        alike = (
-            f"protocol strict, preset tuned, seed 0{' where no name says more' if others else ''}"
-        )
+        others = " where no name says more" if any("-seed" in label for label in ranks) else ""
+        alike = f"protocol strict, preset tuned, seed 0{others}"
         found = Findings(graph, "test", ranks, alike, WINDOW)
-        drawn |= {picture.name: picture.figure for picture in pictures(found.blocks(""))}
-    made = []
-    for name, figure in drawn.items():
-        save(figure, folder / f"{name}.svg")
-        made.append(folder / f"{name}.svg")
-    return tuple(made)
+        figures |= {picture.name: picture.figure for picture in pictures(found.blocks(""))}
+    files = {folder / f"{name}.svg": figure for name, figure in figures.items()}
+    for file, figure in files.items():
+        save(figure, file)
+    return tuple(files)
 
 
-def _labels(folder: Path, protocols: Sequence[Protocol]) -> dict[Path, str]:
-    """Kept ranks with the names of a legend: those that the paper draws, then others by their files' names."""
-    known = {
-        need.name: need
-        for need in (Need(model, "strict", 0, "tuned", changes) for model, changes in DRAWN)
-    }
+def _legend(folder: Path, protocols: Sequence[Protocol]) -> dict[Path, str]:
+    """Return the labels of saved ranks: the plotted runs first, then others by file name."""
     files = {file.stem: file for file in sorted(folder.glob("*.parquet"))}
-    labels = {}
-    for stem in (
-        *(name for name in known if name in files),
-        *(stem for stem in files if stem not in known),
-    ):
-        protocol = next((name for name in ("strict", "paper") if f"-{name}-seed" in stem), "strict")
-        depends = any(stem.startswith(model) for model in SEES_WHO_IS_ACTIVE)
-        if protocol in protocols or not depends:
-            labels[files[stem]] = _called(known[stem]) if stem in known else stem
-    return labels
+    labels = {spec.name: label for label, spec in plotted_runs("").items() if spec.name in files}
+    labels |= {stem: stem for stem in files if stem not in labels}
 
+    def shown(stem: str) -> bool:
+        protocol = next((name for name in PROTOCOLS if f"-{name}-seed" in stem), "strict")
+        return protocol in protocols or not stem.startswith(PROTOCOL_DEPENDENT)
 
-def _called(need: Need) -> str:
-    """What people call it: TeMP-GRU without gate."""
-    changes = [
-        f" without {name}" if value is False else f" with {name} = {value}"
-        for _, name, value in map(parse_override, need.overrides)
-    ]
-    return NAMES.get(need.model, need.model) + "".join(changes)
+    return {files[stem]: label for stem, label in labels.items() if shown(stem)}

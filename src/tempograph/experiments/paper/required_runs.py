@@ -1,172 +1,144 @@
-"""The runs that tables and pictures of the paper are made of: which are there, and how the others come to be."""
+"""The runs behind the tables and pictures of the paper: find those missing, and train them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.device import resolve_device
 from tempograph.errors import DataError
 from tempograph.evaluation.rank_table import read_run_ranks
-from tempograph.experiments.batch import Note, bring_to_end, finished_there
-from tempograph.experiments.comparison import Outcome
-from tempograph.experiments.results import Result, keep_result, load_results
-from tempograph.experiments.scheduler import Job
-from tempograph.experiments.status import Watch
+from tempograph.experiments.published import (
+    PAPER_ABLATION,
+    PAPER_TED_VALID,
+    PAPER_TEST,
+    protocols_of,
+)
+from tempograph.experiments.results import load_results, save_result
+from tempograph.experiments.scheduler import initial_status, train_missing
+from tempograph.experiments.specs import RunSpec, has_preset
+from tempograph.experiments.status import Notify, RunStatus, Watch
 from tempograph.io import make_folder
-from tempograph.training.config import Config
-from tempograph.training.run_results import RunResults
-from tempograph.training.setting_values import flat_settings, parse_override
-from tempograph.training.setup import configure
-from tempograph.typing import Protocol, Split
+from tempograph.typing import Artefact, Protocol, Split
 
 MEASURED: Final[tuple[Split, ...]] = ("valid", "test")
-"""Splits that every table is made from."""
+"""The splits that every table is made from."""
+OUR_MODELS: Final = ("tcomplex", "pointer", "temp-pointer")
+"""The rows below the paper's."""
+_PLOTTED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "DE-SimplE": ("de-simple", ()),
+    "SRGCN": ("srgcn", ()),
+    "TeMP-GRU without gate": ("temp-gru", ("model.gate=false",)),
+    "TeMP-GRU": ("temp-gru", ()),
+    "pointer": ("pointer", ()),
+}
+"""Models and overrides whose ranks are plotted by frequency: the paper's, and the pointer."""
 
 
-@dataclass(frozen=True)
-class Need:
-    """A run that a table is made of."""
-
-    model: str
-    protocol: Protocol
-    seed: int
-    preset: str | None = None
-    overrides: tuple[str, ...] = ()
-    drawn: bool = False
-    """Whether its ranks are drawn, and so must be kept as well."""
-
-    def met_by(self, result: Result, dataset: str) -> bool:
-        """Whether a result is of such a run: the same preset, changed in nothing but the overrides."""
-        wanted = {
-            f"{section}.{name}": value
-            for section, name, value in map(parse_override, self.overrides)
-        }
-        here = flat_settings(result["config"])
-        return (
-            (result["dataset"], result["model"]) == (dataset, self.model)
-            and (result["protocol"], result["seed"]) == (self.protocol, self.seed)
-            and (self.preset is None or result.get("preset") == self.preset)
-            and set(result.get("changed", {})) <= set(wanted)
-            and all(here.get(name) == value for name, value in wanted.items())
-        )
-
-    @property
-    def variant(self) -> str:
-        """What tells the file of the result from those of other settings."""
-        changes = [
-            f"{name.replace('_', '-')}-{value}"
-            for _, name, value in map(parse_override, self.overrides)
+def required_runs(
+    artefact: Artefact, dataset: str, protocols: Sequence[Protocol], seeds: Sequence[int]
+) -> list[RunSpec]:
+    """Return the runs of an artefact, without models that have no preset for the dataset."""
+    specs: list[RunSpec] = []
+    if artefact == "table":
+        for model in (*PAPER_TEST["icews14"], *OUR_MODELS):
+            for protocol in protocols_of(model, protocols):
+                presets = ("tuned-leak", "tuned") if protocol == "paper" else ("tuned", "paper")
+                shipped = [name for name in presets if has_preset(model, dataset, name)]
+                for preset in shipped[:1]:
+                    specs += [RunSpec(dataset, model, protocol, seed, preset) for seed in seeds]
+    elif artefact == "ablation" and "paper" in protocols:
+        for model, imputation, gate in PAPER_ABLATION:
+            if has_preset(model, dataset, "paper"):
+                parts = {"imputation": imputation, "gate": gate}
+                off = tuple(f"model.{name}={str(on).lower()}" for name, on in parts.items())
+                specs += [RunSpec(dataset, model, "paper", seed, "paper", off) for seed in seeds]
+    elif artefact == "figures":
+        specs = [
+            spec
+            for spec in plotted_runs(dataset).values()
+            if "strict" in protocols_of(spec.model, protocols)
+            and has_preset(spec.model, dataset, "tuned")
         ]
-        return "-".join([*([self.preset] if self.preset else []), *changes]).lower()
-
-    @property
-    def name(self) -> str:
-        """What its run folder and the table of its ranks are called."""
-        return "-".join(
-            part for part in (self.model, self.variant, self.protocol, f"seed{self.seed}") if part
-        )
+    elif artefact == "ted":
+        sigmas = PAPER_TED_VALID.get(dataset, ())
+        specs = [RunSpec(dataset, "ted", overrides=(f"model.sigma={s:g}",)) for s in sigmas]
+    return specs
 
 
-def once(needs: Iterable[Need]) -> list[Need]:
-    """Each run once: one that stands in a table and is drawn as well is one run, and its ranks are kept."""
-    return list({need.name: need for need in sorted(needs, key=lambda need: need.drawn)}.values())
+def plotted_runs(dataset: str) -> dict[str, RunSpec]:
+    """Return the runs whose ranks are plotted, by their labels."""
+    return {
+        label: RunSpec(dataset, model, preset="tuned", overrides=overrides, save_ranks=True)
+        for label, (model, overrides) in _PLOTTED.items()
+    }
 
 
-def missing_of(needs: Iterable[Need], results: Path, dataset: str) -> list[Need]:
-    """Those without a measured result, or without the ranks that are drawn."""
-    found = load_results(results, MEASURED)
+def without_duplicates(specs: Iterable[RunSpec]) -> list[RunSpec]:
+    """Return each run once; its ranks are saved if one of the duplicates asks for them."""
+    ordered = sorted(specs, key=lambda spec: spec.save_ranks)
+    return list({spec.name: spec for spec in ordered}.values())
+
+
+def missing_runs(specs: Iterable[RunSpec], results: Path) -> list[RunSpec]:
+    """Return the runs without a measured result, or without the ranks to plot."""
+    measured = load_results(results, MEASURED)
     return [
-        need
-        for need in needs
-        if not any(need.met_by(result, dataset) for result in found)
-        or (need.drawn and not _ranks_file(need, results, dataset).is_file())
+        spec
+        for spec in specs
+        if not any(spec.matches(result) for result in measured)
+        or (spec.save_ranks and not _ranks_file(spec, results).is_file())
     ]
 
 
-def _ranks_file(need: Need, results: Path, dataset: str) -> Path:
-    return results / dataset / "ranks" / f"{need.name}.parquet"
+def _ranks_file(spec: RunSpec, results: Path) -> Path:
+    return results / spec.dataset / "ranks" / f"{spec.name}.parquet"
 
 
-def bring(
-    planned: dict[Job, Need],
-    of: int,
+def train_required(
+    required: Sequence[RunSpec],
     graph: TemporalGraph,
     results: Path,
-    at_once: int,
-    note: Note,
+    jobs: int,
+    notify: Notify,
     watch: Watch | None,
-) -> list[Outcome]:
-    """Take over the runs that are finished, train the others, and keep the result of each as soon as it is there.
-
-    What ended with an error is given back.
-    """
+) -> list[RunStatus]:
+    """Train the missing runs, save the result of each once it is finished; return what failed."""
+    missing = missing_runs(required, results)
     for split in MEASURED:
-        if not len(graph.facts(split)):
+        if missing and not len(graph.facts(split)):
             raise DataError(
-                f"{graph.name}: the {split} split has no facts, so there is nothing to measure models by"
+                f"{graph.name}: the {split} split has no facts, "
+                "so there is nothing to measure models by"
             )
 
-    def keep(job: Job, found: RunResults) -> None:
-        need = planned[job]
-        keep_result(found.to_json(), results, need.variant)
-        if need.drawn:
-            make_folder(results / graph.name / "ranks")
-            read_run_ranks(job.folder)["test"].write(_ranks_file(need, results, graph.name))
+    def save(run: RunStatus) -> None:
+        assert run.results is not None
+        save_result(run.results, results, run.spec.variant)
+        if run.spec.save_ranks:
+            ranks_file = _ranks_file(run.spec, results)
+            make_folder(ranks_file.parent)
+            read_run_ranks(run.spec.folder)["test"].write(ranks_file)
 
-    # The rows further down take the longest: begun last, they would be waited for with nothing beside them.
-    runs = {job: _config(need, graph, job.device) for job, need in reversed(planned.items())}
-    there = {job: finished_there(job, config, graph) for job, config in runs.items()}
-    for job, found in there.items():
-        if found is not None:
-            keep(job, found)
-    waiting = {job: config for job, config in runs.items() if there[job] is None}
+    waiting = []
+    for run in (initial_status(spec, graph) for spec in missing):
+        if run.state == "finished":
+            save(run)
+        else:
+            waiting.append(run.spec)
     if not waiting:
         return []
-    listed = _listed([need for job, need in planned.items() if job in waiting])
-    note(f"{len(waiting)} of {of} runs are missing and will be trained: {listed}")
-    make_folder(next(iter(waiting)).folder.parent)
-    outcomes = bring_to_end(waiting, graph, at_once, note, watch, keep)
-    return [outcome for outcome in outcomes.values() if outcome.state == "failed"]
+    count = f"{len(waiting)} of {len(required)} runs"
+    notify(f"{count} are missing and will be trained: {_listed(waiting)}")
+    make_folder(waiting[0].folder.parent)
+    # The rows further down take the longest; started last, they would run alone at the end.
+    runs = train_missing(waiting[::-1], graph, jobs, notify, watch, save)
+    return [run for run in runs if run.state == "failed"]
 
 
-def job_of(
-    need: Need, dataset: str | Path, folder: Path, device: str, max_seconds: float | None
-) -> Job:
-    """How the run comes to be, in a folder of its own below this one."""
-    return Job(
-        folder=folder / need.name,
-        dataset=str(dataset),
-        model=need.model,
-        seed=need.seed,
-        protocol=need.protocol,
-        preset=need.preset,
-        overrides=need.overrides,
-        device=device,
-        max_seconds=max_seconds,
-    )
-
-
-def _config(need: Need, graph: TemporalGraph, device: str) -> Config:
-    return configure(
-        graph,
-        need.model,
-        resolve_device(device),
-        protocol=need.protocol,
-        preset=need.preset,
-        seed=need.seed,
-        overrides=need.overrides,
-    )
-
-
-def _listed(needs: Sequence[Need], most: int = 6) -> str:
-    shown = [
-        " ".join(part for part in (need.model, need.variant, need.protocol) if part)
-        for need in needs
-    ]
-    distinct = list(dict.fromkeys(shown))
-    more = f" and {len(distinct) - most} more" if len(distinct) > most else ""
-    return ", ".join(distinct[:most]) + more
+def _listed(specs: Sequence[RunSpec], limit: int = 6) -> str:
+    parts = [(spec.model, spec.variant, spec.protocol) for spec in specs]
+    names = list(dict.fromkeys(" ".join(filter(None, part)) for part in parts))
+    more = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more

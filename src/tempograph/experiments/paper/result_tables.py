@@ -1,0 +1,148 @@
+"""Tables of measured results for the documentation: models, presets, what was tried, and costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import fields
+
+from tempograph.experiments.paper.paper_tables import (
+    BOTH_COLUMNS,
+    BOTH_NAMES,
+    BOTH_PROTOCOLS,
+    FIGURE_COLUMNS,
+    table_rows,
+)
+from tempograph.experiments.published import PROTOCOL_DEPENDENT, published
+from tempograph.experiments.results import (
+    SPREAD,
+    Metrics,
+    UnsharedEpochs,
+    best_settings,
+    figure_cells,
+    mean,
+    metrics_of,
+    seeds_cells,
+    settings_of,
+    without_copies,
+)
+from tempograph.models.registry import MODELS, model_kind
+from tempograph.report.text_table import TextTable
+from tempograph.training.run_results import RunResults
+from tempograph.typing import Protocol
+
+
+def model_table() -> TextTable:
+    """Return every model: its score, what depends on time, its reference."""
+    rows = [
+        [kind.name, kind.summary, f"`{kind.score}`", kind.timed, kind.reference]
+        for kind in MODELS.values()
+    ]
+    columns = ("model", "what it does", "score", "depends on time", "reference")
+    return TextTable("Models", columns, rows, 5)
+
+
+def preset_table(results: Sequence[RunResults], dataset: str, models: Sequence[str]) -> TextTable:
+    """Return the test figures of every unchanged preset that is measured on a dataset."""
+    groups: dict[tuple[str, str, str], list[RunResults]] = {}
+    for run in without_copies(results):
+        if run.dataset == dataset and run.model in models and run.preset and not run.changed:
+            groups.setdefault((run.model, run.preset, run.protocol), []).append(run)
+    rows = [
+        [
+            *(model, preset, protocol, str(len(runs))),
+            *seeds_cells(metrics_of(runs, "test")),
+            *figure_cells(published(dataset, model, protocol)),
+        ]
+        for (model, preset, protocol), runs in sorted(groups.items())
+    ]
+    head, caption = ("model", "preset", "protocol", "seeds"), f"Test; {SPREAD}."
+    columns, names = (*head, *BOTH_COLUMNS), (*head, *BOTH_NAMES)
+    return TextTable(f"Presets on {dataset}", columns, rows, 3, caption, names=names, spreads=[4])
+
+
+def tried_table(results: Sequence[RunResults], dataset: str, model: str) -> TextTable:
+    """Return the valid figures of runs that searched for settings: what differs, best last."""
+    runs = [run for run in results if (run.dataset, run.model) == (dataset, model)]
+    # A setting that did not exist yet had its default.
+    defaults = {
+        f"model.{field.name}": field.default for field in fields(model_kind(model).settings)
+    }
+    settings = [
+        {name: _text(value) for name, value in (defaults | settings_of(run)).items()}
+        for run in runs
+    ]
+    names = dict.fromkeys(name for one in settings for name in one)
+    usual = {
+        name: Counter(one[name] for one in settings if name in one).most_common(1)[0][0]
+        for name in names
+        if len({one.get(name, "None") for one in settings}) > 1
+    }
+    tried: dict[str, list[Metrics]] = {}
+    for run, one in zip(runs, settings, strict=True):
+        own = [
+            f"{name} = {one[name]}" for name in usual if one.get(name, usual[name]) != usual[name]
+        ]
+        label = ", ".join(own) or "as most others"
+        label += "" if run.finished else ", ended by a time limit"
+        tried.setdefault(label, []).extend(metrics_of([run], "valid"))
+    # What was tried differs by less than the digits that other tables show.
+    rows = [
+        [label, str(len(metrics)), *seeds_cells(metrics, digits=4)]
+        for label, metrics in tried.items()
+    ]
+    rows.sort(key=lambda row: float(row[2].partition(" ")[0]))
+    shared = ", ".join(f"{name} = {value}" for name, value in usual.items())
+    caption = (
+        f"{dataset}, valid, protocol {runs[0].protocol}; unless said: {shared}." if runs else ""
+    )
+    title, columns = f"{model} on {dataset}: what was tried", ("settings", "seeds", *FIGURE_COLUMNS)
+    return TextTable(title, columns, rows, 1, caption, spreads=[2])
+
+
+def _text(setting: object) -> str:
+    return " + ".join(map(str, setting)) if isinstance(setting, list | tuple) else str(setting)
+
+
+def cost_table(
+    results: Sequence[RunResults],
+    dataset: str,
+    protocols: Sequence[Protocol] = BOTH_PROTOCOLS,
+    unshared: UnsharedEpochs | None = None,
+) -> TextTable:
+    """Return parameters and times of the best settings of every model.
+
+    An epoch that shared the GPU with no other replaces that of the runs, if it was measured with
+    their preset and hardware.
+    """
+    best, rows, shared, replaced = best_settings(results), [], list[str](), False
+    for model, protocol in table_rows(protocols):
+        runs = best.get((dataset, model, protocol), [])
+        if not runs:
+            continue
+        epoch = mean(run.epoch_seconds for run in runs)
+        if (
+            unshared is not None
+            and (runs[0].preset, runs[0].hardware) == (unshared.preset, unshared.hardware)
+            and (dataset, model) in unshared.seconds
+        ):
+            epoch, replaced = unshared.seconds[dataset, model], True
+        elif epoch is not None:
+            shared.append(f"{model} ({protocol})" if model in PROTOCOL_DEPENDENT else model)
+        figures = (
+            (mean(run.parameters for run in runs), ",.0f"),
+            (epoch, ".2f"),
+            (mean(run.train_seconds for run in runs), ",.0f"),
+        )
+        cells = ["-" if value is None else format(value, digits) for value, digits in figures]
+        rows.append([model, protocol, runs[0].hardware, *cells])
+    columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
+    caption = (
+        "Training times are of runs that shared a GPU with others, so they do not measure speed."
+    )
+    if replaced:
+        exceptions = f", but for {', '.join(shared)}" if shared else ""
+        caption += f" An epoch was measured alone{exceptions}."
+    else:
+        caption += " Neither do those of an epoch."
+    return TextTable(f"What models cost on {dataset}", columns, rows, 3, caption)

@@ -1,0 +1,92 @@
+"""The process of one run: it reads a spec from standard input and writes reports to its output."""
+
+from __future__ import annotations
+
+import _thread
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+from tempograph.device import resolve_device
+from tempograph.errors import TempographError
+from tempograph.experiments.specs import RunSpec
+from tempograph.training.run_folder import RUN_MARKER, read_results
+from tempograph.training.runs import Run
+from tempograph.training.trainer import evaluate, resume, train
+from tempograph.typing import MetricsCallback, Split
+
+
+def main() -> None:
+    """Train and test the run whose spec is the first line of standard input."""
+    # Only messages reach the parent: what others print goes to the log.
+    channel = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def send(message: dict[str, Any]) -> None:
+        print(json.dumps(message), file=channel, flush=True)
+
+    for stop in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(stop, signal.default_int_handler)
+    values = json.loads(sys.stdin.readline())
+    paths = {"folder": Path(values["folder"]), "overrides": tuple(values["overrides"])}
+    spec = RunSpec(**values | paths)
+    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    try:
+        train_and_test(spec, send)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        traceback.print_exc()
+        reason = next(iter(str(error).splitlines()), "")
+        if not isinstance(error, TempographError):
+            reason = f"{type(error).__name__}: {reason}; see {log_file(spec)}"
+        send({"failed": reason})
+        sys.exit(1)
+
+
+def _stop_with_parent() -> None:
+    # Not sys.stdin: a buffer that a thread waits on cannot be closed when the process ends.
+    os.read(sys.stdin.fileno(), 1)
+    _thread.interrupt_main()
+
+
+def log_file(spec: RunSpec) -> Path:
+    """Return the file for errors of the process; it is kept only if the run fails."""
+    return spec.folder.with_name(f"{spec.folder.name}.log")
+
+
+def train_and_test(spec: RunSpec, report: MetricsCallback) -> Run:
+    """Train or resume a run; once it is finished, rank the splits that are not ranked yet."""
+    run = _train(spec, report)
+    splits: tuple[Split, ...] = ("valid", "test")
+    for split in splits:
+        ranked = run.results.evaluation(split) is not None
+        if run.results.finished and not ranked and len(run.graph.facts(split)):
+            evaluate(run, split)
+    return run
+
+
+def _train(spec: RunSpec, report: MetricsCallback) -> Run:
+    exists = (spec.folder / RUN_MARKER).is_file()
+    if exists and read_results(spec.folder).finished:
+        return Run.load(spec.folder, resolve_device(spec.device))
+    if exists:
+        return resume(spec.folder, device=spec.device, max_seconds=spec.max_seconds, report=report)
+    return train(
+        spec.source,
+        spec.model,
+        out=spec.folder,
+        protocol=spec.protocol,
+        preset=spec.preset,
+        seed=spec.seed,
+        overrides=spec.overrides,
+        device=spec.device,
+        max_seconds=spec.max_seconds,
+        report=report,
+        finished_runs=spec.folder.parent,
+    )
