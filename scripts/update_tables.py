@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def markdown_tables() -> dict[str, str]:
     # The text around the other tables says what they show.
     captioned = [name for name in made if name.startswith("tried") or name.endswith("-speed")]
     texts = {name: table.markdown() for name, table in made.items()}
-    texts |= {name: f"{made[name].caption}\n\n{texts[name]}" for name in captioned}
+    texts |= {name: f"{_wrap(made[name].caption)}\n\n{texts[name]}" for name in captioned}
     return texts
 
 
@@ -98,6 +99,10 @@ def summary_table(icews14: TextTable, icews05_15: TextTable) -> TextTable:
     figures = ("Hits@10", "published MRR")
     columns = ("model", "protocol", "ICEWS14: MRR", *figures, "ICEWS05-15: MRR", *figures)
     return TextTable("Models on ICEWS14 and ICEWS05-15", columns, rows, 2)
+
+
+def _wrap(text: str) -> str:
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
 def _measured(name: str) -> dict[str, Any]:
