@@ -24,7 +24,7 @@ from tempograph.data.synthetic.rules import BURSTS, RELATIONS
 from tempograph.data.synthetic.world import Rule, World, make_world
 from tempograph.models.pointer.copying import Copying
 from tempograph.models.pointer.pointer_model import Pointer
-from tempograph.report.plots import save
+from tempograph.report.drawing import save
 from tempograph.training.trainer import evaluate, train
 
 _BURST_LAG = 6

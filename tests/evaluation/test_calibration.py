@@ -26,8 +26,8 @@ from tempograph.evaluation.calibration import (
     reliability,
 )
 from tempograph.models.base import CrossFitted, Evidence, Model
-from tempograph.prediction.batch_scoring import log_shares
-from tempograph.report.plots import reliability_figure
+from tempograph.prediction.scoring import log_probabilities
+from tempograph.report.model_plots import reliability_figure
 
 GRAPH = make_world(entities=20, relations=4, steps=20, facts=400).graph
 
@@ -144,7 +144,7 @@ def test_shares_equal_a_loop() -> None:
     rng = np.random.default_rng(0)
     scores, known = rng.normal(size=(3, 5)), {(0, 1), (0, 2), (2, 0)}
     pairs = torch.tensor(sorted(known)).T
-    found = log_shares(torch.from_numpy(scores), (pairs[0], pairs[1]), 1.7).exp().numpy()
+    found = log_probabilities(torch.from_numpy(scores), (pairs[0], pairs[1]), 1.7).exp().numpy()
     for row in range(3):
         for candidate in range(5):
             others = [o for o in range(5) if (row, o) not in known and o != candidate]

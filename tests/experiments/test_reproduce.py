@@ -118,7 +118,7 @@ def test_all_tables_are_made_from_committed_results(
         and ted["published MRR"] == "0.441"
     )
     for name, text_table in made.tables.items():
-        assert (tmp_path / f"{name}.md").read_text(encoding="utf-8") == text_table.page()
+        assert (tmp_path / f"{name}.md").read_text(encoding="utf-8") == text_table.markdown_page()
         assert (tmp_path / f"{name}.tex").read_text(encoding="utf-8") == text_table.latex()
         assert printed_width(text_table) <= 80 or printed_width(text_table.narrow()) <= 80, (
             "cells would be cut off"

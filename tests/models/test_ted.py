@@ -31,7 +31,7 @@ from tempograph.models.ted import (
     decayed_running_sum,
     sums_without_each,
 )
-from tempograph.prediction.explain import explain
+from tempograph.prediction.explanation import explain
 
 SIGMAS = st.sampled_from([0.0, *PAPER_SIGMAS, 30.0])
 

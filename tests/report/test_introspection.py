@@ -1,4 +1,4 @@
-"""What is read off a trained TeMP, against its layers asked one entity or one question at a time."""
+"""Introspection of TeMP, against its layers called for one entity or one query at a time."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ GRAPH = make_world(entities=12, relations=4, steps=10, facts=120).graph
 TRAIN = oracle.facts_of(GRAPH.train)
 
 
-def model_of(**settings: object) -> TeMP:
+def make_model(**settings: object) -> TeMP:
     torch.manual_seed(0)
     model = TeMP(Timeline(GRAPH), TeMPSettings(dim=8, window=3, heads=2, **settings))  # type: ignore[arg-type]
     return model.eval()
 
 
-def test_decay_by_hand() -> None:
-    model = model_of(temporal="gru", imputation=True)
+def test_decay_curves_equal_hand_computed_values() -> None:
+    model = make_model(temporal="gru", imputation=True)
     assert model.temporal is not None and model.imputation is not None
     with torch.no_grad():
         model.temporal.decay.rate.fill_(0.5)
@@ -42,12 +42,12 @@ def test_decay_by_hand() -> None:
     curves = decay_curves(model)
     assert_allclose(curves["memory"], [math.exp(-0.5 * gap) for gap in range(4)], rtol=1e-6)
     assert_allclose(curves["imputation"], [1, 1, 1, math.exp(-0.1)], rtol=1e-6)
-    assert decay_curves(model_of(temporal="none", imputation=False, gate=False)) == {}
+    assert decay_curves(make_model(temporal="none", imputation=False, gate=False)) == {}
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
-def test_gate_weights_are_those_of_each_question(bidirectional: bool) -> None:
-    model = model_of(gate=True, bidirectional=bidirectional)
+def test_gate_weights_equal_those_of_single_queries(bidirectional: bool) -> None:
+    model = make_model(gate=True, bidirectional=bidirectional)
     found = gate_weights(model, GRAPH.test)
     assert found is not None and model.gate is not None
     future = 3 if bidirectional else 0
@@ -62,11 +62,11 @@ def test_gate_weights_are_those_of_each_question(bidirectional: bool) -> None:
         assert_allclose(
             [found.given[i], found.candidates[i]], [alpha.item() for alpha in alphas], rtol=1e-5
         )
-    assert gate_weights(model_of(gate=False), GRAPH.test) is None
+    assert gate_weights(make_model(gate=False), GRAPH.test) is None
 
 
-def test_gate_curves_hold_eight_weights_in_ten() -> None:
-    model = model_of(gate=True)
+def test_gate_curves_hold_80_percent_of_the_weights() -> None:
+    model = make_model(gate=True)
     weights = gate_weights(model, GRAPH.train)
     assert weights is not None
     curves = gate_curves(model, GRAPH.train)
@@ -83,12 +83,12 @@ def test_gate_curves_hold_eight_weights_in_ten() -> None:
             [curve.mean[0], curve.low[0], curve.high[0]],
             [alone.mean(), *np.quantile(alone, [0.1, 0.9])],
         )
-    assert gate_curves(model_of(gate=False), GRAPH.train) == {}
+    assert gate_curves(make_model(gate=False), GRAPH.train) == {}
 
 
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_attention_by_distance_equals_a_loop(bidirectional: bool) -> None:
-    model = model_of(temporal="attention", gate=False, bidirectional=bidirectional)
+    model = make_model(temporal="attention", gate=False, bidirectional=bidirectional)
     found = attention_by_distance(model)
     attention = model.temporal
     assert found is not None and isinstance(attention, TemporalAttention)
@@ -143,10 +143,10 @@ def test_attention_by_distance_equals_a_loop(bidirectional: bool) -> None:
                     counts[step - time + 3] += 1
     assert found.pairs.tolist() == counts.tolist()
     assert_allclose(found.shares, sums / counts, rtol=1e-4)
-    assert attention_by_distance(model_of(temporal="gru")) is None
+    assert attention_by_distance(make_model(temporal="gru")) is None
 
 
-def test_where_nobody_is_active_there_is_no_share() -> None:
+def test_shares_without_active_steps_are_nan() -> None:
     torch.manual_seed(0)
     graph = make_graph([(0, 0, 1, 0)], steps=3)
     settings = TeMPSettings(dim=4, window=2, heads=1, temporal="attention", gate=False)

@@ -87,11 +87,11 @@ def complete(
 
     completion = ask(evidence)
     if plot is not None:
-        from tempograph.report import plots
+        from tempograph.report.drawing import save
+        from tempograph.report.model_plots import completion_figure
 
-        plots.save(
-            plots.completion_figure(ask(10_000), predictor.graph.times, predictor.run.config.about),
-            plot,
+        save(
+            completion_figure(ask(10_000), predictor.graph.times, predictor.run.config.about), plot
         )
     if json_output:
         print_json(
@@ -276,9 +276,10 @@ def calibration(
         )
     found = loaded.results.calibration
     if plot is not None:
-        from tempograph.report import plots
+        from tempograph.report.drawing import save
+        from tempograph.report.model_plots import reliability_figure
 
-        plots.save(plots.reliability_figure(found, loaded.config.about), plot)
+        save(reliability_figure(found, loaded.config.about), plot)
     if json_output:
         print_json({"run": str(run), "model": loaded.config.name} | found)
         return

@@ -99,7 +99,9 @@ def show(sheet: TextTable) -> bool:
     """Print a sheet, in its narrow form where the whole one does not fit; say whether it did."""
 
     def made(form: TextTable) -> Table:
-        return table(form.title, form.columns, form.rows, left=form.left, caption=form.caption)
+        return table(
+            form.title, form.columns, form.rows, left=form.text_columns, caption=form.caption
+        )
 
     whole = made(sheet)
     fits = out.measure(whole, options=out.options.update(max_width=1000)).maximum <= out.width

@@ -162,9 +162,10 @@ def stats(
     graphs = [load_dataset(dataset) for dataset in datasets]
     found = [statistics(graph, protocol, window) for graph in graphs]
     if plot is not None:
-        from tempograph.report import plots
+        from tempograph.report.dataset_plots import statistics_figure
+        from tempograph.report.drawing import save
 
-        plots.save(plots.statistics_figure(found[0], graphs[0]), plot)
+        save(statistics_figure(found[0], graphs[0]), plot)
     if json_output:
         print_json({"datasets": [entry.summary() for entry in found]})
         return

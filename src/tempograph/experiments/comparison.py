@@ -177,7 +177,7 @@ class Comparison:
     def markdown(self) -> str:
         """Return the table as a page, with the notes below it."""
         notes = "".join(f"- {note}\n" for note in self.notes())
-        return self.text_table().page() + (f"\n{notes}" if notes else "")
+        return self.text_table().markdown_page() + (f"\n{notes}" if notes else "")
 
 
 def compare(

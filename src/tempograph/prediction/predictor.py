@@ -23,7 +23,7 @@ from tempograph.errors import ConfigError, QueryError
 from tempograph.models.base import Evidence
 from tempograph.prediction.answers import Answer, Completion
 from tempograph.prediction.batch_scoring import ask_facts, log_shares, score_facts
-from tempograph.prediction.explain import Explained, explain, named_evidence
+from tempograph.prediction.explanation import Explained, explain, named_evidence
 from tempograph.prediction.scan import (
     Candidates,
     keep_best,

@@ -19,7 +19,7 @@ from tempograph.data.timeline import Queries, undirected_facts
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.io import atomic_file
 from tempograph.models.base import Model
-from tempograph.prediction.batch_scoring import log_shares
+from tempograph.prediction.scoring import log_probabilities
 from tempograph.typing import Progress
 
 _TOGETHER: Final = 4096

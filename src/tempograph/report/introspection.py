@@ -1,8 +1,8 @@
-"""What a trained TeMP has learned, read off its parts: how it forgets, whom its gate trusts, where it looks in time."""
+"""What a trained TeMP weighs: how its memory decays, what its gate trusts, where it attends."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,13 +18,32 @@ from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.nn.temporal import Context, TemporalAttention, Windows
 
 
+class AttentionByDistance(NamedTuple):
+    """The mean weight that attention gives to an active step, by its distance from the query."""
+
+    distance: Integers
+    """[distances]; 0 is the query's own time."""
+    shares: Floats
+    """[heads, distances]; NaN at a distance without active steps."""
+    pairs: Integers
+    """[distances] number of (entity, time) pairs with an active step there."""
+
+
+class Introspection(NamedTuple):
+    """What `introspect` reads off a TeMP; empty or None for parts that the model lacks."""
+
+    gate: Mapping[str, Curve]
+    decay: Mapping[str, Floats]
+    attention: AttentionByDistance | None
+
+
 def offers_introspection(settings: object) -> bool:
-    """Whether models with these settings have parts to look into: TeMP with a temporal encoder."""
+    """Whether models with these settings can be introspected: TeMP with a temporal encoder."""
     return isinstance(settings, TeMPSettings) and settings.temporal != "none"
 
 
 def introspect(model: Model, facts: Facts) -> Introspection:
-    """The gate over both queries of some facts, the decays and the attention of a TeMP."""
+    """Gate weights for the queries of some facts [n, 4], decay by gap, attention by distance."""
     assert isinstance(model, TeMP)
     return Introspection(
         gate_curves(model, facts), decay_curves(model), attention_by_distance(model)
@@ -32,12 +51,10 @@ def introspect(model: Model, facts: Facts) -> Introspection:
 
 
 def decay_curves(model: TeMP) -> dict[str, Floats]:
-    """What is left of a vector after 0, 1, 2, ... steps up to the window, for each part that forgets."""
+    """The share of a vector that is left after 0, 1, ..., window steps, for each decay."""
     gap = torch.arange(model.settings.window + 1, device=model.device)
-    parts = {
-        "attention" if isinstance(model.temporal, TemporalAttention) else "memory": model.temporal,
-        "imputation": model.imputation,
-    }
+    attends = isinstance(model.temporal, TemporalAttention)
+    parts = {"attention" if attends else "memory": model.temporal, "imputation": model.imputation}
     with torch.inference_mode():
         return {
             name: part.decay(gap).double().cpu().numpy()
@@ -47,25 +64,24 @@ def decay_curves(model: TeMP) -> dict[str, Floats]:
 
 
 class GateWeights(NamedTuple):
-    """For each question the share of the structural vector, in the entity given and in the candidates, [n] each.
-
-    `frequencies` [n, 3]: of the question's entity, of its relation, of both together.
-    """
+    """The gate's weight of the structural vector for each query, [n] each."""
 
     frequencies: Integers
+    """[n, 3]: of the query's entity, of its relation, of both together."""
     asks_subject: Integers
     given: Floats
+    """Weight in the query's entity."""
     candidates: Floats
+    """Weight in the candidates."""
 
 
 def gate_weights(model: TeMP, facts: Facts) -> GateWeights | None:
-    """How the gate weighs both questions of some facts; None for a model without a gate."""
+    """The gate's weights for both queries of each fact [n, 4]; None without a gate."""
     if model.gate is None:
         return None
-    queries, _ = fact_queries(
-        torch.from_numpy(facts).to(model.device), model.timeline.num_relations
-    )
-    side = queries.relation // model.timeline.num_relations
+    num_relations = model.timeline.num_relations
+    queries, _ = fact_queries(torch.from_numpy(facts).to(model.device), num_relations)
+    side = queries.relation // num_relations
     with torch.inference_mode():
         counts = model.gate_frequencies(queries)
         given, candidates = (alpha.double().cpu().numpy() for alpha in model.gate(counts, side))
@@ -73,71 +89,49 @@ def gate_weights(model: TeMP, facts: Facts) -> GateWeights | None:
 
 
 def gate_curves(model: TeMP, facts: Facts, bins: int = 12) -> dict[str, Curve]:
-    """The gate's weights against how often a question's entity and relation occur together, for each of its four roles.
+    """The gate's weights by how often a query's entity and relation occur together, in bins.
 
-    The means of bins; low and high hold eight in ten of the weights. Empty for a model without a gate.
+    One curve for each of its four roles; low and high hold 80% of the weights.
     """
     weights = gate_weights(model, facts)
     if weights is None:
         return {}
     curves = {}
     for side, asked in enumerate(("object", "subject")):
-        there = weights.asks_subject == side
-        for name, alpha in (("given", weights.given), ("candidates", weights.candidates)):
-            curves[f"{asked} asked: {name}"] = _weight_curve(
-                weights.frequencies[there, 2], alpha[there], bins
-            )
+        mask = weights.asks_subject == side
+        frequency = weights.frequencies[mask, 2]
+        bin_index = frequency_bins(frequency, bins)
+        for name, alpha in (
+            ("given", weights.given[mask]),
+            ("candidates", weights.candidates[mask]),
+        ):
+            bounds = [np.quantile(alpha[bin_index == i], [0.1, 0.9]) for i in np.unique(bin_index)]
+            low, high = np.array(bounds).T
+            curve = binned_curve(frequency, alpha, bin_index)
+            curves[f"{asked} asked: {name}"] = curve._replace(low=low, high=high)
     return curves
 
 
-def _weight_curve(frequency: Integers, alpha: Floats, bins: int) -> Curve:
-    places = frequency_bins(frequency, bins)
-    ends = np.array(
-        [np.quantile(alpha[places == place], [0.1, 0.9]) for place in np.unique(places)]
-    ).T
-    return binned_curve(frequency, alpha, places)._replace(low=ends[0], high=ends[1])
-
-
-class Introspection(NamedTuple):
-    """Gate weights by role, what each decay leaves by gap, and attention by distance."""
-
-    gate: Mapping[str, Curve]
-    decay: Mapping[str, Sequence[float] | Floats]
-    attention: AttentionByDistance | None
-
-
-class AttentionByDistance(NamedTuple):
-    """Mean share that each head [heads, distances] gives to an active step so far away; 0 is the time itself.
-
-    `pairs` says how many (entity, time) have an active step there; a share is NaN where none has.
-    """
-
-    distance: Integers
-    shares: Floats
-    pairs: Integers
-
-
-def attention_by_distance(model: TeMP, most: int = 64) -> AttentionByDistance | None:
-    """Where attention looks, over all entities at up to so many evenly spread steps; None without attention."""
+def attention_by_distance(model: TeMP, max_steps: int = 64) -> AttentionByDistance | None:
+    """Attention of all entities at up to `max_steps` evenly spaced steps; None without attention."""
     attention = model.temporal
     if not isinstance(attention, TemporalAttention):
         return None
-    steps = model.timeline.num_steps
-    times = torch.linspace(0, steps - 1, min(most, steps), device=model.device).round().long()
+    steps, device = model.timeline.num_steps, model.device
+    times = torch.linspace(0, steps - 1, min(max_steps, steps), device=device).round().long()
     past, future = model.window
-    total = torch.zeros(
-        attention.heads, past + 1 + future, dtype=torch.float64, device=model.device
-    )
-    pairs = torch.zeros(past + 1 + future, dtype=torch.float64, device=model.device)
+    width = past + 1 + future
+    total = torch.zeros(attention.heads, width, dtype=torch.float64, device=device)
+    pairs = torch.zeros(width, dtype=torch.float64, device=device)
 
-    def look(_: Any, inputs: tuple[torch.Tensor, Windows, Context]) -> None:
+    def add_shares(_: Any, inputs: tuple[torch.Tensor, Windows, Context]) -> None:
         _, windows, context = inputs
         pair, row, shares = attention.attention_weights(*inputs)
-        place = torch.cat([context.time, windows.time])[row] - windows.time[pair] + past
-        pairs.add_(torch.bincount(place, minlength=len(pairs)))
-        total.index_add_(1, place, shares.T.double())
+        distance = torch.cat([context.time, windows.time])[row] - windows.time[pair]
+        pairs.add_(torch.bincount(distance + past, minlength=width))
+        total.index_add_(1, distance + past, shares.T.double())
 
-    handle = attention.register_forward_pre_hook(look)
+    handle = attention.register_forward_pre_hook(add_shares)
     try:
         with torch.inference_mode():
             for time in times:

@@ -1,92 +1,54 @@
-"""A report on finished runs, made to be sent on: figures, where the answers are found, training, settings."""
+"""A report on finished runs: figures, where the answers are found, training, settings."""
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.data.timeline import Timeline
-from tempograph.errors import ConfigError, RunError
+from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluator import METRIC_LABELS
-from tempograph.evaluation.rank_table import RankTable, read_run_ranks
 from tempograph.models.registry import model_kind
-from tempograph.report import analysis_plots, plots
-from tempograph.report.html import (
-    Block,
-    Fold,
-    Heading,
-    Listing,
-    Picture,
-    Words,
-    write_html,
-    write_markdown,
-)
+from tempograph.report.dataset_plots import statistics_figure
+from tempograph.report.document import Block, Code, Details, Heading, Paragraph, Picture
+from tempograph.report.html import write_html
 from tempograph.report.introspection import introspect, offers_introspection
-from tempograph.report.sections import Findings
+from tempograph.report.markdown import write_markdown
+from tempograph.report.model_plots import introspection_figure, training_figure
+from tempograph.report.reported_runs import ReportedRun, read_runs
+from tempograph.report.sections import RankAnalysis
 from tempograph.report.text_table import TextTable
-from tempograph.training.config import Config
-from tempograph.training.run_folder import (
-    read_config,
-    read_environment,
-    read_graph,
-    read_history,
-    read_results,
-)
-from tempograph.training.run_results import RunResults
+from tempograph.training.run_folder import read_environment, read_history
 from tempograph.training.runs import Run
 from tempograph.typing import Split
 
 _WRITERS: Final = {".html": write_html, ".md": write_markdown}
 _SPLITS: Final[tuple[Split, ...]] = ("test", "valid", "train")
-_FIGURES: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10", "MR")
-_MEANING: Final = (
-    "For each fact (s, r, o, t) that was hidden, two questions are asked: (s, r, ?, t) and (?, r, o, t). A model ranks "
-    "every entity as the answer. Rank 1 means that the right answer came first. Other answers that are known to be "
-    "true at the same time are taken out before ranking (filter time), and ties share their mean rank.",
-    "MRR is the mean of 1 / rank, between 0 and 1: the higher, the better. Hits@k is the share of questions, in per "
-    "cent, whose answer is among the first k. MR is the mean rank: the lower, the better; a few hopeless questions can "
-    "dominate it. Ties won and ties lost say what the figures would be if every tie went for, or against, the right "
-    "answer.",
-    "The protocol says what a model could know. Strict: train facts and nothing else. Paper: facts of valid and test "
-    "also decide which entities count as active at a time, as in the program behind the published figures of TeMP; "
-    "that is a leak, and figures of the two protocols must not be compared. Models were chosen on valid; test is the "
-    "figure to quote.",
+_METRICS: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10", "MR")
+_EXPLANATION: Final = (
+    "For each hidden fact (s, r, o, t), two questions are asked: (s, r, ?, t) and (?, r, o, t). A "
+    "model ranks every entity as the answer. Rank 1 means that the right answer came first. Other "
+    "answers that are known to be true at the same time are removed before ranking (filter time), "
+    "and ties share their mean rank.",
+    "MRR is the mean of 1 / rank, between 0 and 1: the higher, the better. Hits@k is the share of "
+    "questions, in per cent, whose answer is among the first k. MR is the mean rank: the lower, "
+    "the better; a few hopeless questions can dominate it. Ties won and ties lost are the figures "
+    "if every tie went for, or against, the right answer.",
+    "The protocol says what a model could know. Strict: train facts and nothing else. Paper: facts "
+    "of valid and test also decide which entities count as active at a time, as in the program "
+    "behind the published figures of TeMP; that is a leak, and figures of the two protocols must "
+    "not be compared. Models were chosen on valid; test is the figure to quote.",
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Entry:
-    """One run of the report, with a label that no other one has."""
-
-    label: str
-    folder: Path
-    config: Config
-    results: RunResults
-    graph: TemporalGraph
-
-    @cached_property
-    def ranks(self) -> dict[Split, RankTable]:
-        """Its ranks by split."""
-        found = read_run_ranks(self.folder)
-        for split, ranked in found.items():
-            if not ranked.covers(self.graph.facts(split)):
-                raise RunError(
-                    f"{self.folder / 'ranks.parquet'}: ranks of other facts than those of {split}; "
-                    f"`tempograph evaluate {_quoted(self.folder)} --split {split}` makes them anew"
-                )
-        return found
-
-
 def write_report(folders: Sequence[str | Path], out: str | Path, window: int = 8) -> None:
-    """Write a report on run folders; frequencies are counted so many steps before and after a question.
+    """Write a report on run folders; frequencies are counted `window` steps around a query.
 
-    The suffix of `out` decides: .html is one page that needs nothing else, .md has its pictures in a folder beside it.
+    The suffix of `out` decides the format: .html is one self-contained page, .md has its pictures
+    in a folder beside it.
     """
     path = Path(out)
     write = _WRITERS.get(path.suffix.lower())
@@ -96,92 +58,47 @@ def write_report(folders: Sequence[str | Path], out: str | Path, window: int = 8
         raise ConfigError(
             f"a report needs a run and a window of at least 1; found {len(folders)} and {window}"
         )
-    entries = _entries([Path(folder) for folder in folders])
-    datasets = ", ".join(dict.fromkeys(entry.graph.name for entry in entries))
-    title = (
-        f"{entries[0].config.name if len(entries) == 1 else f'{len(entries)} runs'} on {datasets}"
-    )
-    write(path, title, _document(entries, window))
+    runs = read_runs([Path(folder) for folder in folders])
+    datasets = ", ".join(dict.fromkeys(run.graph.name for run in runs))
+    subject = runs[0].config.name if len(runs) == 1 else f"{len(runs)} runs"
+    write(path, f"{subject} on {datasets}", _document(runs, window))
 
 
-def _entries(folders: Sequence[Path]) -> list[Entry]:
-    records = [
-        (folder, read_config(folder), read_results(folder)) for folder in dict.fromkeys(folders)
-    ]
-    entries: list[Entry] = []
-    for label, (folder, config, results) in zip(_labels(records), records, strict=True):
-        graph = read_graph(folder, config.dataset)
-        # Runs on the same data are set side by side.
-        known = (
-            entry.graph
-            for entry in entries
-            if entry.graph.name == graph.name and entry.graph.same_as(graph)
-        )
-        entries.append(Entry(label, folder, config, results, next(known, graph)))
-    return entries
-
-
-def _labels(records: Sequence[tuple[Path, Config, RunResults]]) -> list[str]:
-    """The shortest way to name the runs that tells all of them apart, and their protocols where they differ."""
-    ways: list[Callable[[Path, Config], str]] = [
-        lambda _, config: config.name,
-        lambda _, config: f"{config.name} on {config.dataset}",
-        lambda _, config: f"{config.name}, seed {config.seed}",
-        lambda folder, _: folder.name,
-        lambda folder, _: str(folder),
-    ]
-    mixed = len({config.protocol for _, config, _ in records}) > 1
-    named = [
-        [
-            way(folder, config) + (f", {config.protocol}" if mixed else "")
-            for folder, config, _ in records
-        ]
-        for way in ways
-    ]
-    return next((labels for labels in named if len(set(labels)) == len(labels)), named[-1])
-
-
-def _document(entries: Sequence[Entry], window: int) -> list[Block]:
-    blocks: list[Block] = [
-        *_headline(entries),
-        *_not_evaluated(entries),
-        Heading("What the figures mean"),
-    ]
-    blocks += [Words(text) for text in _MEANING]
-    for number, graph in enumerate(dict.fromkeys(entry.graph for entry in entries), 1):
-        blocks += _dataset(
-            graph, [entry for entry in entries if entry.graph is graph], window, f"data{number}-"
-        )
-    for number, entry in enumerate(entries, 1):
-        blocks += _run(entry, f"run{number}-")
+def _document(runs: Sequence[ReportedRun], window: int) -> list[Block]:
+    blocks = [*_summary(runs), *_not_evaluated(runs), Heading("What the figures mean")]
+    blocks += [Paragraph(text) for text in _EXPLANATION]
+    for number, graph in enumerate(dict.fromkeys(run.graph for run in runs), 1):
+        same_data = [run for run in runs if run.graph is graph]
+        blocks += _dataset_section(graph, same_data, window, f"data{number}-")
+    for number, run in enumerate(runs, 1):
+        blocks += _run_section(run, f"run{number}-")
     return blocks
 
 
-def _headline(entries: Sequence[Entry]) -> list[Block]:
-    """One table of all runs; what they have in common stands below its title, what differs in a column."""
-    told: dict[str, list[str]] = {
-        "dataset": [entry.graph.name for entry in entries],
-        "protocol": [entry.config.protocol for entry in entries],
+def _summary(runs: Sequence[ReportedRun]) -> list[Block]:
+    """One table of all runs; what they share is in its caption, what differs in a column."""
+    settings: dict[str, list[str]] = {
+        "dataset": [run.graph.name for run in runs],
+        "protocol": [run.config.protocol for run in runs],
     }
-    common = [f"{name} {values[0]}" for name, values in told.items() if len(set(values)) == 1]
-    columns = [name for name, values in told.items() if len(set(values)) > 1]
+    shared = [f"{name} {values[0]}" for name, values in settings.items() if len(set(values)) == 1]
+    columns = [name for name, values in settings.items() if len(set(values)) > 1]
     rows = [
         [
-            entry.label,
+            run.label,
             split,
-            *(told[name][place] for name in columns),
-            *_cells(entry.results.evaluations[split]["metrics"]),
+            *(settings[name][index] for name in columns),
+            *_cells(run.results.evaluations[split]["metrics"]),
         ]
         for split in _SPLITS
-        for place, entry in enumerate(entries)
-        if split in entry.results.evaluations
+        for index, run in enumerate(runs)
+        if split in run.results.evaluations
     ]
     if not rows:
         return []
-    caption = f"Both sides together, {', '.join([*common, 'filter time'])}; Hits in per cent."
-    return [
-        TextTable("Figures", ("run", "split", *columns, *_FIGURES), rows, 2 + len(columns), caption)
-    ]
+    caption = f"Both sides together, {', '.join([*shared, 'filter time'])}; Hits in per cent."
+    headings = ("run", "split", *columns, *_METRICS)
+    return [TextTable("Figures", headings, rows, 2 + len(columns), caption)]
 
 
 def _cells(metrics: Mapping[str, float]) -> list[str]:
@@ -189,125 +106,119 @@ def _cells(metrics: Mapping[str, float]) -> list[str]:
     return [f"{metrics['mrr']:.3f}", *hits, f"{metrics['mr']:,.1f}"]
 
 
-def _not_evaluated(entries: Sequence[Entry]) -> list[Block]:
-    missing = [entry for entry in entries if "test" not in entry.ranks]
+def _not_evaluated(runs: Sequence[ReportedRun]) -> list[Block]:
+    missing = [run for run in runs if "test" not in run.ranks]
     if not missing:
         return []
-    names = ", ".join(entry.label for entry in missing)
-    commands = "\n".join(
-        f"tempograph evaluate {_quoted(entry.folder)} --split test" for entry in missing
-    )
+    labels = ", ".join(run.label for run in missing)
+    commands = "\n".join(f"{run.command('evaluate')} --split test" for run in missing)
     return [
-        Words(f"Not evaluated on test: {names}. To have these figures and their analysis:"),
-        Listing(commands),
+        Paragraph(f"Not evaluated on test: {labels}. To get these figures and their analysis:"),
+        Code(commands),
     ]
 
 
-def _quoted(path: Path) -> str:
-    return shlex.quote(str(path))
-
-
-def _dataset(
-    graph: TemporalGraph, entries: Sequence[Entry], window: int, prefix: str
+def _dataset_section(
+    graph: TemporalGraph, runs: Sequence[ReportedRun], window: int, prefix: str
 ) -> list[Block]:
-    found = statistics(graph)
-    words = (
-        f"{found.entities:,} entities, {found.relations:,} relations, {found.steps:,} steps from {found.first_step} "
-        f"to {found.last_step}; {found.train:,} facts to learn from, {found.valid:,} to choose by and "
-        f"{found.test:,} to test."
+    stats = statistics(graph)
+    text = (
+        f"{stats.entities:,} entities, {stats.relations:,} relations, {stats.steps:,} steps from "
+        f"{stats.first_step} to {stats.last_step}; {stats.train:,} facts for training, "
+        f"{stats.valid:,} for validation and {stats.test:,} for testing."
     )
     alt = (
-        f"{graph.name}: how many entities have a train fact at each step, how many of these had one recently, how many "
-        "recent facts name them, and how many facts name an entity at all."
+        f"{graph.name}: how many entities have a train fact at each step, how many of these had "
+        "one recently, how many recent facts name them, and how many facts name an entity at all."
     )
-    picture = Picture(f"{prefix}activity", plots.statistics_figure(found, graph), alt)
-    blocks: list[Block] = [Heading(f"The data: {graph.name}"), Words(words), picture]
+    picture = Picture(f"{prefix}activity", statistics_figure(stats, graph), alt)
+    blocks: list[Block] = [Heading(f"The data: {graph.name}"), Paragraph(text), picture]
     for split in _SPLITS:
-        there = [entry for entry in entries if split in entry.ranks]
-        if there:
-            protocols = " and ".join(
-                dict.fromkeys(f"protocol {entry.config.protocol}" for entry in there)
-            )
-            ranks = {entry.label: entry.ranks[split] for entry in there}
-            blocks += Findings(graph, split, ranks, protocols, window).blocks(f"{prefix}{split}-")
+        ranked = [run for run in runs if split in run.ranks]
+        if ranked:
+            protocols = dict.fromkeys(f"protocol {run.config.protocol}" for run in ranked)
+            ranks = {run.label: run.ranks[split] for run in ranked}
+            analysis = RankAnalysis(graph, split, ranks, " and ".join(protocols), window)
+            blocks += analysis.blocks(f"{prefix}{split}-")
     return blocks
 
 
-def _run(entry: Entry, prefix: str) -> list[Block]:
-    config, results = entry.config, entry.results
+def _run_section(run: ReportedRun, prefix: str) -> list[Block]:
+    config, results = run.config, run.results
     seconds = results.train_seconds
-    took = "" if seconds is None else f" in {seconds:,.0f} s"
-    words = (
-        f"{config.name} on {config.dataset}: {model_kind(config.name).summary}. Protocol {config.protocol}, seed "
-        f"{config.seed}, {f'preset {config.preset}' if config.preset else 'no preset'}; {results.parameters:,} "
-        f"parameters, trained{took} on {results.hardware}."
+    duration = "" if seconds is None else f" in {seconds:,.0f} s"
+    text = (
+        f"{config.name} on {config.dataset}: {model_kind(config.name).summary}. Protocol "
+        f"{config.protocol}, seed {config.seed}, "
+        f"{f'preset {config.preset}' if config.preset else 'no preset'}; "
+        f"{results.parameters:,} parameters, trained{duration} on {results.hardware}."
     )
-    blocks: list[Block] = [Heading(f"Run: {entry.label}"), Words(words)]
+    blocks: list[Block] = [Heading(f"Run: {run.label}"), Paragraph(text)]
     if not results.finished:
-        command = f"tempograph resume {_quoted(entry.folder)}"
-        blocks += [Words("The training is not finished. To go on with it:"), Listing(command)]
-    evaluations = {
-        split: results.evaluations[split] for split in _SPLITS if split in results.evaluations
-    }
+        blocks.append(Paragraph("The training is not finished. To continue it:"))
+        blocks.append(Code(run.command("resume")))
+    evaluated = results.evaluations
+    splits = [split for split in _SPLITS if split in evaluated]
     rows = [
-        [split, said, *_cells(summary[key])]
-        for split, summary in evaluations.items()
-        for key, said in METRIC_LABELS.items()
+        [split, label, *_cells(evaluated[split][key])]
+        for split in splits
+        for key, label in METRIC_LABELS.items()
     ]
     if rows:
         caption = (
             f"Dataset {config.dataset}, protocol {config.protocol}, filter time; Hits in per cent."
         )
-        blocks.append(
-            TextTable(f"Figures of {entry.label}", ("split", "ranked", *_FIGURES), rows, 2, caption)
-        )
+        title, columns = f"Figures of {run.label}", ("split", "ranked", *_METRICS)
+        blocks.append(TextTable(title, columns, rows, 2, caption))
     blocks += [
-        Words(f"On {split}, {summary['note']}.")
-        for split, summary in evaluations.items()
-        if "note" in summary
+        Paragraph(f"On {split}, {evaluated[split]['note']}.")
+        for split in splits
+        if "note" in evaluated[split]
     ]
-    blocks += _training(entry, prefix) + _learned(entry, prefix)
-    told = [[name, str(value)] for name, value in read_environment(entry.folder).items()]
-    blocks.append(Fold("Settings (config.toml)", [Listing(config.to_toml())], printed=True))
-    blocks.append(
-        Fold(
-            "Environment",
-            [TextTable("Where it was trained", ("what", "value"), told, 2)],
-            printed=True,
-        )
-    )
-    return blocks
+    environment = [[name, str(value)] for name, value in read_environment(run.folder).items()]
+    table = TextTable("Where it was trained", ("what", "value"), environment, 2)
+    return [
+        *blocks,
+        *_training(run, prefix),
+        *_introspection(run, prefix),
+        Details("Settings (config.toml)", [Code(config.to_toml())], printed=True),
+        Details("Environment", [table], printed=True),
+    ]
 
 
-def _training(entry: Entry, prefix: str) -> list[Block]:
-    history = [line for line in read_history(entry.folder) if "epoch" in line and "loss" in line]
+def _training(run: ReportedRun, prefix: str) -> list[Block]:
+    history = [line for line in read_history(run.folder) if "epoch" in line and "loss" in line]
     if len(history) < 2:
         return []
-    figure = analysis_plots.training_figure(history, entry.results.best_epoch, entry.config.about)
-    alt = f"Training of {entry.label}: the loss and the MRR on valid after each of {len(history)} epochs."
-    return [Heading(f"Training of {entry.label}", 3), Picture(f"{prefix}training", figure, alt)]
+    figure = training_figure(history, run.results.best_epoch, run.config.about)
+    alt = (
+        f"Training of {run.label}: the loss and the MRR on valid after each of {len(history)} "
+        "epochs."
+    )
+    return [Heading(f"Training of {run.label}", 3), Picture(f"{prefix}training", figure, alt)]
 
 
-def _learned(entry: Entry, prefix: str) -> list[Block]:
-    """What the parts of a model have learned; nothing for models without introspection."""
-    graph = entry.graph
-    if not offers_introspection(entry.config.model):
+def _introspection(run: ReportedRun, prefix: str) -> list[Block]:
+    """What a model has learned; nothing for models that cannot be introspected."""
+    graph = run.graph
+    if not offers_introspection(run.config.model):
         return []
-    model = Run.load_with(entry.folder, graph, Timeline(graph, entry.config.protocol)).model
+    model = Run.load_with(run.folder, graph, Timeline(graph, run.config.protocol)).model
     split: Split = "valid" if len(graph.valid) else "train"
-    learned = introspect(model, graph.facts(split))
-    words = ""
-    if learned.gate:
-        words += (
-            "Gate: how much of an entity is its snapshot rather than its past and future, by how often the question's "
-            "entity and relation occur together in the window, for the entity that is given and for the candidates; "
-            f"over the questions of {split}. "
+    parts = introspect(model, graph.facts(split))
+    text = ""
+    if parts.gate:
+        text += (
+            "Gate: how much of an entity is its snapshot rather than its past and future, by how "
+            "often the question's entity and relation occur together in the window, for the given "
+            f"entity and for the candidates; over the questions of {split}. "
         )
-    words += "Decay: how much of what an entity was is left after some steps."
-    if learned.attention is not None:
-        words += " Attention: how much an active step counts, by its distance; 0 is the time asked about."
-    figure = analysis_plots.learned_figure(learned, entry.config.about)
-    return [
-        Heading(f"What {entry.label} has learned", 3),
-        Picture(f"{prefix}learned", figure, words),
-    ]
+    text += "Decay: how much of an entity's earlier vector is left after some steps."
+    if parts.attention is not None:
+        text += (
+            " Attention: how much an active step counts, by its distance; 0 is the time asked "
+            "about."
+        )
+    figure = introspection_figure(parts, run.config.about)
+    title = Heading(f"What {run.label} has learned", 3)
+    return [title, Picture(f"{prefix}learned", figure, text)]

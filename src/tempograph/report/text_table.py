@@ -1,4 +1,4 @@
-"""A table of text that can be shown in a terminal, a page, a paper or a spreadsheet."""
+"""A table of text for a terminal, a page, a paper or a spreadsheet."""
 
 from __future__ import annotations
 
@@ -23,98 +23,102 @@ _NUMBER: Final = re.compile(r"[+-]?(\d+|\d{1,3}(,\d{3})+)(\.\d+)?(e[+-]?\d+)?")
 
 @dataclass(frozen=True)
 class TextTable:
-    """Columns and rows of cells; the first `left` columns are text, the others numbers."""
+    """Columns and rows of cells; a dash means that there is no value."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    left: int = 1
+    text_columns: int = 1
+    """How many of the first columns are text; the others are numbers."""
     caption: str = ""
-    packed: Sequence[tuple[str, Sequence[int]]] = ()
-    """For narrow terminals: other columns, each made of some of these by their places."""
-    names: Sequence[str] = ()
-    """Columns for programs, where those for people are not told apart by their names alone."""
-    spreads: Sequence[int] = ()
-    """Places of columns whose cells may have a spread behind them, such as 0.61 ± 0.02."""
+    narrow_columns: Sequence[tuple[str, Sequence[int]]] = ()
+    """For narrow terminals: a heading and the indices of the columns joined below it."""
+    keys: Sequence[str] = ()
+    """Names of the columns in CSV and records, if the headings alone are ambiguous."""
+    spread_columns: Sequence[int] = ()
+    """Indices of columns with cells such as 0.61 ± 0.02; CSV and records split them in two."""
 
     def narrow(self) -> TextTable:
-        """The same in fewer columns, if there is such a form."""
-        if not self.packed:
+        """The table with fewer columns, if `narrow_columns` says how."""
+        if not self.narrow_columns:
             return self
-        rows = [[self._joined(row, places) for _, places in self.packed] for row in self.rows]
-        left = sum(max(places) < self.left for _, places in self.packed)
-        return TextTable(self.title, [name for name, _ in self.packed], rows, left, self.caption)
+        rows = [[self._join(row, parts) for _, parts in self.narrow_columns] for row in self.rows]
+        text_columns = sum(max(parts) < self.text_columns for _, parts in self.narrow_columns)
+        headings = [heading for heading, _ in self.narrow_columns]
+        return TextTable(self.title, headings, rows, text_columns, self.caption)
 
-    def _joined(self, row: Sequence[str], places: Sequence[int]) -> str:
-        cells, width = [row[place] for place in places], 4 if max(places) >= self.left else 0
+    def _join(self, row: Sequence[str], parts: Sequence[int]) -> str:
+        cells, width = [row[index] for index in parts], 4 * (max(parts) >= self.text_columns)
         return "-" if set(cells) == {"-"} else " ".join(cell.rjust(width) for cell in cells)
 
     def markdown(self) -> str:
-        """The table alone."""
-        rule = ["---" if place < self.left else "---:" for place in range(len(self.columns))]
+        """The table alone in Markdown."""
+        numbers = len(self.columns) - self.text_columns
+        rule = ["---"] * self.text_columns + ["---:"] * numbers
         # A bar would end a cell.
         rows = [[cell.replace("|", "\\|") for cell in row] for row in (self.columns, *self.rows)]
         return "\n".join(f"| {' | '.join(line)} |" for line in (rows[0], rule, *rows[1:]))
 
-    def page(self) -> str:
-        """The table with its title and caption."""
+    def markdown_page(self) -> str:
+        """The table with its title and caption in Markdown."""
         caption = f"{self.caption}\n\n" if self.caption else ""
         return f"# {self.title}\n\n{caption}{self.markdown()}\n"
 
     def latex(self) -> str:
-        """A table for a paper, with the rules of the package booktabs."""
-        shape = "l" * self.left + "r" * (len(self.columns) - self.left)
+        """A LaTeX table with the rules of the package booktabs."""
+        alignment = "l" * self.text_columns + "r" * (len(self.columns) - self.text_columns)
         head, *body = (" & ".join(map(_latex, row)) + r" \\" for row in (self.columns, *self.rows))
-        begin = [r"% in the preamble: \usepackage{booktabs}", r"\begin{table}", r"\centering"]
-        lines = [rf"\begin{{tabular}}{{{shape}}}", r"\toprule", head, r"\midrule"]
-        end = [
+        label = "-".join(re.findall("[a-z0-9]+", self.title.lower()))
+        lines = [
+            r"% in the preamble: \usepackage{booktabs}",
+            r"\begin{table}",
+            r"\centering",
+            rf"\begin{{tabular}}{{{alignment}}}",
+            r"\toprule",
+            head,
+            r"\midrule",
+            *body,
             r"\bottomrule",
             r"\end{tabular}",
             rf"\caption{{{_latex(f'{self.title}. {self.caption}'.strip())}}}",
+            rf"\label{{tab:{label}}}",
+            r"\end{table}",
         ]
-        label = "-".join(re.findall("[a-z0-9]+", self.title.lower()))
-        return "\n".join(
-            [*begin, *lines, *body, *end, rf"\label{{tab:{label}}}", r"\end{table}", ""]
-        )
+        return "\n".join(lines) + "\n"
 
     def csv(self) -> str:
-        """The table for a spreadsheet or a program: numbers without commas, nothing where there is a dash."""
+        """The table for a spreadsheet: numbers without thousands separators, no dashes."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([self._program_columns(), *map(self._program_cells, self.rows)])
+        writer.writerows([self._keys(), *map(self._values, self.rows)])
         return text.getvalue()
 
     def records(self) -> list[dict[str, str | float | None]]:
-        """The rows for a program, by the names of columns: numbers are numbers, None stands where there is a dash."""
-        columns = self._program_columns()
-        return [
-            dict(zip(columns, map(_value, self._program_cells(row)), strict=True))
-            for row in self.rows
-        ]
+        """The rows by column name: numbers as numbers, None for a dash."""
+        keys = self._keys()
+        return [dict(zip(keys, map(_parse, self._values(row)), strict=True)) for row in self.rows]
 
-    def _program_columns(self) -> list[str]:
-        columns = []
-        for place, name in enumerate(self.names or self.columns):
-            columns += [name, f"{name} spread"] if place in self.spreads else [name]
-        return columns
+    def _keys(self) -> list[str]:
+        keys = []
+        for index, name in enumerate(self.keys or self.columns):
+            keys += [name, f"{name} spread"] if index in self.spread_columns else [name]
+        return keys
 
-    def _program_cells(self, row: Sequence[str]) -> list[str]:
-        cells = []
-        for place, cell in enumerate(row):
-            figure, _, spread = cell.partition(" ± ") if place in self.spreads else (cell, "", "")
-            shown = (
-                figure
-                if place < self.left
-                else figure.replace(",", "")
-                if _NUMBER.fullmatch(figure)
-                else figure
+    def _values(self, row: Sequence[str]) -> list[str]:
+        values = []
+        for index, cell in enumerate(row):
+            value, _, spread = (
+                cell.partition(" ± ") if index in self.spread_columns else (cell, "", "")
             )
-            cells.append("" if shown == "-" else shown)
-            cells += [spread] if place in self.spreads else []
-        return cells
+            if index >= self.text_columns and _NUMBER.fullmatch(value):
+                value = value.replace(",", "")
+            values.append("" if value == "-" else value)
+            if index in self.spread_columns:
+                values.append(spread)
+        return values
 
 
-def _value(cell: str) -> str | float | None:
+def _parse(cell: str) -> str | float | None:
     if not cell:
         return None
     if not _NUMBER.fullmatch(cell):

@@ -19,7 +19,8 @@ from tempograph.data.timeline import Queries
 from tempograph.device import MEMORY_BUDGETS, memory_budget
 from tempograph.errors import ConfigError, QueryError
 from tempograph.prediction.answers import Completion
-from tempograph.prediction.predictor import Fact, Predictor
+from tempograph.prediction.predictor import Predictor
+from tempograph.prediction.scenario import Fact
 from tempograph.server.batching import Answer, Gatherer, Question
 from tempograph.server.fact_book import FactBook
 from tempograph.server.metrics import Metrics

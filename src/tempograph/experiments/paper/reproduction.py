@@ -122,7 +122,7 @@ def reproduce(
         for line in _explain_empty(empty, name, protocols):
             notify(line)
         for file, table in tables.items():
-            write_text(folder / f"{file}.md", table.page())
+            write_text(folder / f"{file}.md", table.markdown_page())
             write_text(folder / f"{file}.tex", table.latex())
             write_text(folder / f"{file}.csv", table.csv())
         pictures: tuple[Path, ...] = ()
@@ -212,9 +212,10 @@ def _draw(
 ) -> tuple[Path, ...]:
     """Write the pictures of the data and of all saved ranks; return their files."""
     # Imported here: matplotlib takes long.
-    from tempograph.report.html import pictures
-    from tempograph.report.plots import save, statistics_figure
-    from tempograph.report.sections import Findings
+    from tempograph.report.document import find_pictures
+    from tempograph.report.dataset_plots import statistics_figure
+    from tempograph.report.drawing import save
+    from tempograph.report.sections import RankAnalysis
 
     figures = {"statistics": statistics_figure(statistics(graph), graph)}
     ranks = {}
@@ -227,8 +228,8 @@ def _draw(
     if ranks:
         others = " where no name says more" if any("-seed" in label for label in ranks) else ""
         alike = f"protocol strict, preset tuned, seed 0{others}"
-        found = Findings(graph, "test", ranks, alike, WINDOW)
-        figures |= {picture.name: picture.figure for picture in pictures(found.blocks(""))}
+        found = RankAnalysis(graph, "test", ranks, alike, WINDOW)
+        figures |= {picture.name: picture.figure for picture in find_pictures(found.blocks(""))}
     files = {folder / f"{name}.svg": figure for name, figure in figures.items()}
     for file, figure in files.items():
         save(figure, file)

@@ -58,7 +58,7 @@ def preset_table(results: Sequence[RunResults], dataset: str, models: Sequence[s
     ]
     head, caption = ("model", "preset", "protocol", "seeds"), f"Test; {SPREAD}."
     columns, names = (*head, *BOTH_COLUMNS), (*head, *BOTH_NAMES)
-    return TextTable(f"Presets on {dataset}", columns, rows, 3, caption, names=names, spreads=[4])
+    return TextTable(f"Presets on {dataset}", columns, rows, 3, caption, keys=names, spread_columns=[4])
 
 
 def tried_table(results: Sequence[RunResults], dataset: str, model: str) -> TextTable:
@@ -97,7 +97,7 @@ def tried_table(results: Sequence[RunResults], dataset: str, model: str) -> Text
         f"{dataset}, valid, protocol {runs[0].protocol}; unless said: {shared}." if runs else ""
     )
     title, columns = f"{model} on {dataset}: what was tried", ("settings", "seeds", *FIGURE_COLUMNS)
-    return TextTable(title, columns, rows, 1, caption, spreads=[2])
+    return TextTable(title, columns, rows, 1, caption, spread_columns=[2])
 
 
 def _text(setting: object) -> str:

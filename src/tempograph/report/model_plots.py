@@ -1,0 +1,164 @@
+"""Figures of one model: its training, its calibration, its answers and its inner weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from tempograph.evaluation.calibration import Calibration
+from tempograph.prediction.answers import Completion, EvidenceFact
+from tempograph.report.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    GRID,
+    ORANGE,
+    add_footer,
+    clean_axes,
+    escape_math,
+    styles,
+)
+from tempograph.report.introspection import AttentionByDistance, Introspection
+from tempograph.report.rank_plots import set_frequency_axis
+
+
+def training_figure(
+    history: Sequence[Mapping[str, float]], best_epoch: int | None, about: str
+) -> Figure:
+    """Loss and validation MRR of each epoch; the epoch whose weights were kept is marked."""
+    figure = Figure(figsize=(9, 3), layout="constrained")
+    panels = (
+        ("loss", "training loss", BLUE, "Loss"),
+        ("valid/mrr", "MRR on valid", GREEN, "MRR on valid"),
+    )
+    grid = figure.subplots(1, 2, sharex=True)
+    for axes, (name, label, colour, title) in zip(grid, panels, strict=True):
+        lines = [line for line in history if name in line]
+        epochs, values = [line["epoch"] for line in lines], [line[name] for line in lines]
+        axes.plot(epochs, values, "o-", color=colour, markersize=3, linewidth=1.6)
+        if best_epoch:
+            axes.axvline(best_epoch, color=ORANGE, linewidth=1.6, linestyle="--")
+            title += f"; weights of epoch {best_epoch} kept"
+        axes.set(xlabel="epoch", ylabel=label)
+        axes.set_title(title, fontsize=10)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+        clean_axes(axes, grid=True)
+    add_footer(figure, about)
+    return figure
+
+
+def reliability_figure(calibration: Calibration, about: str) -> Figure:
+    """How often the best answer is right by its probability; on the diagonal both are equal."""
+    rows = calibration["reliability"]
+    figure = Figure(figsize=(5.2, 5.6), layout="constrained")
+    curve, counts = figure.subplots(2, 1, sharex=True, height_ratios=[4, 1])
+    curve.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
+    confidence, right = [row["confidence"] for row in rows], [row["right"] for row in rows]
+    curve.plot(confidence, right, color=BLUE, marker="o", linewidth=1.5)
+    curve.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of best answers that are right")
+    error = calibration["calibration_error"]
+    curve.set_title(
+        f"how sure, and how often right; expected calibration error {error:.3f}", fontsize=10
+    )
+    counts.bar(
+        [(row["from"] + row["to"]) / 2 for row in rows],
+        [row["questions"] for row in rows],
+        [0.9 * (row["to"] - row["from"]) for row in rows],
+        color=ORANGE,
+    )
+    counts.set(xlabel="probability of the best answer", ylabel="questions")
+    for axes in (curve, counts):
+        clean_axes(axes)
+    add_footer(figure, f"{about}, {calibration['split']}, filter time")
+    return figure
+
+
+def completion_figure(
+    completion: Completion, times: tuple[str, ...], about: str, max_answers: int = 6
+) -> Figure:
+    """Each of the best answers as a row over time; dots are its evidence, sized by effect."""
+    answers = completion.answers[:max_answers]
+    figure = Figure(figsize=(9, 1.6 + 0.42 * max(1, len(answers))), layout="constrained")
+    axes = figure.subplots()
+    step = {label: number for number, label in enumerate(times)}
+    largest = max((_weight(fact) for answer in answers for fact in answer.evidence), default=0)
+    for row, answer in enumerate(answers):
+        steps, weights = [], []
+        for fact in answer.evidence:
+            steps.append(step[fact.time])
+            weights.append(12 + (300 * (_weight(fact) / largest) if _weight(fact) > 0 else 0))
+        look: dict[str, Any] = {"color": BLUE, "alpha": 0.6, "linewidths": 0, "clip_on": False}
+        axes.scatter(steps, [row] * len(steps), s=weights, **look)
+    if completion.time is not None:
+        axes.axvline(step[completion.time], color=ORANGE, linewidth=2, zorder=0)
+    known = [f" (known: {answer.known})" if answer.known else "" for answer in answers]
+    labels = [f"{answer.rank}. {escape_math(answer.name)}" for answer in answers]
+    axes.set_yticks(range(len(answers)), [a + b for a, b in zip(labels, known, strict=True)])
+    axes.set(ylim=(max(1, len(answers)) - 0.5, -0.5), xlim=(0, max(1, len(times) - 1)))
+    ticks = sorted({round(index * (len(times) - 1) / 5) for index in range(6)})
+    axes.set_xticks(ticks, [times[tick] for tick in ticks])
+    axes.set_title(escape_math(completion.question))
+    axes.set_xlabel(
+        "train facts each answer rests on, larger for a larger effect; orange: the time asked about"
+    )
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+    clean_axes(axes)
+    add_footer(figure, about)
+    return figure
+
+
+def _weight(fact: EvidenceFact) -> float:
+    """The size of a fact's dot: its effect on the score, or else its share of the score."""
+    return fact.effect if fact.effect is not None else fact.share or 0
+
+
+def introspection_figure(parts: Introspection, about: str) -> Figure:
+    """Gate weights, decay and attention, a panel for each that the model has."""
+    count = sum(bool(part) for part in parts)
+    figure = Figure(figsize=(9 if count > 1 else 5.5, 3.4), layout="constrained")
+    panels = iter(figure.subplots(1, count, squeeze=False).flat)
+    if parts.gate:
+        axes = next(panels)
+        _draw_curves(axes, {name: (curve.at, curve.mean) for name, curve in parts.gate.items()})
+        for style, curve in zip(styles(), parts.gate.values(), strict=False):
+            band: dict[str, Any] = {"color": style.colour, "alpha": 0.12, "linewidth": 0}
+            axes.fill_between(curve.at, curve.low, curve.high, **band)
+        set_frequency_axis(axes, list(parts.gate.values()))
+        axes.set(xlabel="facts of entity and relation in window", ylabel="share of the snapshot")
+        axes.set(ylim=(0, 1), title="gate; bands hold 8 in 10")
+    if parts.decay:
+        axes = next(panels)
+        _draw_curves(axes, {name: (range(len(left)), left) for name, left in parts.decay.items()})
+        axes.set(xlabel="steps between", ylabel="share that is left", ylim=(0, 1.05), title="decay")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if parts.attention:
+        _draw_attention(next(panels), parts.attention)
+    for axes in figure.axes:
+        axes.title.set_fontsize(10)
+        axes.legend(frameon=False, fontsize=8)
+        clean_axes(axes, grid=True)
+    add_footer(figure, about)
+    return figure
+
+
+def _draw_curves(axes: Axes, curves: Mapping[str, tuple[Any, Any]]) -> None:
+    for style, (name, (x, y)) in zip(styles(), curves.items(), strict=False):
+        label = escape_math(name)
+        axes.plot(x, y, marker=style.marker, color=style.colour, markersize=4, label=label)
+
+
+def _draw_attention(axes: Axes, attention: AttentionByDistance) -> None:
+    distance, shares = attention.distance, attention.shares
+    for index, head in enumerate(shares):
+        label = None if index else "a head"
+        axes.plot(distance, head, color=GREY, alpha=0.5, linewidth=0.8, label=label)
+    mean = shares.mean(0)
+    axes.plot(distance, mean, color=BLUE, marker="o", markersize=4, label="mean of heads")
+    axes.set(xlabel="steps from the question", ylabel="mean share of an active step")
+    axes.set(ylim=(0, None), title="attention")
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
