@@ -89,7 +89,9 @@ def test_the_table_needs_every_row_and_both_protocols_where_they_differ() -> Non
 
 def printed_width(text_table: TextTable) -> int:
     """Columns of a terminal that a table takes."""
-    shown = table(text_table.title, text_table.columns, text_table.rows, left=text_table.left)
+    shown = table(
+        text_table.title, text_table.columns, text_table.rows, left=text_table.text_columns
+    )
     return out.measure(shown, options=out.options.update(max_width=1000)).maximum
 
 

@@ -205,11 +205,9 @@ def test_effects_are_seen_on_a_long_timeline() -> None:
     true = dict(
         zip(timeline.facts[:, 3].tolist(), (scores[0] - scores[1:])[:, 0].tolist(), strict=True)
     )
-    ((_, found),) = explain(model, timeline, asked, [1])
-    assert found is not None and found.effect is not None
-    shown = dict(
-        zip(timeline.facts[found.position, 3].tolist(), found.effect.tolist(), strict=True)
-    )
+    (evidence,) = explain(model, timeline, asked, [1])
+    assert evidence.effects is not None
+    shown = dict(zip(evidence.facts[:, 3].tolist(), evidence.effects.tolist(), strict=True))
     assert true[10] > true[13] > 0 and {
         step: shown[step] for step in (10, 12, 13)
     } == pytest.approx({step: true[step] for step in (10, 12, 13)})

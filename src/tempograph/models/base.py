@@ -26,9 +26,11 @@ class Evidence:
     facts: Tensor
     """[n, 4] ids of subject, relation, object and time."""
     shares: Tensor | None = None
-    """[n] parts of the score that the model itself ascribes to each fact."""
+    """[n] parts of the score that the model itself ascribes to each fact; NaN for none."""
     effects: Tensor | None = None
     """[n] how far the score falls when each fact is taken out; below 0 if it rises."""
+    total: int | None = None
+    """How many facts are behind the answer, if more than those listed."""
 
 
 class CrossFitted(NamedTuple):

@@ -1,209 +1,184 @@
-"""Through all the data in bounded memory: facts that may be missing, and facts that are hard to believe."""
+"""Scans of all data for plausible facts that are not in it, in bounded memory."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
-from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Queries, undirected_facts
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.io import atomic_file
 from tempograph.models.base import Model
-from tempograph.prediction.scoring import log_probabilities
+from tempograph.prediction.scoring import log_probabilities, name_columns
 from tempograph.typing import Progress
 
-_TOGETHER: Final = 4096
-"""About how many questions are asked at once, of one time step or several."""
+_CHUNK_SIZE: Final = 4096
+"""About how many queries are made at once, of one time step or several."""
 
 
 class Candidates(NamedTuple):
-    """Facts that are not in the data, [n, 4], their scores, and logarithms of probabilities or 0, [n] each."""
+    """Facts that are not in the data, with scores and log probabilities (0 if there are none)."""
 
     facts: Tensor
+    """[n, 4]."""
     score: Tensor
+    """[n]."""
     log_probability: Tensor
+    """[n]."""
 
     @staticmethod
-    def none() -> Candidates:
-        """Not a single one."""
+    def empty() -> Candidates:
+        """No candidates."""
         return Candidates(torch.empty(0, 4, dtype=torch.int64), torch.empty(0), torch.empty(0))
 
-    def best(self, most: int) -> Candidates:
-        """Those with the highest probability, or score where all are alike, at most so many."""
+    def take(self, index: Tensor) -> Candidates:
+        """Some of the candidates."""
+        return Candidates(*(column[index] for column in self))
+
+    def best(self, limit: int) -> Candidates:
+        """The candidates with the highest probability, then the highest score."""
         order = torch.argsort(self.score, descending=True, stable=True)
-        order = order[torch.argsort(self.log_probability[order], descending=True, stable=True)][
-            :most
-        ]
-        return Candidates(*(column[order] for column in self))
+        order = order[torch.argsort(self.log_probability[order], descending=True, stable=True)]
+        return self.take(order[:limit])
+
+    def distinct(self) -> Candidates:
+        """Each fact once, with its highest probability, best first."""
+        ordered = self.best(len(self.score))
+        _, group = torch.unique(ordered.facts, dim=0, return_inverse=True)
+        size = len(group)
+        first = torch.full((size,), size, device=group.device)
+        index = torch.arange(size, device=group.device)
+        first = first.scatter_reduce(0, group, index, "amin")
+        return ordered.take(first[first < size].sort().values)
 
     def table(self, graph: TemporalGraph, probabilistic: bool) -> pa.Table:
-        """Names, score and probability."""
-        probability = self.log_probability.exp().cpu().numpy()
+        """Names, score and probability of each candidate."""
+        probability = self.log_probability.exp().tolist()
+        if not probabilistic:
+            probability = [None] * len(probability)
         return pa.table(
             {
-                **named(graph, self.facts.cpu().numpy()),
+                **name_columns(graph, self.facts.cpu().numpy()),
                 "score": self.score.double().cpu().numpy(),
-                "probability": pa.array(
-                    probability if probabilistic else [None] * len(probability), pa.float64()
-                ),
+                "probability": pa.array(probability, pa.float64()),
             }
         )
 
 
-def named(graph: TemporalGraph, facts: Facts) -> dict[str, pa.Array]:
-    """The four columns of facts in names."""
-    names = (graph.entities, graph.relations, graph.entities, graph.times)
-    return {
-        column: pa.DictionaryArray.from_arrays(
-            facts[:, place].astype(np.int32), list(names[place])
-        ).cast(pa.string())
-        for place, column in enumerate(COLUMNS)
-    }
-
-
-def pairs_to_ask(
+def known_pairs(
     graph: TemporalGraph, entity: int | None, relations: Sequence[int] | None
 ) -> Tensor:
-    """Who else? Each (subject, relation) that train knows; for one entity, from both sides.   [pairs, 2]."""
+    """Distinct (subject, relation) pairs of train; for one entity also (object, inverse), [n, 2]."""
     facts = torch.from_numpy(graph.train)
     if relations is not None:
         facts = facts[torch.isin(facts[:, 1], torch.tensor(relations, dtype=torch.int64))]
     pairs = facts[:, :2]
     if entity is not None:
-        turned = torch.stack([facts[:, 2], facts[:, 1] + len(graph.relations)], dim=1)
-        pairs = torch.cat([pairs, turned])
+        inverse = torch.stack([facts[:, 2], facts[:, 1] + len(graph.relations)], dim=1)
+        pairs = torch.cat([pairs, inverse])
         pairs = pairs[pairs[:, 0] == entity]
     distinct: Tensor = torch.unique(pairs, dim=0)
     return distinct
 
 
-@torch.inference_mode()
-def scan(
-    model: Model,
-    pairs: Tensor,
-    times: Sequence[int],
-    known: KnownAnswers,
-    temperature: float | None,
-    most: int,
-    at_least: float | None,
-    budget: int | None = None,
-    progress: Progress | None = None,
-) -> Iterator[Candidates]:
-    """The best candidates of each batch of questions, in no split as a fact, with a probability of at least so much.
+@dataclass(frozen=True, eq=False)
+class Scan:
+    """A search for the `top` most plausible facts, or for all with a minimum probability."""
 
-    Questions are pairs [n, 2] of an entity and a relation, one time after another.
-    """
-    given, relation = pairs.to(model.device).unbind(1)
-    # A loop answers two questions of its entity; where both are asked, that for its object counts.
-    turned = given * 2 * known.num_relations + relation - known.num_relations
-    twice = (relation >= known.num_relations) & torch.isin(turned, turned + known.num_relations)
-    # Where few are asked about, many steps go together: else a grid with gaps of years would take a call for each day.
-    together = max(1, _TOGETHER // max(1, len(pairs)))
-    for start in range(0, len(times) if len(pairs) else 0, together):
-        steps = torch.tensor(times[start : start + together], device=model.device)
-        queries = Queries(
-            given.repeat(len(steps)),
-            relation.repeat(len(steps)),
-            steps.repeat_interleave(len(given)),
-        )
-        for index in query_batches(model, queries, known, budget):
-            yield _best_of(
-                model,
-                queries.take(index),
-                twice[index % len(pairs)],
-                known,
-                temperature,
-                most,
-                at_least,
+    model: Model
+    known: KnownAnswers
+    temperature: float | None
+    top: int
+    min_probability: float | None
+    budget: int | None = None
+
+    @torch.inference_mode()
+    def batches(
+        self, pairs: Tensor, times: Sequence[int], progress: Progress | None = None
+    ) -> Iterator[Candidates]:
+        """The best candidates of each batch of queries: pairs [n, 2] at each of the time steps."""
+        device, num_relations = self.model.device, self.known.num_relations
+        entity, relation = pairs.to(device).unbind(1)
+        # A loop (a, r, a) answers both queries of its entity. If both are made, it counts as the
+        # answer of the object query.
+        key = entity * 2 * num_relations + relation - num_relations
+        both_made = (relation >= num_relations) & torch.isin(key, key + num_relations)
+        # With few pairs, many steps share a chunk: a long sparse time axis takes few calls.
+        chunk = max(1, _CHUNK_SIZE // max(1, len(pairs)))
+        for start in range(0, len(times) if len(pairs) else 0, chunk):
+            steps = torch.tensor(times[start : start + chunk], device=device)
+            queries = Queries(
+                entity.repeat(len(steps)),
+                relation.repeat(len(steps)),
+                steps.repeat_interleave(len(entity)),
             )
-        if progress is not None:
-            progress(start + len(steps), len(times))
+            for index in query_batches(self.model, queries, self.known, self.budget):
+                yield self._best_candidates(queries.take(index), both_made[index % len(pairs)])
+            if progress is not None:
+                progress(start + len(steps), len(times))
+
+    def _best_candidates(self, queries: Queries, skip_loop: Tensor) -> Candidates:
+        """The best new facts of some queries, without loops where `skip_loop` [queries] is set."""
+        scores, pairs = self.model.scores(queries), self.known(queries)
+        log_probs = torch.zeros_like(scores, dtype=torch.float64)
+        if self.temperature is not None:
+            log_probs = log_probabilities(scores, pairs, self.temperature)
+        new = scores > -math.inf
+        new[pairs] = False
+        new[skip_loop, queries.entity[skip_loop]] = False
+        if self.min_probability is not None:
+            new &= log_probs >= math.log(self.min_probability)
+        else:
+            values = scores if self.temperature is None else log_probs
+            new &= values >= _kth_largest(values.masked_fill(~new, -math.inf), self.top)
+        row, candidate = new.nonzero().unbind(1)
+        entity, relation, time = queries.take(row)
+        completed = torch.stack([entity, relation, candidate, time], dim=1)
+        facts = undirected_facts(completed, self.known.num_relations)
+        return Candidates(facts, scores[new], log_probs[new])
 
 
-def _best_of(
-    model: Model,
-    asked: Queries,
-    no_loop: Tensor,
-    known: KnownAnswers,
-    temperature: float | None,
-    most: int,
-    at_least: float | None,
-) -> Candidates:
-    """The best candidates of some questions, the entity itself left out where that is set, [questions]."""
-    scores, pairs = model.scores(asked), known(asked)
-    shares = torch.zeros_like(scores, dtype=torch.float64)
-    if temperature is not None:
-        shares = log_shares(scores, pairs, temperature)
-    fresh = scores > -math.inf
-    fresh[pairs] = False
-    fresh[no_loop, asked.entity[no_loop]] = False
-    if at_least is not None:
-        fresh &= shares >= math.log(at_least)
-    elif temperature is not None:
-        fresh &= shares >= _bar(shares.masked_fill(~fresh, -math.inf), most)
-    else:
-        fresh &= scores >= _bar(scores.masked_fill(~fresh, -math.inf), most)
-    row, candidate = fresh.nonzero().unbind(1)
-    entity, relation, time = (column[row] for column in asked)
-    facts = undirected_facts(
-        torch.stack([entity, relation, candidate, time], dim=1), known.num_relations
-    )
-    return Candidates(facts, scores[fresh], shares[fresh])
+def _kth_largest(values: Tensor, k: int) -> Tensor:
+    """The k-th largest of all values [n, m]."""
+    # Row by row first: topk over all values at once would need as many indices in memory.
+    best = values.topk(min(k, values.shape[1]), dim=1).values.flatten()
+    return best.topk(min(k, len(best))).values[-1]
 
 
-def _bar(values: Tensor, most: int) -> Tensor:
-    """The value that so many reach."""
-    # Row by row first: of all at once, as many places as values would lie in memory.
-    best = values.topk(min(most, values.shape[1]), dim=1).values.flatten()
-    return best.topk(min(most, len(best))).values[-1]
-
-
-def keep_best(found: Iterator[Candidates], most: int) -> Candidates | None:
-    """The best of all batches; a fact that two questions lead to counts once."""
-    best: Candidates | None = None
-    for batch in found:
-        both = (
-            batch
-            if best is None
-            else Candidates(*(torch.cat(pair) for pair in zip(best, batch, strict=True)))
-        )
-        best = _distinct(both).best(most)
+def best_of_batches(batches: Iterator[Candidates], limit: int) -> Candidates:
+    """The best distinct candidates of all batches."""
+    best = Candidates.empty()
+    for batch in batches:
+        if len(best.score):
+            batch = Candidates(*(torch.cat(pair) for pair in zip(best, batch, strict=True)))
+        best = batch.distinct().best(limit)
     return best
 
 
-def _distinct(candidates: Candidates) -> Candidates:
-    """Each fact once, with the higher of its probabilities."""
-    ordered = candidates.best(len(candidates.score))
-    _, place = torch.unique(ordered.facts, dim=0, return_inverse=True)
-    first = torch.full((len(place),), len(place), device=place.device)
-    first = first.scatter_reduce(0, place, torch.arange(len(place), device=place.device), "amin")
-    return Candidates(*(column[first[first < len(place)].sort().values] for column in ordered))
-
-
 def write_table(table: pa.Table, path: Path) -> None:
-    """Write a Parquet file, whole or not at all."""
+    """Write a Parquet file atomically."""
     with atomic_file(path) as temporary:
         pq.write_table(table, temporary)
 
 
-def write_all(found: Iterator[Candidates], graph: TemporalGraph, path: Path) -> int:
-    """Every candidate to a Parquet file, batch by batch; how many there are."""
-    count, schema = 0, Candidates.none().table(graph, True).schema
+def write_batches(batches: Iterator[Candidates], graph: TemporalGraph, path: Path) -> int:
+    """Write the candidates of all batches to a Parquet file, ordered by time; return their number."""
+    count, schema = 0, Candidates.empty().table(graph, True).schema
     with atomic_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
-        for batch in found:
-            distinct = _distinct(batch)
+        for batch in batches:
+            distinct = batch.distinct()
             order = torch.argsort(distinct.facts[:, 3], stable=True)
-            table = Candidates(*(column[order] for column in distinct)).table(graph, True)
+            table = distinct.take(order).table(graph, True)
             if len(table):
                 writer.write_table(table)
             count += len(table)

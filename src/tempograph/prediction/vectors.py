@@ -1,4 +1,4 @@
-"""Entity vectors of a trained run as a table, for other programs."""
+"""Entity vectors of a trained run as a Parquet table."""
 
 from __future__ import annotations
 
@@ -15,62 +15,58 @@ from tempograph.io import atomic_file
 from tempograph.training.runs import Run
 from tempograph.typing import Progress
 
-_AT_ONCE: Final = 8
-"""Times whose vectors are made at once."""
+_CHUNK_SIZE: Final = 8
+"""Time steps encoded at once."""
 
 
 def export_vectors(
     run: Run, path: Path, times: Sequence[str] | None = None, progress: Progress | None = None
 ) -> pa.Schema:
-    """Write the vectors of every entity at some times, by default the last, as Parquet: time, entity, vector.
+    """Write time, entity and vector of every entity at some times, by default the last.
 
-    Vectors that are the same at all times are written once, with no time.
+    Vectors that are the same at all times are written once, with a null time.
     """
-    graph = run.graph
-    chosen = (
-        [len(graph.times) - 1]
-        if times is None
-        else [graph.time_id(time) for time in dict.fromkeys(times)]
-    )
-    steps = torch.tensor(chosen, device=run.model.device)
+    graph, model = run.graph, run.model
+    steps = [len(graph.times) - 1]
+    if times is not None:
+        steps = [graph.time_id(time) for time in dict.fromkeys(times)]
     with torch.inference_mode():
-        first = run.model.entity_vectors(steps[:1])
-        # Two times tell whether time is anything to this model.
-        timed = (
-            len(graph.times) > 1
-            and len(run.model.entity_vectors(torch.tensor([0, 1], device=steps.device))) > 1
-        )
+        width = model.entity_vectors(torch.tensor(steps[:1], device=model.device)).shape[-1]
+        # A model whose vectors do not depend on time returns one table for two times.
+        two = torch.arange(min(2, len(graph.times)), device=model.device)
+        timed = len(model.entity_vectors(two)) > 1
         schema = pa.schema(
             [
                 ("time", pa.string()),
                 ("entity", pa.string()),
-                ("vector", pa.list_(pa.float32(), first.shape[-1])),
+                ("vector", pa.list_(pa.float32(), width)),
             ]
         )
         with (
             atomic_file(path) as temporary,
             pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
         ):
-            for part in torch.split(steps if timed else steps[:1], _AT_ONCE):
-                tables = run.model.entity_vectors(part).float().cpu().numpy()
-                for step, vectors in zip(part.tolist(), tables, strict=True):
-                    writer.write_table(
-                        _table(
-                            graph.times[step] if timed else None, graph.entities, vectors, schema
-                        )
-                    )
+            if not timed:
+                steps = steps[:1]
+            for start in range(0, len(steps), _CHUNK_SIZE):
+                chunk = steps[start : start + _CHUNK_SIZE]
+                tables = model.entity_vectors(torch.tensor(chunk, device=model.device))
+                for step, vectors in zip(chunk, tables.float().cpu().numpy(), strict=True):
+                    label = graph.times[step] if timed else None
+                    writer.write_table(_table(label, graph.entities, vectors, schema))
                 if progress is not None:
-                    progress(int((steps == part[-1]).nonzero()[0]) + 1, len(steps))
+                    progress(start + len(chunk), len(steps))
     return schema
 
 
 def _table(
     time: str | None, entities: tuple[str, ...], vectors: np.ndarray, schema: pa.Schema
 ) -> pa.Table:
-    flat = pa.array(np.ascontiguousarray(vectors, dtype=np.float32).reshape(-1))
     columns = [
         pa.array([time] * len(entities), pa.string()),
         pa.array(entities, pa.string()),
-        pa.FixedSizeListArray.from_arrays(flat, vectors.shape[-1]),
+        pa.FixedSizeListArray.from_arrays(
+            pa.array(np.ascontiguousarray(vectors).reshape(-1)), vectors.shape[-1]
+        ),
     ]
     return pa.Table.from_arrays(columns, schema=schema)

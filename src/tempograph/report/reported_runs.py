@@ -16,6 +16,7 @@ from tempograph.training.run_folder import read_config, read_graph, read_results
 from tempograph.training.run_results import RunResults
 from tempograph.typing import Split
 
+
 @dataclass(frozen=True, eq=False)
 class ReportedRun:
     """One run of a report, with a label of its own."""

@@ -8,7 +8,16 @@ from typing import Final
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.evaluation.frequency_curves import EFFECTS, effect_curves, pattern_frequencies
-from tempograph.evaluation.query_groups import GroupMetrics, QueryGroups, by_pair_history, by_degree, by_distance, by_relation, by_side, group_metrics
+from tempograph.evaluation.query_groups import (
+    GroupMetrics,
+    QueryGroups,
+    by_degree,
+    by_distance,
+    by_pair_history,
+    by_relation,
+    by_side,
+    group_metrics,
+)
 from tempograph.evaluation.rank_table import Integers, Measure, RankTable
 from tempograph.report.document import Block, Details, Heading, Paragraph, Picture
 from tempograph.report.rank_plots import Panel, effect_figure, groups_figure, relations_figure

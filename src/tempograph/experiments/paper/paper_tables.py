@@ -132,7 +132,9 @@ def ablation_table(results: Sequence[RunResults], dataset: str) -> TextTable:
             rows.append([model, *flags, str(len(runs) or "-"), ours, printed])
     columns = ("model", "imputation", "gate", "seeds", "valid MRR", "published")
     caption = f"The paper's presets, protocol paper, valid; {SPREAD}. Attention always imputes."
-    return TextTable(f"Imputation and gate on {dataset}", columns, rows, 3, caption, spread_columns=[4])
+    return TextTable(
+        f"Imputation and gate on {dataset}", columns, rows, 3, caption, spread_columns=[4]
+    )
 
 
 def leak_table(results: Sequence[RunResults]) -> TextTable:

@@ -212,8 +212,8 @@ def _draw(
 ) -> tuple[Path, ...]:
     """Write the pictures of the data and of all saved ranks; return their files."""
     # Imported here: matplotlib takes long.
-    from tempograph.report.document import find_pictures
     from tempograph.report.dataset_plots import statistics_figure
+    from tempograph.report.document import find_pictures
     from tempograph.report.drawing import save
     from tempograph.report.sections import RankAnalysis
 

@@ -58,7 +58,9 @@ def preset_table(results: Sequence[RunResults], dataset: str, models: Sequence[s
     ]
     head, caption = ("model", "preset", "protocol", "seeds"), f"Test; {SPREAD}."
     columns, names = (*head, *BOTH_COLUMNS), (*head, *BOTH_NAMES)
-    return TextTable(f"Presets on {dataset}", columns, rows, 3, caption, keys=names, spread_columns=[4])
+    return TextTable(
+        f"Presets on {dataset}", columns, rows, 3, caption, keys=names, spread_columns=[4]
+    )
 
 
 def tried_table(results: Sequence[RunResults], dataset: str, model: str) -> TextTable:

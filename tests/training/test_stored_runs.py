@@ -1,4 +1,4 @@
-"""Runs travel: stored ones load and answer as they did, damaged and hostile ones are refused, vectors can be had."""
+"""Stored runs load and answer as they did; damaged and hostile folders are refused."""
 
 from __future__ import annotations
 
@@ -8,17 +8,15 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 import safetensors.torch
 import torch
 
 import tempograph
-from conftest import Call, as_json
+from conftest import Call
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import fact_queries
-from tempograph.errors import DataError, QueryError, TempographError
-from tempograph.prediction.vectors import export_vectors
+from tempograph.errors import TempographError
 from tempograph.training.run_folder import FORMAT
 from tempograph.training.runs import Run
 
@@ -26,7 +24,7 @@ STORED = sorted(Path(__file__).parents[1].glob("stored/*/*.json"))
 
 
 @pytest.mark.parametrize("expected", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_a_stored_run_answers_as_it_did(expected: Path) -> None:
+def test_a_stored_run_gives_the_same_scores(expected: Path) -> None:
     run = Run.from_pretrained(expected.with_suffix(""))
     queries, _ = fact_queries(torch.from_numpy(run.graph.test[:3]), len(run.graph.relations))
     with torch.inference_mode():
@@ -39,7 +37,7 @@ def test_a_stored_run_answers_as_it_did(expected: Path) -> None:
     )
 
 
-def test_this_version_is_stored() -> None:
+def test_the_current_format_is_stored() -> None:
     assert {path.stem for path in STORED if path.parent.name == f"format-{FORMAT}"} >= {
         "ted",
         "temp-gru",
@@ -48,7 +46,7 @@ def test_this_version_is_stored() -> None:
     }
 
 
-def test_a_saved_run_is_whole_and_small(tmp_path: Path) -> None:
+def test_a_saved_run_is_complete_without_ranks(tmp_path: Path) -> None:
     graph = make_world(seed=1, entities=10, relations=4, steps=8, facts=100).graph
     run = tempograph.train(
         graph, "complex", out=tmp_path / "run", overrides=["model.dim=4", "train.epochs=2"]
@@ -56,15 +54,17 @@ def test_a_saved_run_is_whole_and_small(tmp_path: Path) -> None:
     tempograph.evaluate(run, "valid")
     sent = run.save_pretrained(tmp_path / "sent")
     assert sent.path == tmp_path / "sent" and not (tmp_path / "sent" / "ranks.parquet").exists()
-    there = Run.from_pretrained(tmp_path / "sent")
+    loaded = Run.from_pretrained(tmp_path / "sent")
     assert (
-        there.results == run.results and there.config == run.config and there.graph.same_as(graph)
+        loaded.results == run.results
+        and loaded.config == run.config
+        and loaded.graph.same_as(graph)
     )
     for name, value in run.model.state_dict().items():
-        assert torch.equal(there.model.state_dict()[name], value)
+        assert torch.equal(loaded.model.state_dict()[name], value)
 
 
-def test_the_parts_of_a_saved_mixture_are_small_too(tmp_path: Path) -> None:
+def test_the_parts_of_a_saved_ensemble_have_no_ranks(tmp_path: Path) -> None:
     graph = make_world(seed=1, entities=10, relations=4, steps=8, facts=100).graph
     settings = ["model.dim=4", "train.epochs=1"]
     parts = [tmp_path / name for name in ("complex", "distmult")]
@@ -89,27 +89,30 @@ def rewrite(folder: Path, file: str, old: str, new: str) -> None:
     (folder / file).write_text(text.replace(old, new))
 
 
-def later(folder: Path) -> None:
+def set_later_format(folder: Path) -> None:
     weights = safetensors.torch.load_file(folder / "model.safetensors")
     safetensors.torch.save_file(weights, folder / "model.safetensors", {"format": "999"})
 
 
-def of_another_make(folder: Path) -> None:
+def remove_format(folder: Path) -> None:
     weights = safetensors.torch.load_file(folder / "model.safetensors")
     safetensors.torch.save_file(weights, folder / "model.safetensors")
 
 
-def too_long_a_header(folder: Path) -> None:
+def write_endless_header(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes((2**60).to_bytes(8, "little") + b"{}")
 
 
-HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
-    "later format": (later, "made by a later version (format 999, here 1); update tempograph"),
+DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "later format": (
+        set_later_format,
+        "made by a later version (format 999, here 1); update tempograph",
+    ),
     "weights of something else": (
-        of_another_make,
+        remove_format,
         "model.safetensors holds no weights of tempograph",
     ),
-    "endless header": (too_long_a_header, "the run is damaged"),
+    "endless header": (write_endless_header, "the run is damaged"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "the run is damaged"),
     "half the weights": (
         lambda folder: os.truncate(folder / "model.safetensors", 900),
@@ -143,16 +146,16 @@ HOSTILE: dict[str, tuple[Callable[[Path], object], str]] = {
         ),
         "train.tsv",
     ),
-    "results that are none": (
+    "results that are not JSON": (
         lambda folder: (folder / "results.json").write_text("{"),
         "the run is damaged",
     ),
 }
 
 
-@pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.parametrize("case", DAMAGES)
 def test_a_damaged_or_hostile_folder_is_refused_with_one_line(
-    what: str, tmp_path: Path, call: Call
+    case: str, tmp_path: Path, call: Call
 ) -> None:
     folder = Path(
         shutil.copytree(
@@ -160,56 +163,10 @@ def test_a_damaged_or_hostile_folder_is_refused_with_one_line(
             tmp_path / "run",
         )
     )
-    harm, message = HOSTILE[what]
-    harm(folder)
+    damage, message = DAMAGES[case]
+    damage(folder)
     with pytest.raises(TempographError) as caught:
         Run.from_pretrained(folder)
     assert message in str(caught.value) and "\n" not in str(caught.value)
     code, _, err = call("evaluate", str(folder))
     assert code == 2 and "Traceback" not in err
-
-
-def stored(model: str) -> Run:
-    return Run.from_pretrained(next(path for path in STORED if path.stem == model).with_suffix(""))
-
-
-def test_vectors_are_those_of_the_model(tmp_path: Path) -> None:
-    run = stored("temp-gru")
-    wanted = run.graph.times[2:5]
-    export_vectors(run, tmp_path / "v.parquet", wanted)
-    rows = pq.read_table(tmp_path / "v.parquet").to_pylist()
-    assert [row["time"] for row in rows] == [time for time in wanted for _ in run.graph.entities]
-    with torch.inference_mode():
-        expected = run.model.entity_vectors(torch.tensor([2, 3, 4]))
-    assert torch.equal(torch.tensor([row["vector"] for row in rows]), expected.flatten(0, 1))
-    assert [row["entity"] for row in rows[: len(run.graph.entities)]] == list(run.graph.entities)
-    assert not torch.equal(expected[0], expected[1]), "vectors of TeMP depend on the time"
-
-
-def test_vectors_without_time_are_written_once(tmp_path: Path) -> None:
-    run = stored("tntcomplex")
-    export_vectors(run, tmp_path / "v.parquet", run.graph.times)
-    found = pq.read_table(tmp_path / "v.parquet")
-    assert found.num_rows == len(run.graph.entities) and found["time"].null_count == found.num_rows
-
-
-def test_the_command_exports(call: Call, tmp_path: Path) -> None:
-    folder = str(next(path for path in STORED if path.stem == "atise-ee").with_suffix(""))
-    made = as_json(call("export", folder, "--out", "v.parquet", "--times", "all", "--json"))
-    assert made["width"] == 8 and pq.read_table("v.parquet").num_rows == 12 * 10
-    code, out, _ = call("export", folder, "--out", "w.parquet")
-    assert code == 0 and "12 entities, 8 numbers each, in w.parquet" in out
-    code, _, err = call("export", folder, "--out", "x.parquet", "--times", "1066-10-14")
-    assert code == 2 and "1066-10-14" in err and not Path("x.parquet").exists()
-    pointer = str(next(path for path in STORED if path.stem == "pointer").with_suffix(""))
-    code, _, err = call("export", pointer, "--out", "y.parquet")
-    assert (
-        code == 2
-        and "pointer has no vectors for entities" in err
-        and not Path("y.parquet").exists()
-    )
-
-
-def test_a_wrong_time_is_an_error_of_the_data(tmp_path: Path) -> None:
-    with pytest.raises((DataError, QueryError)):
-        export_vectors(stored("temp-gru"), tmp_path / "v.parquet", ["never"])

@@ -1,0 +1,138 @@
+"""Evidence for answers: leave train facts out one at a time and score the answer again."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final
+
+import torch
+from torch import Tensor
+
+from tempograph.data.timeline import Queries, Timeline
+from tempograph.models.base import Evidence, Model
+
+_MAX_PAIR_FACTS: Final = 12
+"""How many facts of the subject and the object are tested for an answer; likewise below."""
+_MAX_RELATION_FACTS: Final = 4
+_MAX_ENTITY_FACTS: Final = 4
+_MAX_MODEL_FACTS: Final = 8
+
+
+def explain(
+    model: Model,
+    timeline: Timeline,
+    query: Queries,
+    candidates: list[int],
+    by_magnitude: bool = False,
+) -> list[Evidence]:
+    """Evidence for each candidate answer to one query, with the effect of each fact.
+
+    The effect of a fact is the score with all train facts minus the score without this fact. The
+    largest effect comes first, or with `by_magnitude` the largest absolute effect; ties are broken
+    by the distance in time.
+    """
+    named = [model.evidence(query, candidate) for candidate in candidates]
+    if not model.uses_train_facts or not candidates:
+        return [replace(each, effects=torch.zeros(len(each.facts))) for each in named]
+    pools = [
+        _facts_to_test(timeline, _completed(query, candidate, timeline.num_relations), each)
+        for candidate, each in zip(candidates, named, strict=True)
+    ]
+    tested = torch.unique(torch.cat(pools))
+    scores = model.counterfactual_scores(
+        query, tested, torch.tensor(candidates, device=timeline.device)
+    )
+    if scores is None:
+        return named
+    # A candidate without evidence scores -inf. The lowest finite score of such a model is 0, so
+    # replacing -inf by 0 keeps effects finite.
+    rounding = 1e-9 if scores.dtype == torch.float64 else 1e-6
+    scores = torch.nan_to_num(scores.double(), neginf=0.0)
+    effects = scores[:1] - scores[1:]
+    # Differences in the last digits are rounding errors.
+    effects[effects.abs() <= rounding * scores.abs().max()] = 0.0
+    return [
+        _with_effects(
+            timeline,
+            each,
+            pool,
+            effects[torch.searchsorted(tested, pool), column],
+            int(query.time),
+            by_magnitude,
+        )
+        for column, (each, pool) in enumerate(zip(named, pools, strict=True))
+    ]
+
+
+def _with_effects(
+    timeline: Timeline, named: Evidence, pool: Tensor, effect: Tensor, time: int, by_magnitude: bool
+) -> Evidence:
+    """Evidence of the tested facts `pool`, [n] positions in the timeline, with effects [n].
+
+    `named` is what the model itself reports; its facts are listed even without an effect.
+    """
+    matters = effect != 0
+    order = torch.argsort((timeline.facts[pool, 3] - time).abs(), stable=True)
+    size = (effect.abs() if by_magnitude else effect)[order]
+    order = order[torch.argsort(size, descending=True, stable=True)]
+    shown = matters | torch.isin(pool, _positions(timeline, named.facts[:_MAX_MODEL_FACTS]))
+    order = order[shown[order]]
+    facts = timeline.facts[pool[order]]
+    if named.shares is None:
+        if bool(matters.any()):
+            return Evidence("facts with an effect", facts, None, effect[order], int(matters.sum()))
+        return Evidence(named.reason, facts, None, effect[order], len(named.facts))
+    share = dict(zip(map(tuple, named.facts.tolist()), named.shares.tolist(), strict=True))
+    shares = [share.get(tuple(fact), math.nan) for fact in facts.tolist()]
+    return Evidence(
+        named.reason,
+        facts,
+        torch.tensor(shares, dtype=torch.float64),
+        effect[order],
+        len(named.facts),
+    )
+
+
+def _completed(query: Queries, candidate: int, num_relations: int) -> tuple[int, int, int, int]:
+    """The fact that a candidate makes of a query."""
+    entity, relation, time = int(query.entity), int(query.relation), int(query.time)
+    if relation >= num_relations:
+        return candidate, relation - num_relations, entity, time
+    return entity, relation, candidate, time
+
+
+def _facts_to_test(timeline: Timeline, fact: tuple[int, int, int, int], named: Evidence) -> Tensor:
+    """Distinct positions in the timeline of the facts that an answer may depend on.
+
+    These are the nearest in time of each kind: facts of subject and object in either direction, of
+    the relation with the same subject or object, of either entity, and those the model names.
+    """
+    subject, relation, object_, time = fact
+    s, r, o, t = timeline.facts.unbind(1)
+    distance = (t - time).abs()
+    of_subject, of_object = (s == subject) | (o == subject), (s == object_) | (o == object_)
+    kinds = (
+        (of_subject & of_object, _MAX_PAIR_FACTS),
+        ((s == subject) & (r == relation), _MAX_RELATION_FACTS),
+        ((o == object_) & (r == relation), _MAX_RELATION_FACTS),
+        (of_subject, _MAX_ENTITY_FACTS),
+        (of_object, _MAX_ENTITY_FACTS),
+    )
+    chosen = [_positions(timeline, named.facts[:_MAX_MODEL_FACTS])]
+    for mask, max_facts in kinds:
+        position = mask.nonzero()[:, 0]
+        order = torch.argsort(distance[position], stable=True)
+        chosen.append(position[order[:max_facts]])
+    distinct: Tensor = torch.unique(torch.cat(chosen))
+    return distinct
+
+
+def _positions(timeline: Timeline, facts: Tensor) -> Tensor:
+    """Positions [n] of a few facts [n, 4] in the timeline."""
+    start = timeline.step_start
+    found = []
+    for fact in facts.to(timeline.device):
+        first, stop = int(start[fact[3]]), int(start[fact[3] + 1])
+        found.append(first + int((timeline.facts[first:stop] == fact).all(1).nonzero()[0, 0]))
+    return torch.tensor(found, dtype=torch.int64, device=timeline.device)

@@ -1,0 +1,65 @@
+"""A small world, settings that train on it in seconds, and slow twins of the Predictor."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from tempograph import Predictor
+from tempograph.data.synthetic.world import make_world
+from tempograph.data.timeline import Queries
+from tempograph.typing import SPLITS
+
+GRAPH = make_world(entities=12, relations=4, steps=20, facts=300).graph
+
+
+SETTINGS = {
+    "ted": ["model.sigma=0.5"],
+    "pointer": ["train.epochs=3"],
+    "temp-gru": ["model.dim=8", "model.window=3", "train.epochs=5"],
+    "complex": ["model.dim=8", "train.epochs=5"],
+}
+
+
+def entity_scores(model: object, entity: int, relation: int, time: int) -> list[float]:
+    with torch.inference_mode():
+        query = Queries(*(torch.tensor([value]) for value in (entity, relation, time)))
+        return model.scores(query)[0].double().tolist()  # type: ignore[attr-defined, no-any-return]
+
+
+def slow_side(
+    predictor: Predictor, fact: tuple[int, ...], side: str
+) -> tuple[float, float | None, float]:
+    """Score, probability and rank of one side, by loops over candidates and facts."""
+    subject, relation, object_, time = fact
+    inverse = relation + len(predictor.graph.relations)
+    given, asked, right = (
+        (subject, relation, object_) if side == "object" else (object_, inverse, subject)
+    )
+    scores = entity_scores(predictor.model, given, asked, time)
+    known = set()
+    for s, r, o, t in np.concatenate([predictor.graph.facts(split) for split in SPLITS]).tolist():
+        if (r, t) == (relation, time) and (s if side == "object" else o) == given:
+            known.add(o if side == "object" else s)
+    rivals = [
+        score
+        for candidate, score in enumerate(scores)
+        if candidate not in known and candidate != right
+    ]
+    own = scores[right]
+    rank = 1 + sum(score > own for score in rivals) + sum(score == own for score in rivals) / 2
+    if predictor.temperature is None:
+        return own, None, rank
+    weights = [math.exp((score - own) / predictor.temperature) for score in rivals]
+    return own, 1 / (1 + sum(weights)), rank
+
+
+def sample_scores(predictor: Predictor) -> list[list[float]]:
+    return [
+        entity_scores(predictor.model, entity, relation, time)
+        for entity in (0, 3, 7)
+        for relation in (0, 5)
+        for time in (0, 9, 19)
+    ]
