@@ -27,7 +27,7 @@ from tempograph.io import write_json
 from tempograph.models.base import Model
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.training.loop import LoopHooks, train_model
-from tempograph.training.presets import shipped_presets
+from tempograph.training.preset_files import shipped_presets
 from tempograph.training.recipes import recipe_for
 from tempograph.training.setup import configure
 

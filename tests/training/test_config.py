@@ -14,7 +14,7 @@ from tempograph.errors import ConfigError
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.models.ted import TEDSettings
 from tempograph.training.config import Config, make_config
-from tempograph.training.presets import parse_toml
+from tempograph.training.preset_files import parse_toml
 from tempograph.training.recipes import recipe_for
 from tempograph.training.setting_values import make_settings
 from tempograph.typing import (

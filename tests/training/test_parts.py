@@ -239,9 +239,9 @@ def test_a_run_killed_in_its_second_part_goes_on(
 ) -> None:
     write_folder(GRAPH, tmp_path / "demo")
     program = (
-        "import time, tempograph.training.loop as loop; save = loop._State.save\n"
+        "import time, tempograph.training.train_state as state; save = state.TrainState.save\n"
         "def slowly(*state): save(*state); time.sleep(0.3)\n"
-        "loop._State.save = slowly\n"
+        "state.TrainState.save = slowly\n"
         "from tempograph.cli import main; main()"
     )
     command = [

@@ -222,9 +222,9 @@ def start(tmp_path: Path) -> subprocess.Popen[str]:
     """A training of its own process that halts for a moment after each epoch."""
     write_folder(GRAPH, tmp_path / "demo")
     program = (
-        "import time, tempograph.training.loop as loop; save = loop._State.save\n"
+        "import time, tempograph.training.train_state as state; save = state.TrainState.save\n"
         "def slowly(*state): save(*state); time.sleep(0.3)\n"
-        "loop._State.save = slowly\n"
+        "state.TrainState.save = slowly\n"
         "from tempograph.cli import main; main()"
     )
     command = [

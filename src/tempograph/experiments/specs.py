@@ -13,7 +13,7 @@ from tempograph.errors import ConfigError, RunError, did_you_mean
 from tempograph.experiments.results import changes_of, current_names, settings_of
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.training.config import Config
-from tempograph.training.presets import shipped_presets
+from tempograph.training.preset_files import shipped_presets
 from tempograph.training.recipes import recipe_for
 from tempograph.training.run_folder import RUN_MARKER, read_config, read_graph, read_results
 from tempograph.training.run_results import RunResults

@@ -10,7 +10,7 @@ from typing import Any
 
 from tempograph.errors import ConfigError
 from tempograph.models.registry import ModelKind, model_kind
-from tempograph.training.presets import load_preset, parse_toml
+from tempograph.training.preset_files import load_preset, parse_toml
 from tempograph.training.recipes import Recipe, recipe_for
 from tempograph.training.setting_values import (
     Setting,
