@@ -1,4 +1,4 @@
-"""How large tensors become, and how much memory reading takes."""
+"""Measuring memory: the largest tensor, the peak of all tensors, and the peak of a reader."""
 
 from __future__ import annotations
 
@@ -14,59 +14,53 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 
-class Largest(TorchDispatchMode):
-    """Remembers the memory of the largest tensor that any operation gave, in bytes, also of those in backward."""
+class LargestTensor(TorchDispatchMode):
+    """Records the bytes of the largest tensor that an operation returns, backward included."""
 
-    most = 0
+    bytes = 0
 
     def __torch_dispatch__(
         self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        found = operation(*args, **(kwargs or {}))
-        sizes = [
-            leaf.untyped_storage().nbytes()
-            for leaf in tree_leaves(found)
-            if isinstance(leaf, Tensor)
-        ]
-        self.most = max(self.most, *sizes, 0)
-        return found
+        result = operation(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, Tensor):
+                self.bytes = max(self.bytes, leaf.untyped_storage().nbytes())
+        return result
 
 
-class Peak(TorchDispatchMode):
-    """Remembers the most memory that the tensors that operations gave took at a time, in bytes."""
+class PeakMemory(TorchDispatchMode):
+    """Records the peak number of bytes in all tensors that operations returned."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.most = 0
-        self._there: dict[StorageWeakRef, int] = {}
+        self.bytes = 0
+        self._alive: dict[StorageWeakRef, int] = {}
 
     def __torch_dispatch__(
         self, operation: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        found = operation(*args, **(kwargs or {}))
-        for leaf in tree_leaves(found):
+        result = operation(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
             if isinstance(leaf, Tensor):
-                self._there[StorageWeakRef(leaf.untyped_storage())] = (
-                    leaf.untyped_storage().nbytes()
-                )
-        self._there = {
-            storage: size for storage, size in self._there.items() if not storage.expired()
-        }
-        self.most = max(self.most, sum(self._there.values()))
-        return found
+                storage = leaf.untyped_storage()
+                self._alive[StorageWeakRef(storage)] = storage.nbytes()
+        self._alive = {ref: size for ref, size in self._alive.items() if not ref.expired()}
+        self.bytes = max(self.bytes, sum(self._alive.values()))
+        return result
 
 
 @contextmanager
-def most_memory() -> Iterator[list[int]]:
-    """A list that, after the block, holds the most bytes that Python, NumPy and Arrow took in it at a time."""
-    found: list[int] = []
-    usual = pa.default_memory_pool()
-    counted = pa.proxy_memory_pool(usual)
+def peak_memory() -> Iterator[list[int]]:
+    """A list that gets the peak number of bytes that Python, NumPy and Arrow took in the block."""
+    peak: list[int] = []
+    default = pa.default_memory_pool()
+    counted = pa.proxy_memory_pool(default)
     pa.set_memory_pool(counted)
     tracemalloc.start()
     try:
-        yield found
-        found.append(tracemalloc.get_traced_memory()[1] + counted.max_memory())
+        yield peak
+        peak.append(tracemalloc.get_traced_memory()[1] + counted.max_memory())
     finally:
         tracemalloc.stop()
-        pa.set_memory_pool(usual)
+        pa.set_memory_pool(default)

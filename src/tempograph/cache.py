@@ -1,4 +1,4 @@
-"""How much memory may be taken, what is worth keeping in it between two questions, and what to do if it runs out."""
+"""A cache of tensors with a budget in bytes."""
 
 from __future__ import annotations
 
@@ -8,33 +8,30 @@ from typing import TypeVar, cast
 
 from torch import Tensor
 
-Kept = TypeVar("Kept", bound=tuple[Tensor, ...])
+Tensors = TypeVar("Tensors", bound=tuple[Tensor, ...])
 
 
 class TensorCache:
-    """Tuples of tensors by name, the least lately used left out first when they are more than the budget in bytes.
-
-    What is not kept is made again when it is asked for.
-    """
+    """Tuples of tensors by key; the least recently used are dropped when the budget is exceeded."""
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.size = 0
-        self._kept: OrderedDict[Hashable, tuple[Tensor, ...]] = OrderedDict()
+        self._entries: OrderedDict[Hashable, tuple[Tensor, ...]] = OrderedDict()
 
-    def __call__(self, name: Hashable, make: Callable[[], Kept]) -> Kept:
-        """What is kept under a name, or is made now."""
-        if name in self._kept:
-            self._kept.move_to_end(name)
-            return cast(Kept, self._kept[name])
+    def __call__(self, key: Hashable, make: Callable[[], Tensors]) -> Tensors:
+        """The cached tensors of a key, or else newly made ones."""
+        if key in self._entries:
+            self._entries.move_to_end(key)
+            return cast(Tensors, self._entries[key])
         made = make()
         if _bytes(made) <= self.budget:
-            self._kept[name] = made
+            self._entries[key] = made
             self.size += _bytes(made)
             while self.size > self.budget:
-                self.size -= _bytes(self._kept.popitem(last=False)[1])
+                self.size -= _bytes(self._entries.popitem(last=False)[1])
         return made
 
 
 def _bytes(tensors: tuple[Tensor, ...]) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return sum(tensor.nbytes for tensor in tensors)

@@ -20,7 +20,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coded import GDELT_WIDTHS, ICEWS_COLUMNS, ICEWS_HEADER, gdelt_columns, gdelt_row, icews_row
-from memory import most_memory
+from memory import peak_memory
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers import event_reader as reading
 from tempograph.data.importers.event_formats import CODINGS, Wanted, find_shapes, guess_format
@@ -453,7 +453,7 @@ def test_a_line_without_an_end_is_cut_into_bad_rows(tmp_path: Path) -> None:
     with (
         patch.object(reading, "_BLOCK", 1 << 15),
         patch.object(reading, "_LONGEST", 1 << 15),
-        most_memory() as most,
+        peak_memory() as most,
     ):
         imported = read(path)
     assert len(imported.graph.all_facts) == 2
@@ -594,7 +594,7 @@ def test_files_are_never_whole_in_memory(tmp_path: Path) -> None:
     )
     path = write_zip(tmp_path / "a.zip", {"a": rows.encode() * 150, "b": rows.encode() * 50})
     shapes = find_shapes(path, wanted)
-    with most_memory() as most:
+    with peak_memory() as most:
         count = sum(len(steps) for _, steps, _ in read_events(path, shapes, wanted, clock, Skips()))
     assert count == 100_000
     assert 200 * len(rows) > 40 << 20

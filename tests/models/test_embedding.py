@@ -14,7 +14,7 @@ from torch.testing import assert_close
 import oracle_layers
 import oracle_methods as oracle
 from graphs import graphs, make_graph
-from memory import Largest
+from memory import LargestTensor
 from methods import METHODS, REGISTERED, build, dated, each_candidate, every_question, small_graph
 from tempograph import TemporalGraph
 from tempograph.data.timeline import Queries
@@ -283,9 +283,9 @@ def test_a_burst_of_questions_takes_no_room_at_other_times(
     monkeypatch.setitem(MEMORY_BUDGETS, "embedding_tables", Budget(30 * 4 * 60 * 12, 0))
     # Differences are not what is looked at here.
     monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(1, 0))
-    with Largest() as largest:
+    with LargestTensor() as largest:
         assert_close(model.scores(queries), expected)
-    assert largest.most <= 2 * expected.nbytes
+    assert largest.bytes <= 2 * expected.nbytes
 
 
 @pytest.mark.parametrize("name", ["atise-ee", "atise-er"])
@@ -298,10 +298,10 @@ def test_distributions_are_compared_within_both_budgets(
     pull = torch.randn(100, 60, generator=chance)
 
     def measured() -> tuple[Tensor, tuple[Tensor, ...], int]:
-        with Largest() as largest:
+        with LargestTensor() as largest:
             scores = model.scores(queries)
             slopes = torch.autograd.grad((scores * pull).sum(), list(model.parameters()))
-        return scores, slopes, largest.most
+        return scores, slopes, largest.bytes
 
     expected, slopes, whole = measured()
     assert whole >= 4 * 100 * 60 * 16

@@ -17,7 +17,7 @@ from torch.testing import assert_close
 
 import tempograph
 from graphs import make_graph
-from memory import Peak
+from memory import PeakMemory
 from tempograph.data.fact_index import FactIndex, Key, hash_facts
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Queries, Timeline, both_directions
@@ -411,10 +411,10 @@ def test_ranking_stays_within_its_budget_where_votes_outnumber_entities(entities
     graph = make_graph(facts[400:], test=facts[:400], entities=entities, relations=3, steps=40)
     model = Pointer(Timeline(graph), PointerSettings())
     budget = 2**23
-    with Peak() as peak:
+    with PeakMemory() as peak:
         evaluate_model(model, graph, "test", "strict", budget=budget)
     # What is known of all facts lies beside it.
-    assert budget / 2 < peak.most <= 1.1 * budget
+    assert budget / 2 < peak.bytes <= 1.1 * budget
 
 
 @settings(max_examples=20, deadline=None)
@@ -520,11 +520,11 @@ def test_settings_that_cannot_be_are_refused(make: Callable[[], object], message
 
 def test_the_rate_falls_to_a_tenth() -> None:
     rates = [
-        PointerTraining(epochs=10, learning_rate=1.0, cooldown=0.5).rate_at(epoch)
+        PointerTraining(epochs=10, learning_rate=1.0, cooldown=0.5).learning_rate_at(epoch)
         for epoch in range(10)
     ]
     assert rates == pytest.approx([1, 1, 1, 1, 1, 0.82, 0.64, 0.46, 0.28, 0.1])
-    assert PointerTraining(epochs=10, learning_rate=1.0).rate_at(9) == 1.0
+    assert PointerTraining(epochs=10, learning_rate=1.0).learning_rate_at(9) == 1.0
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

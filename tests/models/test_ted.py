@@ -16,7 +16,7 @@ from torch.testing import assert_close
 import oracle
 from conftest import benchmark
 from graphs import graphs, make_graph
-from memory import Peak
+from memory import PeakMemory
 from tempograph import TemporalGraph
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.timeline import Queries, Timeline, both_directions
@@ -178,9 +178,9 @@ def test_leaving_many_facts_out_takes_little_memory() -> None:
     facts = np.unique(rng.integers(0, [60, 1, 60, 40], (2000, 4)), axis=0)
     model = TED(Timeline(make_graph(facts, entities=60, relations=1, steps=40)), 0.1)
     query, everyone = Queries(*torch.tensor([[0], [0], [9]])), torch.arange(60)
-    with Peak() as peak:
+    with PeakMemory() as peak:
         model.counterfactual_scores(query, torch.arange(0, len(facts), 20), everyone)
-    assert peak.most < 2**22
+    assert peak.bytes < 2**22
 
 
 @pytest.mark.parametrize("sigma", [0.1, 0.3, 1.0])

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from graphs import graphs, make_graph
-from memory import Largest
+from memory import LargestTensor
 from tempograph import TemporalGraph
 from tempograph.data.sorted_ranges import Ranges
 from tempograph.data.timeline import Queries, Timeline
@@ -518,7 +518,7 @@ def test_a_burst_of_questions_takes_no_room_at_other_times(
     queries = Queries(*torch.from_numpy(rng.permutation(facts)[:, [0, 1, 3]]).unbind(1))
     expected = model.scores(queries)
     monkeypatch.setitem(MEMORY_BUDGETS, "temp_tables", Budget(30 * 4 * 60 * 8, 0))
-    with Largest() as largest:
+    with LargestTensor() as largest:
         assert_close(model.scores(queries), expected)
     # Cells of the scores are counted in numbers of twice their size.
-    assert largest.most <= 2 * 2 * expected.nbytes
+    assert largest.bytes <= 2 * 2 * expected.nbytes

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from memory import Largest
+from memory import LargestTensor
 from tempograph.nn.decoders import GaussianDecoder, entity_divergence
 
 pytest.importorskip("triton", reason="needs Triton")
@@ -118,9 +118,9 @@ def test_results_are_the_same_bits_each_time() -> None:
 
 def test_no_tensor_is_as_large_as_all_differences() -> None:
     query, candidates = example((), 70, 80, 40 if DEVICE == "cuda" else 12)
-    with Largest() as largest:
+    with LargestTensor() as largest:
         kernel(query, candidates).sum().backward()
-    assert largest.most <= 4 * 128 * 3 * 64, "whole tiles of the queries"
+    assert largest.bytes <= 4 * 128 * 3 * 64, "whole tiles of the queries"
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="the decoder uses the kernels on a GPU only")

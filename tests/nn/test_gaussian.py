@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.distributions import Normal, kl_divergence
 from torch.testing import assert_close
 
-from memory import Largest
+from memory import LargestTensor
 from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.nn.decoders import GaussianDecoder
 
@@ -94,10 +94,10 @@ def test_differences_stay_within_their_budget_and_change_nothing(
     pull = torch.randn(*groups, questions, candidates)
 
     def measured() -> tuple[Tensor, tuple[Tensor, ...], int]:
-        with Largest() as largest:
+        with LargestTensor() as largest:
             scores = GaussianDecoder().score(query, table)
             slopes = torch.autograd.grad((scores * pull).sum(), (query, table))
-        return scores, slopes, largest.most
+        return scores, slopes, largest.bytes
 
     expected, slopes, whole = measured()
     one = 4 * candidates * DIM * max(1, *groups, 1)

@@ -14,7 +14,7 @@ from torch import Tensor
 import oracle
 import oracle_layers
 from graphs import make_graph
-from memory import Largest
+from memory import LargestTensor
 from methods import METHODS, REGISTERED, build, dated, small_graph
 from oracle import Fact
 from tempograph import TemporalGraph
@@ -283,10 +283,10 @@ def test_steps_of_a_busy_time_take_less_memory(monkeypatch: pytest.MonkeyPatch) 
     model = build(dated(make_graph(facts, entities=200, steps=1)), "de-simple").float()
     loss = EmbeddingLoss(model, FactTraining(batch="times"))
     monkeypatch.setitem(MEMORY_BUDGETS, "embedding_loss", Budget(2**18, 0))
-    with Largest() as largest:
+    with LargestTensor() as largest:
         for batch in loss.batches(torch.Generator().manual_seed(0)):
             loss(batch, torch.Generator()).backward()
-    assert largest.most <= 2 * 2**18
+    assert largest.bytes <= 2 * 2**18
 
 
 @LISTED

@@ -71,7 +71,7 @@ def _train(
         state.generator.set_state(fabric.broadcast(state.generator.get_state()))
         batches = processes.shard(loss.batches(state.generator))
         for group in state.optimizer.param_groups:
-            group["lr"] = settings.rate_at(progress.epoch)
+            group["lr"] = settings.learning_rate_at(progress.epoch)
         model.train()
         for batch in batches:
             value = step(batch, state.generator)
