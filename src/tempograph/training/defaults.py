@@ -17,7 +17,7 @@ Suggest = Callable[[ModelKind, TemporalGraph, torch.device], SettingTables]
 
 
 def suggest_temp(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
-    """Settings of TeMP: wide, with large steps and all negatives on a GPU; less of each on a CPU."""
+    """Settings of TeMP: wide, with large steps and all negatives on a GPU; less on a CPU."""
     steps, entities, gpu = len(graph.times), len(graph.entities), device.type == "cuda"
     dim = 256 if gpu else 64 if len(graph.train) < 50_000 else 128
     # The embeddings of all entities at the times of a step must fit into memory, and an epoch

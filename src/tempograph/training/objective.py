@@ -34,9 +34,8 @@ class Objective(nn.Module, ABC):
     def shuffled_facts(self, batch_size: int, generator: torch.Generator) -> Sequence[Tensor]:
         """Indices of all train facts in random order, in batches."""
         facts = self.timeline.facts
-        return torch.randperm(len(facts), device=facts.device, generator=generator).split(
-            batch_size
-        )
+        order = torch.randperm(len(facts), device=facts.device, generator=generator)
+        return torch.split(order, batch_size)
 
     def shuffled_times(self, batch_size: int, generator: torch.Generator) -> Sequence[Tensor]:
         """All times with train facts in random order, in batches."""

@@ -1,4 +1,4 @@
-"""Presets: settings of a model for a dataset in TOML, shipped with the package or the user's own."""
+"""Presets: settings of a model for a dataset in TOML, shipped with the package or not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PRESETS: Final = resources.files("tempograph") / "training" / "presets"
 
 
 def load_preset(model: str, dataset: str, preset: str) -> dict[str, dict[str, Any]]:
-    """The tables of a preset: shipped ones by name, such as `paper`, others by the path of a file."""
+    """The tables of a preset: a shipped one by name, such as `paper`, or any file by its path."""
     if preset.endswith(".toml"):
         tables = parse_toml(_read_text(Path(preset)), preset)
         if "run" in tables:

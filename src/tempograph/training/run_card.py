@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.evaluation.calibration import Calibration, reliability_cells
-from tempograph.models.registry import model_kind
 from tempograph.training.config import Config
 from tempograph.training.run_results import RunResults
 
@@ -20,13 +19,13 @@ def run_card(
         for split, summary in (("valid", results.valid), ("test", results.test))
         if summary is not None
     }
-    rows = [
-        f"| {split} | {m['mrr']:.3f} | {m['hits@1']:.1%} | {m['hits@3']:.1%} | {m['hits@10']:.1%} |\n"
-        for split, summary in evaluated.items()
-        for m in [summary["metrics"]]
-    ]
-    head = "| split | MRR | Hits@1 | Hits@3 | Hits@10 |\n|---|---|---|---|---|\n"
-    figures = head + "".join(rows) if rows else "Not evaluated.\n"
+    rows = []
+    for split, summary in evaluated.items():
+        metrics = summary["metrics"]
+        hits = [f"{metrics[name]:.1%}" for name in ("hits@1", "hits@3", "hits@10")]
+        rows.append([split, f"{metrics['mrr']:.3f}", *hits])
+    columns = ["split", "MRR", "Hits@1", "Hits@3", "Hits@10"]
+    figures = _markdown_table([columns, ["---"] * 5, *rows]) if rows else "Not evaluated.\n"
     notes = [f"{split} {one['note']}" for split, one in evaluated.items() if "note" in one]
     if parts:
         notes.append(f"made of {', '.join(f'[{name}](parts/{name})' for name in parts)}")
@@ -36,7 +35,7 @@ def run_card(
         remarks += f"{_reliability(results.calibration)}\n"
     return (
         f"# {config.name} on {config.dataset}\n\n"
-        f"{model_kind(config.name).summary.capitalize()}. Protocol **{config.protocol}**, "
+        f"{config.kind.summary.capitalize()}. Protocol **{config.protocol}**, "
         f"seed {config.seed}, filter by time, ties by mean rank.\n\n{figures}\n{remarks}"
         f"{len(graph.entities):,} entities, {len(graph.relations):,} relations, "
         f"{len(graph.times):,} steps from {graph.times[0]} to {graph.times[-1]}; "
@@ -48,8 +47,7 @@ def run_card(
 def _reliability(calibration: Calibration) -> str:
     """How far the probabilities can be trusted."""
     columns, cells = reliability_cells(calibration["reliability"])
-    lines = [columns, ["---", *["---:"] * (len(columns) - 1)], *cells]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    rule = ["---", *["---:"] * (len(columns) - 1)]
     error, error_before = calibration["calibration_error"], calibration["calibration_error_before"]
     loss, loss_before = calibration["log_loss"], calibration["log_loss_before"]
     return (
@@ -58,5 +56,9 @@ def _reliability(calibration: Calibration) -> str:
         f"{calibration['facts']:,} facts of {calibration['split']}, both sides. The expected "
         f"calibration error is {error:.3f} ({error_before:.3f} before the temperature was fitted), "
         f"the log loss {loss:.3f} ({loss_before:.3f} before).\n\n"
-        f"{table}\n"
+        f"{_markdown_table([columns, rule, *cells])}"
     )
+
+
+def _markdown_table(rows: Iterable[Sequence[str]]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)

@@ -1,4 +1,4 @@
-"""A run: a model with its data, settings, training history and results, in memory and in a folder."""
+"""A run: a model with its data, settings, history and results, in memory and in a folder."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ class Run:
                 (self.path / RANKS).unlink(missing_ok=True)
 
     def save_evaluation(self, evaluation: Evaluation) -> None:
-        """Add an evaluation: its ranks to ranks.parquet, its figures to results.json and the card."""
+        """Add ranks to ranks.parquet, and figures to results.json and the card."""
         if self.path is not None:
             with locked(self.path), explain_damage(self.path):
                 _add_ranks(evaluation, self.path / RANKS)
