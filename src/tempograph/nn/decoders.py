@@ -32,11 +32,11 @@ class Decoder:
         raise NotImplementedError
 
     def score_products(self, query: Tensor, product: Tensor, norm: Tensor | None) -> Tensor:
-        """Scores from query . candidate and candidate . candidate, both [..., n, candidates]."""
+        """Scores from query . candidate and candidate . candidate, both [..., n, count]."""
         return product
 
     def score(self, query: Tensor, candidates: Tensor) -> Tensor:
-        """Scores of candidates [..., candidates, width] for queries [..., n, dim]: [..., n, candidates]."""
+        """Scores of candidates [..., count, width] for queries [..., n, dim]: [..., n, count]."""
         norm = candidates.square().sum(-1)[..., None, :] if self.needs_norms else None
         return self.score_products(query, inner_products(query, candidates), norm)
 
@@ -46,7 +46,7 @@ class Decoder:
 
 
 def inner_products(query: Tensor, candidates: Tensor) -> Tensor:
-    """Queries [..., n, width] times candidates [..., candidates, width]: [..., n, candidates]."""
+    """Queries [..., n, width] times candidates [..., count, width]: [..., n, count]."""
     # A batch of single-row products is slow, and GPU libraries limit the size of a batch.
     if candidates.shape[-2] == 1:
         return (query * candidates).sum(-1, keepdim=True)
@@ -58,7 +58,7 @@ def inner_products(query: Tensor, candidates: Tensor) -> Tensor:
 
 
 class _InnerProducts(torch.autograd.Function):
-    """The gradient of the candidates is row-major; the one of torch would need a transposed copy."""
+    """Gives the candidates a row-major gradient; that of torch would need a transposed copy."""
 
     @staticmethod
     def forward(ctx: Any, query: Tensor, candidates: Tensor) -> Tensor:
@@ -76,27 +76,23 @@ class _InnerProducts(torch.autograd.Function):
 
 
 class DistMultDecoder(Decoder):
-    """<s, r, o>."""
+    """`<s, r, o>`."""
 
     def compose(self, entity: Tensor, relation: Tensor) -> Tensor:
-        """s * r."""
         return entity * relation
 
     def inverse(self, relation: Tensor) -> Tensor:
-        """r is its own inverse."""
         return relation
 
 
 class ComplExDecoder(Decoder):
-    """Re <s, r, conj(o)>; the first half of a vector is real, the second imaginary."""
+    """`Re <s, r, conj(o)>`; the first half of a vector is real, the second imaginary."""
 
     def compose(self, entity: Tensor, relation: Tensor) -> Tensor:
-        """The complex product s r."""
         (a, b), (c, d) = entity.chunk(2, -1), relation.chunk(2, -1)
         return torch.cat([a * c - b * d, a * d + b * c], dim=-1)
 
     def inverse(self, relation: Tensor) -> Tensor:
-        """conj(r)."""
         real, imaginary = relation.chunk(2, -1)
         return torch.cat([real, -imaginary], dim=-1)
 
@@ -107,7 +103,7 @@ class ComplExDecoder(Decoder):
 
 
 class SimplEDecoder(Decoder):
-    """(<head_s, r, tail_o> + <head_o, r', tail_s>) / 2; an entity is (head, tail), a relation (r, r')."""
+    """`(<head_s, r, tail_o> + <head_o, r', tail_s>) / 2` of entities (head, tail)."""
 
     def compose(self, entity: Tensor, relation: Tensor) -> Tensor:
         """(tail_s * r', head_s * r) / 2, to be multiplied with (head_o, tail_o)."""
@@ -115,22 +111,19 @@ class SimplEDecoder(Decoder):
         return torch.cat([tail * backward, head * forward], dim=-1) / 2
 
     def inverse(self, relation: Tensor) -> Tensor:
-        """(r', r)."""
         forward, backward = relation.chunk(2, -1)
         return torch.cat([backward, forward], dim=-1)
 
 
 class TranslationDecoder(Decoder):
-    """-||s + r - o||, the Euclidean distance."""
+    """`-||s + r - o||`, Euclidean."""
 
     needs_norms = True
 
     def compose(self, entity: Tensor, relation: Tensor) -> Tensor:
-        """s + r."""
         return entity + relation
 
     def inverse(self, relation: Tensor) -> Tensor:
-        """-r."""
         return -relation
 
     def score_products(self, query: Tensor, product: Tensor, norm: Tensor | None) -> Tensor:
@@ -142,7 +135,7 @@ class TranslationDecoder(Decoder):
 
 
 class L1TranslationDecoder(TranslationDecoder):
-    """-|s + r - o|, the sum of absolute differences."""
+    """`-||s + r - o||_1`, the sum of absolute differences."""
 
     def score(self, query: Tensor, candidates: Tensor) -> Tensor:
         """In chunks on a GPU, where backward of `torch.cdist` stores all differences."""
@@ -158,7 +151,7 @@ def _l1_scores(query: Tensor, candidates: Tensor) -> Tensor:
 
 
 class GaussianDecoder(Decoder):
-    """-(KL(N_e, N_r) + KL(N_r, N_e)) / 2 of N_e = N(m_o - m_s, v_s + v_o) and N_r = N(m_r, v_r).
+    """`-(KL(N_e, N_r) + KL(N_r, N_e)) / 2`, N_e = N(m_o - m_s, v_s + v_o), N_r = N(m_r, v_r).
 
     Entities and relations are (mean, variance), a query is (m_s + m_r, v_s, v_r). The logarithms of
     the two divergences cancel. With d the difference of the means, four times the score is
@@ -166,12 +159,10 @@ class GaussianDecoder(Decoder):
     """
 
     def compose(self, entity: Tensor, relation: Tensor) -> Tensor:
-        """(m_s + m_r, v_s, v_r)."""
         (mean, variance), (shift, width) = entity.chunk(2, -1), relation.chunk(2, -1)
         return torch.cat([mean + shift, variance, width], dim=-1)
 
     def inverse(self, relation: Tensor) -> Tensor:
-        """(-m_r, v_r)."""
         mean, variance = relation.chunk(2, -1)
         return torch.cat([-mean, variance], dim=-1)
 
@@ -189,7 +180,7 @@ class GaussianDecoder(Decoder):
         return self._from_sums(query, candidates, entity_divergence(query, candidates))
 
     def _from_sums(self, query: Tensor, candidates: Tensor, entity_sums: Tensor) -> Tensor:
-        """Scores from the sums over (v_r + d^2) / (v_s + v_o); the other sums are matrix products."""
+        """Scores from the sums of (v_r + d^2) / (v_s + v_o); the others are matrix products."""
         mean, spread, width = query.chunk(3, -1)
         m, v = candidates.chunk(2, -1)
         precision = width.reciprocal()
@@ -201,7 +192,7 @@ class GaussianDecoder(Decoder):
 def in_chunks(
     score: Callable[[Tensor, Tensor], Tensor], query: Tensor, candidates: Tensor, dim: int
 ) -> Tensor:
-    """`score` for chunks of queries whose differences from all candidates, [dim] each, fit the budget."""
+    """`score` for chunks of queries whose differences from all candidates fit the budget."""
     per_query = 4 * candidates.shape[-2] * dim * math.prod(query.shape[:-2])
     chunk = max(1, memory_budget("differences", query.device) // max(1, per_query))
     if chunk >= query.shape[-2]:
@@ -217,8 +208,7 @@ def in_chunks(
 def entity_divergence(query: Tensor, candidates: Tensor) -> Tensor:
     """Sum of (v_r + d^2) / (v_s + v_o), through a tensor of all differences.
 
-    Queries [..., n, 3 dim] and candidates [..., candidates, 2 dim] as in `GaussianDecoder`:
-    [..., n, candidates].
+    Queries [..., n, 3 dim] and candidates [..., count, 2 dim] as above: [..., n, count].
     """
     mean, spread, width = (part[..., :, None, :] for part in query.chunk(3, -1))
     m, v = (part[..., None, :, :] for part in candidates.chunk(2, -1))

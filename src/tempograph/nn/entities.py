@@ -19,7 +19,7 @@ class Entities(nn.Module):
         raise NotImplementedError
 
     def tables(self, times: Tensor) -> Tensor:
-        """All entities at each time, [times, entities, width]; one table if time does not matter."""
+        """All entities at each time, [times, entities, width]; one table if constant."""
         raise NotImplementedError
 
 
@@ -33,11 +33,9 @@ class FixedEntities(Entities):
         self.entity = nn.Parameter(torch.randn(count, width) * scale)
 
     def forward(self, entity: Tensor, time: Tensor) -> Tensor:
-        """Rows of the table, [n, width]."""
         return self.entity.index_select(0, entity)
 
     def tables(self, times: Tensor) -> Tensor:
-        """The table, [1, entities, width]."""
         return self.entity[None]
 
 
@@ -62,7 +60,6 @@ class DiachronicEntities(Entities):
         self.phase = nn.Parameter(torch.randn(dates.shape[1], count, parts, waves) * 0.05)
 
     def forward(self, entity: Tensor, time: Tensor) -> Tensor:
-        """Each entity at its time, [n, width]."""
         date = self.dates[time]
         waves = [
             amplitude.index_select(0, entity)
@@ -76,7 +73,6 @@ class DiachronicEntities(Entities):
         return torch.cat([constant, torch.stack(waves).sum(0)], dim=-1).flatten(-2)
 
     def tables(self, times: Tensor) -> Tensor:
-        """All entities at each time, [times, entities, width]."""
         date = self.dates[times]
         waves = [
             amplitude * torch.sin(frequency * date[:, unit, None, None, None] + phase)
@@ -117,17 +113,15 @@ class ProjectedEntities(FixedEntities):
         self.planes = planes
 
     def forward(self, entity: Tensor, time: Tensor) -> Tensor:
-        """Each entity on the hyperplane of its time, [n, width]."""
         return self.planes.project(super().forward(entity, time), time)
 
     def tables(self, times: Tensor) -> Tensor:
-        """All entities on the hyperplane of each time, [times, entities, width]."""
         normal = self.planes.normals(times)
         return self.entity - (normal @ self.entity.T)[..., None] * normal[:, None]
 
 
 class SeriesOptions(NamedTuple):
-    """Options of `AdditiveTimeSeries`: time steps, bounds of the variances, largest norm of m (0: none)."""
+    """Time steps, bounds of the variances, and the largest norm of m (0: no limit)."""
 
     steps: int
     variances: tuple[float, float]
@@ -137,7 +131,7 @@ class SeriesOptions(NamedTuple):
 class AdditiveTimeSeries(Entities):
     """Gaussians with mean(t) = m + a u d + b * sin(2 pi f u) and a constant variance (ATiSE).
 
-    u = t / steps, a is a scalar; without a drift, mean(t) = m. Each variance stays within its bounds.
+    u = t / steps, a is a scalar; without a drift, mean(t) = m. Variances stay within their bounds.
     An embedding is (mean, variance), [2 dim].
     """
 
@@ -159,7 +153,6 @@ class AdditiveTimeSeries(Entities):
             )
 
     def forward(self, entity: Tensor, time: Tensor) -> Tensor:
-        """Means at the times and variances, [n, 2 dim]."""
         mean = self._bounded(self.constant.index_select(0, entity))
         if self.time_dependent:
             u = self._elapsed(time)[:, None]
@@ -170,7 +163,6 @@ class AdditiveTimeSeries(Entities):
         return torch.cat([mean, self.variances.index_select(0, entity)], dim=-1)
 
     def tables(self, times: Tensor) -> Tensor:
-        """Means of all at each time and variances, [times, entities, 2 dim]."""
         if not self.time_dependent:
             return torch.cat([self._bounded(self.constant), self.variances], dim=-1)[None]
         u = self._elapsed(times)[:, None, None]

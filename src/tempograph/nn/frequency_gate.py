@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 
 class FrequencyGate(nn.Module):
-    """alpha = sigmoid(MLP(log(1 + frequencies))), with its own two-layer MLP for each of four roles.
+    """alpha = sigmoid(MLP(log(1 + frequencies))), with a two-layer MLP for each of four roles.
 
-    The roles are (object or subject query) x (the query's entity or the candidates). The frequencies
+    The roles are (object or subject query) x (the query's entity or the candidates). Frequencies
     are those of the query's entity, of its relation, and of both together. Costs O(n hidden).
     """
 

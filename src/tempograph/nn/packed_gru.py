@@ -32,7 +32,7 @@ class GRUWeights(NamedTuple):
 def run_gru_torch(
     sequences: PackedSequences, inputs: Tensor, decay: Tensor, weights: GRUWeights
 ) -> Tensor:
-    """`temporal.run_gru` in plain PyTorch: step j is one batched cell over the sequences that have it."""
+    """`temporal.run_gru` in plain PyTorch, one batched cell for each step."""
     directions, count = sequences.lengths.shape
     state = inputs.new_zeros(directions, count, weights.weight.shape[1])
     sizes = sequences.batch_sizes
@@ -68,7 +68,7 @@ def gru_cell_torch(x: Tensor, state: Tensor, weights: GRUWeights) -> Tensor:
 
 
 def batch_sizes(lengths: Tensor) -> list[int]:
-    """Sequences longer than 0, 1, 2, ... steps, in the direction with the most.   [directions, n]."""
+    """`PackedSequences.batch_sizes` of lengths [directions, sequences]."""
     if not lengths.numel():
         return []
     steps = torch.arange(int(lengths.max()), device=lengths.device)

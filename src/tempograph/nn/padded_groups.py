@@ -28,7 +28,7 @@ def pad_groups(rows: Tensor, layout: tuple[int, int], slot: Tensor, fill: float 
 def chunk_groups(
     group: Tensor, max_groups: int, max_slots: float = math.inf
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Chunks of groups: the groups [groups], their members [members] and each one's index in the chunk.
+    """Chunks of groups: the groups [groups], members [n], and each member's group in the chunk [n].
 
     The padded layout of a chunk has at most `max_slots` slots or twice as many as members: padding
     one large group and many small ones together would leave most slots empty.

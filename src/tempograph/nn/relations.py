@@ -24,7 +24,6 @@ class Relations(nn.Module):
         self.rows = 2 * count if reciprocal else count
 
     def forward(self, queries: Queries) -> Tensor:
-        """[n, width]."""
         return sum_terms(self.terms(queries))
 
     def terms(self, queries: Queries) -> list[Tensor]:
@@ -59,7 +58,6 @@ class FixedRelations(Relations):
         self.relation = nn.Parameter(torch.randn(self.rows, width) * scale)
 
     def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
-        """[r]."""
         return [self.relation.index_select(0, relation)]
 
 
@@ -71,12 +69,10 @@ class ShiftedRelations(FixedRelations):
         self.time = nn.Parameter(torch.randn(steps, width) * scale)
 
     def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
-        """[r + tau_t]."""
         (fixed,) = super().embed(relation, time)
         return [fixed + self.time.index_select(0, time)]
 
     def time_embeddings(self) -> Tensor:
-        """tau, [steps, width]."""
         return self.time
 
 
@@ -87,11 +83,10 @@ class ProjectedRelations(FixedRelations):
         self, decoder: Decoder, count: int, width: int, scale: float, planes: Hyperplanes
     ) -> None:
         super().__init__(decoder, count, width, scale)
-        # The hyperplanes are a submodule of the entities; a second one would duplicate their weights.
+        # Not a submodule here: the weights of the hyperplanes belong to the entities.
         self.project = planes.project
 
     def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
-        """[P_t r]."""
         (fixed,) = super().embed(relation, time)
         return [self.project(fixed, time)]
 
@@ -125,7 +120,6 @@ class FactoredRelations(Relations):
         return [temporal, self.constant.index_select(0, relation)]
 
     def time_embeddings(self) -> Tensor:
-        """tau, [steps, width]."""
         return self.time
 
 
@@ -146,7 +140,7 @@ class TokenRelations(Relations):
         nn.init.constant_(bias[width : 2 * width], 2.0)
 
     def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
-        """The LSTM reads each distinct (relation, time) once."""
+        # Each distinct (relation, time) is read once.
         steps = len(self.tokens)
         distinct, index = torch.unique(relation * steps + time, return_inverse=True)
         tokens = self.tokens[distinct % steps]
@@ -174,6 +168,5 @@ class GaussianRelations(Relations):
         self.series = AdditiveTimeSeries(self.rows, dim, scale, options, drift=drift)
 
     def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
-        """[(mean, variance)], [n, 2 dim]."""
         vectors: Tensor = self.series(relation, time)
         return [vectors]

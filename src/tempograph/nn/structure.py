@@ -42,8 +42,8 @@ def edge_weights(edges: Edges, num_relations: int, norm: Norm) -> Tensor:
 class RGCN(nn.Module):
     """h'_v = W_self h_v + sum over edges u -r-> v of (1 / c) W_r h_u.
 
-    W_r is block-diagonal with `blocks` blocks of size dim / blocks. Costs O(nodes dim^2 + edges dim^2
-    / blocks); with blocks = dim, W_r is a diagonal and no message is stored on a GPU.
+    W_r is block-diagonal with `blocks` blocks, a diagonal if blocks = dim. Costs
+    O(nodes dim^2 + edges dim^2 / blocks); a diagonal stores no messages on a GPU.
     """
 
     def __init__(self, dim: int, num_relations: int, blocks: int) -> None:
@@ -112,8 +112,8 @@ def block_diagonal_product(x: Tensor, relation: Tensor, weight: Tensor, tile: in
 class CompGCN(nn.Module):
     """h'_v = W_self h_v + sum over edges u -r-> v of (1 / c) W_direction phi(h_u, e_r).
 
-    phi is the composition of node and relation, W_direction one matrix for edges and one for inverse
-    edges. It is linear, so it is applied once to each node's sum: O(nodes dim^2 + edges dim).
+    phi composes node and relation; W_direction is one matrix for edges and one for inverse edges,
+    applied once to each node's sum: O(nodes dim^2 + edges dim).
     """
 
     def __init__(
@@ -217,4 +217,4 @@ STRUCTURES: Final[dict[str, Callable[[LayerShape], nn.Module]]] = {
     ),
     "rgat": lambda shape: RGAT(shape.dim, shape.edge_types, shape.heads),
 }
-"""Structural encoders by name; add your own here. A layer maps (x [nodes, dim], edges, weights) to x."""
+"""Structural encoders by name; add your own. A layer maps (x [nodes, dim], edges, weights) to x."""

@@ -1,4 +1,4 @@
-"""Encoders across time: an entity's states at its active steps around a time give its state then."""
+"""Encoders across time: from an entity's active steps around a time to its state at that time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Context(NamedTuple):
 
 
 class Windows(NamedTuple):
-    """For n (entity, time) pairs: the time [n], and the entity's context rows before and after it."""
+    """Of n (entity, time) pairs: the time [n] and the entity's context rows before and after it."""
 
     time: Tensor
     past: Ranges
@@ -130,7 +130,7 @@ def _pack(windows: Windows, time: Tensor) -> tuple[PackedSequences, Tensor, Tens
 class TemporalAttention(nn.Module):
     """z_t = sum over t' of a_t' V x_t', over the active steps t' in the window and t itself.
 
-    a is, for each head, the softmax of (Q x_t) . (K x_t') / sqrt(d) - max(0, rate |t - t'| + shift).
+    a is, for each head, the softmax of `(Q x_t) . (K x_t') / sqrt(d) - decay exponent of |t - t'|`.
     Costs O((n + rows) dim^2 + links dim) for n pairs with `links` context rows in their windows.
     """
 
@@ -152,7 +152,7 @@ class TemporalAttention(nn.Module):
     def attention_weights(
         self, x: Tensor, windows: Windows, context: Context
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Pair and row of each link [links], and its weights [links, heads], which sum to 1 per pair.
+        """Pair and row of each link [links], and its weights [links, heads], a softmax per pair.
 
         Rows are those of the context, followed by one for each pair itself.
         """
@@ -184,8 +184,8 @@ class TemporalAttention(nn.Module):
 class Imputation(nn.Module):
     """x^_t = g- x_before + (1 - g-) x: an inactive entity resembles its nearest active steps.
 
-    With both sides, x^_t = g-/2 x_before + g+/2 x_after + (1 - g-/2 - g+/2) x; g is a `Decay` of the
-    gap, 0 without such a step.
+    With both sides, x^_t = g-/2 x_before + g+/2 x_after + (1 - g-/2 - g+/2) x; g is the `Decay` of
+    the gap, 0 without such a step.
     """
 
     def __init__(self) -> None:

@@ -46,7 +46,7 @@ class SampledScores(NamedTuple):
 
 
 class Embedding(Model):
-    """Scores (s, r, o, t) by decoder(s_t, r_t, o_t); `methods` holds the published choices of parts."""
+    """Scores (s, r, o, t) by decoder(s_t, r_t, o_t); `methods` has the published combinations."""
 
     name = "embedding"
     summary = ""
@@ -137,7 +137,7 @@ class Embedding(Model):
         return self.decoder.score(query[:, None], self.entities(entity, time)[:, None])[:, 0, 0]
 
     def _score_groups(self, query: Tensor, group: Tensor, candidates: Tensor) -> Tensor:
-        """Query vectors [n, width] against the candidates [groups, count, width] of their groups [n]."""
+        """Scores of the candidates [groups, count, width] of each query's group [n]: [n, count]."""
         layout, slot = padded_layout(group, len(candidates))
         # Padded with ones: a Gaussian decoder divides by variances.
         padded = pad_groups(query, layout, slot, fill=1.0)
@@ -169,7 +169,7 @@ class Embedding(Model):
         return queries._replace(time=queries.time.clamp(max=self.last_known_step))
 
     def entity_vectors(self, times: Tensor) -> Tensor:
-        """Entity embeddings at times, [times, entities, width]; one table if time does not matter."""
+        """Entity embeddings at times, [times, entities, width]; one table if constant."""
         return self.entities.tables(times if self.entities.time_dependent else times[:1])
 
     def evidence(self, query: Queries, answer: int) -> Evidence:

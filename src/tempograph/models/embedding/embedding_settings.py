@@ -1,4 +1,4 @@
-"""The parts of the embedding methods as settings, and which of them fit together."""
+"""The parts of an embedding method as settings, and which of them fit together."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tempograph.typing import Fraction, NonNegativeFloat, PositiveFloat, Positiv
 
 @dataclass(frozen=True)
 class EmbeddingSettings:
-    """What entities and relations are at a time, and how they are compared; every method is a choice of these."""
+    """The entities, the relations and the decoder; every method is a combination of these."""
 
     dim: PositiveInt = 128
     decoder: str = "complex"
-    """transe, distmult, complex, simple or gaussian, or a name that was added to `nn.decoders.DECODERS`."""
+    """transe, distmult, complex, simple, gaussian, or a name added to `nn.decoders.DECODERS`."""
     distance: Literal["l1", "l2"] = "l2"
     """Of transe."""
     entities: Literal["fixed", "diachronic", "projected", "drifting"] = "fixed"
@@ -31,7 +31,7 @@ class EmbeddingSettings:
     largest_variance: float = 0.3
     """Bounds of every variance of decoder gaussian."""
     longest_mean: NonNegativeFloat = 0.0
-    """Length to which the constant part of a mean of decoder gaussian is shortened; 0 leaves it as it is."""
+    """Largest norm of the constant part of a mean of decoder gaussian; 0 sets no limit."""
     initial_scale: NonNegativeFloat = 0.1
     """Standard deviation of the vectors at the start."""
 
@@ -53,10 +53,10 @@ class EmbeddingSettings:
         if "drifting" in (self.entities, self.relations) and self.decoder != "gaussian":
             raise ConfigError(f"drifting vectors are for decoder gaussian, not {self.decoder}")
         if self.decoder == "gaussian":
-            for part in ("entities", "relations"):
-                if getattr(self, part) not in ("fixed", "drifting"):
+            for part, kind in (("entities", self.entities), ("relations", self.relations)):
+                if kind not in ("fixed", "drifting"):
                     raise ConfigError(
-                        f"decoder gaussian takes {part} fixed or drifting, found {getattr(self, part)}"
+                        f"decoder gaussian takes {part} fixed or drifting, found {kind}"
                     )
         if self.relations == "projected" and self.entities != "projected":
             raise ConfigError(

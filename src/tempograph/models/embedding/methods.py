@@ -6,7 +6,7 @@ A method is an `Embedding` with other default settings, for example
     model = TNTComplEx(timeline, replace(TNTComplEx.settings, dim=64))
 
 The parts are in `tempograph.nn`: `decoders`, `entities` and `relations`. In the formulas s, r and o
-are embeddings, tau_t is the embedding of a time step, and <a, b, c> is the sum of a * b * c.
+are embeddings, tau_t is the embedding of a time step, and `<a, b, c>` is the sum of a * b * c.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TNT: Final = "Lacroix et al., ICLR 2020"
 
 
 class TransE(Embedding):
-    """-||s + r - o||. Parts: FixedEntities, FixedRelations, TranslationDecoder.
+    """`-||s + r - o||`. Parts: FixedEntities, FixedRelations, TranslationDecoder.
 
     Bordes, Usunier, Garcia-Duran, Weston, Yakhnenko: Translating Embeddings for Modeling
     Multi-relational Data. NIPS 2013.
@@ -39,7 +39,7 @@ class TransE(Embedding):
 
 
 class DistMult(Embedding):
-    """<s, r, o>. Parts: FixedEntities, FixedRelations, DistMultDecoder.
+    """`<s, r, o>`. Parts: FixedEntities, FixedRelations, DistMultDecoder.
 
     Yang, Yih, He, Gao, Deng: Embedding Entities and Relations for Learning and Inference in
     Knowledge Bases. ICLR 2015.
@@ -53,7 +53,7 @@ class DistMult(Embedding):
 
 
 class ComplEx(Embedding):
-    """Re <s, r, conj(o)>. Parts: FixedEntities, FixedRelations, ComplExDecoder.
+    """`Re <s, r, conj(o)>`. Parts: FixedEntities, FixedRelations, ComplExDecoder.
 
     Trouillon, Welbl, Riedel, Gaussier, Bouchard: Complex Embeddings for Simple Link Prediction.
     ICML 2016.
@@ -67,7 +67,7 @@ class ComplEx(Embedding):
 
 
 class SimplE(Embedding):
-    """(<s_head, r, o_tail> + <o_head, r', s_tail>) / 2.
+    """`(<s_head, r, o_tail> + <o_head, r', s_tail>) / 2`.
 
     Parts: FixedEntities, FixedRelations, SimplEDecoder.
 
@@ -82,7 +82,7 @@ class SimplE(Embedding):
 
 
 class TTransE(Embedding):
-    """-||s + r + tau_t - o||. Parts: FixedEntities, ShiftedRelations, TranslationDecoder.
+    """`-||s + r + tau_t - o||`. Parts: FixedEntities, ShiftedRelations, TranslationDecoder.
 
     Leblay, Chekol: Deriving Validity Time in Knowledge Graph. WWW 2018 Companion.
     """
@@ -96,7 +96,7 @@ class TTransE(Embedding):
 
 
 class HyTE(Embedding):
-    """-||P_t (s + r - o)||, P_t the projection on the hyperplane of t.
+    """`-||P_t (s + r - o)||`, P_t the projection on the hyperplane of t.
 
     Parts: ProjectedEntities, ProjectedRelations, TranslationDecoder.
 
@@ -114,7 +114,7 @@ class HyTE(Embedding):
 
 
 class TADistMult(Embedding):
-    """<s, LSTM(r, date), o>. Parts: FixedEntities, TokenRelations, DistMultDecoder.
+    """`<s, LSTM(r, date), o>`. Parts: FixedEntities, TokenRelations, DistMultDecoder.
 
     Garcia-Duran, Dumancic, Niepert: Learning Sequence Encoders for Temporal Knowledge Graph
     Completion. EMNLP 2018.
@@ -129,7 +129,7 @@ class TADistMult(Embedding):
 
 
 class DETransE(Embedding):
-    """-||s_t + r - o_t||. Parts: DiachronicEntities, FixedRelations, TranslationDecoder.
+    """`-||s_t + r - o_t||`. Parts: DiachronicEntities, FixedRelations, TranslationDecoder.
 
     Goel, Kazemi, Brubaker, Poupart: Diachronic Embedding for Temporal Knowledge Graph Completion.
     AAAI 2020. A share of the components of an entity are waves of the year, month and day.
@@ -145,7 +145,7 @@ class DETransE(Embedding):
 
 
 class DEDistMult(Embedding):
-    """<s_t, r, o_t>. Parts: DiachronicEntities, FixedRelations, DistMultDecoder.
+    """`<s_t, r, o_t>`. Parts: DiachronicEntities, FixedRelations, DistMultDecoder.
 
     Goel, Kazemi, Brubaker, Poupart: Diachronic Embedding for Temporal Knowledge Graph Completion.
     AAAI 2020. A share of the components of an entity are waves of the year, month and day.
@@ -161,7 +161,7 @@ class DEDistMult(Embedding):
 
 
 class DESimplE(Embedding):
-    """(<s_head_t, r, o_tail_t> + <o_head_t, r', s_tail_t>) / 2.
+    """`(<s_head_t, r, o_tail_t> + <o_head_t, r', s_tail_t>) / 2`.
 
     Parts: DiachronicEntities, FixedRelations, SimplEDecoder.
 
@@ -179,7 +179,7 @@ class DESimplE(Embedding):
 
 
 class ATiSE_EE(Embedding):  # noqa: N801
-    """-(KL(o_t - s_t, r) + KL(r, o_t - s_t)) / 2, entities with a trend and a season.
+    """`-(KL(o_t - s_t, r) + KL(r, o_t - s_t)) / 2`, entities with a trend and a season.
 
     Parts: AdditiveTimeSeries, GaussianRelations, GaussianDecoder.
 
@@ -197,7 +197,7 @@ class ATiSE_EE(Embedding):  # noqa: N801
 
 
 class ATiSE_ER(Embedding):  # noqa: N801
-    """-(KL(o - s, r_t) + KL(r_t, o - s)) / 2, relations with a trend and a season.
+    """`-(KL(o - s, r_t) + KL(r_t, o - s)) / 2`, relations with a trend and a season.
 
     Parts: AdditiveTimeSeries, GaussianRelations, GaussianDecoder.
 
@@ -214,7 +214,7 @@ class ATiSE_ER(Embedding):  # noqa: N801
 
 
 class TComplEx(Embedding):
-    """Re <s, r * tau_t, conj(o)>. Parts: FixedEntities, FactoredRelations, ComplExDecoder.
+    """`Re <s, r * tau_t, conj(o)>`. Parts: FixedEntities, FactoredRelations, ComplExDecoder.
 
     Lacroix, Obozinski, Usunier: Tensor Decompositions for Temporal Knowledge Base Completion.
     ICLR 2020.
@@ -231,7 +231,7 @@ class TComplEx(Embedding):
 
 
 class TNTComplEx(Embedding):
-    """Re <s, r' * tau_t + r, conj(o)>. Parts: FixedEntities, FactoredRelations, ComplExDecoder.
+    """`Re <s, r' * tau_t + r, conj(o)>`. Parts: FixedEntities, FactoredRelations, ComplExDecoder.
 
     Lacroix, Obozinski, Usunier: Tensor Decompositions for Temporal Knowledge Base Completion.
     ICLR 2020.

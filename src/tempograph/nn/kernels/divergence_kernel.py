@@ -1,4 +1,4 @@
-"""`decoders.entity_divergence`, the sum of the Gaussian decoder that is no matrix product, in Triton.
+"""`decoders.entity_divergence` in Triton: the only sum of its decoder that is no matrix product.
 
 Sums stay in registers and add up in a fixed order; no tensor of queries x candidates x dimensions
 is made, neither forward nor backward.
@@ -93,7 +93,7 @@ def _block(rows: int) -> int:
 
 
 def _tiles(rows: Tensor, groups: int, parts: int, block: int) -> Tensor:
-    """Rows [..., n, parts dim] as [groups, tiles, dim, parts, block], padded with ones: no masks."""
+    """Rows [..., n, parts dim] as [groups, tiles, dim, parts, block], padded with ones."""
     *_, n, width = rows.shape
     dim = width // parts
     padded = pad(rows.reshape(groups, n, parts, dim), (0, 0, 0, 0, 0, -n % block), value=1.0)

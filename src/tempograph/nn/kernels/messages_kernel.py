@@ -55,7 +55,7 @@ def _kernel(
     COLUMNS: tl.constexpr,
     BACKWARD: tl.constexpr,
 ) -> None:
-    """One block of edges: add messages to (out,), or read grad and add to (grad, grad_x, grad_weight)."""
+    """One block of edges; outputs are (out,), or (grad_out, grad_x, grad_weight) in backward."""
     x, weight, edge_weight, source, relation, target = inputs
     edge = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     exists = edge < edges

@@ -1,4 +1,4 @@
-"""The scores of two-step paths as a Triton kernel each way; `models.pointer.paths` has the twins."""
+"""Scores of two-step paths as a Triton kernel; `models.pointer.paths` has the twins in PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The two passes of a softmax over all scores as Triton kernels: logsumexp, then in place."""
+"""The two passes of a softmax over all scores as Triton kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def row_logsumexp(scores: Tensor) -> Tensor:
 
 
 def scaled_softmax_(scores: Tensor, total: Tensor, scale: Tensor) -> None:
-    """Overwrite scores [rows, columns] by exp(scores - total) * scale; total [rows], scale a scalar."""
+    """Overwrite scores [rows, columns] by exp(scores - total [rows]) * scale, a scalar."""
     if scores.numel():
         grid = len(scores), triton.cdiv(scores.shape[1], _BLOCK)
         _softmax_kernel[grid](scores, total, scale, scores.shape[1], BLOCK=_BLOCK)
