@@ -166,7 +166,7 @@ def source_commit() -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    command = ["git", "-C", str(folder), *arguments]
+    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
     try:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
