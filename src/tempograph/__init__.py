@@ -11,47 +11,84 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tempograph.version import __version__
+from tempograph.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from tempograph.data.catalog import load_dataset
-    from tempograph.data.graph import TemporalGraph
-    from tempograph.errors import TempographError
-    from tempograph.experiments.autofit import fit
-    from tempograph.experiments.comparison import compare
-    from tempograph.experiments.paper.reproduction import reproduce
-    from tempograph.prediction.predictor import Predictor
-    from tempograph.training.runs import Run
-    from tempograph.training.trainer import evaluate, resume, train
+    from tempograph.data.catalog import load_dataset as load_dataset
+    from tempograph.data.graph import TemporalGraph as TemporalGraph
+    from tempograph.data.importers.importer import ImportResult as ImportResult
+    from tempograph.data.importers.options import ImportOptions as ImportOptions
+    from tempograph.data.timeline import Queries as Queries
+    from tempograph.data.timeline import Timeline as Timeline
+    from tempograph.errors import ConfigError as ConfigError
+    from tempograph.errors import DataError as DataError
+    from tempograph.errors import QueryError as QueryError
+    from tempograph.errors import RunError as RunError
+    from tempograph.errors import StorageError as StorageError
+    from tempograph.errors import TempographError as TempographError
+    from tempograph.evaluation.calibration import Calibration as Calibration
+    from tempograph.evaluation.evaluator import Evaluation as Evaluation
+    from tempograph.evaluation.evaluator import EvaluationSummary as EvaluationSummary
+    from tempograph.evaluation.ranking import Ranks as Ranks
+    from tempograph.experiments.autofit import FitResult as FitResult
+    from tempograph.experiments.autofit import ModelChoice as ModelChoice
+    from tempograph.experiments.autofit import RelationFigures as RelationFigures
+    from tempograph.experiments.autofit import fit as fit
+    from tempograph.experiments.comparison import Comparison as Comparison
+    from tempograph.experiments.comparison import ComparisonRow as ComparisonRow
+    from tempograph.experiments.comparison import compare as compare
+    from tempograph.experiments.paper.reproduction import Reproduction as Reproduction
+    from tempograph.experiments.paper.reproduction import reproduce as reproduce
+    from tempograph.experiments.specs import RunSpec as RunSpec
+    from tempograph.experiments.status import RunStatus as RunStatus
+    from tempograph.models.base import CrossFitted as CrossFitted
+    from tempograph.models.base import Evidence as Evidence
+    from tempograph.models.base import Model as Model
+    from tempograph.models.registry import ModelKind as ModelKind
+    from tempograph.prediction.answers import Answer as Answer
+    from tempograph.prediction.answers import Completion as Completion
+    from tempograph.prediction.answers import EvidenceFact as EvidenceFact
+    from tempograph.prediction.predictor import Predictor as Predictor
+    from tempograph.report.text_table import TextTable as TextTable
+    from tempograph.training.config import Config as Config
+    from tempograph.training.run_results import GateSummary as GateSummary
+    from tempograph.training.run_results import RunResults as RunResults
+    from tempograph.training.runs import Run as Run
+    from tempograph.training.trainer import evaluate as evaluate
+    from tempograph.training.trainer import resume as resume
+    from tempograph.training.trainer import train as train
 
-__all__ = [
-    "Predictor",
-    "Run",
-    "TempographError",
-    "TemporalGraph",
-    "__version__",
-    "compare",
-    "evaluate",
-    "fit",
-    "load_dataset",
-    "reproduce",
-    "resume",
-    "train",
-]
-
-_HOMES = {
-    "Predictor": "tempograph.prediction.predictor",
-    "Run": "tempograph.training.runs",
-    "TemporalGraph": "tempograph.data.graph",
-    "TempographError": "tempograph.errors",
-    "compare": "tempograph.experiments.comparison",
-    "evaluate": "tempograph.training.trainer",
-    "fit": "tempograph.experiments.autofit",
-    "load_dataset": "tempograph.data.catalog",
-    "reproduce": "tempograph.experiments.paper.reproduction",
-    "resume": "tempograph.training.trainer",
-    "train": "tempograph.training.trainer",
+_EXPORTS = {
+    "data.catalog": ("load_dataset",),
+    "data.graph": ("TemporalGraph",),
+    "data.importers.importer": ("ImportResult",),
+    "data.importers.options": ("ImportOptions",),
+    "data.timeline": ("Queries", "Timeline"),
+    "errors": (
+        *("ConfigError", "DataError", "QueryError", "RunError", "StorageError"),
+        "TempographError",
+    ),
+    "evaluation.calibration": ("Calibration",),
+    "evaluation.evaluator": ("Evaluation", "EvaluationSummary"),
+    "evaluation.ranking": ("Ranks",),
+    "experiments.autofit": ("FitResult", "ModelChoice", "RelationFigures", "fit"),
+    "experiments.comparison": ("Comparison", "ComparisonRow", "compare"),
+    "experiments.paper.reproduction": ("Reproduction", "reproduce"),
+    "experiments.specs": ("RunSpec",),
+    "experiments.status": ("RunStatus",),
+    "models.base": ("CrossFitted", "Evidence", "Model"),
+    "models.registry": ("ModelKind",),
+    "prediction.answers": ("Answer", "Completion", "EvidenceFact"),
+    "prediction.predictor": ("Predictor",),
+    "report.text_table": ("TextTable",),
+    "training.config": ("Config",),
+    "training.run_results": ("GateSummary", "RunResults"),
+    "training.runs": ("Run",),
+    "training.trainer": ("evaluate", "resume", "train"),
 }
+_HOMES = {name: f"tempograph.{module}" for module, names in _EXPORTS.items() for name in names}
+
+__all__ = sorted(["__version__", *_HOMES])
 
 
 def __getattr__(name: str) -> Any:
