@@ -1,4 +1,4 @@
-"""Analyses of ranks against loops over one question at a time, and what must hold of any of them."""
+"""Analyses of ranks against loops over one query at a time, and their invariants."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def ranked_of(graph: TemporalGraph, seed: int = 0) -> RankTable:
 
 
 @given(VALUES, st.integers(1, 15))
-def test_bins_partition_the_questions_and_no_value_is_in_two(
-    values: np.ndarray, count: int
-) -> None:
+def test_bins_partition_the_queries_and_no_value_is_in_two(values: np.ndarray, count: int) -> None:
     bins = frequency_bins(values, count)
     assert bins.shape == values.shape and len(np.unique(bins[values > 0])) <= count
     assert ((bins == 0) == (values == 0)).all(), "0 is a bin by itself"
@@ -108,7 +106,7 @@ def test_a_smoothed_curve_equals_a_loop(frequency: np.ndarray, seed: int) -> Non
     assert (curve.low <= curve.mean).all() and (curve.mean <= curve.high).all()
 
 
-def test_a_smoothed_curve_ends_where_questions_are_few() -> None:
+def test_a_smoothed_curve_ends_where_queries_are_few() -> None:
     frequency, values = np.array([1] * 50 + [2] * 50 + [10_000]), np.ones(101)
     curve = smoothed_curve(frequency, values)
     assert len(curve.at) and curve.at.max() < 10
@@ -156,13 +154,15 @@ def test_effects_equal_a_loop(graph: TemporalGraph, past: int, future: int) -> N
     for effect in EFFECTS.values():
         for side, pattern in effect:
             asks = ["subject" if subject else "object" for subject in ranked.asks_subject]
-            asked = [i for i, asked in enumerate(asks) if side in ("both", asked)]
-            seen = [counts[i][PATTERNS.index(pattern)] for i in asked]
+            queries = [i for i, asked_side in enumerate(asks) if side in ("both", asked_side)]
+            counted = [counts[i][PATTERNS.index(pattern)] for i in queries]
             curve, _ = effect_curves(ranked, frequencies, side, pattern)
-            assert curve.questions.sum() == len(asked)
-            if 0 in seen:
+            assert curve.questions.sum() == len(queries)
+            if 0 in counted:
                 hits = [
-                    ranked.rank[i] <= 10 for i, value in zip(asked, seen, strict=True) if value == 0
+                    ranked.rank[i] <= 10
+                    for i, value in zip(queries, counted, strict=True)
+                    if value == 0
                 ]
                 assert curve.at[0] == 0 and curve.questions[0] == len(hits)
                 assert curve.mean[0] == pytest.approx(sum(hits) / len(hits))
@@ -170,7 +170,7 @@ def test_effects_equal_a_loop(graph: TemporalGraph, past: int, future: int) -> N
                 assert curve.at[0] > 0
 
 
-def test_the_papers_groups() -> None:
+def test_effects_are_the_papers() -> None:
     for effect, holds_answer in (("replication", True), ("reference", False)):
         for side, pattern in EFFECTS[effect]:
             if side != "both":
@@ -190,7 +190,7 @@ def test_groups_equal_a_loop(graph: TemporalGraph) -> None:
         "side": by_side(ranked),
     }
     labels = {
-        name: [groups.labels[place] for place in groups.group] for name, groups in found.items()
+        name: [groups.labels[index] for index in groups.group] for name, groups in found.items()
     }
     for i, ((s, r, o, t), subject) in enumerate(
         zip(oracle.facts_of(ranked.facts), ranked.asks_subject, strict=True)
@@ -228,12 +228,12 @@ def test_figures_of_groups_add_up(graph: TemporalGraph, seed: int) -> None:
     ranked = ranked_of(graph, seed)
     for groups in (by_relation(ranked, graph), by_distance(ranked, graph), by_side(ranked)):
         members = defaultdict(list)
-        for place, rank in zip(groups.group, ranked.rank, strict=True):
-            members[groups.labels[place]].append(rank)
+        for index, rank in zip(groups.group, ranked.rank, strict=True):
+            members[groups.labels[index]].append(rank)
         figures = group_metrics(ranked, groups)
-        asked = [place for place, label in enumerate(groups.labels) if label in members]
+        asked = [index for index, label in enumerate(groups.labels) if label in members]
         shown = range(asked[0], asked[-1] + 1) if groups.ordered else asked
-        assert list(figures.labels) == [groups.labels[place] for place in shown]
+        assert list(figures.labels) == [groups.labels[index] for index in shown]
         for label, count, mrr, hits_1, hits_10 in zip(*figures[:5], strict=True):
             ranks = members[label]
             if not ranks:
@@ -250,7 +250,7 @@ def test_figures_of_groups_add_up(graph: TemporalGraph, seed: int) -> None:
         )
 
 
-def test_a_group_between_others_keeps_its_place() -> None:
+def test_a_group_between_others_is_not_left_out() -> None:
     ranked = RankTable(
         np.zeros((2, 4), dtype=np.int64), np.array([False, True]), np.array([1.0, 20.0])
     )
@@ -264,7 +264,7 @@ def test_a_group_between_others_keeps_its_place() -> None:
 @given(st.lists(st.integers(-9, 9), min_size=1, max_size=30), st.integers(0, 40))
 def test_a_rolling_mean_equals_a_loop(values: list[int], width: int) -> None:
     half = width // 2
-    near = [values[max(0, place - half) : place + half + 1] for place in range(len(values))]
+    near = [values[max(0, index - half) : index + half + 1] for index in range(len(values))]
     assert_allclose(
         rolling_mean(np.array(values), width), [sum(some) / len(some) for some in near], atol=1e-12
     )
@@ -340,7 +340,7 @@ def graph_folder(graph: TemporalGraph, folder: Path) -> Path:
     return folder / "data"
 
 
-def test_one_question_is_enough() -> None:
+def test_one_query_is_enough() -> None:
     graph = make_graph([(0, 0, 1, 0)], test=[(0, 0, 1, 3)])
     ranked = RankTable(graph.test, np.array([False]), np.array([1.0]))
     curve, smooth = effect_curves(ranked, pattern_frequencies(ranked, graph, 8, 8), "object", "sro")

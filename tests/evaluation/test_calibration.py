@@ -34,7 +34,7 @@ GRAPH = make_world(entities=20, relations=4, steps=20, facts=400).graph
 
 @settings(max_examples=20)
 @given(st.integers(0, 2**32 - 1), st.floats(0.3, 5))
-def test_the_temperature_that_made_the_answers_is_found(seed: int, true: float) -> None:
+def test_the_temperature_of_the_data_is_recovered(seed: int, true: float) -> None:
     generator = torch.Generator().manual_seed(seed)
     scores = 2 * torch.randn(4000, 6, generator=generator)
     answer = torch.multinomial(torch.softmax(scores / true, 1), 1, generator=generator)[:, 0]
@@ -47,63 +47,67 @@ def test_the_temperature_that_made_the_answers_is_found(seed: int, true: float) 
     assert all(loss(found) <= loss(found * factor) + 1e-6 for factor in (0.9, 0.99, 1.01, 1.1))
 
 
-class Spoken(Model):
-    """Scores from a table of (entity, relation, time); another table's where it has cross_fitted for valid."""
+class TableModel(Model):
+    """Scores from a table by (entity, relation, time); cross-fitted ones from two tables."""
 
-    name = "spoken"
+    name = "table"
     bytes_per_candidate = 8
     probabilistic = True
     device = torch.device("cpu")
 
-    def __init__(self, tables: torch.Tensor, judged: bool) -> None:
+    def __init__(self, tables: torch.Tensor, cross_fit: bool) -> None:
         super().__init__()
-        self.tables, self.judged = tables, judged
+        self.tables, self.cross_fit = tables, cross_fit
 
-    def said(self, number: int, queries: Queries) -> torch.Tensor:
+    def from_table(self, number: int, queries: Queries) -> torch.Tensor:
         return self.tables[number][queries.entity, queries.relation, queries.time]
 
     def scores(self, queries: Queries) -> torch.Tensor:
-        return self.said(0, queries)
+        return self.from_table(0, queries)
 
     def cross_fitted(self, split: str, facts: int) -> CrossFitted | None:
-        ways = (partial(self.said, 0), partial(self.said, 1))
-        return CrossFitted(ways, torch.arange(facts) // 3 % 2, "judged") if self.judged else None
+        scorers = (partial(self.from_table, 0), partial(self.from_table, 1))
+        return (
+            CrossFitted(scorers, torch.arange(facts) // 3 % 2, "cross_fit")
+            if self.cross_fit
+            else None
+        )
 
     def evidence(self, query: Queries, answer: int) -> Evidence:
         raise AssertionError("calibration asks for no evidence")
 
 
-@pytest.mark.parametrize("judged", [False, True])
-def test_calibration_equals_a_loop(judged: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Facts spread over valid, both questions of a fact in one half, each half at the temperature of the other."""
+@pytest.mark.parametrize("cross_fit", [False, True])
+def test_calibration_equals_a_loop(cross_fit: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both queries of a fact are in one half, each half at the temperature of the other."""
     monkeypatch.setattr(calibration, "_MAX_FACTS", 29)
     entities, relations, _, steps = GRAPH.sizes
     generator = torch.Generator().manual_seed(3)
-    model = Spoken(
-        2 * torch.randn(2, entities, 2 * relations, steps, entities, generator=generator), judged
+    model = TableModel(
+        2 * torch.randn(2, entities, 2 * relations, steps, entities, generator=generator), cross_fit
     )
     found = calibrate(model, GRAPH)
-    told = {tuple(fact) for split in (GRAPH.train, GRAPH.valid) for fact in split.tolist()}
+    known = {tuple(fact) for split in (GRAPH.train, GRAPH.valid) for fact in split.tolist()}
     halves: list[list[tuple[torch.Tensor, int]]] = [[], []]
-    for place in range(29):
-        position = round(place * (len(GRAPH.valid) - 1) / 28)
+    for number in range(29):
+        position = round(number * (len(GRAPH.valid) - 1) / 28)
         s, r, o, t = GRAPH.valid[position].tolist()
-        table = model.tables[position // 3 % 2 if judged else 0]
+        table = model.tables[position // 3 % 2 if cross_fit else 0]
         for one, relation, own in ((s, r, o), (o, r + relations, s)):
             row = table[one, relation, t].clone()
             for other in range(entities):
                 fact = (one, r, other, t) if relation == r else (other, r, one, t)
-                if other != own and fact in told:
+                if other != own and fact in known:
                     row[other] = -math.inf
-            halves[place % 2].append((row, own))
-    asked = [
+            halves[number % 2].append((row, own))
+    scored = [
         (torch.stack([row for row, _ in half]), torch.tensor([own for _, own in half]))
         for half in halves
     ]
-    every = tuple(torch.cat(columns) for columns in zip(*asked, strict=True))
+    every = tuple(torch.cat(columns) for columns in zip(*scored, strict=True))
     assert found["facts"] == 29 and found["temperature"] == pytest.approx(fit_temperature(*every))
     sure, right, among, losses = [], [], [], []
-    for half, other in (asked, asked[::-1]):
+    for half, other in (scored, scored[::-1]):
         for row, own in zip(*half, strict=True):
             shares = torch.softmax(row.double() / fit_temperature(*other), 0)
             sure.append(float(shares.max()))
@@ -127,17 +131,17 @@ def test_reliability_equals_a_loop(seed: int, count: int) -> None:
     rng = np.random.default_rng(seed)
     confidence, right = rng.random(count).round(1), rng.random(count) < 0.5
     table = reliability(torch.from_numpy(confidence), torch.from_numpy(right))
-    error, seen = 0.0, 0
+    error, rows = 0.0, 0
     for number in range(BINS):
         inside = [i for i in range(count) if min(BINS - 1, int(confidence[i] * BINS)) == number]
         if inside:
-            row = table[seen]
-            seen += 1
+            row = table[rows]
+            rows += 1
             assert row["questions"] == len(inside) and row["from"] == number / BINS
             sure, share = confidence[inside].mean(), right[inside].mean()
             assert (row["confidence"], row["right"]) == (pytest.approx(sure), pytest.approx(share))
             error += len(inside) / count * abs(sure - share)
-    assert seen == len(table) and calibration_error(table) == pytest.approx(error)
+    assert rows == len(table) and calibration_error(table) == pytest.approx(error)
 
 
 def test_shares_equal_a_loop() -> None:
@@ -173,7 +177,7 @@ def test_a_run_keeps_its_calibration(tmp_path: Path) -> None:
     assert figure.get_supxlabel() == "complex on demo; protocol strict, seed 0, valid, filter time"
 
 
-def test_a_run_without_one_is_calibrated_when_it_is_asked(
+def test_a_run_without_a_calibration_is_calibrated_on_first_use(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "run"
@@ -194,7 +198,7 @@ def test_a_run_without_one_is_calibrated_when_it_is_asked(
     assert Predictor(path).temperature == kept["temperature"]
 
 
-def test_scores_that_are_no_probabilities_say_so() -> None:
+def test_scores_that_are_no_log_probabilities_have_no_temperature() -> None:
     run = tempograph.train(GRAPH, "ted", overrides=["model.sigma=1"])
     assert run.temperature() is None and run.results.calibration is None
     found = Predictor(run).objects(0, 0, 0)

@@ -1,4 +1,4 @@
-"""The evaluator with models that count what they are asked."""
+"""The evaluator with a model that records its queries."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tempograph.typing import FILTERS, Filter
 
 
 class Hash(Model):
-    """Scores that depend on entity, relation and time in an arbitrary but repeatable way, with many ties."""
+    """Arbitrary but repeatable scores of (entity, relation, time), with many ties."""
 
     name = "hash"
     bytes_per_candidate = 8
@@ -32,10 +32,10 @@ class Hash(Model):
     def __init__(self, num_entities: int) -> None:
         super().__init__()
         self.candidates = torch.arange(num_entities)
-        self.asked: list[Queries] = []
+        self.batches: list[Queries] = []
 
     def scores(self, queries: Queries) -> torch.Tensor:
-        self.asked.append(queries)
+        self.batches.append(queries)
         seed = queries.entity * 31 + queries.relation * 17 + queries.time * 7
         return ((seed[:, None] * (self.candidates + 3)) % 5).double()
 
@@ -96,24 +96,24 @@ def test_ranks_equal_a_loop_whatever_the_budget(
         assert tuple(float(kind[index]) for kind in ranks) == expected
 
 
-def test_the_budget_bounds_what_is_asked_at_once() -> None:
+def test_the_budget_bounds_the_batch_size() -> None:
     rng = np.random.default_rng(0)
     graph = make_graph(
         np.unique(rng.integers(0, 50, (300, 4)), axis=0), entities=50, relations=50, steps=50
     )
     model = Hash(50)
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     rank_facts(
         model,
         torch.from_numpy(graph.train),
         KnownAnswers.from_graph(graph),
         50 * 8 * 7 + 399,
-        lambda *at: told.append(at),
+        lambda *at: reported.append(at),
     )
-    sizes = [len(asked.time) for asked in model.asked]
+    sizes = [len(batch.time) for batch in model.batches]
     assert max(sizes) == 7 and sum(sizes) == 2 * len(graph.train)
-    assert told[-1] == (2 * len(graph.train),) * 2 and len(told) == len(sizes)
-    times = torch.cat([asked.time for asked in model.asked])
+    assert reported[-1] == (2 * len(graph.train),) * 2 and len(reported) == len(sizes)
+    times = torch.cat([batch.time for batch in model.batches])
     assert (times.diff() >= 0).all(), "questions come in order of time"
 
 
@@ -137,7 +137,7 @@ def evaluation_of(graph: TemporalGraph) -> dict[str, object]:
     return evaluate_model(Hash(len(graph.entities)), graph, "test", "strict").summary(hits=(1, 5))
 
 
-def test_summary_and_table_hold_every_question() -> None:
+def test_summary_and_table_hold_every_query() -> None:
     graph = make_graph([(0, 0, 1, 0)], test=[(1, 0, 2, 1), (3, 1, 0, 4)])
     evaluation = evaluate_model(Hash(4), graph, "test", "paper", "raw")
     summary = evaluation.summary(hits=(1, 5))

@@ -126,7 +126,7 @@ def bounded(settings: type) -> list[str]:
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "ted"])
-def test_no_model_takes_a_negative_number_where_there_is_none(name: str) -> None:
+def test_no_model_accepts_a_number_out_of_bounds(name: str) -> None:
     kind = model_kind(name)
     tables = [
         ("model", kind.settings),
@@ -168,7 +168,7 @@ def test_a_wrong_override_is_named(override: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_a_config_survives_its_file() -> None:
+def test_a_config_is_read_as_it_was_written() -> None:
     config = make_config(
         "ted",
         'odd "name"\\ \n',
@@ -231,7 +231,7 @@ def test_unknown_models_and_presets_are_named(tmp_path: Path) -> None:
         make_config("ted", "icews14", preset=str(tmp_path / "odd.toml"))
 
 
-def test_every_shipped_preset_is_sound() -> None:
+def test_every_shipped_preset_loads() -> None:
     presets = resources.files("tempograph") / "training" / "presets"
     files = [file for folder in presets.iterdir() for file in folder.iterdir()]
     assert len(files) == 75

@@ -1,4 +1,4 @@
-"""Training in several processes: who does what, and that two processes with half the batch equal one."""
+"""Training in several processes: two processes with half the batch equal one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tempograph.training.runs import Run
 
 
 @given(st.integers(1, 40), st.integers(1, 8))
-def test_every_batch_is_taken_and_all_processes_take_as_many(batches: int, size: int) -> None:
+def test_processes_share_all_batches_evenly(batches: int, size: int) -> None:
     shares = [Processes(rank, size, rank, size).shard(range(batches)) for rank in range(size)]
     assert len({len(share) for share in shares}) == 1
     assert {batch for share in shares for batch in share} == set(range(batches))
@@ -37,7 +37,7 @@ def test_without_a_launcher_a_process_is_alone(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_two_processes_are_one_with_twice_the_batch(tmp_path: Path) -> None:
-    # Plain steps down the gradient would do; Adam's first steps magnify rounding where a gradient is all but zero.
+    # Adagrad, because the first steps of Adam magnify rounding where a gradient is almost 0.
     settings = [
         "model.dim=8",
         "train.epochs=2",
@@ -79,7 +79,7 @@ def test_two_processes_are_one_with_twice_the_batch(tmp_path: Path) -> None:
     )
 
 
-def test_one_process_alone_looks_whether_a_training_is_there(
+def test_only_the_main_process_checks_for_an_unfinished_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The others would find the one that the first has just begun."""

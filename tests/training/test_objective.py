@@ -34,7 +34,7 @@ def pairs_of(known: set[tuple[int, int]]) -> tuple[Tensor, Tensor]:
 def some_questions(
     questions: int, entities: int, seed: int
 ) -> tuple[Tensor, Tensor, Tensor, set[tuple[int, int]]]:
-    """Scores with rows that no question has, the questions' rows in any order, answers, and known answers."""
+    """Scores with unused rows, the row of each query in any order, answers and known answers."""
     torch.manual_seed(seed)
     scores = 3 * torch.randn(questions + 2, entities, dtype=torch.float64)
     row, answer = torch.randperm(questions + 2)[:questions], torch.randint(entities, (questions,))
@@ -102,7 +102,7 @@ def test_scores_may_be_used_up_behind_every_decoder(name: str) -> None:
     )
     known = pairs_of({(0, 3), (0, 1), (2, 0), (2, 2), (2, 4)})
 
-    def slopes(copied: bool) -> Tensor:
+    def gradient_of(copied: bool) -> Tensor:
         question = relations.decoder.compose(
             entities[asked], relations(Queries(asked, relation, asked))
         )
@@ -110,8 +110,8 @@ def test_scores_may_be_used_up_behind_every_decoder(name: str) -> None:
         loss = softmax_loss(scores.clone() if copied else scores, torch.arange(3), answer, known)
         return torch.autograd.grad(loss, relations.relation)[0]
 
-    assert_close(slopes(copied=False), slopes(copied=True))
-    assert slopes(copied=True).any()
+    assert_close(gradient_of(copied=False), gradient_of(copied=True))
+    assert gradient_of(copied=True).any()
 
 
 @pytest.mark.parametrize("near", [1, 10, 23])
@@ -223,13 +223,13 @@ def test_losses_of_large_scores_are_finite() -> None:
     )
 
 
-def test_what_is_left_out_is_made_up_for() -> None:
+def test_dropout_rescales_what_remains() -> None:
     x = torch.full((200, 100), 3.0, requires_grad=True)
     found = dropout(x, 0.25, torch.Generator().manual_seed(0))
     assert set(found.unique().tolist()) == {0.0, 4.0}
     assert found.mean().item() == pytest.approx(3, abs=0.05)
-    (slope,) = torch.autograd.grad(found.sum(), x)
-    assert torch.equal(slope, found.detach() / 3)
+    (grad,) = torch.autograd.grad(found.sum(), x)
+    assert torch.equal(grad, found.detach() / 3)
     again, other = (dropout(x, 0.25, torch.Generator().manual_seed(seed)) for seed in (0, 1))
     assert torch.equal(again, found) and not torch.equal(other, found)
 
@@ -265,7 +265,7 @@ def test_sampling_every_other_entity_is_the_whole_softmax() -> None:
         ("weight_decay", math.nan, "weight_decay must be .*found nan"),
     ],
 )
-def test_values_that_cannot_be_are_refused(setting: str, value: float, message: str) -> None:
+def test_invalid_values_are_refused(setting: str, value: float, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         SnapshotTraining(**{setting: value})  # type: ignore[arg-type]
 
@@ -288,7 +288,7 @@ def test_values_that_cannot_be_are_refused(setting: str, value: float, message: 
         ("negatives", 0, "negatives must be 'all' or at least 1, found 0"),
     ],
 )
-def test_values_that_cannot_be_are_refused_by_training_by_facts(
+def test_invalid_values_are_refused_by_training_by_facts(
     setting: str, value: float, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -305,7 +305,7 @@ def test_values_that_cannot_be_are_refused_by_training_by_facts(
         ("max_facts", 10, "train has no setting 'max_facts'"),
     ],
 )
-def test_training_by_facts_has_choices_of_its_own(
+def test_training_by_facts_checks_its_own_choices(
     setting: str, value: object, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
@@ -332,7 +332,7 @@ def test_values_of_the_wrong_type_are_refused_by_a_configuration(
         make_settings(SnapshotTraining, {setting: value}, "train")
 
 
-def test_values_at_the_edge_are_taken() -> None:
+def test_values_at_the_bounds_are_accepted() -> None:
     settings = SnapshotTraining(
         epochs=1, times_per_step=1, max_facts=1, negatives=1, patience=1, average=0.0
     )

@@ -1,4 +1,4 @@
-"""A stopped training goes on as if it had never stopped, whatever stopped it."""
+"""A resumed run equals one that was never interrupted, whatever interrupted it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,9 @@ def test_a_run_in_pieces_equals_a_run_in_one(uninterrupted: Path, tmp_path: Path
         tempograph.resume(path)
 
 
-def test_what_was_measured_on_the_way_is_forgotten(uninterrupted: Path, tmp_path: Path) -> None:
+def test_resuming_discards_evaluations_of_the_unfinished_run(
+    uninterrupted: Path, tmp_path: Path
+) -> None:
     path = tmp_path / "asked"
     train(path, max_seconds=0)
     tempograph.evaluate(tempograph.Run.load(path), "test")
@@ -105,7 +107,7 @@ def test_what_was_measured_on_the_way_is_forgotten(uninterrupted: Path, tmp_path
     )
 
 
-def test_a_run_stopped_while_it_is_measured_is_not_finished(
+def test_a_run_interrupted_while_it_is_calibrated_is_not_finished(
     uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupted(*_: object) -> None:
@@ -179,8 +181,8 @@ def two_threads() -> Iterator[None]:
     torch.set_num_threads(before)
 
 
-# Torch shares work among threads from 32768 numbers on, and a sum of three or more depends on who comes first. So many
-# facts of one relation, between entities that are often absent, make that happen in every part of the models.
+# Torch uses several threads from 32768 numbers on, and then the order of a sum may change. This
+# many facts of one relation make that happen in every part of the models.
 MANY = np.random.default_rng(0).integers(0, [500, 1, 500, 12], (2500, 4))
 CROWD = make_graph(MANY[:2400], MANY[2400:], entities=500, relations=1, steps=12)
 
@@ -272,7 +274,7 @@ def test_a_killed_run_resumes_to_the_same_result(
     assert outcome(path) == outcome(uninterrupted)
 
 
-def test_a_run_killed_before_its_first_epoch_starts_anew(
+def test_a_run_killed_before_its_first_epoch_starts_again(
     uninterrupted: Path, tmp_path: Path
 ) -> None:
     path = tmp_path / "run"
@@ -329,7 +331,7 @@ def test_a_checkpoint_of_another_kind_of_device_is_refused(tmp_path: Path) -> No
         tempograph.resume(path, device="cpu")
 
 
-def test_a_run_stopped_before_it_is_validated_keeps_what_it_learned(tmp_path: Path) -> None:
+def test_a_run_stopped_before_it_is_validated_keeps_its_weights(tmp_path: Path) -> None:
     """It is validated after two epochs, and stopped after one."""
     path = tmp_path / "run"
     run = train(path, max_seconds=0)
@@ -340,9 +342,7 @@ def test_a_run_stopped_before_it_is_validated_keeps_what_it_learned(tmp_path: Pa
 
 
 @pytest.mark.parametrize("precision", ["tf32", "32-true"])
-def test_matrix_products_are_as_exact_after_training_as_before(
-    tmp_path: Path, precision: str
-) -> None:
+def test_training_restores_the_precision_of_matrix_products(tmp_path: Path, precision: str) -> None:
     seen, before = [], torch.get_float32_matmul_precision()
     settings = [
         *SETTINGS,
