@@ -28,7 +28,7 @@ def hostile_name() -> str:
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory, hostile_name: str) -> Path:
-    """TED and two TeMPs on data with hostile names, evaluated; a run on other data, not evaluated."""
+    """Three evaluated runs on data with hostile names, and one on other data, not evaluated."""
     folder = tmp_path_factory.mktemp("runs")
     graph = make_world(entities=30, relations=6, steps=24, facts=600).graph
     odd = TemporalGraph(

@@ -58,7 +58,7 @@ def test_repeated_train_facts_are_kept(model: str) -> None:
 
 @pytest.mark.parametrize("model", ["pointer", "ted", "temp-gru"])
 def test_a_similar_fact_makes_an_answer_more_plausible(model: str) -> None:
-    """The pair has dealt with each other for days: one more such day makes the answer more plausible."""
+    """The pair interacts often: one more such fact makes the answer more plausible."""
     graph = make_world(entities=30, relations=6, steps=40, facts=1500).graph
     settings = {
         "temp-gru": ["model.dim=16", "model.window=4", "train.epochs=40", "train.validate_every=20"]

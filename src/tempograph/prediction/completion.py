@@ -15,7 +15,7 @@ from tempograph.models.base import Evidence
 from tempograph.prediction.answers import Answer, Completion, EvidenceFact
 from tempograph.prediction.explanation import explain
 from tempograph.prediction.scenario import Fact, Scenario
-from tempograph.prediction.scoring import log_probabilities, rank_both_sides
+from tempograph.prediction.scoring import log_probabilities, score_facts
 from tempograph.typing import Progress
 
 
@@ -32,7 +32,6 @@ def complete(
     scenario: Scenario,
     fact: Fact,
     scores: Tensor,
-    temperature: float | None,
     top: int,
     max_evidence: int,
     candidate: int | None = None,
@@ -47,7 +46,7 @@ def complete(
     if asked == 1:
         if model.probabilistic:
             log_probs = torch.log_softmax(scores.double(), 0)
-    elif temperature is not None:
+    elif (temperature := scenario.temperature) is not None:
         known = scenario.known(scenario.query(fact))
         log_probs = log_probabilities(scores[None].to(model.device), known, temperature)[0].cpu()
     if not max_evidence:
@@ -67,7 +66,6 @@ def complete_time(
     scenario: Scenario,
     fact: Fact,
     period: range,
-    temperature: float | None,
     top: int,
     max_evidence: int,
     progress: Progress | None = None,
@@ -75,7 +73,7 @@ def complete_time(
     """The best time steps of a period for a fact with a missing time."""
     model, (subject, relation, object_, _) = scenario.model, fact
     facts = torch.tensor([(*fact[:3], step) for step in period], device=model.device)
-    ranked = rank_both_sides(model, facts, scenario.known, temperature, progress=progress)
+    ranked = score_facts(scenario, facts, progress=progress)
     values = ranked.score if ranked.log_probability is None else ranked.log_probability
     scores = torch.full((len(scenario.graph.times),), -math.inf, dtype=torch.float64)
     scores[list(period)] = values.view(2, -1).mean(0).cpu()

@@ -9,7 +9,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from tempograph.data.timeline import Queries, Timeline
+from tempograph.data.timeline import Queries, Timeline, undirected_facts
 from tempograph.models.base import Evidence, Model
 
 _MAX_PAIR_FACTS: Final = 12
@@ -35,14 +35,13 @@ def explain(
     named = [model.evidence(query, candidate) for candidate in candidates]
     if not model.uses_train_facts or not candidates:
         return [replace(each, effects=torch.zeros(len(each.facts))) for each in named]
-    pools = [
-        _facts_to_test(timeline, _completed(query, candidate, timeline.num_relations), each)
-        for candidate, each in zip(candidates, named, strict=True)
-    ]
+    entities = torch.tensor(candidates, device=timeline.device)
+    entity, relation, time = (part.expand_as(entities) for part in query)
+    completed = torch.stack([entity, relation, entities, time], dim=1)
+    facts = undirected_facts(completed, timeline.num_relations).tolist()
+    pools = [_facts_to_test(timeline, *pair) for pair in zip(facts, named, strict=True)]
     tested = torch.unique(torch.cat(pools))
-    scores = model.counterfactual_scores(
-        query, tested, torch.tensor(candidates, device=timeline.device)
-    )
+    scores = model.counterfactual_scores(query, tested, entities)
     if scores is None:
         return named
     # A candidate without evidence scores -inf. The lowest finite score of such a model is 0, so
@@ -79,30 +78,17 @@ def _with_effects(
     shown = matters | torch.isin(pool, _positions(timeline, named.facts[:_MAX_MODEL_FACTS]))
     order = order[shown[order]]
     facts = timeline.facts[pool[order]]
-    if named.shares is None:
-        if bool(matters.any()):
-            return Evidence("facts with an effect", facts, None, effect[order], int(matters.sum()))
-        return Evidence(named.reason, facts, None, effect[order], len(named.facts))
-    share = dict(zip(map(tuple, named.facts.tolist()), named.shares.tolist(), strict=True))
-    shares = [share.get(tuple(fact), math.nan) for fact in facts.tolist()]
-    return Evidence(
-        named.reason,
-        facts,
-        torch.tensor(shares, dtype=torch.float64),
-        effect[order],
-        len(named.facts),
-    )
+    reason, shares, total = named.reason, None, len(named.facts)
+    if named.shares is not None:
+        share = dict(zip(map(tuple, named.facts.tolist()), named.shares.tolist(), strict=True))
+        known = [share.get(tuple(fact), math.nan) for fact in facts.tolist()]
+        shares = torch.tensor(known, dtype=torch.float64)
+    elif bool(matters.any()):
+        reason, total = "facts with an effect", int(matters.sum())
+    return Evidence(reason, facts, shares, effect[order], total)
 
 
-def _completed(query: Queries, candidate: int, num_relations: int) -> tuple[int, int, int, int]:
-    """The fact that a candidate makes of a query."""
-    entity, relation, time = int(query.entity), int(query.relation), int(query.time)
-    if relation >= num_relations:
-        return candidate, relation - num_relations, entity, time
-    return entity, relation, candidate, time
-
-
-def _facts_to_test(timeline: Timeline, fact: tuple[int, int, int, int], named: Evidence) -> Tensor:
+def _facts_to_test(timeline: Timeline, fact: list[int], named: Evidence) -> Tensor:
     """Distinct positions in the timeline of the facts that an answer may depend on.
 
     These are the nearest in time of each kind: facts of subject and object in either direction, of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Final
 
@@ -12,12 +11,10 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from tempograph.data.graph import COLUMNS, Name, TemporalGraph, When
+from tempograph.data.graph import COLUMNS, Name, When
 from tempograph.data.names import Given, to_fact_ids
-from tempograph.data.timeline import Timeline
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, QueryError
-from tempograph.models.base import Model
 from tempograph.prediction.answers import Completion
 from tempograph.prediction.completion import complete, complete_time, score_candidates
 from tempograph.prediction.scan import (
@@ -28,7 +25,7 @@ from tempograph.prediction.scan import (
     write_table,
 )
 from tempograph.prediction.scenario import Fact, Scenario
-from tempograph.prediction.scoring import SIDES, name_columns, rank_both_sides, score_both_sides
+from tempograph.prediction.scoring import SIDES, name_columns, score_facts
 from tempograph.training.runs import Run
 from tempograph.typing import SPLITS, Progress, Split
 
@@ -45,27 +42,16 @@ class Predictor:
 
     def __init__(self, run: Run | str | Path, device: str = "auto", memory: int = MEMORY) -> None:
         self.run = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
-        self._scenario = Scenario.create(self.run, memory)
+        self._use(Scenario(self.run, memory))
+
+    def _use(self, scenario: Scenario) -> None:
+        self._scenario = scenario
+        self.graph, self.timeline, self.model = scenario.graph, scenario.timeline, scenario.model
 
     @property
-    def graph(self) -> TemporalGraph:
-        """The graph with the train facts that the model uses now."""
-        return self._scenario.graph
-
-    @property
-    def timeline(self) -> Timeline:
-        """The snapshots of these train facts."""
-        return self._scenario.timeline
-
-    @property
-    def model(self) -> Model:
-        """The model over these train facts."""
-        return self._scenario.model
-
-    @cached_property
     def temperature(self) -> float | None:
-        """Softmax temperature fitted on valid and stored with the run; None without probabilities."""
-        return self.run.temperature()
+        """Softmax temperature, fitted on valid at the first use; None without probabilities."""
+        return self._scenario.temperature
 
     def objects(
         self, subject: Name, relation: Name, time: When, top: int = 10, evidence: int = 3
@@ -110,9 +96,7 @@ class Predictor:
         """
         fact = self._scenario.fact_ids(subject, relation, object, None)
         period = self._scenario.period(first, last)
-        return complete_time(
-            self._scenario, fact, period, self.temperature, top, evidence, progress
-        )
+        return complete_time(self._scenario, fact, period, top, evidence, progress)
 
     def why(
         self,
@@ -129,13 +113,11 @@ class Predictor:
         """
         if side not in SIDES:
             raise ConfigError(f"side must be object or subject, found '{side}'")
-        ids = list(self._scenario.fact_ids(subject, relation, object, time))
+        whole = self._scenario.fact_ids(subject, relation, object, time)
         asked = COLUMNS.index(side)
-        candidate, ids[asked] = ids[asked], -1
-        fact: Fact = (ids[0], ids[1], ids[2], ids[3])
-        return self.complete(
-            fact, score_candidates(self._scenario, fact), 1, evidence, candidate=candidate
-        )
+        fact: Fact = (*whole[:asked], -1, *whole[asked + 1 :])  # type: ignore[assignment]
+        scores = score_candidates(self._scenario, fact)
+        return self.complete(fact, scores, 1, evidence, candidate=whole[asked])
 
     def complete(
         self,
@@ -150,9 +132,7 @@ class Predictor:
         `scores` [candidates] are those of all candidates: a caller with many queries can score
         them in one batch.
         """
-        # Probabilities of relations need no temperature, which may have to be fitted first.
-        temperature = None if fact[1] < 0 else self.temperature
-        return complete(self._scenario, fact, scores, temperature, top, evidence, candidate)
+        return complete(self._scenario, fact, scores, top, evidence, candidate)
 
     def question(self, fact: Fact) -> tuple[int, int, int]:
         """The query (entity, relation or its inverse, time) for a missing subject or object."""
@@ -174,11 +154,8 @@ class Predictor:
         model that can scores no other candidates.
         """
         rows = to_fact_ids(self.graph, facts)
-        ids, known = torch.from_numpy(rows).to(self.model.device), self._scenario.known
-        if ranks:
-            scores = rank_both_sides(self.model, ids, known, self.temperature, budget, progress)
-        else:
-            scores = score_both_sides(self.model, ids, known, budget, progress)
+        ids = torch.from_numpy(rows).to(self.model.device)
+        scores = score_facts(self._scenario, ids, budget, progress, ranks)
         splits = pa.array(self.graph.find_splits(rows), pa.string())
         return pa.table(name_columns(self.graph, rows) | {"known": splits} | scores.columns())
 
@@ -221,7 +198,7 @@ class Predictor:
             None if entity is None else graph.entity_id(entity),
             None if relations is None else [graph.relation_id(name) for name in relations],
         )
-        scan = Scan(self.model, scenario.known, self.temperature, top, at_least, budget)
+        scan = Scan(scenario, top, at_least, budget)
         batches = scan.batches(pairs, scenario.period(first, last), progress)
         if at_least is not None and out is not None:
             return write_batches(batches, graph, Path(out))
@@ -260,8 +237,8 @@ class Predictor:
 
         Answers change at once. A step after the last one takes the weights of the last one.
         """
-        self._scenario = self._scenario.add(facts)
+        self._use(self._scenario.add(facts))
 
     def remove(self, facts: Given) -> None:
         """Take away facts that the model uses: train facts, or facts that were added."""
-        self._scenario = self._scenario.remove(facts)
+        self._use(self._scenario.remove(facts))

@@ -6,19 +6,18 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
-from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Queries, undirected_facts
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.io import atomic_file
-from tempograph.models.base import Model
+from tempograph.prediction.scenario import Scenario
 from tempograph.prediction.scoring import log_probabilities, name_columns
 from tempograph.typing import Progress
 
@@ -27,14 +26,11 @@ _CHUNK_SIZE: Final = 4096
 
 
 class Candidates(NamedTuple):
-    """Facts that are not in the data, with scores and log probabilities (0 if there are none)."""
+    """Facts [n, 4] that are not in the data, their scores [n] and log probabilities [n] or 0."""
 
     facts: Tensor
-    """[n, 4]."""
     score: Tensor
-    """[n]."""
     log_probability: Tensor
-    """[n]."""
 
     @staticmethod
     def empty() -> Candidates:
@@ -63,22 +59,19 @@ class Candidates(NamedTuple):
 
     def table(self, graph: TemporalGraph, probabilistic: bool) -> pa.Table:
         """Names, score and probability of each candidate."""
-        probability = self.log_probability.exp().tolist()
-        if not probabilistic:
-            probability = [None] * len(probability)
-        return pa.table(
-            {
-                **name_columns(graph, self.facts.cpu().numpy()),
-                "score": self.score.double().cpu().numpy(),
-                "probability": pa.array(probability, pa.float64()),
-            }
-        )
+        probability: Any = [None] * len(self.score)
+        if probabilistic:
+            probability = self.log_probability.exp().cpu().numpy()
+        columns = name_columns(graph, self.facts.cpu().numpy())
+        columns["score"] = pa.array(self.score.double().cpu().numpy())
+        columns["probability"] = pa.array(probability, pa.float64())
+        return pa.table(columns)
 
 
 def known_pairs(
     graph: TemporalGraph, entity: int | None, relations: Sequence[int] | None
 ) -> Tensor:
-    """Distinct (subject, relation) pairs of train; for one entity also (object, inverse), [n, 2]."""
+    """Distinct (subject, relation) pairs of train; for one entity also its inverses, [n, 2]."""
     facts = torch.from_numpy(graph.train)
     if relations is not None:
         facts = facts[torch.isin(facts[:, 1], torch.tensor(relations, dtype=torch.int64))]
@@ -95,9 +88,7 @@ def known_pairs(
 class Scan:
     """A search for the `top` most plausible facts, or for all with a minimum probability."""
 
-    model: Model
-    known: KnownAnswers
-    temperature: float | None
+    scenario: Scenario
     top: int
     min_probability: float | None
     budget: int | None = None
@@ -107,7 +98,8 @@ class Scan:
         self, pairs: Tensor, times: Sequence[int], progress: Progress | None = None
     ) -> Iterator[Candidates]:
         """The best candidates of each batch of queries: pairs [n, 2] at each of the time steps."""
-        device, num_relations = self.model.device, self.known.num_relations
+        model, known = self.scenario.model, self.scenario.known
+        device, num_relations = model.device, known.num_relations
         entity, relation = pairs.to(device).unbind(1)
         # A loop (a, r, a) answers both queries of its entity. If both are made, it counts as the
         # answer of the object query.
@@ -122,29 +114,30 @@ class Scan:
                 relation.repeat(len(steps)),
                 steps.repeat_interleave(len(entity)),
             )
-            for index in query_batches(self.model, queries, self.known, self.budget):
+            for index in query_batches(model, queries, known, self.budget):
                 yield self._best_candidates(queries.take(index), both_made[index % len(pairs)])
             if progress is not None:
                 progress(start + len(steps), len(times))
 
     def _best_candidates(self, queries: Queries, skip_loop: Tensor) -> Candidates:
         """The best new facts of some queries, without loops where `skip_loop` [queries] is set."""
-        scores, pairs = self.model.scores(queries), self.known(queries)
+        known, temperature = self.scenario.known, self.scenario.temperature
+        scores, pairs = self.scenario.model.scores(queries), known(queries)
         log_probs = torch.zeros_like(scores, dtype=torch.float64)
-        if self.temperature is not None:
-            log_probs = log_probabilities(scores, pairs, self.temperature)
+        if temperature is not None:
+            log_probs = log_probabilities(scores, pairs, temperature)
         new = scores > -math.inf
         new[pairs] = False
         new[skip_loop, queries.entity[skip_loop]] = False
         if self.min_probability is not None:
             new &= log_probs >= math.log(self.min_probability)
         else:
-            values = scores if self.temperature is None else log_probs
+            values = scores if temperature is None else log_probs
             new &= values >= _kth_largest(values.masked_fill(~new, -math.inf), self.top)
         row, candidate = new.nonzero().unbind(1)
         entity, relation, time = queries.take(row)
         completed = torch.stack([entity, relation, candidate, time], dim=1)
-        facts = undirected_facts(completed, self.known.num_relations)
+        facts = undirected_facts(completed, known.num_relations)
         return Candidates(facts, scores[new], log_probs[new])
 
 
@@ -172,7 +165,7 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 def write_batches(batches: Iterator[Candidates], graph: TemporalGraph, path: Path) -> int:
-    """Write the candidates of all batches to a Parquet file, ordered by time; return their number."""
+    """Write the candidates of all batches to a Parquet file by time; return their number."""
     count, schema = 0, Candidates.empty().table(graph, True).schema
     with atomic_file(path) as temporary, pq.ParquetWriter(temporary, schema) as writer:
         for batch in batches:

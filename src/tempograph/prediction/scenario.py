@@ -1,8 +1,9 @@
-"""A trained model over the facts of its run, or over others: what if a fact were added or removed?"""
+"""A trained model over the facts of its run, or over others: what if a fact were added?"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -12,41 +13,32 @@ from tempograph.data.graph import Facts, Name, TemporalGraph, When, rows_in
 from tempograph.data.names import Given, encode_columns, extend_times, to_fact_ids, to_ids
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import QueryError
-from tempograph.models.base import Model
 from tempograph.training.runs import Run
 
 Fact = tuple[int, int, int, int]
 """Ids of subject, relation, object and time; -1 stands for the missing part of a query."""
 
 
-@dataclass(frozen=True, eq=False)
 class Scenario:
-    """A run's model together with the train facts it uses and the answers known to be right."""
+    """A run's model over the train facts of a graph, by default the run's own; immutable."""
 
-    run: Run
-    cache_bytes: int
-    graph: TemporalGraph
-    timeline: Timeline
-    model: Model
-    known: KnownAnswers
-
-    @classmethod
-    def create(cls, run: Run, cache_bytes: int, graph: TemporalGraph | None = None) -> Scenario:
-        """The run's model over the train facts of a graph, by default the run's own."""
-        graph = graph or run.graph
-        original = graph is run.graph
-        timeline = run.timeline
-        if not original:
-            timeline = Timeline(graph, run.config.protocol, run.model.device)
-        try:
-            model = run.model.with_timeline(timeline, cache_bytes)
-        except QueryError:
+    def __init__(self, run: Run, cache_bytes: int, graph: TemporalGraph | None = None) -> None:
+        self.run, self.cache_bytes = run, cache_bytes
+        self.graph, self.timeline, self.model = run.graph, run.timeline, run.model
+        if graph is None:
             # A model that cannot take other facts still answers questions about its own.
-            if not original:
-                raise
-            model = run.model
-        known = KnownAnswers.from_graph(graph, "time", model.device)
-        return cls(run, cache_bytes, graph, timeline, model, known)
+            with suppress(QueryError):
+                self.model = run.model.with_timeline(self.timeline, cache_bytes)
+        else:
+            self.graph = graph
+            self.timeline = Timeline(graph, run.config.protocol, run.model.device)
+            self.model = run.model.with_timeline(self.timeline, cache_bytes)
+        self.known = KnownAnswers.from_graph(self.graph, "time", self.model.device)
+
+    @property
+    def temperature(self) -> float | None:
+        """Softmax temperature, fitted on valid at the first use; None without probabilities."""
+        return self.run.temperature()
 
     def add(self, facts: Given) -> Scenario:
         """The scenario with further train facts, at known time steps or later ones."""
@@ -76,10 +68,10 @@ class Scenario:
         """Use other train facts; the original ones restore the original model bit for bit."""
         original = self.run.graph
         if rows_in(train, original.train).all() and rows_in(original.train, train).all():
-            return Scenario.create(self.run, self.cache_bytes)
+            return Scenario(self.run, self.cache_bytes)
         steps = max(len(original.times), 1 + int(train[:, 3].max(initial=0)))
         changed = replace(original, train=train, times=times[:steps])
-        return Scenario.create(self.run, self.cache_bytes, changed)
+        return Scenario(self.run, self.cache_bytes, changed)
 
     def fact_ids(
         self, subject: Name | None, relation: Name | None, object_: Name | None, time: When | None

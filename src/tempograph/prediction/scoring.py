@@ -10,12 +10,11 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
 from tempograph.data.timeline import fact_queries
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.evaluation.ranking import filtered_ranks
-from tempograph.models.base import Model
+from tempograph.prediction.scenario import Scenario
 from tempograph.typing import Progress
 
 SIDES: Final = ("object", "subject")
@@ -76,21 +75,28 @@ def log_probabilities(scores: Tensor, known: tuple[Tensor, Tensor], temperature:
 
 
 @torch.inference_mode()
-def rank_both_sides(
-    model: Model,
+def score_facts(
+    scenario: Scenario,
     facts: Tensor,
-    known: KnownAnswers,
-    temperature: float | None,
     budget: int | None = None,
     progress: Progress | None = None,
+    ranks: bool = True,
 ) -> FactScores:
-    """Score, probability and filtered rank of facts [n, 4] as answers to both their queries."""
+    """Score, probability and filtered rank of facts [n, 4] as answers to both their queries.
+
+    Without ranks only scores: a model that can does not score other candidates then.
+    """
+    model, known = scenario.model, scenario.known
+    temperature = scenario.temperature if ranks else None
     queries, answer = fact_queries(facts, known.num_relations)
     score, log_probability, rank = (
         torch.empty(len(answer), dtype=torch.float64, device=facts.device) for _ in range(3)
     )
     for index in query_batches(model, queries, known, budget, progress):
         batch, right = queries.take(index), answer[index]
+        if not ranks:
+            score[index] = model.answer_scores(batch, right).double()
+            continue
         scores, pairs = model.scores(batch), known(batch)
         rank[index] = filtered_ranks(scores, right, pairs).realistic
         own = scores.gather(1, right[:, None])[:, 0].double()
@@ -101,20 +107,6 @@ def rank_both_sides(
             log_probability[index] = -torch.nn.functional.softplus(
                 torch.logsumexp(others, 1).double() - own / temperature
             )
-    return FactScores(score, None if temperature is None else log_probability, rank)
-
-
-@torch.inference_mode()
-def score_both_sides(
-    model: Model,
-    facts: Tensor,
-    known: KnownAnswers,
-    budget: int | None = None,
-    progress: Progress | None = None,
-) -> FactScores:
-    """Scores of facts [n, 4] alone; a model that can does not score other candidates."""
-    queries, answer = fact_queries(facts, known.num_relations)
-    score = torch.empty(len(answer), dtype=torch.float64, device=facts.device)
-    for index in query_batches(model, queries, known, budget, progress):
-        score[index] = model.answer_scores(queries.take(index), answer[index]).double()
-    return FactScores(score)
+    return FactScores(
+        score, None if temperature is None else log_probability, rank if ranks else None
+    )

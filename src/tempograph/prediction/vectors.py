@@ -35,13 +35,8 @@ def export_vectors(
         # A model whose vectors do not depend on time returns one table for two times.
         two = torch.arange(min(2, len(graph.times)), device=model.device)
         timed = len(model.entity_vectors(two)) > 1
-        schema = pa.schema(
-            [
-                ("time", pa.string()),
-                ("entity", pa.string()),
-                ("vector", pa.list_(pa.float32(), width)),
-            ]
-        )
+        vector = pa.list_(pa.float32(), width)
+        schema = pa.schema({"time": pa.string(), "entity": pa.string(), "vector": vector})
         with (
             atomic_file(path) as temporary,
             pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
@@ -53,20 +48,13 @@ def export_vectors(
                 tables = model.entity_vectors(torch.tensor(chunk, device=model.device))
                 for step, vectors in zip(chunk, tables.float().cpu().numpy(), strict=True):
                     label = graph.times[step] if timed else None
-                    writer.write_table(_table(label, graph.entities, vectors, schema))
+                    flat = pa.array(np.ascontiguousarray(vectors).reshape(-1))
+                    columns = [
+                        pa.array([label] * len(graph.entities), pa.string()),
+                        pa.array(graph.entities, pa.string()),
+                        pa.FixedSizeListArray.from_arrays(flat, width),
+                    ]
+                    writer.write_table(pa.Table.from_arrays(columns, schema=schema))
                 if progress is not None:
                     progress(start + len(chunk), len(steps))
     return schema
-
-
-def _table(
-    time: str | None, entities: tuple[str, ...], vectors: np.ndarray, schema: pa.Schema
-) -> pa.Table:
-    columns = [
-        pa.array([time] * len(entities), pa.string()),
-        pa.array(entities, pa.string()),
-        pa.FixedSizeListArray.from_arrays(
-            pa.array(np.ascontiguousarray(vectors).reshape(-1)), vectors.shape[-1]
-        ),
-    ]
-    return pa.Table.from_arrays(columns, schema=schema)

@@ -113,7 +113,7 @@ def gate_curves(model: TeMP, facts: Facts, bins: int = 12) -> dict[str, Curve]:
 
 
 def attention_by_distance(model: TeMP, max_steps: int = 64) -> AttentionByDistance | None:
-    """Attention of all entities at up to `max_steps` evenly spaced steps; None without attention."""
+    """Attention of all entities at up to `max_steps` evenly spaced steps, if there is any."""
     attention = model.temporal
     if not isinstance(attention, TemporalAttention):
         return None

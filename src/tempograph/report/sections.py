@@ -67,8 +67,8 @@ class RankAnalysis:
             Heading(f"Where the answers are found: {self.graph.name}, {self.split}"),
             Paragraph(
                 "A frequency counts the train facts that share a pattern with the question's "
-                f"fact, such as its subject and relation, within {self.window} steps before and after "
-                "it, without its own step."
+                f"fact, such as its subject and relation, within {self.window} steps before and "
+                "after it, without its own step."
             ),
         ]
         frequencies = pattern_frequencies(self._queries, self.graph, self.window, self.window)
