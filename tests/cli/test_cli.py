@@ -1,4 +1,4 @@
-"""The command line as a user meets it: output, exit codes, one line for each mistake."""
+"""The command line as users see it: output, exit codes, one line for each error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from coded import ICEWS_HEADER, gdelt_row, icews_row
 from conftest import Call, as_json
 from graphs import make_graph
 from tempograph.cli import console
-from tempograph.cli.ask import print_completion
+from tempograph.cli.answer_tables import print_completion
 from tempograph.data.synthetic import world
 from tempograph.models.registry import MODELS
 from tempograph.prediction.answers import Answer, Completion, EvidenceFact
@@ -120,12 +120,12 @@ def test_a_trained_model_answers_from_every_side(call: Call, events: Path) -> No
         and "add up" not in out
     )
     code, out, _ = call("complete", "run", *sides["object"], "--time", "2024-01-15")
-    assert code == 0 and "each probability leaves the other known answers out" in " ".join(
+    assert code == 0 and "each probability leaves out the other known answers" in " ".join(
         out.split()
     )
 
 
-def test_what_an_answer_rests_on_stands_below_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_evidence_is_printed_below_its_answer(capsys: pytest.CaptureFixture[str]) -> None:
     long = "the [bold]Ministry[/] of Foreign Affairs of a Far and Long Country :smile:"
     facts = (
         EvidenceFact("Ann", "meets", "Bob", "2024-01-01", None, 0.25),
@@ -156,7 +156,7 @@ def test_what_an_answer_rests_on_stands_below_it(capsys: pytest.CaptureFixture[s
     )
     print_completion(Completion("Ann", "meets", None, "2024-01-02", "object", bare, ()))
     shown = capsys.readouterr().out
-    assert "not asked for" not in shown and "rests" not in shown and "Bob" in shown
+    assert "not asked for" not in shown and "evidence" not in shown and "Bob" in shown
 
 
 def test_an_embedding_method_from_training_to_an_answer(
@@ -171,7 +171,7 @@ def test_an_embedding_method_from_training_to_an_answer(
     assert (
         stopped[0] == 0
         and "epoch 1" in stopped[2]
-        and "go on with: tempograph resume run" in stopped[1]
+        and "continue with: tempograph resume run" in stopped[1]
     )
     assert as_json(call("resume", "run", "--json"))["finished"]
     figures = as_json(call("evaluate", "run", "--json"))
@@ -206,7 +206,7 @@ def test_an_embedding_method_from_training_to_an_answer(
         assert sum(answer["probability"] for answer in fresh) == pytest.approx(1)
 
 
-def test_a_method_whose_settings_do_not_fit_says_so(call: Call, events: Path) -> None:
+def test_settings_that_do_not_fit_the_model_are_refused(call: Call, events: Path) -> None:
     command = ("train", "mine", "--model", "de-simple", "--out", "run", "--device", "cpu")
     code, _, err = call(*command, "train.batch=facts")
     assert (
@@ -219,15 +219,17 @@ def test_a_method_whose_settings_do_not_fit_says_so(call: Call, events: Path) ->
     assert not Path("run").exists()
 
 
-def test_a_stopped_training_goes_on(call: Call, events: Path) -> None:
+def test_an_interrupted_training_is_resumed(call: Call, events: Path) -> None:
     settings = ("model.dim=8", "model.window=2", "train.epochs=2", "train.times_per_step=8")
     stopped = call(
         "train", "mine", "--model", "srgcn", "--out", "run", "--max-time", "0", *settings
     )
-    assert stopped[0] == 0 and "not finished; go on with: tempograph resume run" in stopped[1]
+    assert stopped[0] == 0 and "not finished; continue with: tempograph resume run" in stopped[1]
     for command in (("train", "mine"), ("fit", "events.csv")):
         code, _, err = call(*command, "--out", "run")
-        assert code == 2 and "go on with it: tempograph resume run" in err and err.count("\n") == 1
+        assert (
+            code == 2 and "continue it with: tempograph resume run" in err and err.count("\n") == 1
+        )
     assert as_json(call("resume", "run", "--json"))["finished"]
     code, _, err = call("resume", "run")
     assert code == 2 and "run: this run is finished" in err
@@ -290,7 +292,7 @@ def test_json_is_one_object_and_nothing_else(call: Call, events: Path) -> None:
 
 def test_statistics_are_printed_and_drawn(call: Call, events: Path) -> None:
     code, out, _ = call("data", "stats", "mine", "demo")
-    assert code == 0 and "mine" in out and "demo" in out and "protocol strict" in out
+    assert code == 0 and "mine" in out and "demo" in out and "Protocol strict" in out
     assert call("data", "stats", "mine", "--plot", "mine.png")[0] == 0
     assert Path("mine.png").read_bytes().startswith(b"\x89PNG")
     assert call("train", "mine", "--out", "run")[0] == 0
@@ -344,11 +346,11 @@ def test_a_file_that_was_imported_can_be_scored(call: Call, name: str) -> None:
     assert all(fact["known"] for fact in scored)
 
 
-def test_data_list_says_where_and_how(call: Call) -> None:
+def test_data_list_shows_where_datasets_are_and_how_to_get_them(call: Call) -> None:
     code, out, _ = call("data", "list")
     assert (
         code == 0
-        and "made when asked for" in out
+        and "generated on demand" in out
         and "tempograph data get icews14" in out
         and "3,419,607" in out
     )
@@ -367,7 +369,7 @@ def test_columns_of_any_name_can_be_scored(call: Call, events: Path) -> None:
     )
 
 
-def test_what_is_suggested_can_be_pasted(call: Call) -> None:
+def test_suggested_commands_are_quoted(call: Call) -> None:
     Path("events.csv").write_text(EVENTS)
     code, out, _ = call("data", "import", "events.csv", "--out", "my data")
     assert code == 0 and "next: tempograph train 'my data' --model pointer" in out
@@ -375,7 +377,7 @@ def test_what_is_suggested_can_be_pasted(call: Call) -> None:
     assert code == 0 and "next: tempograph evaluate 'my run' --split test" in out
 
 
-def test_a_download_names_its_place_and_its_source(
+def test_a_download_prints_its_folder_and_source(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -386,7 +388,7 @@ def test_a_download_names_its_place_and_its_source(
     assert "Source: ICEWS; split of Garcia-Duran et al. 2018" in out
 
 
-def test_figures_to_reach_are_checked(call: Call) -> None:
+def test_check_compares_metrics_with_the_targets_of_the_preset(call: Call) -> None:
     call("train", "demo", "--model", "ted", "--out", "run", "model.sigma=1")
     code, _, err = call("evaluate", "run", "--check")
     assert code == 2 and "run: its preset names no figure to reach on test with filter time" in err
@@ -409,7 +411,7 @@ def test_help_names_every_model(call: Call) -> None:
     assert words.issuperset(MODELS)
 
 
-MISTAKES = {
+USER_ERRORS = {
     "no such dataset": (
         ["train", "icwes14"],
         "there is no dataset 'icwes14'.*did you mean 'icews14'",
@@ -428,7 +430,7 @@ MISTAKES = {
         "model ted has no setting 'sigm'; did you mean 'sigma'?",
     ),
     "no such device": (["train", "mine", "--device", "tpu9"], "there is no device 'tpu9' here"),
-    "a taken place": (
+    "an existing run": (
         ["train", "mine", "--out", "run"],
         "run exists already; choose another place or pass --overwrite",
     ),
@@ -474,7 +476,7 @@ MISTAKES = {
             "--time",
             "2024-01-15",
         ],
-        "give three of --subject, --relation, --object and --time; the fourth is what is asked",
+        "give three of --subject, --relation, --object and --time; the answers are the fourth",
     ),
     "too much is asked": (
         ["complete", "run", "--relation", "meets", "--time", "2024-01-15"],
@@ -522,7 +524,7 @@ MISTAKES = {
     ),
     "calibrating ted": (
         ["calibration", "run"],
-        "the scores of ted are not probabilities, so there is no calibration",
+        "the scores of ted are not probabilities; nothing to check",
     ),
     "a picture of what kind": (
         ["data", "stats", "mine", "--plot", "a.gif"],
@@ -553,7 +555,8 @@ MISTAKES = {
     "no match": (["data", "import", "gone/*.zip", "--out", "new"], r"gone/\*.zip: no file matches"),
     "another format": (
         ["data", "import", "events.csv", "--format", "gdelt", "--out", "new"],
-        "events.csv: is not a GDELT event export: expected 57, 58 or 61 tab-separated columns, found 1",
+        "events.csv: is not a GDELT event export: expected 57, 58 or 61 tab-separated columns, "
+        "found 1",
     ),
     "a folder": (
         ["data", "import", "mine", "--format", "icews", "--out", "new"],
@@ -567,8 +570,8 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_one_clear_line(
+@pytest.mark.parametrize(("arguments", "message"), USER_ERRORS.values(), ids=USER_ERRORS)
+def test_a_user_error_is_one_clear_line(
     call: Call, events: Path, arguments: list[str], message: str
 ) -> None:
     assert call("train", "mine", "model.sigma=1", "--out", "run")[0] == 0
@@ -590,7 +593,7 @@ def test_usage_errors_exit_with_2(call: Call) -> None:
     assert call("nonsense")[0] == 2
 
 
-def test_bad_rows_are_named_and_nothing_is_written(call: Call) -> None:
+def test_a_faulty_row_is_reported_and_nothing_is_written(call: Call) -> None:
     for row, message in (
         ("Ann,meets,Bob", "expected 4 fields, found 3"),
         ("Ann,meets,,2024-01-01", "object"),
@@ -604,7 +607,7 @@ def test_bad_rows_are_named_and_nothing_is_written(call: Call) -> None:
         assert not Path("bad").exists()
 
 
-def test_bad_rows_are_skipped_where_that_is_asked_for(call: Call) -> None:
+def test_faulty_rows_are_skipped_on_request(call: Call) -> None:
     rows = [
         "Ann,meets,Bob",
         "Ann,meets,,2024-01-01",
@@ -635,7 +638,7 @@ def test_bad_rows_are_skipped_where_that_is_asked_for(call: Call) -> None:
     assert "note: skipped, no readable time: 1 row, at bad.csv:88" in err
 
 
-def test_coded_events_are_told_apart_and_what_is_skipped_is_said(call: Call) -> None:
+def test_event_formats_are_detected_and_skipped_rows_reported(call: Call) -> None:
     good = [gdelt_row(f"E{day}", "042", "BOB", f"201502{day:02}") for day in range(1, 11)]
     bad = ["", "broken", gdelt_row("", "042", "BOB", "20150218"), "broken"]
     Path("gdelt").mkdir()
@@ -667,7 +670,7 @@ def test_coded_events_are_told_apart_and_what_is_skipped_is_said(call: Call) -> 
     assert code == 0 and "valid MRR" in out
 
 
-def test_nothing_is_written_of_files_without_an_event(call: Call) -> None:
+def test_files_without_events_are_refused(call: Call) -> None:
     Path("a.tab").write_text(
         "\n".join([ICEWS_HEADER, icews_row("Ann", "Consult", "", "2014-01-31"), "broken"])
     )
@@ -688,10 +691,10 @@ def test_an_interrupt_exits_with_130_and_leaves_nothing(tmp_path: Path) -> None:
     )
     (tmp_path / "events.csv").write_text(EVENTS)
     command = [sys.executable, "-c", program, "data", "import", "events.csv", "--out", "mine"]
-    # A shell in the background hands on an ignored SIGINT; a user's terminal does not.
-    heard = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    # Background shells ignore SIGINT and pass that on; a terminal does not.
+    default_signals = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    with subprocess.Popen(command, cwd=tmp_path, **pipes, **heard) as process:
+    with subprocess.Popen(command, cwd=tmp_path, **pipes, **default_signals) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
@@ -711,7 +714,7 @@ def test_python_m_works_without_an_installation() -> None:
     assert done.stdout.strip() == f"tempograph {__version__}"
 
 
-def test_moments_are_scored_on_the_grid_they_were_put_on(call: Call) -> None:
+def test_timestamps_are_scored_at_the_steps_they_were_imported_to(call: Call) -> None:
     rows = [f"Ann,meets,Bob,2024-01-{day:02}T23:30:00-05:00" for day in range(1, 20)]
     Path("moments.csv").write_text("\n".join(["subject,relation,object,time", *rows]))
     for granularity, first in (
@@ -749,7 +752,7 @@ def test_moments_are_scored_on_the_grid_they_were_put_on(call: Call) -> None:
     )
 
 
-def test_a_dataset_without_facts_to_choose_on_gets_a_training_that_works(call: Call) -> None:
+def test_the_suggested_training_works_without_valid_facts(call: Call) -> None:
     Path("one.csv").write_text("subject,relation,object,time\nAnn,meets,Bob,2024-01-15\n")
     code, out, _ = call("data", "import", "one.csv", "--out", "one")
     assert code == 0
@@ -757,7 +760,7 @@ def test_a_dataset_without_facts_to_choose_on_gets_a_training_that_works(call: C
     assert suggested[:2] == ["train", "one"] and call(*suggested)[0] == 0
 
 
-def test_long_names_fold_and_figures_stay_whole(
+def test_long_names_wrap_and_numbers_do_not(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console.out, "_width", 80)
@@ -777,17 +780,20 @@ def test_long_names_fold_and_figures_stay_whole(
     ) <= 80
 
 
-def test_figures_of_an_unfinished_training_say_so(call: Call, events: Path) -> None:
+def test_evaluating_an_unfinished_run_prints_a_note(call: Call, events: Path) -> None:
     settings = ("model.dim=4", "train.epochs=3")
     assert (
         call("train", "mine", "--model", "complex", "--max-time", "0", "--out", "run", *settings)[0]
         == 0
     )
     code, _, err = call("evaluate", "run")
-    assert code == 0 and "note: the training is not finished; tempograph resume run goes on" in err
+    assert (
+        code == 0
+        and "note: the training is not finished; continue with: tempograph resume run" in err
+    )
 
 
-def test_ranks_that_are_damaged_are_told_in_one_line(call: Call, events: Path) -> None:
+def test_damaged_ranks_are_reported_in_one_line(call: Call, events: Path) -> None:
     assert call("train", "mine", "--out", "run")[0] == 0
     Path("run/ranks.parquet").write_bytes(Path("run/ranks.parquet").read_bytes()[:200])
     code, _, err = call("evaluate", "run")

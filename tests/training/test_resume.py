@@ -266,7 +266,7 @@ def test_a_killed_run_resumes_to_the_same_result(
         process.send_signal(stop)
         rest = process.stderr.read()
     if stop != signal.SIGKILL:
-        assert process.returncode == 130 and "go on with: tempograph resume run" in rest
+        assert process.returncode == 130 and "continue with: tempograph resume run" in rest
     path = tmp_path / "run"
     unfinished = json.loads((path / "results.json").read_text())
     assert not unfinished["finished"]

@@ -1,4 +1,4 @@
-"""The command line: commands, no logic. Heavy imports wait inside the commands, so that help is instant."""
+"""The command line. Commands import heavy modules when they run, so that --help is instant."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from tempograph.cli import ask as asking
-from tempograph.cli import compare, demo, export, fit, reproduce, serve
-from tempograph.cli import datasets as data
-from tempograph.cli import reports as report
-from tempograph.cli import train as model
+from tempograph.cli import (
+    compare,
+    datasets,
+    demo,
+    evaluate,
+    export,
+    fit,
+    predict,
+    reproduce,
+    serve,
+    train,
+)
 from tempograph.cli.console import err, out
 from tempograph.errors import TempographError
 from tempograph.version import __version__
@@ -24,43 +31,50 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Start with **tempograph demo**; for your own events, **tempograph fit events.csv --out runs/mine**.",
+    epilog="Start with **tempograph demo**, or with your own events: "
+    "**tempograph fit events.csv --out runs/mine**.",
 )
-app.command("demo")(demo.demo)
-app.add_typer(data.app, name="data")
-app.command("fit")(fit.fit)
-app.command("train")(model.train)
-app.command("resume")(model.resume)
-app.command("evaluate")(model.evaluate)
-app.command("compare")(compare.compare)
-app.command("reproduce")(reproduce.reproduce)
-app.command("complete")(asking.complete)
-app.command("score")(asking.score)
-app.command("missing")(asking.missing)
-app.command("surprising")(asking.surprising)
-app.command("calibration")(asking.calibration)
-app.command("report")(report.report)
-app.command("export")(export.export)
-app.command("serve")(serve.serve)
+app.add_typer(datasets.app, name="data")
+for command in (
+    demo.demo,
+    fit.fit,
+    train.train,
+    train.resume,
+    evaluate.evaluate,
+    compare.compare,
+    reproduce.reproduce,
+    predict.complete,
+    predict.score,
+    predict.missing,
+    predict.surprising,
+    evaluate.calibration,
+    evaluate.report,
+    export.export,
+    serve.serve,
+):
+    app.command(command.__name__)(command)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _print_version(requested: bool) -> None:
+    if requested:
         out.print(f"tempograph {__version__}")
         raise typer.Exit
 
 
 @app.callback()
-def _options(
+def _global_options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
     """Options before the command."""
 
 
 def main() -> None:
-    """Run the command line: 0 done, 1 a check failed, 2 the user's mistake, 130 interrupted."""
+    """Run the command line; exit codes: 0 done, 1 check failed, 2 user error, 130 interrupted."""
     try:
         app(prog_name="tempograph")
     except TempographError as error:

@@ -14,9 +14,8 @@ from rich.live import Live
 from rich.text import Text
 
 from tempograph.cli.console import err, note, out, print_json, show, stoppable
-from tempograph.cli.train import Dataset, Device, Json
+from tempograph.cli.options import Dataset, Device, Json, ProtocolOption
 from tempograph.report.text_table import TextTable
-from tempograph.typing import Protocol
 
 if TYPE_CHECKING:
     from tempograph.experiments.comparison import Comparison
@@ -64,10 +63,7 @@ def compare(
             "suggested settings. By default tuned, or else paper."
         ),
     ] = None,
-    protocol: Annotated[
-        Protocol,
-        typer.Option(help="Which facts make an entity active: of train, or of all splits."),
-    ] = "strict",
+    protocol: ProtocolOption = "strict",
     jobs: Annotated[
         int, typer.Option(min=1, help="Number of runs at a time, each in its own process.")
     ] = 1,

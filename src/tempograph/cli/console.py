@@ -1,8 +1,9 @@
-"""What commands share: where output goes, tables, progress."""
+"""Output of the commands: consoles, JSON, tables, progress."""
 
 from __future__ import annotations
 
 import json
+import math
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,25 +19,43 @@ from tempograph.report.text_table import TextTable
 from tempograph.training.distributed import Processes
 
 _is_main = Processes.from_environment().is_main
-# Names from data are printed as they are: brackets in them are no markup, and colons no pictures.
-_plain = partial(Console, highlight=False, markup=False, emoji=False, quiet=not _is_main)
+# Names from the data are printed verbatim: brackets are not markup, and colons not emoji.
+_console = partial(Console, highlight=False, markup=False, emoji=False, quiet=not _is_main)
 
-out = _plain()
+out = _console()
 """Results, for people and for pipes."""
 
-err = _plain(stderr=True)
+err = _console(stderr=True)
 """Progress, notes and errors."""
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """One JSON object on standard output, and nothing else."""
+    """Print one JSON object on standard output; infinite numbers become null."""
     if _is_main:
-        print(json.dumps(value, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def note(line: str) -> None:
+    """Print a line for people on standard error."""
+    err.print(line, soft_wrap=True)
+
+
+def print_note(text: str) -> None:
+    """Print a remark on the results on standard error."""
+    note(f"note: {text}")
 
 
 @contextmanager
 def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar with an estimate on standard error; yields a function of (done, total). Silent when nobody watches."""
+    """Show a bar on standard error, if it is a terminal; yields a function of (done, total)."""
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -49,22 +68,17 @@ def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def stoppable(way_on: Callable[[], str | None]) -> Iterator[None]:
-    """Long work that a polite end stops as Ctrl-C does; what `way_on` then says follows on standard error."""
+def stoppable(next_step: Callable[[], str | None]) -> Iterator[None]:
+    """Let SIGTERM stop long work as Ctrl-C does, and then print `next_step()` on standard error."""
     previous = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         yield
     except KeyboardInterrupt:
-        if said := way_on():
-            err.print(f"stopped; {said}", soft_wrap=True)
+        if hint := next_step():
+            note(f"stopped; {hint}")
         raise
     finally:
         signal.signal(signal.SIGTERM, previous)
-
-
-def note(line: str) -> None:
-    """A line for people on standard error."""
-    err.print(line, soft_wrap=True)
 
 
 def table(
@@ -74,9 +88,9 @@ def table(
     left: int = 1,
     caption: str = "",
 ) -> Table:
-    """A table whose first `left` columns are text and the others numbers; numbers are never broken.
+    """A table whose first `left` columns are text and the others numbers; numbers never wrap.
 
-    Nor is the first column, unless it is the only text: then it gives way where the table is too wide.
+    The first column does not wrap either, unless it is the only text column.
     """
     made = Table(
         title=title,
@@ -87,25 +101,27 @@ def table(
     )
     made.caption_justify = "left"
     for index, column in enumerate(columns):
-        text = index < left
-        whole = not text or (index == 0 and left > 1)
-        made.add_column(column, justify="left" if text else "right", overflow="fold", no_wrap=whole)
+        is_text = index < left
+        no_wrap = not is_text or (index == 0 and left > 1)
+        made.add_column(
+            column, justify="left" if is_text else "right", overflow="fold", no_wrap=no_wrap
+        )
     for row in rows:
         made.add_row(*row)
     return made
 
 
-def show(sheet: TextTable) -> bool:
-    """Print a sheet, in its narrow form where the whole one does not fit; say whether it did."""
+def show(text_table: TextTable) -> bool:
+    """Print a table, in its narrow form if the full one is too wide; return whether it fitted."""
 
     def made(form: TextTable) -> Table:
         return table(
             form.title, form.columns, form.rows, left=form.text_columns, caption=form.caption
         )
 
-    whole = made(sheet)
-    fits = out.measure(whole, options=out.options.update(max_width=1000)).maximum <= out.width
-    out.print(whole if fits else made(sheet.narrow()))
+    full = made(text_table)
+    fits = out.measure(full, options=out.options.update(max_width=1000)).maximum <= out.width
+    out.print(full if fits else made(text_table.narrow()))
     return fits
 
 
@@ -115,9 +131,9 @@ def metric_columns(metrics: Mapping[str, float]) -> list[str]:
 
 
 def metric_cells(metrics: Mapping[str, float]) -> list[str]:
-    """A row of metrics: MRR to three digits, mean rank to one, Hits in per cent."""
-    shown = {"mrr": "{:.3f}", "mr": "{:,.1f}"}
+    """A row of metrics: MRR with three digits, mean rank with one, Hits in percent."""
+    formats = {"mrr": "{:.3f}", "mr": "{:,.1f}"}
     return [
-        shown[name].format(value) if name in shown else f"{100 * value:.1f}"
+        formats[name].format(value) if name in formats else f"{100 * value:.1f}"
         for name, value in metrics.items()
     ]

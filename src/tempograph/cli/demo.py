@@ -6,7 +6,7 @@ import dataclasses
 import time
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,86 +19,86 @@ from tempograph.cli.console import (
     progress_bar,
     table,
 )
-from tempograph.cli.train import Json, training_progress
+from tempograph.cli.options import Json
+from tempograph.cli.train import training_progress
 
 if TYPE_CHECKING:
     from tempograph.evaluation.evaluator import EvaluationSummary
     from tempograph.prediction.answers import Completion
+    from tempograph.prediction.predictor import Predictor
 
 
 def demo(
     folder: Annotated[
         Path,
-        typer.Option(
-            "--out", help="Folder for the runs; earlier runs of the demo there are replaced."
-        ),
+        typer.Option("--out", help="Folder for the runs; runs of an earlier demo are replaced."),
     ] = Path("runs/demo"),
     json_output: Json = False,
 ) -> None:
-    """Make a small invented world, fit models to it, rank its missing facts, and answer a question with evidence."""
+    """Train three models on a small synthetic world, compare them, and answer a query."""
     from tempograph.data.synthetic.world import make_world
     from tempograph.prediction.predictor import Predictor
     from tempograph.training.trainer import evaluate, train
 
-    begin = time.perf_counter()
+    start = time.perf_counter()
     graph = make_world().graph
     if not json_output:
-        size = f"{len(graph.entities)} entities, {len(graph.relations)} relations, {len(graph.times)} days"
         out.print(
-            f"An invented diplomacy: {size}, {len(graph.train):,} train facts. What else happened?\n"
+            f"A synthetic world of diplomacy: {len(graph.entities)} entities, "
+            f"{len(graph.relations)} relations, {len(graph.times)} days, "
+            f"{len(graph.train):,} train facts. What else happened?\n"
         )
 
-    def fitted(name: str, model: str, **options: Any) -> EvaluationSummary:
-        path = folder / name
-        with training_progress(path, name, quiet=True) as (_, progress):
-            run = train(graph, model, out=path, overwrite=True, progress=progress, **options)
-        with progress_bar(f"ranking with {name}") as progress:
+    def fit_and_evaluate(model: str, *overrides: str) -> EvaluationSummary:
+        path = folder / model
+        with training_progress(path, model, quiet=True) as (_, progress):
+            run = train(
+                graph, model, out=path, overwrite=True, overrides=overrides, progress=progress
+            )
+        with progress_bar(f"ranking with {model}") as progress:
             return evaluate(run, progress=progress).summary()
 
-    # Validating often takes time that a demo does not have.
-    seldom = ["train.validate_every=10"]
+    # A demo has no time for frequent validation.
+    rarely = "train.validate_every=10"
     summaries = {
-        "ComplEx, blind to time": fitted("complex", "complex", overrides=seldom),
-        "TED, copying what is near": fitted("ted", "ted"),
-        "TeMP-GRU": fitted("temp-gru", "temp-gru", overrides=seldom),
+        "ComplEx, blind to time": fit_and_evaluate("complex", rarely),
+        "TED, copying nearby facts": fit_and_evaluate("ted"),
+        "TeMP-GRU": fit_and_evaluate("temp-gru", rarely),
     }
-    completion = _answered_right(Predictor(folder / "temp-gru", "auto"))
+    run = folder / "temp-gru"
+    completion = _correct_completion(Predictor(run, "auto"))
     if json_output:
         answer = dataclasses.asdict(completion)
-        print_json({"run": str(folder / "temp-gru"), "models": summaries, "completion": answer})
+        print_json({"run": str(run), "models": summaries, "completion": answer})
         return
-    cells = [[name, *metric_cells(summary["metrics"])] for name, summary in summaries.items()]
+    rows = [[name, *metric_cells(summary["metrics"])] for name, summary in summaries.items()]
     columns = ["model", *metric_columns(summaries["TeMP-GRU"]["metrics"])]
-    caption = f"{len(graph.test):,} test facts, protocol strict, filter time, Hits in per cent"
-    out.print(table("Missing facts found", columns, cells, caption=caption))
+    caption = f"{len(graph.test):,} test facts, protocol strict, filter time, Hits in percent"
+    out.print(table("Missing facts found", columns, rows, caption=caption))
     out.print()
     print_completion(completion)
-    out.print(f"\n{time.perf_counter() - begin:.0f} s. The runs are in {folder}. Next:")
+    out.print(f"\n{time.perf_counter() - start:.0f} s. The runs are in {folder}. Next:")
     relation, name = quote(completion.relation or ""), quote(completion.answers[0].name)
-    best = f"--relation {relation} --object {name} --time {completion.time}"
-    out.print(f"  tempograph complete {quote(str(folder / 'temp-gru'))} {best}", soft_wrap=True)
+    query = f"--relation {relation} --object {name} --time {completion.time}"
+    out.print(f"  tempograph complete {quote(str(run))} {query}", soft_wrap=True)
     out.print("  tempograph fit events.csv --out runs/mine", soft_wrap=True)
 
 
-def _answered_right(predictor: Any) -> Completion:
-    """The latest question of the test split that the run answers right, with its best answers."""
+def _correct_completion(predictor: Predictor) -> Completion:
+    """The best answers to the latest object query of the test split that the run gets right."""
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
 
+    assert predictor.run.path is not None
     ranks = pq.read_table(predictor.run.path / "ranks.parquet")
-    asked = (
+    correct = (
         (pc.field("split") == "test")
         & (pc.field("side") == "object")
         & (pc.field("pessimistic") == 1)
     )
-    fact = (
-        ranks.filter(asked)
-        .sort_by([("t", "descending"), ("s", "ascending")])
-        .slice(0, 1)
-        .to_pylist()[0]
-    )
+    order = [("t", "descending"), ("s", "ascending")]
+    fact = ranks.filter(correct).sort_by(order).slice(0, 1).to_pylist()[0]
     graph = predictor.graph
-    found: Completion = predictor.objects(
+    return predictor.objects(
         graph.entities[fact["s"]], graph.relations[fact["r"]], graph.times[fact["t"]], top=5
     )
-    return found

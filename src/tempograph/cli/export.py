@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tempograph.cli.console import out, print_json, progress_bar
-from tempograph.cli.train import Device, Json, RunFolder
+from tempograph.cli.options import Device, Json, RunFolder
 
 
 def export(
@@ -17,13 +17,14 @@ def export(
     times: Annotated[
         str | None,
         typer.Option(
-            help="Time steps separated by commas, or all; by default the last.", metavar="T,T,..."
+            help="Time steps separated by commas, or 'all'; by default the last step.",
+            metavar="T,T,...",
         ),
     ] = None,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Write the vectors of all entities as Parquet: time, entity, vector.
+    """Write the vectors of all entities to a Parquet file with columns time, entity and vector.
 
     Example: **tempograph export runs/mine --out vectors.parquet --times 2014-06-01,2014-06-02**
     """
@@ -32,21 +33,13 @@ def export(
     from tempograph.training.runs import Run
 
     loaded = Run.load(run, resolve_device(device))
-    every = loaded.graph.times
-    wanted = (
-        None
-        if times is None
-        else every
-        if times == "all"
-        else [time.strip() for time in times.split(",")]
-    )
+    labels = None if times is None else [time.strip() for time in times.split(",")]
+    if times == "all":
+        labels = list(loaded.graph.times)
     with progress_bar("exporting") as progress:
-        schema = export_vectors(loaded, path, wanted, progress)
-    width = schema.field("vector").type.list_size
+        schema = export_vectors(loaded, path, labels, progress)
+    entities, width = len(loaded.graph.entities), schema.field("vector").type.list_size
     if json_output:
-        print_json({"file": str(path), "entities": len(loaded.graph.entities), "width": width})
+        print_json({"file": str(path), "entities": entities, "width": width})
     else:
-        out.print(
-            f"{len(loaded.graph.entities):,} entities, {width} numbers each, in {path}",
-            soft_wrap=True,
-        )
+        out.print(f"{entities:,} entities, vectors of {width} numbers: {path}", soft_wrap=True)

@@ -8,61 +8,38 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempograph.cli import import_options as importing
 from tempograph.cli.console import note, out, print_json, progress_bar, show
-from tempograph.cli.train import Device, Json, MaxTime, refuse_unfinished, training_progress
+from tempograph.cli.import_options import Files, takes_import_options
+from tempograph.cli.options import Device, Json, MaxTime, OverwriteRun
+from tempograph.cli.train import refuse_unfinished, training_progress
 from tempograph.report.text_table import TextTable
 
 if TYPE_CHECKING:
+    from tempograph.data.importers.options import ImportOptions
     from tempograph.experiments.autofit import FitResult
 
 
+@takes_import_options(guess_columns=True)
 def fit(
-    files: importing.Files,
-    folder: Annotated[Path, typer.Option("--out", help="The run folder to make.")],
+    files: Files,
+    folder: Annotated[Path, typer.Option("--out", help="The run folder to write.")],
+    options: ImportOptions,
     model: Annotated[
         str | None, typer.Option(help="The model; by default one that suits the data.")
     ] = None,
     max_time: MaxTime = None,
     device: Device = "auto",
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace the run folder if it exists.")
-    ] = False,
+    overwrite: OverwriteRun = False,
     json_output: Json = False,
-    format: importing.FormatOption = None,
-    subject: importing.GuessedSubject = None,
-    relation: importing.GuessedRelation = None,
-    object_: importing.GuessedObject = None,
-    time: importing.GuessedTime = None,
-    header: importing.Header = True,
-    delimiter: importing.Delimiter = None,
-    time_format: importing.TimeFormat = None,
-    skip_bad: importing.SkipBad = False,
-    entity: importing.EntityOption = None,
-    relation_level: importing.Level = None,
-    granularity: importing.Step = None,
-    split: importing.Split = "random",
-    valid: importing.Valid = 0.1,
-    test: importing.Test = 0.1,
-    seed: Annotated[int, typer.Option(help="Of the random split and of training.")] = 0,
 ) -> None:
     """Import files of events, train a model that suits them, and report how good its answers are.
 
-    Columns that are not named are guessed. Next: tempograph complete, missing, surprising.
+    Next: tempograph complete, missing, surprising.
 
     Example: **tempograph fit events.csv --out runs/mine**
     """
     from tempograph.experiments.autofit import fit as run_fit
 
-    options = importing.import_options(
-        format,
-        (subject or "subject", relation or "relation", object_ or "object", time or "time"),
-        (header, delimiter, time_format),
-        (entity, relation_level),
-        granularity,
-        (split, valid, test, seed),
-        skip_bad,
-    )
     if not overwrite:
         refuse_unfinished(folder)
     with (
@@ -74,7 +51,7 @@ def fit(
             out=folder,
             options=options,
             model=model,
-            seed=seed,
+            seed=options.seed,
             device=device,
             overwrite=overwrite,
             max_seconds=None if max_time is None else 60 * max_time,

@@ -1,159 +1,130 @@
-"""What `data import` and `fit` ask alike: which files, where the parts of a fact stand in them, how facts are split."""
+"""The options that describe files of facts: `data import`, `fit` and `score` take them alike."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
-from tempograph.cli.console import err
+from tempograph.cli.console import print_note
 from tempograph.typing import EntityField, FileFormat, Granularity, RelationLevel, SplitRule
 
 if TYPE_CHECKING:
     from tempograph.data.importers.importer import ImportResult
-    from tempograph.data.importers.options import ImportOptions
-
-_TABLES = "Options for tables"
-_EVENTS = "Options for ICEWS and GDELT"
-_SPLIT = "Options for steps and splits"
-
 
 Files = Annotated[
     list[Path],
     typer.Argument(
-        help="Tables: CSV, TSV (both may be gzipped) or Parquet. Or event files of ICEWS or GDELT, as they come, "
-        "gzipped and zipped ones too. Patterns such as 'events/*.zip' will do; all files make one dataset."
+        help="Tables (CSV or TSV, gzipped or not, or Parquet), or event files of ICEWS or GDELT, "
+        "plain, gzipped or zipped. Patterns such as 'events/*.zip' work. "
+        "All files together make one dataset."
     ),
 ]
-FormatOption = Annotated[
-    FileFormat | None,
-    typer.Option(
-        "--format", help="What the files hold; by default what the first lines look like."
+_table = functools.partial(typer.Option, rich_help_panel="Options for tables")
+_events = functools.partial(typer.Option, rich_help_panel="Options for ICEWS and GDELT")
+_steps = functools.partial(typer.Option, rich_help_panel="Options for time steps and splits")
+
+_OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
+    "format": (
+        FileFormat | None,
+        typer.Option(None, help="What the files contain; by default detected from their content."),
     ),
-]
-Subject = Annotated[str, typer.Option(help="Column of the subject.", rich_help_panel=_TABLES)]
-Relation = Annotated[str, typer.Option(help="Column of the relation.", rich_help_panel=_TABLES)]
-Object = Annotated[
-    str, typer.Option("--object", help="Column of the object.", rich_help_panel=_TABLES)
-]
-Time = Annotated[str, typer.Option(help="Column of the time.", rich_help_panel=_TABLES)]
-_GUESSED = "by default guessed from the names of all columns."
-GuessedSubject = Annotated[
-    str | None, typer.Option(help=f"Column of the subject; {_GUESSED}", rich_help_panel=_TABLES)
-]
-GuessedRelation = Annotated[
-    str | None, typer.Option(help=f"Column of the relation; {_GUESSED}", rich_help_panel=_TABLES)
-]
-GuessedObject = Annotated[
-    str | None,
-    typer.Option("--object", help=f"Column of the object; {_GUESSED}", rich_help_panel=_TABLES),
-]
-GuessedTime = Annotated[
-    str | None, typer.Option(help=f"Column of the time; {_GUESSED}", rich_help_panel=_TABLES)
-]
-Header = Annotated[
-    bool,
-    typer.Option(
-        "--header/--no-header",
-        help="Without a header, columns are numbers from 0.",
-        rich_help_panel=_TABLES,
+    "subject": (str, _table("subject", help="Column of the subject.")),
+    "relation": (str, _table("relation", help="Column of the relation.")),
+    "object": (str, _table("object", help="Column of the object.")),
+    "time": (str, _table("time", help="Column of the time.")),
+    "header": (
+        bool,
+        _table(True, help="Without a header row, columns are given by number, from 0."),
     ),
-]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(help="By default a comma for .csv, a tab for .tsv.", rich_help_panel=_TABLES),
-]
-TimeFormat = Annotated[
-    str | None,
-    typer.Option(
-        help="integer, or a format such as %d/%m/%Y; by default ISO dates or integers.",
-        rich_help_panel=_TABLES,
+    "delimiter": (str | None, _table(None, help="By default a comma for .csv, a tab for .tsv.")),
+    "time_format": (
+        str | None,
+        _table(
+            None, help="'integer', or a format such as %d/%m/%Y; by default ISO dates or integers."
+        ),
     ),
-]
-EntityOption = Annotated[
-    EntityField | None,
-    typer.Option(
-        "--entity",
-        help="Entities are names of actors (default) or, of GDELT, their codes.",
-        rich_help_panel=_EVENTS,
+    "skip_bad": (
+        bool,
+        _table(False, "--skip-bad", help="Skip and count faulty rows instead of stopping."),
     ),
-]
-Level = Annotated[
-    RelationLevel | None,
-    typer.Option(
-        "--relation-level",
-        help="Relations are event texts (default for ICEWS) or CAMEO codes: full (default for GDELT), "
-        "base (three digits) or root (two).",
-        rich_help_panel=_EVENTS,
+    "entity": (
+        EntityField | None,
+        _events(None, help="Use actor names as entities (default) or, for GDELT, actor codes."),
     ),
-]
-Step = Annotated[
-    Granularity | None,
-    typer.Option(
-        "--granularity",
-        help="Length of a step; by default a day, integers as they are.",
-        rich_help_panel=_SPLIT,
+    "relation_level": (
+        RelationLevel | None,
+        _events(
+            None,
+            help="Use event texts as relations (default for ICEWS), or CAMEO codes: full "
+            "(default for GDELT), base (three digits) or root (two digits).",
+        ),
     ),
-]
-Split = Annotated[SplitRule, typer.Option(help="How facts are divided.", rich_help_panel=_SPLIT)]
-Valid = Annotated[float, typer.Option(help="Share of facts to choose on.", rich_help_panel=_SPLIT)]
-Test = Annotated[float, typer.Option(help="Share of facts to test on.", rich_help_panel=_SPLIT)]
-Seed = Annotated[int, typer.Option(help="Of the random split.", rich_help_panel=_SPLIT)]
-
-
-SkipBad = Annotated[
-    bool,
-    typer.Option(
-        "--skip-bad",
-        help="Skip faulty rows, and count them, instead of stopping.",
-        rich_help_panel=_TABLES,
+    "granularity": (
+        Granularity | None,
+        _steps(
+            None, help="Length of a time step, by default a day; integers are used as they are."
+        ),
     ),
-]
+    "split": (SplitRule, _steps("random", help="How to split the facts.")),
+    "valid_share": (float, _steps(0.1, "--valid", help="Share of validation facts.")),
+    "test_share": (float, _steps(0.1, "--test", help="Share of test facts.")),
+    "seed": (int, _steps(0, help="Seed of the random split and, in fit, of training.")),
+}
+"""Type and command-line option of each field of `ImportOptions`."""
+
+COLUMNS: Final = ("subject", "relation", "object", "time")
 
 
-def import_options(
-    format: FileFormat | None,
-    columns: tuple[str, str, str, str],
-    table: tuple[bool, str | None, str | None],
-    events: tuple[EntityField | None, RelationLevel | None],
-    granularity: Granularity | None,
-    split: tuple[SplitRule, float, float, int],
-    skip_bad: bool = False,
-) -> ImportOptions:
-    """What was asked, as the import takes it: columns, (header, delimiter, time format), and so on."""
-    from tempograph.data.importers.options import ImportOptions
+def takes_import_options(
+    fields: Iterable[str] = tuple(_OPTIONS), guess_columns: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace the parameter `options: ImportOptions` of a command by one option per field.
 
-    subject, relation, object_, time = columns
-    header, delimiter, time_format = table
-    entity, level = events
-    rule, valid, test, seed = split
-    return ImportOptions(
-        format=format,
-        subject=subject,
-        relation=relation,
-        object=object_,
-        time=time,
-        header=header,
-        delimiter=as_typed(delimiter),
-        time_format=time_format,
-        entity=entity,
-        relation_level=level,
-        granularity=granularity,
-        split=rule,
-        valid_share=valid,
-        test_share=test,
-        seed=seed,
-        skip_bad=skip_bad,
-    )
+    With `guess_columns` the help says that columns left out are guessed from the header.
+    """
+
+    def parameter(name: str) -> inspect.Parameter:
+        kind, option = _OPTIONS[name]
+        if guess_columns and name in COLUMNS:
+            words = f"Column of the {name}; by default guessed from the column names."
+            kind, option = str | None, _table(None, help=words)
+        return inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=option
+        )
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        hints = get_type_hints(command, localns={"ImportOptions": Any}, include_extras=True)
+        own = [
+            given.replace(annotation=hints[given.name], kind=inspect.Parameter.KEYWORD_ONLY)
+            for given in inspect.signature(command).parameters.values()
+            if given.name != "options"
+        ]
+        added = [parameter(name) for name in fields]
+
+        @functools.wraps(command)
+        def run(**arguments: Any) -> None:
+            from tempograph.data.importers.options import ImportOptions
+
+            chosen = {each.name: arguments.pop(each.name) for each in added}
+            if chosen["delimiter"]:
+                # A tab is hard to type.
+                chosen["delimiter"] = chosen["delimiter"].replace("\\t", "\t")
+            given = {name: value for name, value in chosen.items() if value is not None}
+            command(**arguments, options=ImportOptions(**given))
+
+        run.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
+        run.__annotations__ = {each.name: each.annotation for each in (*own, *added)}
+        return run
+
+    return decorate
 
 
-def as_typed(delimiter: str | None) -> str | None:
-    """A delimiter as it was meant: a tab is hard to type."""
-    return delimiter.replace("\\t", "\t") if delimiter else None
-
-
-def tell_import(imported: ImportResult, format: FileFormat | None) -> None:
-    """What was guessed, what was skipped and what looks odd, on standard error."""
-    for line in imported.notes(guessed=format is None):
-        err.print(f"note: {line}", soft_wrap=True)
+def print_import_notes(imported: ImportResult, format_detected: bool) -> None:
+    """Print what was guessed, skipped or looks wrong, on standard error."""
+    for line in imported.notes(guessed=format_detected):
+        print_note(line)

@@ -1,4 +1,4 @@
-"""serve: runs behind HTTP."""
+"""serve: trained runs over HTTP."""
 
 from __future__ import annotations
 
@@ -7,47 +7,54 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli.train import Device
+from tempograph.cli.options import Device
 
 
 def serve(
     runs: Annotated[
         list[str],
-        typer.Argument(metavar="RUN...", help="Run folders, or NAME=FOLDER; the first leads."),
+        typer.Argument(
+            metavar="RUN...", help="Run folders, or NAME=FOLDER; the first is the default run."
+        ),
     ],
     host: Annotated[
-        str, typer.Option(help="Address to listen on; all but this machine's own need a token.")
-    ] = ("127.0.0.1"),
+        str, typer.Option(help="Address to listen on; a token is required unless it is local.")
+    ] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
     ] = 8000,
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the token that clients send; else $TEMPOGRAPH_TOKEN, else one is made."
+            help="File with the token that clients must send; by default $TEMPOGRAPH_TOKEN, "
+            "or a new token that is printed."
         ),
     ] = None,
-    max_body: Annotated[int, typer.Option(min=1, help="Bytes of a request.")] = 2**20,
-    max_top: Annotated[int, typer.Option(min=1, help="Answers to one question.")] = 1000,
+    max_body: Annotated[int, typer.Option(min=1, help="Maximum bytes of a request.")] = 2**20,
+    max_top: Annotated[int, typer.Option(min=1, help="Maximum answers to one query.")] = 1000,
     max_facts: Annotated[
-        int, typer.Option(min=1, help="Facts in one request for scores.")
+        int, typer.Option(min=1, help="Maximum facts in one scoring request.")
     ] = 10_000,
-    max_seconds: Annotated[float, typer.Option(min=0.001, help="Seconds for one request.")] = 30.0,
-    max_waiting: Annotated[int, typer.Option(min=1, help="Requests that wait for a run.")] = 256,
-    batch: Annotated[int, typer.Option(min=1, help="Questions that are scored together.")] = 64,
+    max_seconds: Annotated[
+        float, typer.Option(min=0.001, help="Time limit of a request in seconds.")
+    ] = 30.0,
+    max_waiting: Annotated[
+        int, typer.Option(min=1, help="Maximum requests in the queue of a run.")
+    ] = 256,
+    batch: Annotated[int, typer.Option(min=1, help="Maximum queries scored in one batch.")] = 64,
     gather: Annotated[
-        float, typer.Option(min=0, help="Milliseconds in which a batch gathers.")
+        float, typer.Option(min=0, help="Milliseconds a batch waits for more queries.")
     ] = 2.0,
     idle: Annotated[
-        float, typer.Option(min=0.1, help="Seconds a connection has for the head of a request.")
+        float, typer.Option(min=0.1, help="Seconds a connection has to send its request headers.")
     ] = 15.0,
-    cache: Annotated[int, typer.Option(min=0, help="MiB of encodings that each run keeps.")] = 1280,
+    cache: Annotated[int, typer.Option(min=0, help="Cache for encodings per run, in MiB.")] = 1280,
     shutdown: Annotated[
-        int, typer.Option(min=0, help="Seconds for what is in flight when the service ends.")
+        int, typer.Option(min=0, help="Seconds that open requests get to finish at shutdown.")
     ] = 10,
     device: Device = "auto",
 ) -> None:
-    """Serve trained runs over HTTP, until Ctrl-C.
+    """Serve trained runs over HTTP, with a web page to explore them, until Ctrl-C.
 
     Example: **tempograph serve runs/demo/temp-gru runs/demo/ted --port 8000**
     """
@@ -55,12 +62,13 @@ def serve(
 
     try:
         from tempograph.server.launch import serve as serve_runs
-        from tempograph.server.service import Limits
+        from tempograph.server.limits import Limits
     except ModuleNotFoundError as error:
-        if error.name not in ("fastapi", "uvicorn", "httptools", "pydantic", "starlette"):
+        extra = ("fastapi", "uvicorn", "httptools", "pydantic", "starlette", "prometheus_client")
+        if error.name not in extra:
             raise
         raise ConfigError(
-            f"the service needs {error.name}; pip install '.[serve]' in the repository brings it"
+            f"the service needs {error.name}; install it with: pip install '.[serve]'"
         ) from error
 
     limits = Limits(

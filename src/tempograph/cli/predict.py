@@ -1,0 +1,219 @@
+"""complete, score, missing and surprising: questions to a trained run."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from tempograph.cli.answer_tables import (
+    print_completion,
+    print_facts,
+    print_remaining,
+    print_score_note,
+)
+from tempograph.cli.console import out, print_json, progress_bar
+from tempograph.cli.import_options import COLUMNS, takes_import_options
+from tempograph.cli.options import Device, Json, ParquetFile, Plot, RunFolder, ScoreMemory, Top
+from tempograph.typing import SPLITS, Split
+
+if TYPE_CHECKING:
+    from tempograph.data.importers.options import ImportOptions
+    from tempograph.prediction.answers import Completion
+
+
+def complete(
+    run: RunFolder,
+    subject: Annotated[str | None, typer.Option(help="The subject.")] = None,
+    relation: Annotated[str | None, typer.Option(help="The relation.")] = None,
+    object_: Annotated[str | None, typer.Option("--object", help="The object.")] = None,
+    time: Annotated[
+        str | None, typer.Option(help="The time step as the dataset labels it, such as 2014-06-01.")
+    ] = None,
+    why: Annotated[
+        str | None,
+        typer.Option(help="Explain this candidate only: the facts for it and against it."),
+    ] = None,
+    top: Annotated[int, typer.Option(min=1, help="Number of answers.")] = 10,
+    evidence: Annotated[int, typer.Option(min=0, help="Number of facts shown per answer.")] = 3,
+    plot: Plot = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """Rank the candidates for the missing part of a fact, with evidence.
+
+    Give three of subject, relation, object and time.
+
+    Example: **tempograph complete runs/ted --subject China --relation "Make a visit"
+    --time 2014-06-01**
+    """
+    from tempograph.errors import ConfigError
+    from tempograph.prediction.predictor import Predictor
+
+    if [subject, relation, object_, time].count(None) != 1:
+        raise ConfigError(
+            "give three of --subject, --relation, --object and --time; the answers are the fourth"
+        )
+    if why is not None and None not in (subject, object_):
+        raise ConfigError("--why takes a subject or an object; give the time and the other one")
+    predictor = Predictor(run, device)
+
+    def answer(max_facts: int) -> Completion:
+        if why is not None:
+            side = "subject" if subject is None else "object"
+            fact = (subject or why, relation or "", object_ or why, time or "")
+            return predictor.why(*fact, side, max_facts)
+        if time is None:
+            triple = (subject or "", relation or "", object_ or "")
+            with progress_bar("scoring every time step") as progress:
+                return predictor.times(*triple, top, max_facts, progress=progress)
+        if subject is None:
+            return predictor.subjects(relation or "", object_ or "", time, top, max_facts)
+        if relation is None:
+            return predictor.relations(subject, object_ or "", time, top, max_facts)
+        return predictor.objects(subject, relation, time, top, max_facts)
+
+    completion = answer(evidence)
+    config = predictor.run.config
+    if plot is not None:
+        from tempograph.report.drawing import save
+        from tempograph.report.model_plots import completion_figure
+
+        save(completion_figure(answer(10_000), predictor.graph.times, config.about), plot)
+    if json_output:
+        print_json({"run": str(run), "model": config.name} | dataclasses.asdict(completion))
+    else:
+        print_completion(completion)
+
+
+@takes_import_options((*COLUMNS, "delimiter", "time_format"))
+def score(
+    run: RunFolder,
+    facts: Annotated[
+        Path, typer.Argument(help="A CSV, TSV or Parquet file with one fact per row.")
+    ],
+    options: ImportOptions,
+    out_file: ParquetFile = None,
+    ranks: Annotated[
+        bool,
+        typer.Option(help="Compute probabilities and ranks too, or only scores, which is faster."),
+    ] = True,
+    memory: ScoreMemory = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """Compute score, probability and rank of each fact in a file, from both sides.
+
+    Example: **tempograph score runs/mine rumours.csv --out scored.parquet**
+    """
+    from tempograph.data.importers.fact_columns import read_fact_table
+    from tempograph.errors import QueryError
+    from tempograph.prediction.predictor import Predictor
+    from tempograph.prediction.scan import write_table
+
+    columns = read_fact_table(facts, options)
+    predictor = Predictor(run, device)
+    with progress_bar("scoring") as progress:
+        try:
+            scored = predictor.score(columns, progress, memory * 2**20 if memory else None, ranks)
+        except QueryError as error:
+            raise QueryError(f"{facts}, rows counted from 0: {error}") from None
+    if out_file is not None:
+        write_table(scored, out_file)
+    name = predictor.model.name
+    if json_output:
+        print_json({"run": str(run), "model": name, "facts": scored.to_pylist()})
+    else:
+        print_facts(f"{len(scored):,} facts scored by {name}", scored.slice(0, 50).to_pylist())
+        print_remaining(len(scored), 50, out_file)
+        print_score_note(predictor)
+
+
+def missing(
+    run: RunFolder,
+    entity: Annotated[
+        str | None, typer.Option(help="Only facts with this entity as subject or object.")
+    ] = None,
+    relation: Annotated[
+        list[str] | None, typer.Option(help="Only this relation; can be repeated.")
+    ] = None,
+    first: Annotated[
+        str | None, typer.Option(help="First time step; by default the first of the data.")
+    ] = None,
+    last: Annotated[
+        str | None, typer.Option(help="Last time step; by default the last of the data.")
+    ] = None,
+    top: Top = 20,
+    at_least: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Write every fact with at least this probability to --out, instead of the top.",
+        ),
+    ] = None,
+    out_file: ParquetFile = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """Find the most plausible facts that are not in the data.
+
+    Example: **tempograph missing runs/mine --entity China --first 2014-06-01 --last 2014-06-30**
+    """
+    from tempograph.errors import ConfigError
+    from tempograph.prediction.predictor import Predictor
+
+    if at_least is not None and out_file is None:
+        raise ConfigError(
+            "--at-least may find any number of facts; name a Parquet file for them with --out"
+        )
+    predictor = Predictor(run, device)
+    with progress_bar("searching for missing facts") as progress:
+        found = predictor.missing(entity, relation, first, last, top, at_least, out_file, progress)
+    about = {"run": str(run), "model": predictor.model.name}
+    if isinstance(found, int):
+        if json_output:
+            print_json(about | {"facts": found, "out": str(out_file)})
+        else:
+            count = f"{found:,} facts with a probability of at least {at_least:g}"
+            out.print(f"{count}: {out_file}", soft_wrap=True)
+    elif json_output:
+        print_json(about | {"facts": found.to_pylist()})
+    else:
+        print_facts("The most plausible facts that are not in the data", found.to_pylist())
+        print_score_note(predictor)
+
+
+def surprising(
+    run: RunFolder,
+    split: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Only facts of this split; can be repeated. By default all splits.",
+            metavar=f"<{'|'.join(SPLITS)}>",
+        ),
+    ] = None,
+    top: Top = 20,
+    out_file: ParquetFile = None,
+    device: Device = "auto",
+    json_output: Json = False,
+) -> None:
+    """Find the known facts that the model considers least plausible."""
+    from tempograph.prediction.predictor import Predictor
+    from tempograph.prediction.scan import write_table
+
+    predictor = Predictor(run, device)
+    with progress_bar("searching for surprising facts") as progress:
+        found = predictor.surprising(cast("list[Split]", split) or SPLITS, top, progress)
+    if out_file is not None:
+        write_table(found, out_file)
+    name = predictor.model.name
+    if json_output:
+        print_json({"run": str(run), "model": name, "facts": found.to_pylist()})
+        return
+    one_split = len(set(found["known"].to_pylist())) < 2
+    rows = (found.drop_columns(["known"]) if one_split else found).to_pylist()
+    print_facts(f"The facts least plausible to {name}", rows)
+    print_score_note(predictor)
