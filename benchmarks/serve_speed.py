@@ -226,9 +226,9 @@ async def cached_bytes(port: int) -> int:
     """Return the bytes of cached encodings."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
-    found = re.search(rb"tempograph_kept_bytes{.*} (\d+)", await reader.read())
+    found = re.search(rb"tempograph_kept_bytes{.*} (\S+)", await reader.read())
     writer.close()
-    return int(found[1]) if found else 0
+    return int(float(found[1])) if found else 0
 
 
 def peak_bytes(process: int) -> int:

@@ -1,4 +1,4 @@
-"""A real browser, for the tests that ask for this module."""
+"""Fixture: a real browser."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium without a window, or a skip that says what is missing."""
+    """Headless Chromium; skips the test if it is not installed."""
     playwright = pytest.importorskip("playwright.sync_api", reason="needs the package playwright")
     with playwright.sync_playwright() as driver:
         program = shutil.which("chromium") or driver.chromium.executable_path

@@ -1,4 +1,4 @@
-"""Stored runs behind the service, in this process and in one of its own."""
+"""Services over stored runs, in this process or in a separate one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ import httpx2
 from starlette.testclient import TestClient
 
 from tempograph import Predictor
-from tempograph.server.admission import Gate
+from tempograph.server.admission import AdmissionMiddleware
 from tempograph.server.app import create_app
-from tempograph.server.service import Limits, Service
+from tempograph.server.limits import Limits
+from tempograph.server.service import Service
 
-# A Predictor keeps what it fits in the run folder, and stored runs stay as they are.
+# A Predictor stores its fitted temperature in the run folder; the stored runs must not change.
 _COPY = tempfile.mkdtemp()
 atexit.register(shutil.rmtree, _COPY)
 STORED = Path(shutil.copytree(Path(__file__).parent / "stored" / "format-1", Path(_COPY) / "runs"))
@@ -35,26 +36,21 @@ def client_of(
     predictors: dict[str, Predictor],
     limits: Limits | None = None,
     token: str | None = None,
-    told: list[Any] | None = None,
+    log: list[Any] | None = None,
 ) -> Iterator[TestClient]:
-    """A client of a service in this process."""
+    """A client of a service in this process; `log` collects the events of its log."""
     limits = limits or Limits()
     service = Service(predictors, limits)
     for run in service.runs.values():
-        run.warm()
-    app = Gate(
-        create_app(service),
-        limits,
-        service.metrics,
-        token,
-        [].append if told is None else told.append,
-    )
+        run.warm_up()
+    events: list[Any] = [] if log is None else log
+    app = AdmissionMiddleware(create_app(service), limits, service.metrics, token, events.append)
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
         yield client
 
 
 class Served:
-    """`tempograph serve` in a process of its own, once it is ready."""
+    """`tempograph serve` as a separate process, once it is ready."""
 
     def __init__(self, *arguments: str, **environment: str) -> None:
         command = [
@@ -72,19 +68,18 @@ class Served:
             command, stderr=subprocess.PIPE, text=True, env=os.environ | environment
         )
         self._lines: list[str] = []
-        self._begun = threading.Event()
-        # A log that nobody reads would stop the service once the pipe is full.
+        self._started = threading.Event()
+        # An unread log would block the service once the pipe is full.
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
-        assert self._begun.wait(60) and self._lines and self._lines[0].startswith("{"), "".join(
-            self._lines
-        )
+        started = self._started.wait(60) and self._lines and self._lines[0].startswith("{")
+        assert started, "".join(self._lines)
         self.ready: dict[str, Any] = json.loads(self._lines[0])
         self.port = int(self.ready["url"].rpartition(":")[2])
-        # A connection for each request: one that is kept may be ended as idle just as the next request goes out.
-        fresh = httpx2.Limits(max_keepalive_connections=0)
+        # One connection per request: the service may close an idle one just as it is used again.
+        limits = httpx2.Limits(max_keepalive_connections=0)
         self.http = httpx2.Client(
-            base_url=f"http://localhost:{self.port}", timeout=30, limits=fresh
+            base_url=f"http://localhost:{self.port}", timeout=30, limits=limits
         )
 
     def _read(self) -> None:
@@ -92,8 +87,8 @@ class Served:
         with self.process.stderr as lines:
             for line in lines:
                 self._lines.append(line)
-                self._begun.set()
-        self._begun.set()
+                self._started.set()
+        self._started.set()
 
     def __enter__(self) -> Served:
         return self
@@ -105,7 +100,7 @@ class Served:
         self._reader.join(30)
 
     def end(self, signal: int) -> tuple[int, list[dict[str, Any]]]:
-        """Send a signal; the exit code, and the lines of the log."""
+        """Send a signal; return the exit code and the lines of the log."""
         self.process.send_signal(signal)
         code = self.process.wait(30)
         self._reader.join(30)

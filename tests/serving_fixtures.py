@@ -1,4 +1,4 @@
-"""Stored runs, and clients of services that serve them, for the tests that ask for this module."""
+"""Fixtures: predictors of stored runs, and services over them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def client(predictors: dict[str, Predictor]) -> Iterator[TestClient]:
 
 
 @pytest.fixture(scope="session")
-def graph_run() -> Predictor:
-    """A run over other names than those of the stored ones."""
+def small_run() -> Predictor:
+    """A run with other names than the stored ones."""
     facts = np.array([(0, 0, 1, 0), (1, 0, 2, 1), (2, 0, 0, 2)])
     graph = TemporalGraph(
         "small", ("Ann", "Bob", "Cai"), ("meets",), ("a", "b", "c"), facts, facts[:1], facts[:0]
@@ -36,7 +36,7 @@ def graph_run() -> Predictor:
 
 @pytest.fixture
 def served() -> Iterator[Callable[..., Served]]:
-    """Starts services; whatever still runs at the end is ended."""
+    """Starts services, and ends them after the test."""
     with ExitStack() as stack:
 
         def start(*arguments: str, **environment: str) -> Served:

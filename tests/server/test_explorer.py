@@ -1,4 +1,4 @@
-"""The page at /, in a real browser against a real service: what one does with it, and what goes wrong."""
+"""The explorer at / in a real browser, against a real service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tempograph import TemporalGraph, train
 
 pytest_plugins = ("serving_fixtures", "browser_fixtures")
 expect = pytest.importorskip("playwright.sync_api", reason="needs the package playwright").expect
-# A machine that runs many tests at once may be slow.
+# A machine that runs many tests may be slow.
 expect.set_options(timeout=20_000)
 
 REFUSED = "Failed to load resource"
@@ -29,7 +29,7 @@ Open = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Three stored runs of the same facts, and one with names of another kind and steps that are no dates."""
+    """Three stored runs of the same facts, and one with hostile names and undated steps."""
     facts = np.array([(0, 0, 1, 0), (1, 0, 2, 1), (2, 0, 0, 2)])
     names = ("Ann", EVIL, "Cai", "Newcomer")
     graph = TemporalGraph(
@@ -51,24 +51,26 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def page(browser: Any, service: Served) -> Iterator[Open]:
-    """Opens views of the service; in the end nothing was said on the console and nothing was asked of others.
+    """Opens views; afterwards the console is empty and no other host has been contacted.
 
-    `refused` allows for answers that are errors, which browsers always tell.
+    `refused` ignores the console messages of browsers about error responses.
     """
     context = browser.new_context(viewport={"width": 1440, "height": 900})
     context.grant_permissions(["clipboard-read", "clipboard-write"])
-    said: list[str] = []
-    asked: set[str] = set()
+    messages: list[str] = []
+    contacted: set[str] = set()
 
     def start(refused: bool = False, at: Served = service, **view: str) -> Any:
         tab = context.new_page()
         tab.on(
             "console",
-            lambda told: said.append(told.text) if not (refused and REFUSED in told.text) else None,
+            lambda line: (
+                messages.append(line.text) if not (refused and REFUSED in line.text) else None
+            ),
         )
-        tab.on("pageerror", lambda error: said.append(str(error)))
-        tab.on("dialog", lambda dialog: said.append(dialog.message))
-        tab.on("request", lambda request: asked.add(urlsplit(request.url).netloc))
+        tab.on("pageerror", lambda error: messages.append(str(error)))
+        tab.on("dialog", lambda dialog: messages.append(dialog.message))
+        tab.on("request", lambda request: contacted.add(urlsplit(request.url).netloc))
         tab.goto(f"http://localhost:{at.port}/?{urlencode(view)}")
         hosts.add(f"localhost:{at.port}")
         return tab
@@ -76,21 +78,19 @@ def page(browser: Any, service: Served) -> Iterator[Open]:
     hosts: set[str] = set()
     yield start
     context.close()
-    assert said == [] and asked == hosts
+    assert messages == [] and contacted == hosts
 
 
 def answers(tab: Any, column: str = "#first") -> Any:
     return tab.locator(f"{column} .choose")
 
 
-def query(tab: Any) -> dict[str, str]:
+def url_query(tab: Any) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(tab.url).query).items()}
 
 
-def asked(service: Served, **question: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = service.http.post("/api/complete", json=question).json()[
-        "answers"
-    ]
+def complete(service: Served, **request: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = service.http.post("/api/complete", json=request).json()["answers"]
     return found
 
 
@@ -99,22 +99,22 @@ def found_names(tab: Any, name: str = "") -> Any:
 
 
 def choose(tab: Any, label: str, typed: str, name: str) -> None:
-    """Type some letters into a field, and choose a name that is found."""
+    """Type into a field and choose a suggested name."""
     tab.get_by_label(label, exact=True).fill(typed)
     found_names(tab, name).first.click()
 
 
-def test_the_first_visit_shows_a_question_with_its_answers(page: Open) -> None:
+def test_the_first_visit_shows_an_example(page: Open) -> None:
     tab = page()
     expect(answers(tab)).to_have_count(10)
     expect(tab.get_by_role("heading", name="Why")).to_be_visible()
-    assert {"subject", "relation", "time", "answer", "run"} == query(tab).keys()
+    assert {"subject", "relation", "time", "answer", "run"} == url_query(tab).keys()
     tab.locator("#examples a").first.click()
     expect(answers(tab)).to_have_count(10)
     expect(tab.locator("#examples")).to_be_hidden()
 
 
-def test_ask_by_typing(page: Open, service: Served) -> None:
+def test_a_query_can_be_typed(page: Open, service: Served) -> None:
     tab = page()
     choose(tab, "Subject", "vel", "President of Velessa")
     choose(tab, "Relation", "HOST", "hosts a visit from")
@@ -123,7 +123,7 @@ def test_ask_by_typing(page: Open, service: Served) -> None:
     expect(
         tab.get_by_role("heading", name="President of Velessa hosts a visit from ? on 2030-01-07")
     ).to_be_visible()
-    wanted = asked(
+    wanted = complete(
         service,
         subject="President of Velessa",
         relation="hosts a visit from",
@@ -144,11 +144,11 @@ def test_ask_by_typing(page: Open, service: Served) -> None:
     date = tab.get_by_label("Time", exact=True)
     assert (date.get_attribute("min"), date.get_attribute("max")) == ("2030-01-01", "2030-01-10")
     tab.get_by_role("button", name="One step ahead").click()
-    assert query(tab)["time"] == "2030-01-08"
+    assert url_query(tab)["time"] == "2030-01-08"
 
 
 @pytest.mark.parametrize("part", ["subject", "relation"])
-def test_other_parts_may_be_asked(page: Open, service: Served, part: str) -> None:
+def test_subjects_and_relations_can_be_predicted(page: Open, service: Served, part: str) -> None:
     tab = page(**FACT, answer="Velessa")
     tab.locator(".asked label", has_text=part).click()
     given = (
@@ -156,22 +156,22 @@ def test_other_parts_may_be_asked(page: Open, service: Served, part: str) -> Non
         if part == "subject"
         else {"subject": "Corenne", "object": "Velessa"}
     )
-    wanted = asked(service, **given, time="2030-01-05")
+    wanted = complete(service, **given, time="2030-01-05")
     expect(answers(tab).first.locator(".name")).to_have_text(wanted[0]["name"])
     expect(answers(tab)).to_have_count(len(wanted))
 
 
-def test_evidence_is_told_and_drawn(page: Open, service: Served) -> None:
+def test_evidence_is_listed_and_drawn(page: Open, service: Served) -> None:
     tab = page(**FACT)
     expect(tab.locator("#evidence")).to_contain_text("Choose an answer")
     name = answers(tab).first.locator(".name").inner_text()
     answers(tab).first.click()
     body = FACT | {"object": name, "most": 20}
     wanted = service.http.post("/api/evidence", json=body).json()["evidence"]
-    expect(tab.locator("#evidence .told").first).to_have_text(
+    expect(tab.locator("#evidence .fact-text").first).to_have_text(
         "{subject} {relation} {object}".format(**wanted[0])
     )
-    assert len(tab.locator("#evidence .told").all()) == len(wanted)
+    assert len(tab.locator("#evidence .fact-text").all()) == len(wanted)
     assert tab.locator("#evidence .effect").first.inner_text()[0] == (
         "▲" if wanted[0]["effect"] > 0 else "▼"
     )
@@ -184,17 +184,17 @@ def test_evidence_is_told_and_drawn(page: Open, service: Served) -> None:
             if fact["effect"] * sign > 0 and "Corenne" in (fact["subject"], fact["object"])
         ]
         expect(tab.locator(f"#timeline rect.{kind}")).to_have_count(len(own))
-    assert query(tab)["answer"] == name
+    assert url_query(tab)["answer"] == name
     expect(tab.locator("#first")).not_to_contain_text("is not among")
-    last = asked(service, **FACT, top=12)[-1]["name"]
+    last = complete(service, **FACT, top=12)[-1]["name"]
     other = page(**FACT, answer=last, top="5")
     expect(other.locator("#first")).to_contain_text(
-        f"{last}, which is chosen, is not among the first 5."
+        f"The chosen answer, {last}, is not among the first 5."
     )
-    expect(other.locator("#evidence .told").first).to_be_visible()
+    expect(other.locator("#evidence .fact-text").first).to_be_visible()
 
 
-def test_the_timeline_shades_what_the_model_reads(page: Open, service: Served) -> None:
+def test_the_timeline_shades_the_window_of_the_model(page: Open, service: Served) -> None:
     tab = page(**FACT | {"time": "2030-01-01"}, reach="90")
     total = service.http.get("/api/timeline", params={"entity": "Corenne"}).json()["total"]
     expect(tab.locator("#timeline rect.fact")).to_have_count(total)
@@ -238,8 +238,8 @@ def test_a_shared_link_restores_the_view(page: Open) -> None:
     tab.get_by_label("compare with").select_option("ted")
     tab.get_by_label("Answers").select_option("5")
     answers(tab).nth(2).click()
-    expect(tab.locator("#evidence .told").first).to_be_visible()
-    other = page(**query(tab))
+    expect(tab.locator("#evidence .fact-text").first).to_be_visible()
+    other = page(**url_query(tab))
     for part in (
         "#asking",
         "#first",
@@ -250,7 +250,7 @@ def test_a_shared_link_restores_the_view(page: Open) -> None:
         ".legend",
     ):
         expect(other.locator(part)).to_have_text(tab.locator(part).text_content())
-    assert query(other) == query(tab)
+    assert url_query(other) == url_query(tab)
     other.get_by_role("button", name="Copy link").click()
     expect(other.get_by_role("button", name="Link copied")).to_be_visible()
     assert other.evaluate("navigator.clipboard.readText()") == other.url
@@ -260,26 +260,28 @@ def test_a_shared_link_restores_the_view(page: Open) -> None:
 def test_two_runs_side_by_side(page: Open, service: Served) -> None:
     tab = page(**FACT, run="temp-gru", other="ted")
     here, there = (
-        [answer["name"] for answer in asked(service, **FACT, run=run, top=10)]
+        [answer["name"] for answer in complete(service, **FACT, run=run, top=10)]
         for run in ("temp-gru", "ted")
     )
     expect(answers(tab, "#second")).to_have_count(len(there))
     assert [row.inner_text() for row in answers(tab, "#second").locator(".name").all()] == there
-    ranks = {row["name"]: row["rank"] for row in asked(service, **FACT, run="temp-gru", top=10)}
+    ranks = {row["name"]: row["rank"] for row in complete(service, **FACT, run="temp-gru", top=10)}
     for row, answer in zip(
-        answers(tab, "#second").all(), asked(service, **FACT, run="ted", top=10), strict=True
+        answers(tab, "#second").all(), complete(service, **FACT, run="ted", top=10), strict=True
     ):
         by = ranks[answer["name"]] - answer["rank"] if answer["name"] in ranks else None
         sign = "–" if by is None else "=" if by == 0 else f"▲{by}" if by > 0 else f"▼{-by}"
         assert row.locator(".rank small [aria-hidden]").inner_text() == sign
     both = next(name for name in here if name in there)
     answers(tab).nth(here.index(both)).hover()
-    assert tab.locator(".choose.alight .name").all_inner_texts() == [both, both]
+    assert tab.locator(".choose.highlighted .name").all_inner_texts() == [both, both]
     answers(tab, "#second").nth(there.index(both)).click()
     expect(tab.locator(".choose[aria-pressed=true]")).to_have_count(2)
     expect(tab.locator("#second-evidence")).to_contain_text("ted")
     tab.get_by_label("Run", exact=True).select_option("ted")
-    assert (query(tab)["run"], query(tab)["other"]) == ("ted", "temp-gru"), "they change places"
+    assert (url_query(tab)["run"], url_query(tab)["other"]) == ("ted", "temp-gru"), (
+        "they change places"
+    )
 
 
 def test_a_run_that_cannot_answer_says_so_in_its_column(page: Open) -> None:
@@ -295,7 +297,7 @@ WRONG = {
     "late": ({"time": "2031-01-01"}, "there is no time '2031-01-01'", "2030-01-10"),
     "run": ({"run": "tde"}, "there is no run 'tde'", "temp-gru"),
     "other run": ({"other": "tde"}, "there is no run 'tde'", "ted"),
-    "top": ({"top": "many"}, "top: Input should be a valid integer", "begin anew"),
+    "top": ({"top": "many"}, "top: Input should be a valid integer", "start over"),
 }
 
 
@@ -310,23 +312,23 @@ def test_wrong_input_names_the_value_and_the_way_out(page: Open, case: str) -> N
     expect(notice).to_be_empty()
 
 
-def test_a_name_that_nothing_goes_by_is_said_while_typing_and_when_sent(page: Open) -> None:
+def test_an_unknown_name_is_reported_while_typing_and_on_submit(page: Open) -> None:
     tab = page(refused=True, **FACT)
     field = tab.get_by_label("Subject", exact=True)
     field.fill("Nobody at all")
-    expect(found_names(tab)).to_have_text("No name holds “Nobody at all”.")
+    expect(found_names(tab)).to_have_text("No name contains “Nobody at all”.")
     field.press("Enter")
     expect(tab.get_by_role("alert")).to_contain_text("'Nobody at all'")
     tab.go_back()
     expect(answers(tab)).to_have_count(10)
 
 
-def test_an_empty_result_says_why(page: Open) -> None:
+def test_an_empty_result_is_explained(page: Open) -> None:
     tab = page(run="plain", subject="Newcomer", relation="greets", time="last")
     expect(tab.locator("#first")).to_contain_text("plain has no answer")
     expect(tab.locator("#first")).to_contain_text("'Newcomer' is in no train fact")
     expect(tab.locator("#graph")).to_contain_text(
-        "Nothing is known of Newcomer at last. The nearest times with facts: later"
+        "There are no facts about Newcomer at last. Nearest times with facts: later"
     )
     tab.locator("#graph").get_by_role("link", name="later").click()
     expect(tab.get_by_label("Time", exact=True)).to_have_value("later")
@@ -334,7 +336,7 @@ def test_an_empty_result_says_why(page: Open) -> None:
     expect(tab.locator("#first")).to_contain_text("Choose the object above.")
 
 
-def test_names_are_text_and_steps_may_be_anything(page: Open) -> None:
+def test_names_are_never_markup_and_steps_can_have_any_label(page: Open) -> None:
     tab = page(run="plain", subject=EVIL, relation="meets", time="early", answer="Ann")
     expect(tab.locator("#asking")).to_have_text(f"{EVIL} meets ? at early")
     steps = tab.get_by_label("Time", exact=True)
@@ -346,7 +348,7 @@ def test_names_are_text_and_steps_may_be_anything(page: Open) -> None:
     expect(tab.locator("main img")).to_have_count(0)
 
 
-def test_a_slow_service_shows_that_it_works_and_old_answers_never_win(page: Open) -> None:
+def test_a_slow_response_shows_progress_and_late_responses_are_ignored(page: Open) -> None:
     tab = page(**FACT)
     expect(answers(tab)).to_have_count(10)
     held: list[Any] = []
@@ -364,19 +366,21 @@ def test_a_slow_service_shows_that_it_works_and_old_answers_never_win(page: Open
     expect(answers(tab)).to_have_count(12)
 
 
-def test_a_slow_start_is_told(page: Open) -> None:
+def test_a_slow_start_shows_a_message(page: Open) -> None:
     tab = page(**FACT)
     expect(answers(tab)).to_have_count(10)
     held: list[Any] = []
     tab.route("**/api/info*", lambda route: held.append(route))
     tab.reload()
-    expect(tab.get_by_text("Asking the service")).to_be_visible()
+    expect(tab.get_by_text("Connecting to the service")).to_be_visible()
     held[0].continue_()
     expect(answers(tab)).to_have_count(10)
-    expect(tab.get_by_text("Asking the service")).to_be_hidden()
+    expect(tab.get_by_text("Connecting to the service")).to_be_hidden()
 
 
-def test_a_dead_service_is_told_and_found_again(page: Open, served: Callable[..., Served]) -> None:
+def test_a_stopped_service_is_reported_and_retried(
+    page: Open, served: Callable[..., Served]
+) -> None:
     dying = served(str(STORED / "ted"))
     tab = page(refused=True, at=dying, **FACT)
     expect(answers(tab)).to_have_count(10)
@@ -392,7 +396,7 @@ def test_a_dead_service_is_told_and_found_again(page: Open, served: Callable[...
     expect(notice).to_be_empty()
 
 
-def test_a_busy_service_is_asked_again(page: Open) -> None:
+def test_a_busy_service_is_retried(page: Open) -> None:
     tab = page(refused=True, **FACT)
     expect(answers(tab)).to_have_count(10)
     busy = (
@@ -404,12 +408,12 @@ def test_a_busy_service_is_asked_again(page: Open) -> None:
     expect(answers(tab)).to_have_count(5)
 
 
-def test_a_token_is_asked_for_and_kept_for_the_tab(
+def test_the_token_is_requested_and_stored_for_the_tab(
     page: Open, served: Callable[..., Served]
 ) -> None:
     guarded = served(str(STORED / "ted"), TEMPOGRAPH_TOKEN=TOKEN)
     tab = page(refused=True, at=guarded, **FACT)
-    field = tab.get_by_label("This service asks for its token")
+    field = tab.get_by_label("This service requires a token")
     field.fill("something else")
     field.press("Enter")
     expect(tab.get_by_role("alert")).to_have_text("That is not the token of this service.")
@@ -440,16 +444,16 @@ def test_everything_can_be_done_with_the_keyboard(page: Open) -> None:
     subject.press("Escape")
     expect(subject).to_have_value(name)
     answers(tab).first.press("Enter")
-    expect(tab.locator("#evidence .told").first).to_be_visible()
+    expect(tab.locator("#evidence .fact-text").first).to_be_visible()
     expect(answers(tab).first).to_be_focused()
     day = tab.locator("#timeline .day[tabindex='0']")
     day.focus()
-    before = query(tab)["time"]
+    before = url_query(tab)["time"]
     day.press("ArrowLeft")
     tab.keyboard.press("Enter")
     expect(tab.locator("#asking")).not_to_contain_text(before)
-    expect(tab.locator(f"#timeline .day[data-time='{query(tab)['time']}']")).to_be_focused()
-    expect(tab.get_by_role("status")).to_contain_text("10 answers of temp-gru, the first is ")
+    expect(tab.locator(f"#timeline .day[data-time='{url_query(tab)['time']}']")).to_be_focused()
+    expect(tab.get_by_role("status")).to_contain_text("10 answers from temp-gru; the best is ")
 
 
 VIEWS = {
@@ -466,11 +470,11 @@ VIEWS = {
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_accessible_in_every_view(browser: Any, service: Served, width: int, scheme: str) -> None:
+def test_every_view_is_accessible(browser: Any, service: Served, width: int, scheme: str) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="needs the package axe-playwright-python"
     )
-    # The check itself is put into the page, which the page's own policy forbids.
+    # The check is injected into the page, which its security policy forbids.
     context = browser.new_context(
         viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True
     )
@@ -515,7 +519,7 @@ def test_light_and_dark_follow_the_system_or_the_button(browser: Any, service: S
     context.close()
 
 
-def test_the_page_is_whole_without_other_hosts() -> None:
+def test_static_files_refer_to_no_other_host() -> None:
     static = Path(__file__).parents[2] / "src/tempograph/server/static"
     for file in static.iterdir():
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")

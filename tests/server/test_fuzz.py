@@ -1,4 +1,4 @@
-"""Requests made from the OpenAPI description, good and bad: none breaks the service, all answers are as described."""
+"""Requests generated from the OpenAPI description, valid and invalid: all responses conform."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def service() -> Iterator[Served]:
 
 
 @pytest.mark.parametrize("mode", schemathesis.GenerationMode)
-def test_whatever_is_sent(service: Served, mode: Any) -> None:
+def test_responses_conform_to_the_api_description(service: Served, mode: Any) -> None:
     api = schemathesis.openapi.from_url(f"{service.ready['url']}/openapi.json")
-    asked = set()
+    tested = set()
     for found in api.get_all_operations():
         operation = found.ok()
         if mode.is_negative and not operation.body and not operation.query:
             continue
-        asked.add(operation.path)
+        tested.add(operation.path)
 
         @settings(max_examples=25, suppress_health_check=list(HealthCheck))
         @given(operation.as_strategy(generation_mode=mode))
         def ask(case: Any) -> None:
-            # That two of three parts are given, and that names are known, is more than a schema can say.
+            # A schema cannot say that names are known, or that two of three parts are given.
             case.call_and_validate(excluded_checks=[CHECKS.get_one("positive_data_acceptance")])
 
         ask()
@@ -43,5 +43,5 @@ def test_whatever_is_sent(service: Served, mode: Any) -> None:
         "/api/timeline",
         "/api/snapshot",
         "/api/entities",
-    } <= asked
+    } <= tested
     assert service.process.poll() is None

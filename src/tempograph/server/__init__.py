@@ -1,1 +1,1 @@
-"""Runs behind HTTP: completion, scores, evidence and the facts around them, as JSON and as a page."""
+"""The HTTP service: completion, scores and evidence as JSON, and a web page to explore runs."""

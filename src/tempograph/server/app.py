@@ -1,10 +1,9 @@
-"""The routes: names and facts are looked up at once, questions wait for the thread of their run."""
+"""The routes of the service."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -12,49 +11,49 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
+from jinja2 import Environment, PackageLoader
 from starlette.exceptions import HTTPException
 
 from tempograph.server import schema
-from tempograph.server.api_docs import docs_page
-from tempograph.server.problems import MEDIA_TYPE, Problem, invalid
+from tempograph.server.problems import MEDIA_TYPE, Problem, internal_error, invalid
 from tempograph.server.service import Service
 from tempograph.version import __version__
 
 STATIC: Final = Path(__file__).parent / "static"
 _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
     status: {
-        "description": words,
-        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemJson"}}},
+        "description": description,
+        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
     }
-    for status, words in {
-        400: "A request that is no HTTP or no JSON.",
-        401: "No token, or not the one of this service.",
-        404: "A name that nothing goes by, with those that are spelled like it.",
-        413: "A body that is too large.",
-        422: "Input that cannot be answered.",
-        503: "Too many requests wait.",
-        504: "It took too long.",
+    for status, description in {
+        400: "The request is not valid HTTP or JSON.",
+        401: "The token is missing or wrong.",
+        404: "A name is unknown; the response suggests similar ones.",
+        413: "The body is too large.",
+        422: "The input cannot be answered.",
+        503: "Too many requests are waiting.",
+        504: "The request took too long.",
     }.items()
 }
 
-Run = Annotated[
+RunName = Annotated[
     str | None, Query(max_length=1000, description="A run of /api/info; by default the first.")
 ]
 Text = Annotated[str, Query(max_length=1000)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 
-def create_app(service: Service, ready: Callable[[], None] = lambda: None) -> FastAPI:
-    """The service as an ASGI application; `ready` is called once it takes questions."""
+def create_app(service: Service, on_ready: Callable[[], None] = lambda: None) -> FastAPI:
+    """The service as an ASGI application; `on_ready` is called once it accepts requests."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         for run in service.runs.values():
-            run.gatherer.start()
-        ready()
+            run.batcher.start()
+        on_ready()
         yield
         for run in service.runs.values():
-            await run.gatherer.stop()
+            await run.batcher.stop()
 
     app = FastAPI(
         title="tempograph",
@@ -65,59 +64,57 @@ def create_app(service: Service, ready: Callable[[], None] = lambda: None) -> Fa
         lifespan=lifespan,
         responses=_PROBLEMS,
     )
-    app.add_exception_handler(Problem, _problem)
-    app.add_exception_handler(RequestValidationError, _unreadable)
-    app.add_exception_handler(HTTPException, _refused)
-    app.add_exception_handler(Exception, _failed)
+    for error in (Problem, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(error, _handle)
+    app.include_router(_lookup_routes(service))
+    app.include_router(_model_routes(service))
 
-    app.include_router(_lookups(service))
-    app.include_router(_questions(service))
+    templates = Environment(loader=PackageLoader("tempograph.server"), autoescape=True)
 
     @app.get("/docs", include_in_schema=False, response_class=HTMLResponse)
     async def docs() -> str:
-        return docs_page(app.openapi())
+        return templates.get_template("api_docs.html").render(api=app.openapi())
 
     @app.get("/", include_in_schema=False)
-    async def page() -> FileResponse:
+    async def explorer() -> FileResponse:
         return FileResponse(STATIC / "index.html")
 
     app.mount("/static", StaticFiles(directory=STATIC))
-    _with_problem_schema(app)
+    _add_problem_schema(app)
     return app
 
 
-def _lookups(service: Service) -> APIRouter:
-    """Names, facts and figures, which are there at once."""
+def _lookup_routes(service: Service) -> APIRouter:
+    """Names, facts and metrics, which need no model."""
     router = APIRouter()
 
     @router.get("/api/info")
-    async def info() -> schema.Info:
+    async def info() -> schema.InfoResponse:
         """The runs of this service and the limits of requests."""
-        return schema.Info.model_validate({"version": __version__} | service.info())
+        return service.info()
 
     @router.get("/api/entities")
-    async def entities(q: Text = "", limit: Limit = 10, run: Run = None) -> schema.FoundNames:
-        """Entities whose names hold some letters, whatever their case and accents; the best first."""
-        asked = service.run(run)
-        return schema.FoundNames.model_validate(
-            {"run": asked.name, "names": asked.entities.search(q, limit)}
-        )
+    async def entities(
+        q: Text = "", limit: Limit = 10, run: RunName = None
+    ) -> schema.NamesResponse:
+        """Entities whose names contain a text, ignoring case and accents, best match first."""
+        browser = service.run(run).browser
+        return browser.search(browser.entities, q, limit)
 
     @router.get("/api/relations")
-    async def relations(q: Text = "", limit: Limit = 10, run: Run = None) -> schema.FoundNames:
-        """Relations whose names hold some letters, whatever their case and accents; the best first."""
-        asked = service.run(run)
-        return schema.FoundNames.model_validate(
-            {"run": asked.name, "names": asked.relations.search(q, limit)}
-        )
+    async def relations(
+        q: Text = "", limit: Limit = 10, run: RunName = None
+    ) -> schema.NamesResponse:
+        """Relations whose names contain a text, ignoring case and accents, best match first."""
+        browser = service.run(run).browser
+        return browser.search(browser.relations, q, limit)
 
     @router.get("/api/examples")
     async def examples(
-        limit: Annotated[int, Query(ge=1, le=100)] = 4, run: Run = None
-    ) -> schema.Examples:
-        """Facts that are worth asking about: held-out ones of the busiest subjects, from the midst of the data."""
-        asked = service.run(run)
-        return schema.Examples.model_validate({"run": asked.name, "facts": asked.examples(limit)})
+        limit: Annotated[int, Query(ge=1, le=100)] = 4, run: RunName = None
+    ) -> schema.ExamplesResponse:
+        """Facts that make good queries: held-out facts of frequent subjects, mid-timeline."""
+        return service.run(run).browser.examples(limit)
 
     @router.get("/api/timeline")
     async def timeline(
@@ -127,121 +124,95 @@ def _lookups(service: Service) -> APIRouter:
         ] = None,
         to: Annotated[str | None, Query(max_length=1000, description="The last step.")] = None,
         time: Annotated[
-            str | None, Query(max_length=1000, description="A step whose window is wanted.")
+            str | None, Query(max_length=1000, description="Return the window around this step.")
         ] = None,
         reach: Annotated[
             int | None, Query(ge=0, le=10**6, description="Steps on each side of the time.")
         ] = None,
         limit: Limit = 200,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
-        run: Run = None,
-    ) -> schema.EntityTimeline:
+        run: RunName = None,
+    ) -> schema.TimelineResponse:
         """The facts of an entity by time, and the window that the model reads around a step.
 
-        The period goes from one step to another, or as many steps as `reach` says to both sides of `time`.
+        Give the period by its first and last step, or by `time` and `reach`.
         """
-        asked = service.run(run)
-        first, last = asked.period(from_, to, time, reach)
-        found = asked.timeline(entity, first, last, time, limit, offset)
-        return schema.EntityTimeline.model_validate({"run": asked.name} | found)
+        browser = service.run(run).browser
+        period = browser.period(from_, to, time, reach)
+        return browser.timeline(entity, period, time, limit, offset)
 
     @router.get("/api/snapshot")
     async def snapshot(
-        entity: Text, time: Text, limit: Annotated[int, Query(ge=1, le=200)] = 30, run: Run = None
-    ) -> schema.Snapshot:
-        """An entity at one step: its busiest neighbours, up to a limit on nodes, and the facts among them."""
-        asked = service.run(run)
-        return schema.Snapshot.model_validate(
-            {"run": asked.name} | asked.snapshot(entity, time, limit)
-        )
+        entity: Text,
+        time: Text,
+        limit: Annotated[int, Query(ge=1, le=200)] = 30,
+        run: RunName = None,
+    ) -> schema.SnapshotResponse:
+        """An entity at one step with its most frequent neighbours, at most `limit` nodes in all."""
+        return service.run(run).browser.snapshot(entity, time, limit, 10 * limit)
 
     @router.get("/health")
-    async def health() -> schema.Health:
+    async def health() -> schema.HealthResponse:
         """Whether the service is up; needs no token."""
-        return schema.Health(status="ok")
+        return schema.HealthResponse()
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> str:
-        """Counts and times, as Prometheus reads them."""
-        return service.metrics_text()
+        """Metrics in the text format of Prometheus."""
+        return service.metrics.text()
 
     return router
 
 
-def _questions(service: Service) -> APIRouter:
-    """What the model has to say, which waits for the thread of its run."""
+def _model_routes(service: Service) -> APIRouter:
+    """Predictions, which wait for the thread of their run."""
     router = APIRouter()
 
     @router.post("/api/complete")
-    async def complete(question: schema.Question) -> schema.Completed:
-        """The best answers to a fact with one part missing: give two of subject, relation and object, and the time."""
-        q, run = question, service.run(question.run)
-        found = await run.complete(q.subject, q.relation, q.object, q.time, q.top, q.evidence)
-        return schema.Completed.model_validate(
-            {"run": run.name, "model": run.predictor.run.config.name} | asdict(found)
-        )
+    async def complete(request: schema.CompletionRequest) -> schema.CompletionResponse:
+        """The best answers for the missing part of a fact.
+
+        Give the time and two of subject, relation and object.
+        """
+        return await service.run(request.run).complete(request)
 
     @router.post("/api/score")
-    async def score(scoring: schema.Scoring) -> schema.Scored:
-        """Score, probability and rank of facts, each as the answer for its object and for its subject."""
-        run = service.run(scoring.run)
-        found = await run.score(
-            [(fact.subject, fact.relation, fact.object, fact.time) for fact in scoring.facts]
-        )
-        return schema.Scored.model_validate({"run": run.name, "facts": found})
+    async def score(request: schema.ScoreRequest) -> schema.ScoreResponse:
+        """Score, probability and rank of facts, as answers for their objects and subjects."""
+        return await service.run(request.run).score(request.facts)
 
     @router.post("/api/evidence")
-    async def evidence(because: schema.Because) -> schema.Explained:
-        """The facts that speak for a whole fact."""
-        b, run = because, service.run(because.run)
-        found = await run.evidence(b.subject, b.relation, b.object, b.time, b.asked, b.most)
-        return schema.Explained.model_validate({"run": run.name} | found)
+    async def evidence(request: schema.EvidenceRequest) -> schema.EvidenceResponse:
+        """The train facts behind a complete fact."""
+        return await service.run(request.run).explain(request)
 
     return router
 
 
-def _with_problem_schema(app: FastAPI) -> None:
+def _add_problem_schema(app: FastAPI) -> None:
     """Describe problems once, among the schemas that all routes refer to."""
-    made = app.openapi()
-    made["components"]["schemas"]["ProblemJson"] = schema.ProblemJson.model_json_schema()
+    schemas = app.openapi()["components"]["schemas"]
+    schemas["ProblemDetails"] = schema.ProblemDetails.model_json_schema()
     for name in ("HTTPValidationError", "ValidationError"):
-        made["components"]["schemas"].pop(name, None)
+        schemas.pop(name, None)
 
 
-def respond(problem: Problem) -> Response:
-    """A problem as a response."""
-    return Response(problem.body(), problem.status, problem.headers, MEDIA_TYPE)
+async def _handle(_: Request, error: Exception) -> Response:
+    return _as_problem(error).response()
 
 
-async def _problem(_: Request, error: Exception) -> Response:
-    assert isinstance(error, Problem)
-    return respond(error)
-
-
-async def _unreadable(_: Request, error: Exception) -> Response:
-    assert isinstance(error, RequestValidationError)
-    # What was sent is not repeated: it may be large, or no text.
-    said = "; ".join(
-        f"{'.'.join(map(str, each['loc'][1:])) or each['loc'][0]}: {each['msg']}"
-        for each in error.errors()[:5]
-    )
-    return respond(invalid(said))
-
-
-async def _refused(_: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    kinds = {404: "no-such-page", 405: "wrong-method"}
-    return respond(
-        Problem(
-            error.status_code,
-            kinds.get(error.status_code, "refused"),
-            error.detail,
-            headers=error.headers or {},
+def _as_problem(error: Exception) -> Problem:
+    if isinstance(error, Problem):
+        return error
+    if isinstance(error, RequestValidationError):
+        # Do not repeat the input: it may be large, or not be text.
+        messages = (
+            f"{'.'.join(map(str, each['loc'][1:])) or each['loc'][0]}: {each['msg']}"
+            for each in error.errors()[:5]
         )
-    )
-
-
-async def _failed(_: Request, __: Exception) -> Response:
-    return respond(
-        Problem(500, "failed", "something went wrong here; the log of the service says what")
-    )
+        return invalid("; ".join(messages))
+    if isinstance(error, HTTPException):
+        status = error.status_code
+        kind = {404: "no-such-page", 405: "wrong-method"}.get(status, "refused")
+        return Problem(status, kind, error.detail, headers=error.headers or {})
+    return internal_error()

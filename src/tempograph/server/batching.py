@@ -1,4 +1,4 @@
-"""Requests that wait at the same time are scored together, on one thread for each run."""
+"""Dynamic batching: requests that wait at the same time are scored together, one thread per run."""
 
 from __future__ import annotations
 
@@ -14,53 +14,61 @@ from torch import Tensor
 from tempograph.data.timeline import Queries
 from tempograph.server.problems import Problem
 
-Answer = TypeVar("Answer")
-Question = tuple[int, int, int]
-"""(entity, relation or its inverse, time), as in `Queries`."""
+Result = TypeVar("Result")
+Query = tuple[int, int, int]
+"""(entity, relation or its inverse, time), one row of `Queries`."""
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
-    """Questions, perhaps none, and what is made of their scores [questions, entities] on the thread of the run."""
+class PendingRequest:
+    """Queries, perhaps none, and the function of their scores [queries, entities] to return."""
 
-    questions: Sequence[Question]
+    queries: Sequence[Query]
     finish: Callable[[Tensor], Any]
     result: asyncio.Future[Any] = field(default_factory=asyncio.Future)
 
+    def run(self, scores: Tensor) -> Any:
+        """The result, or the exception that was raised."""
+        try:
+            return self.finish(scores)
+        except Exception as error:
+            return error
 
-class Gatherer:
-    """One queue and one thread: a batch takes what waits, up to `most` questions, after a short time to gather.
 
-    While nothing waits, `prepare` is called until it says that nothing is left to prepare.
+class QueryBatcher:
+    """One queue and one thread; a batch waits `gather_seconds` for up to `max_queries` queries.
+
+    While the queue is empty, `warm_up` is called until it returns False. `on_batch` is called with
+    the number of queries of each batch.
     """
 
     def __init__(
         self,
         scores: Callable[[Queries], Tensor],
         device: torch.device,
-        most: int,
+        max_queries: int,
         gather_seconds: float,
-        most_waiting: int,
-        prepare: Callable[[], bool] = lambda: False,
-        observe: Callable[[int], None] = lambda questions: None,
+        max_waiting: int,
+        warm_up: Callable[[], bool] = lambda: False,
+        on_batch: Callable[[int], None] = lambda queries: None,
     ) -> None:
         self._scores = scores
         self._device = device
-        self.most = most
+        self.max_queries = max_queries
         self._gather_seconds = gather_seconds
-        self._most_waiting = most_waiting
-        self._prepare = prepare
-        self._observe = observe
-        self._waiting: asyncio.Queue[Job] = asyncio.Queue()
+        self._max_waiting = max_waiting
+        self._warm_up = warm_up
+        self._on_batch = on_batch
+        self._queue: asyncio.Queue[PendingRequest] = asyncio.Queue()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="scoring")
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to take jobs, in the event loop that runs."""
-        self._task = asyncio.create_task(self._work())
+        """Start to process the queue in the running event loop."""
+        self._task = asyncio.create_task(self._process())
 
     async def stop(self) -> None:
-        """Take no more jobs; what the thread does now is finished."""
+        """Stop processing, after the batch at work."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -68,78 +76,65 @@ class Gatherer:
 
     @property
     def waiting(self) -> int:
-        """Jobs that no batch has taken yet."""
-        return self._waiting.qsize()
+        """The number of requests that are in no batch yet."""
+        return self._queue.qsize()
 
-    async def ask(
-        self, questions: Sequence[Question], finish: Callable[[Tensor], Answer]
-    ) -> Answer:
-        """What `finish` makes of the scores of some questions, once their turn has come."""
-        if self.waiting >= self._most_waiting:
-            raise Problem(
-                503,
-                "overloaded",
-                "too many requests wait already; try again",
-                headers={"Retry-After": "1"},
-            )
-        job = Job(questions, finish)
-        self._waiting.put_nowait(job)
-        answer: Answer = await job.result
-        return answer
+    async def submit(self, queries: Sequence[Query], finish: Callable[[Tensor], Result]) -> Result:
+        """Return `finish(scores)`, computed on the thread of the run in one of the next batches."""
+        if self.waiting >= self._max_waiting:
+            detail = "too many requests are waiting; try again later"
+            raise Problem(503, "overloaded", detail, headers={"Retry-After": "1"})
+        request = PendingRequest(queries, finish)
+        self._queue.put_nowait(request)
+        result: Result = await request.result
+        return result
 
-    async def _work(self) -> None:
+    async def _process(self) -> None:
         loop = asyncio.get_running_loop()
-        unprepared = True
+        cold = True
         while True:
-            while unprepared and self._waiting.empty():
+            while cold and self._queue.empty():
                 try:
-                    unprepared = await loop.run_in_executor(self._thread, self._prepare)
+                    cold = await loop.run_in_executor(self._thread, self._warm_up)
                 except Exception:
-                    # Questions that need what cannot be prepared say what is wrong; the others are answered.
-                    unprepared = False
-            batch = await self._gathered()
+                    # Requests that need what could not be prepared will report the error.
+                    cold = False
+            batch = await self._next_batch()
             if not batch:
                 continue
-            self._observe(sum(len(job.questions) for job in batch))
-            done = await loop.run_in_executor(self._thread, self._answers, batch)
-            for job, answer in zip(batch, done, strict=True):
-                if job.result.done():
+            self._on_batch(sum(len(request.queries) for request in batch))
+            results = await loop.run_in_executor(self._thread, self._run, batch)
+            for request, result in zip(batch, results, strict=True):
+                if request.result.done():
                     continue
-                if isinstance(answer, Exception):
-                    job.result.set_exception(answer)
+                if isinstance(result, Exception):
+                    request.result.set_exception(result)
                 else:
-                    job.result.set_result(answer)
+                    request.result.set_result(result)
 
-    async def _gathered(self) -> list[Job]:
-        """The jobs of the next batch; those that nobody waits for any more are left out."""
-        batch = [await self._waiting.get()]
-        room = self.most - len(batch[0].questions)
+    async def _next_batch(self) -> list[PendingRequest]:
+        """The requests of the next batch, without those whose clients have gone."""
+        batch = [await self._queue.get()]
+        free = self.max_queries - len(batch[0].queries)
         if self._gather_seconds:
             await asyncio.sleep(self._gather_seconds)
-        while room > 0 and not self._waiting.empty():
-            batch.append(self._waiting.get_nowait())
-            room -= max(1, len(batch[-1].questions))
-        return [job for job in batch if not job.result.done()]
+        while free > 0 and not self._queue.empty():
+            batch.append(self._queue.get_nowait())
+            free -= max(1, len(batch[-1].queries))
+        return [request for request in batch if not request.result.done()]
 
-    def _answers(self, batch: Sequence[Job]) -> list[Any]:
-        """The answer of each job, or the exception that it met."""
+    def _run(self, batch: Sequence[PendingRequest]) -> list[Any]:
+        """The result of each request, or the exception that it raised."""
         with torch.inference_mode():
             try:
-                scores = self._scored([question for job in batch for question in job.questions])
+                scores = self._score([query for request in batch for query in request.queries])
             except Exception as error:
                 return [error] * len(batch)
-            parts = torch.split(scores, [len(job.questions) for job in batch])
-            return [_attempt(job, part) for job, part in zip(batch, parts, strict=True)]
+            parts = torch.split(scores, [len(request.queries) for request in batch])
+            return [request.run(part) for request, part in zip(batch, parts, strict=True)]
 
-    def _scored(self, questions: Sequence[Question]) -> Tensor:
-        if not questions:
+    def _score(self, queries: Sequence[Query]) -> Tensor:
+        if not queries:
             return torch.empty(0, 0)
-        columns = torch.tensor(questions, device=self._device).unbind(1)
+        columns = torch.tensor(queries, device=self._device).unbind(1)
         return self._scores(Queries(*columns)).cpu()
-
-
-def _attempt(job: Job, scores: Tensor) -> Any:
-    try:
-        return job.finish(scores)
-    except Exception as error:
-        return error

@@ -1,4 +1,4 @@
-"""Connections that send nothing, or too slowly, are closed: they cannot pile up."""
+"""Close connections that are idle or send their request headers too slowly."""
 
 from __future__ import annotations
 
@@ -7,51 +7,51 @@ from typing import Final
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-_MOST_HEAD: Final = 2**16
-"""Bytes of a request before its body."""
+_MAX_HEADER_BYTES: Final = 2**16
 
 
-def patient(seconds: float) -> type[asyncio.Protocol]:
-    """HTTP over a connection that is cut off unless a whole request head comes within some seconds.
+def http_protocol(idle_seconds: float) -> type[asyncio.Protocol]:
+    """HTTP over a connection that is aborted unless all request headers arrive in time.
 
-    They count from the beginning, and from the end of each answer; what was not taken of the answer by then is lost.
+    The time counts from the start of the connection and from the end of each response; what the
+    client has not read of the response by then is lost.
     """
 
-    class Patient(HttpToolsProtocol):
-        _end: asyncio.TimerHandle | None = None
-        _head = 0
+    class IdleTimeoutProtocol(HttpToolsProtocol):
+        _timer: asyncio.TimerHandle | None = None
+        _header_bytes = 0
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self._wait()
+            self._start_timer()
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._stop_waiting()
+            self._stop_timer()
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self._end is not None:
-                self._head += len(data)
-                if self._head > _MOST_HEAD:
+            if self._timer is not None:
+                self._header_bytes += len(data)
+                if self._header_bytes > _MAX_HEADER_BYTES:
                     self.transport.abort()
 
         def on_headers_complete(self) -> None:
-            self._stop_waiting()
+            self._stop_timer()
             super().on_headers_complete()
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            self._wait()
+            self._start_timer()
 
-        def _wait(self) -> None:
-            self._stop_waiting()
-            self._head = 0
-            self._end = self.loop.call_later(seconds, self.transport.abort)
+        def _start_timer(self) -> None:
+            self._stop_timer()
+            self._header_bytes = 0
+            self._timer = self.loop.call_later(idle_seconds, self.transport.abort)
 
-        def _stop_waiting(self) -> None:
-            if self._end is not None:
-                self._end.cancel()
-                self._end = None
+        def _stop_timer(self) -> None:
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
 
-    return Patient
+    return IdleTimeoutProtocol

@@ -1,10 +1,8 @@
-"""From run folders to a server that listens, and back: sockets, token, log, signals."""
+"""Start and stop the service: socket, token, log, signals."""
 
 from __future__ import annotations
 
 import ipaddress
-import json
-import logging
 import math
 import os
 import resource
@@ -12,9 +10,8 @@ import secrets
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,13 +19,15 @@ import uvicorn
 
 from tempograph.errors import ConfigError
 from tempograph.prediction.predictor import Predictor
-from tempograph.server.admission import Gate, Log
+from tempograph.server.admission import AdmissionMiddleware
 from tempograph.server.app import create_app
-from tempograph.server.connections import patient
-from tempograph.server.service import Limits, Service, named_runs
+from tempograph.server.connections import http_protocol
+from tempograph.server.event_log import event_log, redirect_uvicorn_log
+from tempograph.server.limits import Limits
+from tempograph.server.service import Service, named_runs
 
 TOKEN_VARIABLE: Final = "TEMPOGRAPH_TOKEN"
-_LEAST_TOKEN: Final = 16
+_MIN_TOKEN_LENGTH: Final = 16
 
 
 def serve(
@@ -40,72 +39,65 @@ def serve(
     device: str = "auto",
     shutdown_seconds: int = 10,
 ) -> None:
-    """Serve run folders until a signal ends it; what is in flight then is finished, within some seconds."""
+    """Serve run folders until a signal; open requests then get `shutdown_seconds` to finish."""
     limits = limits or Limits()
-    log = logger(sys.stderr.isatty())
-    made, token = the_token(host, token_file)
+    log = event_log(sys.stderr.isatty())
+    token, is_new = resolve_token(host, token_file)
     folders = named_runs(runs)
-    with listening(host, port) as place:
+    with _bound_socket(host, port) as listener:
         service = Service(
             {name: Predictor(folder, device, limits.cache) for name, folder in folders.items()},
             limits,
         )
         for run in service.runs.values():
-            run.warm()
-        url = f"http://{f'[{host}]' if ':' in host else host}:{place.getsockname()[1]}"
-
-        def ready() -> None:
-            told = {"token": token} if made else {}
-            log({"event": "ready", "url": url, "runs": list(service.runs), **told})
-
-        app = Gate(create_app(service, ready), limits, service.metrics, token, log)
-        _uvicorn_tells(log)
+            run.warm_up()
+        url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
+        ready: dict[str, Any] = {"event": "ready", "url": url, "runs": list(service.runs)}
+        if is_new:
+            ready["token"] = token
+        app = create_app(service, on_ready=lambda: log(ready))
+        redirect_uvicorn_log(log)
         server = uvicorn.Server(
             uvicorn.Config(
-                app,
+                AdmissionMiddleware(app, limits, service.metrics, token, log),
                 log_config=None,
                 access_log=False,
                 ws="none",
                 lifespan="on",
                 server_header=False,
                 proxy_headers=False,
-                http=patient(limits.idle),
+                http=http_protocol(limits.idle),
                 timeout_keep_alive=math.ceil(limits.idle),
                 timeout_graceful_shutdown=shutdown_seconds,
             )
         )
-        _allow_many_files()
-        place.listen(2048)
-        with _quiet_end():
-            server.run(sockets=[place])
+        _raise_file_limit()
+        listener.listen(2048)
+        with _repeated_signals_ignored():
+            server.run(sockets=[listener])
         log({"event": "stopped"})
 
 
-def the_token(host: str, token_file: Path | None) -> tuple[bool, str | None]:
-    """Whether a token was made now, and the token: none is needed where only this machine can connect."""
+def resolve_token(host: str, token_file: Path | None) -> tuple[str | None, bool]:
+    """The token of the service, and whether it is new; None if only this machine can connect."""
     if token_file is not None:
         try:
             token = token_file.read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{token_file}: the token cannot be read: {error}") from error
+            raise ConfigError(f"{token_file}: cannot read the token: {error}") from error
+        if not token:
+            raise ConfigError(
+                f"{token_file}: the file is empty; it must hold a token of at least "
+                f"{_MIN_TOKEN_LENGTH} characters"
+            )
     else:
         token = os.environ.get(TOKEN_VARIABLE, "").strip()
-    if token:
-        if (
-            len(token) < _LEAST_TOKEN
-            or not token.isascii()
-            or not token.isprintable()
-            or " " in token
-        ):
-            raise ConfigError(f"a token has at least {_LEAST_TOKEN} ASCII characters and no spaces")
-        return False, token
-    if token_file is not None:
-        raise ConfigError(
-            f"{token_file}: the file is empty; put a token of {_LEAST_TOKEN} characters or more into it"
-        )
-    if _is_loopback(host):
-        return False, None
-    return True, secrets.token_urlsafe(24)
+    if not token:
+        return (None, False) if _is_loopback(host) else (secrets.token_urlsafe(24), True)
+    printable = token.isascii() and token.isprintable() and " " not in token
+    if len(token) < _MIN_TOKEN_LENGTH or not printable:
+        raise ConfigError(f"a token has at least {_MIN_TOKEN_LENGTH} ASCII characters, no spaces")
+    return token, False
 
 
 def _is_loopback(host: str) -> bool:
@@ -116,86 +108,41 @@ def _is_loopback(host: str) -> bool:
 
 
 @contextmanager
-def listening(host: str, port: int) -> Iterator[socket.socket]:
-    """A socket bound to an address, before anything slow is done."""
+def _bound_socket(host: str, port: int) -> Iterator[socket.socket]:
+    """A socket bound to an address; binding comes first because loading runs is slow."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM
         )[0]
-        place = socket.socket(family, kind, protocol)
+        listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise ConfigError(f"there is no address '{host}' on this machine: {error}") from error
-    with place:
-        place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            place.bind(address)
+            listener.bind(address)
         except OSError as error:
             raise ConfigError(
-                f"{host}:{port} cannot be bound ({error.strerror}); choose another --port"
+                f"cannot listen on {host}:{port} ({error.strerror}); choose another --port"
             ) from error
-        yield place
+        yield listener
 
 
-def _allow_many_files() -> None:
-    """A connection is an open file, and the usual limit is for programs that have few."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    # Where there is no limit to name, some systems refuse; the usual one then stays.
+def _raise_file_limit() -> None:
+    """Allow as many open files as the system does: every connection is one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    # Some systems refuse an unlimited value; the usual limit then stays.
     with suppress(ValueError, OSError):
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 @contextmanager
-def _quiet_end() -> Iterator[None]:
-    """The server passes a signal on after it has stopped; that it has stopped is all that was wanted."""
-    ends = (signal.SIGINT, signal.SIGTERM)
-    previous = [signal.signal(end, lambda number, frame: None) for end in ends]
+def _repeated_signals_ignored() -> Iterator[None]:
+    """Ignore the signal that uvicorn raises again after a clean shutdown."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    previous = [signal.signal(each, lambda number, frame: None) for each in signals]
     try:
         yield
     finally:
-        for end, handler in zip(ends, previous, strict=True):
-            signal.signal(end, handler)
-
-
-def logger(terminal: bool) -> Log:
-    """Writes one line for each event on standard error: for people at a terminal, else JSON."""
-
-    def log(event: Mapping[str, Any]) -> None:
-        now = datetime.now(UTC)
-        if terminal:
-            words = " ".join(_shown(name, value) for name, value in event.items())
-            line = f"{now:%H:%M:%S} {words}"
-        else:
-            line = json.dumps({"time": now.isoformat(timespec="milliseconds")} | dict(event))
-        print(line, file=sys.stderr, flush=True)
-
-    return log
-
-
-def _shown(name: str, value: Any) -> str:
-    # A client chooses the path, and a terminal obeys what it is sent.
-    text = str(value).encode("unicode_escape").decode("ascii")
-    return text if name in ("event", "method", "path", "status") else f"{name}={text}"
-
-
-class _Told(logging.Handler):
-    def __init__(self, tell: Callable[[Mapping[str, Any]], None]) -> None:
-        super().__init__()
-        self._tell = tell
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Hand a record on as an event."""
-        failure = (
-            {}
-            if record.exc_info is None
-            else {"trace": logging.Formatter().formatException(record.exc_info)}
-        )
-        self._tell(
-            {"event": record.name, "level": record.levelname, "message": record.getMessage()}
-            | failure
-        )
-
-
-def _uvicorn_tells(log: Log) -> None:
-    uvicorns = logging.getLogger("uvicorn")
-    uvicorns.handlers, uvicorns.propagate = [_Told(log)], False
-    uvicorns.setLevel(logging.WARNING)
+        for each, handler in zip(signals, previous, strict=True):
+            signal.signal(each, handler)

@@ -1,59 +1,55 @@
-"""Errors as problem JSON (RFC 9457): what is wrong, with which value, and what may have been meant."""
+"""Errors as problem JSON (RFC 9457)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
+
+from starlette.responses import Response
 
 MEDIA_TYPE: Final = "application/problem+json"
 
 
+@dataclass(eq=False)
 class Problem(Exception):  # noqa: N818
-    """An answer that is an error; its type tells programs which."""
+    """An error response."""
 
-    def __init__(
-        self,
-        status: int,
-        kind: str,
-        detail: str,
-        suggestions: Sequence[str] = (),
-        headers: Mapping[str, str] = {},
-        part: str | None = None,
-    ) -> None:
-        super().__init__(detail)
-        self.status = status
-        self.kind = kind
-        self.detail = detail
-        self.suggestions = list(suggestions)
-        self.headers = dict(headers)
-        self.part = part
+    status: int
+    kind: str
+    """Identifies the error for programs."""
+    detail: str
+    suggestions: Sequence[str] = ()
+    headers: Mapping[str, str] = field(default_factory=dict)
+    part: str | None = None
+    """The member of the request that is wrong."""
 
-    def body(self) -> bytes:
-        """The problem as JSON; ASCII, since what was sent may be no text that UTF-8 can hold."""
-        members: dict[str, Any] = {
+    def response(self) -> Response:
+        """The problem as JSON; in ASCII, because the input may contain lone surrogates."""
+        members = {
             "type": f"urn:tempograph:problem:{self.kind}",
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
             "detail": self.detail,
             "part": self.part,
-            "suggestions": self.suggestions,
+            "suggestions": list(self.suggestions),
         }
-        return json.dumps(members).encode("ascii")
+        return Response(json.dumps(members), self.status, self.headers, MEDIA_TYPE)
 
 
-def unknown(what: str, name: str, suggestions: Sequence[str]) -> Problem:
-    """A name that nothing goes by."""
-    return Problem(
-        404, "unknown-name", f"there is no {what} {_quoted(name)}", suggestions, part=what
-    )
+def unknown(part: str, name: str, suggestions: Sequence[str]) -> Problem:
+    """The problem of a name that does not exist; `part` is the member of the request."""
+    shown = name if len(name) <= 100 else name[:100] + "..."
+    return Problem(404, "unknown-name", f"there is no {part} '{shown}'", suggestions, part=part)
 
 
 def invalid(detail: str) -> Problem:
-    """Input that cannot be read as a question."""
+    """The problem of input that cannot be answered."""
     return Problem(422, "invalid-input", detail)
 
 
-def _quoted(name: str, most: int = 100) -> str:
-    return f"'{name if len(name) <= most else name[:most] + '...'}'"
+def internal_error() -> Problem:
+    """The problem of an unexpected exception, without its private details."""
+    return Problem(500, "failed", "internal error; the log of the service has the details")

@@ -1,44 +1,50 @@
-"""What requests and answers look like, for FastAPI and its OpenAPI description."""
+"""Requests and responses of the HTTP API; answers and evidence come from `prediction.answers`."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tempograph.prediction.answers import Completion, EvidenceFact
 from tempograph.typing import Split
 
 Name = Annotated[str, Field(max_length=1000)]
 Part = Literal["subject", "relation", "object"]
 
 
-class Asked(BaseModel):
-    """A request; members that nobody knows are refused, so that a typing mistake is no silent default."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    run: Name | None = Field(None, description="A run of /api/info; by default the first.")
+class _Request(BaseModel):
+    # Unknown members are refused, so that a misspelled one is not silently ignored.
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
 
 
-class Question(Asked):
+class _Response(BaseModel):
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class RunRequest(_Request):
+    """A request to a run."""
+
+    run: Name | None = None
+    """A run of /api/info; by default the first."""
+
+
+class CompletionRequest(RunRequest):
     """A fact with one of subject, relation and object missing."""
 
     subject: Name | None = None
     relation: Name | None = None
     object: Name | None = None
     time: Name
-    top: int = Field(
-        10,
-        ge=1,
-        description="How many answers; /api/info has the limit, and with evidence it is 100.",
-    )
-    evidence: int = Field(0, ge=0, le=100, description="How many facts to show for each answer.")
+    top: int = Field(10, ge=1)
+    """Number of answers; the limit is in /api/info, and 100 with evidence."""
+    evidence: int = Field(0, ge=0, le=100)
+    """Number of facts shown per answer."""
 
 
-class WholeFact(BaseModel):
-    """A fact in names."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
+class FactRequest(_Request):
+    """A complete fact in names."""
 
     subject: Name
     relation: Name
@@ -46,89 +52,66 @@ class WholeFact(BaseModel):
     time: Name
 
 
-class Scoring(Asked):
-    """Facts to be scored; /api/info has the limit."""
+class ScoreRequest(RunRequest):
+    """Facts to score; the limit is in /api/info."""
 
-    facts: list[WholeFact]
+    facts: list[FactRequest]
 
 
-class Because(Asked):
-    """A whole fact, and which part of it is thought to be the answer."""
+class EvidenceRequest(RunRequest, FactRequest):
+    """A complete fact, and the part of it to explain as an answer."""
 
-    subject: Name
-    relation: Name
-    object: Name
-    time: Name
     asked: Part = "object"
-    most: int = Field(10, ge=1, le=1000, description="How many facts.")
+    most: int = Field(10, ge=1, le=1000)
+    """Number of facts."""
 
 
-class EvidenceFact(BaseModel):
-    """A train fact behind an answer, with the answer's loss of score without it, and its share where there is one."""
-
-    subject: str
-    relation: str
-    object: str
-    time: str
-    share: float | None
-    effect: float | None
-
-
-class RankedAnswer(BaseModel):
-    """One candidate. `known` is the split that holds the completed fact already."""
-
-    rank: int
-    name: str
-    score: float
-    probability: float | None
-    known: Split | None
-    why: str
-    evidence: list[EvidenceFact]
-    evidence_count: int
-
-
-class Completed(BaseModel):
-    """A question with its ranked answers; `asked` is the part that was missing."""
+@dataclass(frozen=True)
+class ServedBy:
+    """The run behind a response."""
 
     run: str
+    """Name of the run."""
     model: str
-    subject: str | None
-    relation: str | None
-    object: str | None
-    time: str
-    asked: Part
-    answers: list[RankedAnswer]
-    notes: list[str]
+    """Name of its model."""
 
 
-class Standing(BaseModel):
-    """How one side of a fact stands among the candidates that are not known to be right as well.
+@dataclass(frozen=True)
+class CompletionResponse(Completion, ServedBy):
+    """A query with its ranked answers; the missing part is null."""
 
-    The score is null where the fact is out of the question; of those with equal scores, each has their mean rank.
-    """
+    __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
+
+
+class CandidateScore(_Response):
+    """One side of a fact, among the candidates that are not known to be right."""
 
     score: float | None
+    """Null if the model rules the candidate out."""
     probability: float | None
+    """Null for models whose scores are not probabilities."""
     rank: float
+    """Ties share their mean rank."""
 
 
-class ScoredFact(BaseModel):
+class FactScores(_Response):
     """A fact as the answer for its object, and as the answer for its subject."""
 
     known: Split | None
-    object: Standing
-    subject: Standing
+    """The split that holds the fact; null if none does."""
+    object: CandidateScore
+    subject: CandidateScore
 
 
-class Scored(BaseModel):
-    """Facts in the order of the request."""
+class ScoreResponse(_Response):
+    """Scores in the order of the request."""
 
     run: str
-    facts: list[ScoredFact]
+    facts: list[FactScores]
 
 
-class Explained(BaseModel):
-    """A fact and what speaks for it, best first."""
+class EvidenceResponse(_Response):
+    """A fact and the train facts that matter most for it."""
 
     run: str
     subject: str
@@ -136,28 +119,32 @@ class Explained(BaseModel):
     object: str
     time: str
     asked: Part
+    """The part that is explained as an answer."""
     known: Split | None
+    """The split that holds the fact; null if none does."""
     why: str
-    evidence: list[EvidenceFact]
+    """What the evidence has in common, in a few words."""
+    evidence: tuple[EvidenceFact, ...]
     evidence_count: int
+    """How many train facts are behind the answer in all."""
 
 
-class FoundName(BaseModel):
-    """A name, and in how many facts it is."""
+class NameCount(_Response):
+    """A name and the number of facts that contain it."""
 
     name: str
     facts: int
 
 
-class FoundNames(BaseModel):
-    """Names, best first."""
+class NamesResponse(_Response):
+    """Names, best match first."""
 
     run: str
-    names: list[FoundName]
+    names: list[NameCount]
 
 
-class KnownFact(BaseModel):
-    """A fact of the data."""
+class SplitFact(_Response):
+    """A fact of the data and its split."""
 
     subject: str
     relation: str
@@ -166,120 +153,128 @@ class KnownFact(BaseModel):
     split: Split
 
 
-class Examples(BaseModel):
-    """Facts of the data that are worth asking about."""
+class ExamplesResponse(_Response):
+    """Facts of the data that make good queries."""
 
     run: str
-    facts: list[KnownFact]
+    facts: list[SplitFact]
 
 
-class Count(BaseModel):
-    """How many facts a step has."""
+class StepCount(_Response):
+    """The number of facts at a time step."""
 
     time: str
     facts: int
 
 
-class Span(BaseModel):
+class Period(_Response):
     """From one time step to another, both included."""
 
-    model_config = ConfigDict(populate_by_name=True)
-
-    from_: str = Field(alias="from")
+    from_: str = Field(serialization_alias="from")
     to: str
 
 
-class EntityTimeline(BaseModel):
-    """The facts of an entity by time: one page of them, and of all how many there are at each step."""
-
-    model_config = ConfigDict(populate_by_name=True)
+class TimelineResponse(_Response):
+    """The facts of an entity in order of time."""
 
     run: str
     entity: str
-    from_: str = Field(alias="from")
+    from_: str = Field(serialization_alias="from")
     to: str
     total: int
-    counts: list[Count]
-    facts: list[KnownFact]
-    times: list[str] | None = Field(
-        description="The labels of all steps of the period, unless there are very many."
-    )
-    window: Span | None = Field(description="What the model reads around the time that was given.")
+    """Number of facts in the period."""
+    counts: list[StepCount]
+    """Number of facts at each step that has any."""
+    facts: list[SplitFact]
+    """One page of the facts."""
+    times: list[str] | None
+    """Labels of all steps of the period; null if there are more than 20,000."""
+    window: Period | None
+    """The steps that the model reads around the given time; null without a time or a window."""
 
 
-class Snapshot(BaseModel):
-    """An entity at one step: it comes first among the nodes, then its neighbours by their facts with it.
-
-    `neighbours` and `facts` say how many there are without the limit on nodes and on edges.
-    """
+class SnapshotResponse(_Response):
+    """An entity at one time step, its neighbours and the facts among them."""
 
     run: str
     entity: str
     time: str
-    nodes: list[FoundName]
-    edges: list[KnownFact]
+    nodes: list[NameCount]
+    """The entity, then its neighbours by the number of facts that they share with it."""
+    edges: list[SplitFact]
     neighbours: int
+    """Number of neighbours, also of those beyond the limit."""
     facts: int
+    """Number of facts among the nodes, also of those beyond the limit."""
 
 
-class Window(BaseModel):
-    """Steps that a model reads around a question."""
+class WindowSize(_Response):
+    """Number of steps that a model reads around a query."""
 
     past: int
     future: int
 
 
-class RunInfo(BaseModel):
-    """One run. `times` has the labels of all steps, unless there are very many; `window` is null without a bound."""
+class RunInfo(_Response):
+    """A run and its dataset."""
 
     name: str
     model: str
     dataset: str
     protocol: str
     metrics: dict[str, dict[str, float]]
+    """Metrics of each evaluated split."""
     entities: int
     relations: int
     facts: dict[str, int]
+    """Number of facts in each split."""
     steps: int
     first: str
     last: str
     times: list[str] | None
-    window: Window | None
+    """Labels of all steps; null if there are more than 20,000."""
+    window: WindowSize | None
+    """Null if the model reads steps without bound."""
     probabilistic: bool
+    """Whether answers have probabilities."""
     finished: bool
+    """Whether the training is finished."""
 
 
-class RequestLimits(BaseModel):
-    """What one request may ask for."""
+class RequestLimits(_Response):
+    """Limits of one request."""
 
     body: int
+    """Bytes."""
     top: int
+    """Answers."""
     facts: int
+    """Facts to score."""
     seconds: float
 
 
-class Info(BaseModel):
-    """The runs, the first of which is the default."""
+class InfoResponse(_Response):
+    """The runs of the service, the default one first."""
 
     version: str
     runs: list[RunInfo]
     limits: RequestLimits
 
 
-class Health(BaseModel):
+class HealthResponse(_Response):
     """The service is up."""
 
-    status: Literal["ok"]
+    status: Literal["ok"] = "ok"
 
 
-class ProblemJson(BaseModel):
+class ProblemDetails(_Response):
     """An error (RFC 9457)."""
 
     type: str
     title: str
     status: int
     detail: str
-    part: str | None = Field(
-        description="The part of the request that holds a name nothing goes by."
-    )
+    part: str | None
+    """The part of the request with an unknown name."""
     suggestions: list[str]
+    """Names that may have been meant."""

@@ -1,29 +1,29 @@
-// Ranked answers as bars, of one run or of two side by side.
+// Ranked answers as bars, for one run or two side by side.
 
-import { post, postIfPossible } from "./api.js";
+import { post, postOrRefusal } from "./api.js";
 import { $, el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
-import { address, isWhole, nextQuestion, PARTS, questionOf } from "./view.js";
-import { counted, number, percent, sentence } from "./words.js";
+import { address, isComplete, nextQuery, PARTS, requestFor } from "./view.js";
+import { plural, number, percent, sentence } from "./format.js";
 
 /**
- * The answers of the run that a view names under `which`: "run" or "other". `beside()` are those that ranks are
- * compared with; `drawn(found)` is told what is shown.
+ * The answers of one run of a view: `which` is "run" or "other". Ranks are compared with those of `reference()`;
+ * `onDraw(data)` is called with what is shown.
  */
-export function answersPanel(root, which, app, beside, drawn, failed) {
+export function answersPanel(root, which, app, reference, onDraw, onError) {
   return new Panel(
     root,
     {
-      question: (view) =>
-        isWhole(view) && view[which] ? { ...questionOf(view, view[which]), top: Number(view.top) } : null,
-      ask: (question, signal) => (which === "other" ? postIfPossible : post)("api/complete", question, signal),
-      draw: (found, view) => {
+      request: (view) =>
+        isComplete(view) && view[which] ? { ...requestFor(view, view[which]), top: Number(view.top) } : null,
+      load: (request, signal) => (which === "other" ? postOrRefusal : post)("api/complete", request, signal),
+      draw: (data, view) => {
         root.hidden = which === "other" && !view.other;
-        refill(root, ...(found === null ? missing(view) : shown(which, app, beside(), found, view)));
-        drawn(found);
+        refill(root, ...(data === null ? missing(view) : render(which, app, reference(), data, view)));
+        onDraw(data);
       },
     },
-    failed,
+    onError,
   );
 }
 
@@ -32,42 +32,42 @@ function missing(view) {
   return parts.length ? [el("p", { class: "empty" }, `Choose the ${parts.join(" and the ")} above.`)] : [];
 }
 
-function shown(which, app, beside, found, view) {
-  if (found.refused) return [el("h3", {}, found.run), el("p", { class: "empty" }, sentence(found.refused))];
-  const width = barWidths(found.answers);
-  const rows = found.answers.map((answer, place) => {
-    const change = beside === null ? null : moved(beside, answer);
-    return row(`${which}-${place}`, app, view, answer, width(answer), change);
+function render(which, app, reference, data, view) {
+  if (data.refused) return [el("h3", {}, data.run), el("p", { class: "empty" }, sentence(data.refused))];
+  const width = barWidths(data.answers);
+  const rows = data.answers.map((answer, index) => {
+    const change = reference === null ? null : rankChange(reference, answer);
+    return row(`${which}-${index}`, app, view, answer, width(answer), change);
   });
   return [
-    el("h3", { hidden: !view.other }, found.run),
-    rows.length ? el("ol", { class: "answers" }, ...rows) : nothing(found),
-    view.answer && !found.answers.some(({ name }) => name === view.answer) ? notAmong(found, view.answer) : "",
-    beside && rows.length ? movesTold(beside) : "",
-    ...found.notes.map((note) => el("p", { class: "fine" }, sentence(note))),
+    el("h3", { hidden: !view.other }, data.run),
+    rows.length ? el("ol", { class: "answers" }, ...rows) : noAnswer(data),
+    view.answer && !data.answers.some(({ name }) => name === view.answer) ? notAmong(data, view.answer) : "",
+    reference && rows.length ? rankChangeNote(reference) : "",
+    ...data.notes.map((note) => el("p", { class: "fine" }, sentence(note))),
   ];
 }
 
-const nothing = (found) =>
+const noAnswer = (data) =>
   el(
     "p",
     { class: "empty" },
-    `${found.run} has no answer: no fact that it learnt from leads to one for this question. `,
+    `${data.run} has no answer: none of its train facts leads to one. `,
     "Try another time or relation, or another run.",
   );
 
 const notAmong = ({ answers }, name) =>
-  el("p", { class: "fine" }, `${name}, which is chosen, is not among the first ${answers.length}.`);
+  el("p", { class: "fine" }, `The chosen answer, ${name}, is not among the first ${answers.length}.`);
 
 function row(id, app, view, answer, width, change) {
   const fill = el("span", { class: "fill" });
   fill.style.width = `${Math.max(1, 100 * width)}%`;
   const value = answer.probability === null ? `score ${number(answer.score)}` : percent(answer.probability);
   const chosen = answer.name === view.answer;
-  const next = nextQuestion(view, answer.name);
+  const next = nextQuery(view, answer.name);
   return el(
     "li",
-    { class: "answer", onpointerenter: () => alight(answer.name), onpointerleave: () => alight(null) },
+    { class: "answer", onpointerenter: () => highlight(answer.name), onpointerleave: () => highlight(null) },
     el(
       "button",
       {
@@ -77,8 +77,8 @@ function row(id, app, view, answer, width, change) {
         "data-name": answer.name,
         "aria-pressed": String(chosen),
         onclick: () => app.go({ ...view, answer: chosen ? "" : answer.name }),
-        onfocus: () => alight(answer.name),
-        onblur: () => alight(null),
+        onfocus: () => highlight(answer.name),
+        onblur: () => highlight(null),
       },
       el("span", { class: "rank" }, String(answer.rank), change),
       el("span", { class: "line" }, el("span", { class: "name" }, answer.name), el("span", { class: "value" }, value)),
@@ -95,34 +95,34 @@ function row(id, app, view, answer, width, change) {
 const badge = (known) =>
   known ? el("span", { class: "badge known" }, `known: ${known}`) : el("span", { class: "badge new" }, "new");
 
-/** How far an answer has moved from its rank in the run on the left. */
-function moved(beside, answer) {
-  const there = beside.answers.find((other) => other.name === answer.name);
+/** How far the rank of an answer differs from that in the run on the left. */
+function rankChange(reference, answer) {
+  const there = reference.answers.find((other) => other.name === answer.name);
   const by = there ? there.rank - answer.rank : 0;
   const short = by ? `${by > 0 ? "\u25b2" : "\u25bc"}${Math.abs(by)}` : there ? "=" : "\u2013";
-  const words = by ? `${counted(Math.abs(by), "place")} ${by > 0 ? "up" : "down"}` : there ? "same rank" : "not there";
+  const words = by ? `${plural(Math.abs(by), "place")} ${by > 0 ? "up" : "down"}` : there ? "same rank" : "not listed";
   return el(
     "small",
     { title: words },
     el("span", { "aria-hidden": "true" }, short),
-    el("span", { class: "unseen" }, ` (${words})`),
+    el("span", { class: "visually-hidden" }, ` (${words})`),
   );
 }
 
-const movesTold = (beside) =>
-  el("p", { class: "fine" }, `Below a rank: how far it is from that of ${beside.run}; \u2013 where that has it not.`);
+const rankChangeNote = (reference) =>
+  el("p", { class: "fine" }, `Below each rank: the change from ${reference.run}; \u2013 if it does not list the answer.`);
 
-/** The part of the longest bar that an answer's bar takes. */
+/** The length of each bar as a share of the longest. */
 function barWidths(answers) {
   const value = (answer) => answer.probability ?? answer.score;
-  const least = Math.min(0, ...answers.map(value));
-  const most = Math.max(...answers.map(value));
-  return (answer) => (most > least ? (value(answer) - least) / (most - least) : 0);
+  const min = Math.min(0, ...answers.map(value));
+  const max = Math.max(...answers.map(value));
+  return (answer) => (max > min ? (value(answer) - min) / (max - min) : 0);
 }
 
-/** The same answer, wherever it stands. */
-function alight(name) {
+/** Highlight an answer in both columns. */
+function highlight(name) {
   for (const button of $("answers").querySelectorAll(".choose")) {
-    button.classList.toggle("alight", button.dataset.name === name);
+    button.classList.toggle("highlighted", button.dataset.name === name);
   }
 }

@@ -1,6 +1,6 @@
-// Questions to the service. What goes wrong is either a Problem, which the service tells, or Unreachable.
+// Requests to the service. An error is a Problem, described by the service, or Unreachable.
 
-const SLOWEST_MS = 45_000;
+const TIMEOUT_MS = 45_000;
 const TOKEN = "tempograph-token";
 
 export class Problem extends Error {
@@ -10,24 +10,24 @@ export class Problem extends Error {
   }
 }
 
-/** No answer, or one that says to come back later. */
+/** No response, or one that says to come back later. */
 export class Unreachable extends Error {}
 
 export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
-export const keepToken = (token) => sessionStorage.setItem(TOKEN, token);
+export const storeToken = (token) => sessionStorage.setItem(TOKEN, token);
 
 export function get(path, parameters = {}, signal = undefined) {
   const given = Object.entries(parameters).filter(([, value]) => value !== "" && value != null);
-  return answer(`${path}?${new URLSearchParams(given)}`, {}, signal);
+  return send(`${path}?${new URLSearchParams(given)}`, {}, signal);
 }
 
 export function post(path, body, signal) {
   const headers = { "content-type": "application/json" };
-  return answer(path, { method: "POST", body: JSON.stringify(body), headers }, signal);
+  return send(path, { method: "POST", body: JSON.stringify(body), headers }, signal);
 }
 
-/** As `post`; a question that the service cannot take is an answer that says so, for it is no fault of the view. */
-export async function postIfPossible(path, body, signal) {
+/** As `post`, but a problem is returned as `refused`: another run may be able to answer. */
+export async function postOrRefusal(path, body, signal) {
   try {
     return await post(path, body, signal);
   } catch (error) {
@@ -36,19 +36,19 @@ export async function postIfPossible(path, body, signal) {
   }
 }
 
-async function answer(url, options, signal) {
+async function send(url, options, signal) {
   const token = sessionStorage.getItem(TOKEN);
   const headers = { ...options.headers, ...(token && { authorization: `Bearer ${token}` }) };
-  const limit = AbortSignal.timeout(SLOWEST_MS);
-  let response, told;
+  const limit = AbortSignal.timeout(TIMEOUT_MS);
+  let response, body;
   try {
     response = await fetch(url, { ...options, headers, signal: signal ? AbortSignal.any([signal, limit]) : limit });
-    told = await response.json();
+    body = await response.json();
   } catch {
     signal?.throwIfAborted();
     throw new Unreachable("The service does not answer.");
   }
-  if (response.ok) return told;
-  if ([502, 503, 504].includes(response.status)) throw new Unreachable(`The service is busy: ${told.detail}.`);
-  throw new Problem(response.status, told);
+  if (response.ok) return body;
+  if ([502, 503, 504].includes(response.status)) throw new Unreachable(`The service is busy: ${body.detail}.`);
+  throw new Problem(response.status, body);
 }

@@ -1,17 +1,17 @@
-// The explorer: a view is read from the address, shown by panels, and changed by whatever one does on the page.
+// The explorer: a view is read from the URL, shown by panels, and changed by user actions.
 
 import { answersPanel } from "./answers.js";
-import { get, hasToken, keepToken, Problem, Unreachable } from "./api.js";
+import { get, hasToken, storeToken, Problem, Unreachable } from "./api.js";
 import { $, el } from "./dom.js";
 import { evidencePanel } from "./evidence.js";
 import { graphPanel } from "./graph.js";
-import { clearNotice, offerExamples, tellProblem, tellUnreachable, tellWrong } from "./notice.js";
-import { Question } from "./question.js";
-import { listenToRuns, showRuns } from "./runs.js";
+import { clearNotice, offerExamples, showProblem, showUnreachable, showError } from "./notice.js";
+import { QueryForm } from "./query-form.js";
+import { bindRuns, showRuns } from "./runs.js";
 import { themeButton } from "./theme.js";
 import { timelinePanel } from "./timeline.js";
-import { aboutFact, address, entityOf, inWords, PARTS, readView } from "./view.js";
-import { at, counted } from "./words.js";
+import { viewOfFact, address, entityOf, queryText, PARTS, readView } from "./view.js";
+import { at, plural } from "./format.js";
 
 const EXAMPLES = 4;
 const NARROW = matchMedia("(max-width: 899px)");
@@ -19,16 +19,16 @@ const NARROW = matchMedia("(max-width: 899px)");
 class App {
   info = null;
   view = null;
-  #question = null;
+  #form = null;
   #panels = this.#makePanels();
   #turn = 0;
 
-  /** The run that is asked, as /api/info tells it. */
+  /** The selected run, as described by /api/info. */
   get run() {
     return this.info.runs.find((run) => run.name === this.view.run);
   }
 
-  /** Look at something else. */
+  /** Show another view. */
   go(view) {
     const chosen = view.answer && view.answer !== this.view.answer;
     history.pushState(null, "", address(view));
@@ -36,7 +36,7 @@ class App {
     if (chosen && NARROW.matches) $("evidence").scrollIntoView();
   }
 
-  /** Show what the address says. */
+  /** Show the view in the URL. */
   async show() {
     const turn = ++this.#turn;
     clearNotice();
@@ -48,7 +48,7 @@ class App {
       this.view.time ||= this.run.last;
       const facts = PARTS.some((part) => this.view[part]) ? [] : await this.#examples();
       if (turn !== this.#turn) return;
-      if (facts.length) this.#begin(facts[0]);
+      if (facts.length) this.#openExample(facts[0]);
       offerExamples(this.view, facts.slice(1));
       this.#draw();
     } catch (error) {
@@ -71,19 +71,19 @@ class App {
     return (await get("api/examples", { run: this.view.run, limit: EXAMPLES })).facts;
   }
 
-  /** The first visit shows a question and its answers rather than an empty form. */
-  #begin(fact) {
-    this.view = aboutFact(this.view, fact);
+  /** Start with an example instead of an empty form. */
+  #openExample(fact) {
+    this.view = viewOfFact(this.view, fact);
     history.replaceState(null, "", address(this.view));
   }
 
   #draw() {
     const { view } = this;
-    document.title = `${inWords(view)} ${at(view.time)} \u2013 tempograph`;
-    $("asking").replaceChildren(`${inWords(view)} `, el("span", { class: "nowrap" }, at(view.time)));
+    document.title = `${queryText(view)} ${at(view.time)} \u2013 tempograph`;
+    $("asking").replaceChildren(`${queryText(view)} `, el("span", { class: "nowrap" }, at(view.time)));
     $("evidence-title").textContent = view.answer ? `Why ${view.answer}?` : "Evidence";
-    this.#question ??= new Question(this);
-    this.#question.show(view);
+    this.#form ??= new QueryForm(this);
+    this.#form.show(view);
     $("token").hidden = $("waiting").hidden = true;
     $("docs").hidden = hasToken();
     $("view").hidden = false;
@@ -92,30 +92,30 @@ class App {
   }
 
   #makePanels() {
-    const failed = (error) => this.#report(error);
+    const onError = (error) => this.#report(error);
     let evidence = [];
-    const first = answersPanel($("first"), "run", this, () => null, answered, failed);
-    const second = answersPanel($("second"), "other", this, () => first.found, nobody, failed);
-    const reasons = evidencePanel($("first-evidence"), "run", heard, failed);
-    const others = evidencePanel($("second-evidence"), "other", nobody, failed);
+    const first = answersPanel($("first"), "run", this, () => null, answered, onError);
+    const second = answersPanel($("second"), "other", this, () => first.data, noop, onError);
+    const reasons = evidencePanel($("first-evidence"), "run", onEvidence, onError);
+    const others = evidencePanel($("second-evidence"), "other", noop, onError);
     const timeline = timelinePanel(
       $("timeline"),
       this,
       () => evidence,
       () => graph.redraw(),
-      failed,
+      onError,
     );
-    const graph = graphPanel($("graph"), this, () => timeline.found, failed);
+    const graph = graphPanel($("graph"), this, () => timeline.data, onError);
     return [first, second, reasons, others, timeline, graph];
 
-    function nobody() {}
+    function noop() {}
 
-    function answered(found) {
+    function answered(data) {
       second.redraw();
-      if (found) $("said").textContent = spoken(found);
+      if (data) $("status").textContent = announcement(data);
     }
 
-    function heard(facts) {
+    function onEvidence(facts) {
       const acting = facts.filter((fact) => fact.effect);
       evidence = acting.length ? acting : facts;
       timeline.redraw();
@@ -125,32 +125,32 @@ class App {
   #report(error) {
     $("view").hidden = true;
     if (error instanceof Unreachable) {
-      tellUnreachable(error, () => this.show());
+      showUnreachable(error, () => this.show());
     } else if (error instanceof Problem && error.status === 401) {
       askForToken();
     } else if (error instanceof Problem) {
-      tellProblem(error, this.view);
+      showProblem(error, this.view);
     } else {
       throw error;
     }
   }
 }
 
-function spoken({ answers, run }) {
-  const first = answers.length ? `, the first is ${answers[0].name}` : "";
-  return `${counted(answers.length, "answer")} of ${run}${first}`;
+function announcement({ answers, run }) {
+  const first = answers.length ? `; the best is ${answers[0].name}` : "";
+  return `${plural(answers.length, "answer")} from ${run}${first}`;
 }
 
 function askForToken() {
-  // A link cannot carry the token that the page behind it needs.
+  // The API page needs the token, which a link cannot send.
   $("waiting").hidden = $("docs").hidden = true;
-  if ($("secret").value) tellWrong("That is not the token of this service.");
+  if ($("secret").value) showError("That is not the token of this service.");
   $("secret").value = "";
   $("token").hidden = false;
   $("secret").focus();
 }
 
-function listenToPage(app) {
+function bindPage(app) {
   addEventListener("popstate", () => app.show());
   addEventListener("click", (event) => {
     const link = event.target.closest?.("a[href^='?']");
@@ -162,19 +162,19 @@ function listenToPage(app) {
   });
   $("token").addEventListener("submit", (event) => {
     event.preventDefault();
-    keepToken($("secret").value);
+    storeToken($("secret").value);
     app.show();
   });
   $("share").hidden = !navigator.clipboard;
   $("share").addEventListener("click", async () => {
     await navigator.clipboard.writeText(location.href);
-    $("said").textContent = $("share").textContent = "Link copied";
+    $("status").textContent = $("share").textContent = "Link copied";
     setTimeout(() => ($("share").textContent = "Copy link"), 2000);
   });
 }
 
 const app = new App();
 themeButton($("theme"));
-listenToRuns(app);
-listenToPage(app);
+bindRuns(app);
+bindPage(app);
 app.show();

@@ -1,23 +1,23 @@
-// Elements in one line. Text is always text: names of the data are never read as markup.
+// Create elements. Names from the data are always inserted as text, never as markup.
 
 export const $ = (id) => document.getElementById(id);
 
 export function el(tag, attributes = {}, ...children) {
-  return filled(document.createElement(tag), attributes, children);
+  return fill(document.createElement(tag), attributes, children);
 }
 
 export function svg(tag, attributes = {}, ...children) {
-  return filled(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
 }
 
-/** Other content, without taking the focus from one who is in the midst of the old one. */
+/** Replace the content of an element and keep the focus on the same id. */
 export function refill(root, ...children) {
   const id = root.contains(document.activeElement) ? document.activeElement.id : "";
   root.replaceChildren(...children.filter((child) => child != null));
   if (id) $(id)?.focus();
 }
 
-function filled(element, attributes, children) {
+function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");

@@ -1,78 +1,78 @@
-// The facts behind the chosen answer, each with its effect.
+// The evidence for the chosen answer, each fact with its effect.
 
-import { post, postIfPossible } from "./api.js";
+import { post, postOrRefusal } from "./api.js";
 import { el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
-import { aboutFact, address, isWhole, questionOf } from "./view.js";
-import { counted, distance, percent, sentence, signed, told } from "./words.js";
+import { viewOfFact, address, isComplete, requestFor } from "./view.js";
+import { plural, distance, percent, sentence, signed, factText } from "./format.js";
 
-const MOST = 20;
-const FIRST = 6;
+const MAX_FACTS = 20;
+const SHOWN_FACTS = 6;
 
-/** Evidence from the run that a view names under `which`; `heard(facts)` is told what there is. */
-export function evidencePanel(root, which, heard, failed) {
+/** Evidence from one run of a view, "run" or "other"; `onEvidence(facts)` is called with it. */
+export function evidencePanel(root, which, onEvidence, onError) {
   return new Panel(
     root,
     {
-      question: (view) =>
-        isWhole(view) && view[which] && view.answer
-          ? { ...questionOf(view, view[which]), [view.asked]: view.answer, asked: view.asked, most: MOST }
+      request: (view) =>
+        isComplete(view) && view[which] && view.answer
+          ? { ...requestFor(view, view[which]), [view.asked]: view.answer, asked: view.asked, most: MAX_FACTS }
           : null,
-      ask: (question, signal) => (which === "other" ? postIfPossible : post)("api/evidence", question, signal),
-      draw: (found, view) => {
+      load: (request, signal) => (which === "other" ? postOrRefusal : post)("api/evidence", request, signal),
+      draw: (data, view) => {
         root.hidden = which === "other" && !view.other;
-        refill(root, ...(found === null ? hint(view, which) : shown(found, view)));
-        heard(found?.evidence ?? []);
+        refill(root, ...(data === null ? hint(view, which) : render(data, view)));
+        onEvidence(data?.evidence ?? []);
       },
     },
-    failed,
+    onError,
   );
 }
 
 const hint = (view, which) =>
   view.answer || which === "other"
     ? []
-    : [el("p", { class: "empty" }, "Choose an answer to see which facts speak for it, and which against.")];
+    : [el("p", { class: "empty" }, "Choose an answer to see the facts for and against it.")];
 
-function shown(found, view) {
-  const run = el("h3", { hidden: !view.other }, found.run);
-  if (!found.evidence?.length) {
-    const words = found.refused ? sentence(found.refused) : `${found.run} names no fact that speaks for this answer.`;
+function render(data, view) {
+  const run = el("h3", { hidden: !view.other }, data.run);
+  if (!data.evidence?.length) {
+    const words = data.refused ? sentence(data.refused) : `${data.run} has no evidence for this answer.`;
     return [run, el("p", { class: "empty" }, words)];
   }
-  const largest = Math.max(...found.evidence.map((fact) => Math.abs(fact.effect ?? fact.share ?? 0)));
-  const rows = found.evidence.map((fact) => row(fact, view, largest));
+  const largest = Math.max(...data.evidence.map((fact) => Math.abs(fact.effect ?? fact.share ?? 0)));
+  const rows = data.evidence.map((fact) => row(fact, view, largest));
   return [
     run,
-    el("p", {}, reason(found)),
-    el("ol", { class: "facts" }, ...rows.slice(0, FIRST)),
-    rows.length > FIRST ? others(rows.slice(FIRST), found.evidence_count - rows.length) : "",
+    el("p", {}, reason(data)),
+    el("ol", { class: "facts" }, ...rows.slice(0, SHOWN_FACTS)),
+    rows.length > SHOWN_FACTS ? moreFacts(rows.slice(SHOWN_FACTS), data.evidence_count - rows.length) : "",
   ];
 }
 
-const others = (rows, untold) =>
+const moreFacts = (rows, hidden) =>
   el(
     "details",
     {},
-    el("summary", {}, `${counted(rows.length, "more fact")}`),
+    el("summary", {}, `${plural(rows.length, "more fact")}`),
     el("ol", { class: "facts" }, ...rows),
-    untold > 0 ? el("p", { class: "fine" }, `${counted(untold, "fact")} with less effect are not shown.`) : null,
+    hidden > 0 ? el("p", { class: "fine" }, `${plural(hidden, "fact")} with less effect are not shown.`) : null,
   );
 
 const MEASURED = "facts with an effect";
 
-function reason(found) {
-  const why = found.why === MEASURED ? "" : `${found.run} calls this \u201c${found.why}\u201d. `;
-  return `${why}${meaning(found.evidence)}${found.known ? ` The data hold the answer itself, in ${found.known}.` : ""}`;
+function reason(data) {
+  const why = data.why === MEASURED ? "" : `Reason given by ${data.run}: ${data.why}. `;
+  return `${why}${meaning(data.evidence)}${data.known ? ` The answer itself is in the data (${data.known}).` : ""}`;
 }
 
 function meaning(facts) {
   if (facts.some((fact) => fact.effect)) {
-    return "Without a fact marked \u25b2 the score of this answer falls by its number; without one marked \u25bc it rises.";
+    return "Removing a fact marked \u25b2 lowers the score by the number shown; removing one marked \u25bc raises it.";
   }
   if (facts.some((fact) => fact.effect === 0))
-    return "Without any one of these facts the score of this answer stays as it is.";
-  return "How much each of these facts does is not measured here.";
+    return "Removing any one of these facts does not change the score.";
+  return "The effect of these facts is not measured.";
 }
 
 function row(fact, view, largest) {
@@ -87,7 +87,7 @@ function row(fact, view, largest) {
     {},
     el("span", { class: `effect ${kind}` }, `${sign} ${value}`),
     el("span", { class: "bar" }, fill),
-    el("a", { class: "told", href: address(aboutFact(view, fact)) }, told(fact)),
+    el("a", { class: "fact-text", href: address(viewOfFact(view, fact)) }, factText(fact)),
     el("span", { class: "fine" }, [fact.time, distance(fact.time, view.time)].filter(Boolean).join(" \u00b7 ")),
   );
 }

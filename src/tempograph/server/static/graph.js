@@ -1,76 +1,76 @@
-// The neighbourhood of an entity at one time: it stands in the middle, its neighbours on both sides.
+// The neighbourhood of an entity at one time: the entity in the middle, its neighbours on both sides.
 
 import { get } from "./api.js";
 import { $, el, refill, svg } from "./dom.js";
 import { Panel, redrawOnResize } from "./panel.js";
 import { aboutEntity, address, entityOf } from "./view.js";
-import { at, counted, sentence, shortened, told, wrapped } from "./words.js";
+import { at, plural, sentence, shortened, factText, wrapped } from "./format.js";
 
-const MOST = 15;
+const MAX_NODES = 15;
 const HEIGHT = 300;
-const ROWS = { least: 32, most: 64 };
+const ROWS = { min: 32, max: 64 };
 const MARGIN = 34;
-const LABEL = { least: 112, most: 220 };
+const LABEL = { min: 112, max: 220 };
 const LETTER = 6.6;
 const LINE = 14;
 
-/** `timeline()` are the facts around the time, to find a day with facts where this one has none. */
-export function graphPanel(root, app, timeline, failed) {
+/** `timeline()` returns the facts around the time, to link to a step with facts if this one has none. */
+export function graphPanel(root, app, timeline, onError) {
   const body = root.querySelector(".body");
   const panel = new Panel(
     root,
     {
-      question: (view) =>
+      request: (view) =>
         entityOf(view) && view.time
-          ? { entity: entityOf(view), time: view.time, run: app.run.name, limit: MOST }
+          ? { entity: entityOf(view), time: view.time, run: app.run.name, limit: MAX_NODES }
           : null,
-      ask: (question, signal) => get("api/snapshot", question, signal),
-      draw: (found, view) => {
+      load: (request, signal) => get("api/snapshot", request, signal),
+      draw: (data, view) => {
         $("graph-title").textContent = `Neighbours ${at(view.time)}`;
-        refill(body, ...(found === null ? [] : shown(body, found, view, timeline())));
+        refill(body, ...(data === null ? [] : render(body, data, view, timeline())));
       },
     },
-    failed,
+    onError,
   );
   redrawOnResize(panel, body);
   return panel;
 }
 
-function shown(body, found, view, timeline) {
-  if (found.nodes.length === 1 && !view.answer) return [nobody(found, view, timeline)];
+function render(body, data, view, timeline) {
+  if (data.nodes.length === 1 && !view.answer) return [emptySnapshot(data, view, timeline)];
   const width = body.clientWidth || 400;
-  const names = found.nodes.slice(1).map((node) => node.name);
+  const names = data.nodes.slice(1).map((node) => node.name);
   const guess = guessOf(view);
-  if (guess && guess !== found.entity && !names.includes(guess)) names.push(guess);
-  const room = Math.min(LABEL.most, Math.max(LABEL.least, 0.3 * width), width / 2 - 40);
-  const nodes = placed(found.entity, names, width / 2, width / 2 - room);
+  if (guess && guess !== data.entity && !names.includes(guess)) names.push(guess);
+  const room = Math.min(LABEL.max, Math.max(LABEL.min, 0.3 * width), width / 2 - 40);
+  const nodes = layout(data.entity, names, width / 2, width / 2 - room);
   const reader = el("div", { class: "reader" });
-  const silent = () => reader.replaceChildren(summary(found, view, timeline));
+  const showSummary = () => reader.replaceChildren(summary(data, view, timeline));
   const point = (name, words) => {
-    emphasise(drawing, name);
-    if (name === null) silent();
+    highlight(drawing, name);
+    if (name === null) showSummary();
     else reader.replaceChildren(el("p", {}, el("b", {}, name), `: ${words}`));
   };
-  const lines = pairs(found.edges, nodes).map((pair) => edge(pair, nodes));
+  const lines = pairs(data.edges, nodes).map((pair) => edge(pair, nodes));
   const predicted = guess && nodes.has(guess) ? guessed(view, nodes) : null;
   const height = Math.max(...[...nodes.values()].map((node) => node.y)) + MARGIN;
   const drawing = svg(
     "svg",
-    { class: "graph", width, height, role: "group", "aria-label": `Neighbours of ${found.entity}` },
+    { class: "graph", width, height, role: "group", "aria-label": `Neighbours of ${data.entity}` },
     ...lines,
     predicted,
-    ...[...nodes.values()].map((node) => dot(node, found, view, room, point)),
+    ...[...nodes.values()].map((node) => dot(node, data, view, room, point)),
   );
-  silent();
+  showSummary();
   return [drawing, reader];
 }
 
 const guessOf = (view) => (view.asked === "relation" ? "" : view.answer);
 
-/** Places by name: the entity in the middle, the others in turn on an arc to its right and to its left. */
-function placed(entity, names, x, reach) {
+/** Positions by name: the entity in the middle, the others on an arc, alternating right and left. */
+function layout(entity, names, x, reach) {
   const [right, left] = [Math.ceil(names.length / 2), Math.floor(names.length / 2)];
-  const row = Math.min(ROWS.most, Math.max(ROWS.least, HEIGHT / Math.max(1, right)));
+  const row = Math.min(ROWS.max, Math.max(ROWS.min, HEIGHT / Math.max(1, right)));
   const middle = MARGIN + Math.max(0, (right - 1) / 2) * row;
   const nodes = new Map([[entity, { name: entity, number: -1, x, y: middle, side: 0 }]]);
   names.forEach((name, number) => {
@@ -82,17 +82,17 @@ function placed(entity, names, x, reach) {
   return nodes;
 }
 
-/** Facts between two nodes, in either direction, are one line. */
+/** All facts between two nodes, in either direction, share one line. */
 function pairs(edges, nodes) {
-  const found = new Map();
+  const data = new Map();
   for (const fact of edges) {
     const ends = [fact.subject, fact.object].sort();
     const key = JSON.stringify(ends);
     if (ends[0] !== ends[1] && ends.every((end) => nodes.has(end))) {
-      found.set(key, { ends, facts: [...(found.get(key)?.facts ?? []), fact] });
+      data.set(key, { ends, facts: [...(data.get(key)?.facts ?? []), fact] });
     }
   }
-  return [...found.values()];
+  return [...data.values()];
 }
 
 function edge({ ends, facts }, nodes) {
@@ -105,7 +105,7 @@ function edge({ ends, facts }, nodes) {
   return path;
 }
 
-/** A line from or to the middle is straight; one between neighbours is bent towards it, to pass by the others. */
+/** Straight to and from the middle; bent towards it between neighbours, to avoid the other nodes. */
 function curve(from, to) {
   if (!from.side || !to.side) return `M${from.x} ${from.y}L${to.x} ${to.y}`;
   const bend = from.side === to.side ? -38 * from.side : 0;
@@ -114,16 +114,16 @@ function curve(from, to) {
 
 function guessed(view, nodes) {
   const [from, to] = [nodes.get(entityOf(view)), nodes.get(view.answer)];
-  // Bent, so that it does not hide the line of what is known.
+  // Bent, so that it does not hide the line of known facts.
   const d = `M${from.x} ${from.y}Q${(from.x + to.x) / 2} ${(from.y + to.y) / 2 + 26} ${to.x} ${to.y}`;
   return svg("path", { class: "edge guess", d });
 }
 
-/** `room` is for a name; `point(name, words)` is told what one points at, or null. */
-function dot(node, found, view, room, point) {
-  const facts = found.edges.filter((fact) => [fact.subject, fact.object].includes(node.name));
-  const own = node.side ? facts.filter((fact) => [fact.subject, fact.object].includes(found.entity)) : facts;
-  const words = own.length ? own.map(told).join("; ") : "no fact at this time";
+/** `room` is the width for a name; `point(name, words)` is called on hover, with null on leave. */
+function dot(node, data, view, room, point) {
+  const facts = data.edges.filter((fact) => [fact.subject, fact.object].includes(node.name));
+  const own = node.side ? facts.filter((fact) => [fact.subject, fact.object].includes(data.entity)) : facts;
+  const words = own.length ? own.map(factText).join("; ") : "no fact at this time";
   const kind = node.side === 0 ? "middle" : node.name === view.answer ? "chosen" : "";
   const inside = [
     svg("circle", { class: `node ${kind}`, cx: node.x, cy: node.y, r: node.side ? 7 : 10 }),
@@ -151,17 +151,17 @@ function nameOf({ name, x, y, side }, room) {
   return svg("text", { "text-anchor": side > 0 ? "start" : "end" }, ...rows);
 }
 
-function emphasise(drawing, name) {
+function highlight(drawing, name) {
   for (const line of drawing.querySelectorAll("[data-ends]")) {
-    line.classList.toggle("alight", name !== null && JSON.parse(line.dataset.ends).includes(name));
+    line.classList.toggle("highlighted", name !== null && JSON.parse(line.dataset.ends).includes(name));
   }
 }
 
-function summary(found, view, timeline) {
-  if (found.nodes.length === 1) return nobody(found, view, timeline);
-  const shown = found.nodes.length - 1;
-  const all = counted(found.neighbours, "neighbour");
-  const those = shown < found.neighbours ? `the ${shown} busiest of ${all}` : all;
+function summary(data, view, timeline) {
+  if (data.nodes.length === 1) return emptySnapshot(data, view, timeline);
+  const shown = data.nodes.length - 1;
+  const all = plural(data.neighbours, "neighbour");
+  const those = shown < data.neighbours ? `the ${shown} most active of ${all}` : all;
   const dashed = guessOf(view) ? " Dashed: the chosen answer." : "";
   return el(
     "p",
@@ -170,18 +170,18 @@ function summary(found, view, timeline) {
   );
 }
 
-/** Nothing here: lead to the nearest times that have something. */
-function nobody(found, view, timeline) {
+/** No facts at this time: link to the nearest times that have some. */
+function emptySnapshot(data, view, timeline) {
   const near = timeline ? nearest(timeline, view.time) : [];
   const links = near.flatMap((time) => [" ", el("a", { href: address({ ...view, time }) }, time)]);
-  const hint = near.length ? "The nearest times with facts:" : "No facts are near.";
-  return el("p", { class: "empty" }, `Nothing is known of ${found.entity} ${at(view.time)}. ${hint}`, ...links);
+  const hint = near.length ? "Nearest times with facts:" : "There are none nearby.";
+  return el("p", { class: "empty" }, `There are no facts about ${data.entity} ${at(view.time)}. ${hint}`, ...links);
 }
 
-/** The last time before and the first after one, of those that have facts. */
+/** The last time before and the first after a time that have facts. */
 function nearest({ times, counts }, time) {
-  const place = (other) => times?.indexOf(other) ?? -1;
-  const before = counts.findLast((count) => place(count.time) < place(time));
-  const after = counts.find((count) => place(count.time) > place(time));
+  const indexOf = (other) => times?.indexOf(other) ?? -1;
+  const before = counts.findLast((count) => indexOf(count.time) < indexOf(time));
+  const after = counts.find((count) => indexOf(count.time) > indexOf(time));
   return [before, after].filter(Boolean).map((count) => count.time);
 }

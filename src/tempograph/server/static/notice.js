@@ -1,62 +1,62 @@
-// One line for what is wrong, with the way out.
+// One line that says what is wrong, and how to go on.
 
 import { get, Unreachable } from "./api.js";
 import { $, el } from "./dom.js";
-import { aboutFact, address, entityPart, readView } from "./view.js";
-import { at, sentence } from "./words.js";
+import { viewOfFact, address, entityPart, readView } from "./view.js";
+import { at, sentence } from "./format.js";
 
-const AGAIN_MS = 2000;
-let waiting = 0;
+const RETRY_MS = 2000;
+let timer = 0;
 
 export function clearNotice() {
-  clearTimeout(waiting);
+  clearTimeout(timer);
   $("notice").replaceChildren();
 }
 
-function say(kind, ...content) {
-  clearTimeout(waiting);
+function showNotice(kind, ...content) {
+  clearTimeout(timer);
   $("waiting").hidden = true;
   $("notice").replaceChildren(el("p", { class: kind }, ...content));
 }
 
-export function tellWrong(words) {
-  say("wrong", words);
+export function showError(words) {
+  showNotice("wrong", words);
 }
 
-/** Input that the service cannot take: each suggestion is a link that puts it right. */
-export function tellProblem(problem, view) {
+/** Invalid input: each suggestion is a link that corrects it. */
+export function showProblem(problem, view) {
   const part = problem.part === "entity" ? entityPart(view) : problem.part;
   const fixed = (name) => el("a", { href: address({ ...view, [part]: name }) }, name);
-  const ways = part ? problem.suggestions.flatMap((name) => [" ", fixed(name)]) : [];
-  const out = ways.length
-    ? [" Perhaps:", ...ways]
-    : [" Choose another above, or ", el("a", { href: address({ ...readView(""), run: view.run }) }, "begin anew"), "."];
-  say("wrong", sentence(problem.message), ...out);
+  const links = part ? problem.suggestions.flatMap((name) => [" ", fixed(name)]) : [];
+  const rest = links.length
+    ? [" Did you mean:", ...links]
+    : [" Choose another above, or ", el("a", { href: address({ ...readView(""), run: view.run }) }, "start over"), "."];
+  showNotice("wrong", sentence(problem.message), ...rest);
 }
 
-/** No answer: try again by oneself while the page is open, or at once when told to. */
-export function tellUnreachable(error, retry) {
-  say(
+/** No response: retry every few seconds, or at once with the button. */
+export function showUnreachable(error, retry) {
+  showNotice(
     "down",
     error.message,
-    " It is tried again every few seconds. ",
+    " Retrying every few seconds. ",
     el("button", { type: "button", onclick: retry }, "Retry"),
   );
-  const look = async () => {
+  const poll = async () => {
     try {
       await get("health");
       retry();
     } catch (problem) {
-      if (problem instanceof Unreachable) waiting = setTimeout(look, AGAIN_MS);
+      if (problem instanceof Unreachable) timer = setTimeout(poll, RETRY_MS);
     }
   };
-  waiting = setTimeout(look, AGAIN_MS);
+  timer = setTimeout(poll, RETRY_MS);
 }
 
-/** Something to begin with: questions that the data can answer. */
+/** Example queries to start with. */
 export function offerExamples(view, facts) {
   const link = (fact) =>
-    el("a", { href: address(aboutFact(view, fact)) }, `${fact.subject} ${fact.relation} ? ${at(fact.time)}`);
+    el("a", { href: address(viewOfFact(view, fact)) }, `${fact.subject} ${fact.relation} ? ${at(fact.time)}`);
   $("examples").replaceChildren("For example: ", ...facts.flatMap((fact) => [link(fact), " "]));
   $("examples").hidden = facts.length === 0;
 }

@@ -1,84 +1,83 @@
-// A part of the page that shows an answer of the service.
+// A part of the page that shows a response of the service.
 
-const PATIENCE_MS = 150;
+const BUSY_DELAY_MS = 150;
 
-/** Draw anew when the room for it has changed. */
+/** Redraw when the width has changed. */
 export function redrawOnResize(panel, body) {
   let width = 0;
   new ResizeObserver(() => {
-    if (body.clientWidth !== width && panel.found) panel.redraw();
+    if (body.clientWidth !== width && panel.data) panel.redraw();
     width = body.clientWidth;
   }).observe(body);
 }
 
 /**
- * `question(view)` is what must be asked to show a view, null for nothing; `ask(question, signal)` asks it;
- * `draw(found, view)` shows it, `found` being null where nothing was asked or it went wrong.
- * A newer question ends an older one, whose answer is never shown; the same question is not asked twice.
+ * `request(view)` is what to load for a view, or null; `load(request, signal)` loads it; `draw(data, view)` shows it,
+ * with null if nothing was loaded. A newer request cancels an older one; the same request is not sent twice.
  */
 export class Panel {
   #root;
   #parts;
-  #failed;
+  #onError;
   #key = "";
   #view = null;
-  #drawn = null;
-  #ending = new AbortController();
-  found = null;
+  #drawnView = null;
+  #controller = new AbortController();
+  data = null;
 
-  constructor(root, parts, failed) {
+  constructor(root, parts, onError) {
     this.#root = root;
     this.#parts = parts;
-    this.#failed = failed;
+    this.#onError = onError;
   }
 
   async show(view) {
     this.#view = view;
-    const question = this.#parts.question(view);
-    const key = JSON.stringify(question);
+    const request = this.#parts.request(view);
+    const key = JSON.stringify(request);
     if (key === this.#key) {
-      if (this.#ending.signal.aborted) this.#take(this.found);
+      if (this.#controller.signal.aborted) this.#display(this.data);
       return;
     }
     this.#key = key;
-    this.#ending.abort();
-    if (question === null) this.#take(null);
-    else await this.#load(question, (this.#ending = new AbortController()));
+    this.#controller.abort();
+    if (request === null) this.#display(null);
+    else await this.#load(request, (this.#controller = new AbortController()));
   }
 
-  async #load(question, ending) {
-    const late = setTimeout(() => this.#root.setAttribute("aria-busy", "true"), PATIENCE_MS);
+  async #load(request, controller) {
+    const late = setTimeout(() => this.#root.setAttribute("aria-busy", "true"), BUSY_DELAY_MS);
     try {
-      const found = await this.#parts.ask(question, ending.signal);
-      if (!ending.signal.aborted) this.#end(ending, found);
+      const data = await this.#parts.load(request, controller.signal);
+      if (!controller.signal.aborted) this.#end(controller, data);
     } catch (error) {
-      if (ending.signal.aborted) return;
+      if (controller.signal.aborted) return;
       this.forget();
-      this.#end(ending, null);
-      this.#failed(error);
+      this.#end(controller, null);
+      this.#onError(error);
     } finally {
       clearTimeout(late);
     }
   }
 
-  #end(ending, found) {
-    ending.abort();
-    this.#take(found);
+  #end(controller, data) {
+    controller.abort();
+    this.#display(data);
   }
 
-  #take(found) {
-    this.found = found;
-    this.#drawn = this.#view;
+  #display(data) {
+    this.data = data;
+    this.#drawnView = this.#view;
     this.#root.removeAttribute("aria-busy");
     this.redraw();
   }
 
-  /** Show the same answer again: what stands beside it has changed. */
+  /** Draw the same data again, because something around it has changed. */
   redraw() {
-    if (this.#drawn !== null) this.#parts.draw(this.found, this.#drawn);
+    if (this.#drawnView !== null) this.#parts.draw(this.data, this.#drawnView);
   }
 
-  /** Ask again the next time. */
+  /** Load again the next time. */
   forget() {
     this.#key = "";
   }

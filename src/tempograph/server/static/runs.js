@@ -1,9 +1,9 @@
-// Which run is asked, and which one beside it.
+// The selected run, and the run to compare it with.
 
 import { $, el } from "./dom.js";
-import { counted } from "./words.js";
+import { plural } from "./format.js";
 
-export function listenToRuns(app) {
+export function bindRuns(app) {
   $("run").addEventListener("change", () => {
     const run = $("run").value;
     const other = run === app.view.other ? app.view.run : app.view.other;
@@ -31,9 +31,9 @@ function described(run) {
   const mrr = run.metrics.test?.mrr ?? run.metrics.valid?.mrr;
   const figure = mrr === undefined ? "" : ` MRR ${mrr.toFixed(3)} on ${run.metrics.test ? "test" : "valid"}.`;
   const sizes = [
-    counted(run.entities, "entity", "entities"),
-    counted(run.relations, "relation"),
-    counted(facts, "fact"),
+    plural(run.entities, "entity", "entities"),
+    plural(run.relations, "relation"),
+    plural(facts, "fact"),
     `${run.first} to ${run.last}`,
   ];
   return `${run.name}: ${run.model} on ${run.dataset}, protocol ${run.protocol}; ${sizes.join(", ")}.${figure}`;

@@ -1,11 +1,11 @@
-// A field that finds names while one types: the combobox of the ARIA practices.
+// A field that suggests names while typing: the combobox pattern of the ARIA practices.
 
 import { get } from "./api.js";
 import { el } from "./dom.js";
-import { counted } from "./words.js";
+import { plural } from "./format.js";
 
 const PAUSE_MS = 120;
-const MOST = 12;
+const MAX_NAMES = 12;
 
 export class Search {
   #path;
@@ -16,9 +16,9 @@ export class Search {
   #value = "";
   #active = -1;
   #pause = 0;
-  #ending = new AbortController();
+  #controller = new AbortController();
 
-  /** `run()` is the run whose names are looked up, `choose(name)` is told what was chosen. */
+  /** `run()` is the run to search; `choose(name)` is called with the chosen name. */
   constructor(id, label, path, run, choose) {
     this.#path = path;
     this.#run = run;
@@ -61,7 +61,7 @@ export class Search {
     return [...this.#list.querySelectorAll("[role=option]")];
   }
 
-  /** The name that an arrow key or the first letters have led to. */
+  /** The highlighted name. */
   get #marked() {
     return this.#list.querySelector("[aria-selected=true] span")?.textContent;
   }
@@ -72,44 +72,44 @@ export class Search {
   }
 
   async #find(text) {
-    this.#ending.abort();
-    const { signal } = (this.#ending = new AbortController());
+    this.#controller.abort();
+    const { signal } = (this.#controller = new AbortController());
     try {
-      const { names } = await get(this.#path, { q: text, limit: MOST, run: this.#run() }, signal);
+      const { names } = await get(this.#path, { q: text, limit: MAX_NAMES, run: this.#run() }, signal);
       if (document.activeElement === this.#input) this.#offer(names, text);
     } catch (error) {
       if (!signal.aborted) this.#offer([], "", error.message);
     }
   }
 
-  #offer(names, text, trouble = `No name holds \u201c${text}\u201d.`) {
-    const options = names.map(({ name, facts }, place) =>
+  #offer(names, text, message = `No name contains \u201c${text}\u201d.`) {
+    const options = names.map(({ name, facts }, index) =>
       el(
         "li",
         {
-          id: `${this.#list.id}-${place}`,
+          id: `${this.#list.id}-${index}`,
           role: "option",
           "aria-selected": "false",
-          // Before the field loses its focus, which would close the list.
+          // Keep the focus in the field: losing it would close the list.
           onpointerdown: (event) => event.preventDefault(),
-          onclick: () => this.#take(name),
+          onclick: () => this.#select(name),
         },
         el("span", {}, name),
-        el("small", {}, counted(facts, "fact")),
+        el("small", {}, plural(facts, "fact")),
       ),
     );
     const nothing = el("li", { class: "nothing", role: "option", "aria-disabled": "true", "aria-selected": "false" });
-    nothing.textContent = trouble;
+    nothing.textContent = message;
     this.#list.replaceChildren(...(options.length ? options : [nothing]));
     this.#list.hidden = false;
     this.#input.setAttribute("aria-expanded", "true");
     this.#mark(text && names.length ? 0 : -1);
   }
 
-  #mark(place) {
-    this.#active = place;
-    this.#options.forEach((option, other) => option.setAttribute("aria-selected", String(other === place)));
-    const option = this.#options[place];
+  #mark(index) {
+    this.#active = index;
+    this.#options.forEach((option, other) => option.setAttribute("aria-selected", String(other === index)));
+    const option = this.#options[index];
     option?.scrollIntoView({ block: "nearest" });
     if (option) this.#input.setAttribute("aria-activedescendant", option.id);
     else this.#input.removeAttribute("aria-activedescendant");
@@ -124,16 +124,16 @@ export class Search {
       else this.#find("");
     } else if (event.key === "Enter") {
       event.preventDefault();
-      // What was typed may be a whole name already, or a wrong one: then the service says so.
-      this.#take(this.#marked ?? this.#input.value.trim());
+      // The text may be a complete name; if it is wrong, the service says so.
+      this.#select(this.#marked ?? this.#input.value.trim());
     } else if (event.key === "Tab") {
-      if (this.#marked) this.#take(this.#marked);
+      if (this.#marked) this.#select(this.#marked);
     } else if (event.key === "Escape") {
       this.#leave();
     }
   }
 
-  #take(name) {
+  #select(name) {
     this.#close();
     if (name && name !== this.#value) this.#choose(name);
     else this.#input.value = this.#value;
@@ -146,7 +146,7 @@ export class Search {
 
   #close() {
     clearTimeout(this.#pause);
-    this.#ending.abort();
+    this.#controller.abort();
     this.#list.hidden = true;
     this.#input.setAttribute("aria-expanded", "false");
     this.#mark(-1);

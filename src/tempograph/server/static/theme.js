@@ -1,4 +1,4 @@
-// Light, dark, or as the system is; remembered in this browser.
+// Light, dark or the theme of the system; stored in this browser.
 
 const KEY = "tempograph-theme";
 const NEXT = { auto: "light", light: "dark", dark: "auto" };
@@ -14,6 +14,6 @@ export function themeButton(button) {
     localStorage.setItem(KEY, theme);
     show(theme);
   });
-  const kept = localStorage.getItem(KEY);
-  show(kept in NEXT ? kept : "auto");
+  const stored = localStorage.getItem(KEY);
+  show(stored in NEXT ? stored : "auto");
 }

@@ -1,4 +1,4 @@
-// What is looked at. It lives in the address of the page, so that a link restores it.
+// The view: what the page shows. It is stored in the URL, so that a link restores it.
 
 export const PARTS = ["subject", "relation", "object"];
 const DEFAULTS = {
@@ -26,34 +26,34 @@ export function address(view) {
   return `?${new URLSearchParams(parts.map((name) => [name, view[name]]))}`;
 }
 
-/** The part that holds the entity whose time and neighbours are shown. */
+/** The part with the entity whose timeline and neighbours are shown. */
 export const entityPart = (view) => (view.asked === "subject" ? "object" : "subject");
 
 export const entityOf = (view) => view[entityPart(view)];
 
-export const isWhole = (view) => PARTS.every((part) => part === view.asked || view[part]) && view.time !== "";
+export const isComplete = (view) => PARTS.every((part) => part === view.asked || view[part]) && view.time !== "";
 
-/** The question in words, without its time. */
-export const inWords = (view) => PARTS.map((part) => view[part] || "?").join(" ");
+/** The query as text, without its time. */
+export const queryText = (view) => PARTS.map((part) => view[part] || "?").join(" ");
 
-/** The question as the service takes it. */
-export function questionOf(view, run) {
+/** The query as a request to a run. */
+export function requestFor(view, run) {
   const given = PARTS.filter((part) => part !== view.asked).map((part) => [part, view[part]]);
   return { ...Object.fromEntries(given), time: view.time, run };
 }
 
-/** The same question about another entity. */
+/** The same query about another entity. */
 export const aboutEntity = (view, name) => ({ ...view, [entityPart(view)]: name, answer: "" });
 
-/** What follows from an answer: a question about the entity, or with the relation. */
-export function nextQuestion(view, answer) {
+/** The query that follows from an answer: about that entity, or with that relation. */
+export function nextQuery(view, answer) {
   return view.asked === "relation"
     ? { ...view, asked: "object", relation: answer, object: "", answer: "" }
     : aboutEntity(view, answer);
 }
 
-/** A question for another part; the entity that was asked about stays, and the chosen answer becomes what is known. */
-export function lookFor(view, asked) {
+/** A query for another part: the entity stays, and the chosen answer becomes a given part. */
+export function askFor(view, asked) {
   const chosen = view.answer;
   const entity = entityOf(view);
   if (asked === "relation") {
@@ -65,8 +65,8 @@ export function lookFor(view, asked) {
   return { ...view, asked, relation, [other]: entity, [asked]: "", answer: "" };
 }
 
-/** A whole fact as a question for its object, with that object chosen. */
-export function aboutFact(view, fact) {
+/** A fact as a query for its object, with that object chosen. */
+export function viewOfFact(view, fact) {
   const { subject, relation, object, time } = fact;
   return { ...view, asked: "object", subject, relation, object: "", time, answer: object };
 }

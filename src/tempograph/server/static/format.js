@@ -15,12 +15,12 @@ export function signed(value) {
   return `${value < 0 ? "\u2212" : "+"}${size < 0.01 ? size.toFixed(3) : EFFECT.format(size)}`;
 }
 
-export const counted = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 export const isDate = (label) => DATE.test(label);
-export const told = (fact) => `${fact.subject} ${fact.relation} ${fact.object}`;
-export const shortened = (name, most) => (name.length <= most ? name : `${name.slice(0, most - 1).trimEnd()}\u2026`);
+export const factText = (fact) => `${fact.subject} ${fact.relation} ${fact.object}`;
+export const shortened = (name, max) => (name.length <= max ? name : `${name.slice(0, max - 1).trimEnd()}\u2026`);
 
-/** A name in at most two lines of so many letters. */
+/** A name in at most two lines of `letters` characters. */
 export function wrapped(name, letters) {
   const space = name.lastIndexOf(" ", letters);
   if (name.length <= letters || space < 1) return [shortened(name, letters)];
@@ -30,10 +30,10 @@ export function wrapped(name, letters) {
 export const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.?$/, ".")}`;
 export const at = (time) => `${isDate(time) ? "on" : "at"} ${time}`;
 
-/** How far a time is from another, where both are dates; else nothing. */
+/** The distance between two dates in words; empty if they are not dates. */
 export function distance(time, from) {
   if (!isDate(time) || !isDate(from)) return "";
   const days = Math.round((Date.parse(time) - Date.parse(from)) / 86_400_000);
   if (days === 0) return "same day";
-  return `${counted(Math.abs(days), "day")} ${days < 0 ? "before" : "after"}`;
+  return `${plural(Math.abs(days), "day")} ${days < 0 ? "before" : "after"}`;
 }

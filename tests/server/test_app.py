@@ -1,4 +1,4 @@
-"""What the service answers is what the Predictor answers; errors are problems that name the way out."""
+"""The service answers as the Predictor does; errors name the value and the way out."""
 
 from __future__ import annotations
 
@@ -14,12 +14,8 @@ from starlette.testclient import TestClient
 import tempograph
 from serving import RUNS, client_of
 from tempograph import Predictor, TemporalGraph, train
-from tempograph.models.ensemble.ensemble_model import Ensemble
-from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
-from tempograph.models.temp.temp_model import TeMP
-from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.prediction.answers import Completion
-from tempograph.server.service import Limits
+from tempograph.server.limits import Limits
 
 pytest_plugins = ("serving_fixtures",)
 FACT = {"subject": "Corenne", "relation": "visits", "object": "Velessa", "time": "2030-01-05"}
@@ -29,23 +25,23 @@ def without(part: str) -> dict[str, str]:
     return {name: value for name, value in FACT.items() if name != part}
 
 
-def same(found: Any, wanted: Any) -> None:
-    """Equal, but for rounding: what is scored together is added up in another order."""
+def assert_close(found: Any, wanted: Any) -> None:
+    """Assert equality up to rounding: a batch adds numbers up in another order."""
     if isinstance(wanted, dict):
         assert found.keys() == wanted.keys()
         for name in wanted:
-            same(found[name], wanted[name])
+            assert_close(found[name], wanted[name])
     elif isinstance(wanted, list | tuple):
         assert len(found) == len(wanted)
         for one, other in zip(found, wanted, strict=True):
-            same(one, other)
+            assert_close(one, other)
     elif isinstance(wanted, float):
         assert math.isclose(found, wanted, rel_tol=1e-4, abs_tol=1e-5)
     else:
         assert found == wanted
 
 
-def asked_directly(predictor: Predictor, asked: str, top: int, evidence: int) -> Completion:
+def ask_predictor(predictor: Predictor, asked: str, top: int, evidence: int) -> Completion:
     if asked == "object":
         return predictor.objects(FACT["subject"], FACT["relation"], FACT["time"], top, evidence)
     if asked == "subject":
@@ -55,7 +51,7 @@ def asked_directly(predictor: Predictor, asked: str, top: int, evidence: int) ->
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("asked", ["object", "subject", "relation"])
-def test_complete(
+def test_completions_are_those_of_the_predictor(
     client: TestClient, predictors: dict[str, Predictor], run: str, asked: str
 ) -> None:
     if run == "ted" and asked == "relation":
@@ -68,17 +64,19 @@ def test_complete(
         }
         answer = client.post("/api/complete", json=body)
         assert answer.status_code == 200
-        wanted = asdict(asked_directly(predictors[run], asked, top, evidence))
-        same(answer.json(), {"run": run, "model": predictors[run].run.config.name} | wanted)
+        wanted = asdict(ask_predictor(predictors[run], asked, top, evidence))
+        assert_close(answer.json(), {"run": run, "model": predictors[run].run.config.name} | wanted)
 
 
-def test_the_first_run_answers_where_none_is_named(client: TestClient) -> None:
+def test_the_first_run_is_the_default(client: TestClient) -> None:
     answer = client.post("/api/complete", json=without("object")).json()
     assert answer["run"] == RUNS[0] and len(answer["answers"]) == 10
 
 
 @pytest.mark.parametrize("run", RUNS)
-def test_score(client: TestClient, predictors: dict[str, Predictor], run: str) -> None:
+def test_scores_are_those_of_the_predictor(
+    client: TestClient, predictors: dict[str, Predictor], run: str
+) -> None:
     predictor, graph = predictors[run], predictors[run].graph
     facts = graph.all_facts[::3]
     answer = client.post(
@@ -89,7 +87,7 @@ def test_score(client: TestClient, predictors: dict[str, Predictor], run: str) -
         assert found["known"] == wanted["known"]
         for side in ("object", "subject"):
             standing = {name: wanted[f"{side}_{name}"] for name in ("score", "probability", "rank")}
-            same(
+            assert_close(
                 found[side],
                 standing | {"score": None if standing["score"] == -math.inf else standing["score"]},
             )
@@ -102,7 +100,7 @@ def test_score(client: TestClient, predictors: dict[str, Predictor], run: str) -
 
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("asked", ["object", "subject", "relation"])
-def test_evidence(
+def test_evidence_is_that_of_the_predictor(
     client: TestClient, predictors: dict[str, Predictor], run: str, asked: str
 ) -> None:
     answer = client.post(
@@ -113,13 +111,15 @@ def test_evidence(
     elif run == "ted":
         pytest.skip("ted ranks entities only")
     else:
-        everyone = asked_directly(predictors[run], asked, 12, 4).answers
+        everyone = ask_predictor(predictors[run], asked, 12, 4).answers
         (wanted,) = [each for each in everyone if each.name == FACT[asked]]
     shown = {name: asdict(wanted)[name] for name in ("known", "why", "evidence", "evidence_count")}
-    same(answer, FACT | {"run": run, "asked": asked} | shown)
+    assert_close(answer, FACT | {"run": run, "asked": asked} | shown)
 
 
-def test_info(client: TestClient, predictors: dict[str, Predictor]) -> None:
+def test_info_describes_runs_and_limits(
+    client: TestClient, predictors: dict[str, Predictor]
+) -> None:
     info = client.get("/api/info").json()
     assert info["version"] == tempograph.__version__ and info["limits"]["top"] == 1000
     assert [run["name"] for run in info["runs"]] == list(RUNS)
@@ -134,22 +134,7 @@ def test_info(client: TestClient, predictors: dict[str, Predictor]) -> None:
     assert info["runs"][1]["window"] is None
 
 
-def test_the_window_of_an_ensemble_is_the_widest_of_its_parts(
-    predictors: dict[str, Predictor],
-) -> None:
-    """A part without a bound leaves none; a model that looks at its own step alone has no window."""
-    timeline = predictors["temp-gru"].run.timeline
-    near, wide = (TeMP(timeline, TeMPSettings(dim=4, window=window)) for window in (2, 5))
-    alone = TeMP(
-        timeline, TeMPSettings(dim=4, window=5, temporal="none", gate=False, imputation=False)
-    )
-    pointer, settings = predictors["pointer"].run.model, EnsembleSettings(parts=("a", "b"))
-    assert alone.window == (0, 0) and pointer.window is None
-    for parts, window in (((near, wide), (5, 5)), ((near, alone), (2, 2)), ((near, pointer), None)):
-        assert Ensemble(timeline, settings, "ensemble", *parts).window == window
-
-
-def test_names_are_searched(client: TestClient) -> None:
+def test_names_can_be_searched(client: TestClient) -> None:
     found = client.get("/api/entities", params={"q": "VELES", "limit": 2}).json()
     assert [each["name"] for each in found["names"]] == ["Velessa", "Central Bank of Velessa"]
     relations = client.get("/api/relations", params={"q": "vis", "run": "ted"}).json()
@@ -157,7 +142,9 @@ def test_names_are_searched(client: TestClient) -> None:
     assert len(client.get("/api/relations").json()["names"]) == 4
 
 
-def test_timeline_and_snapshot(client: TestClient, predictors: dict[str, Predictor]) -> None:
+def test_timelines_have_pages_and_snapshots_have_limits(
+    client: TestClient, predictors: dict[str, Predictor]
+) -> None:
     graph = predictors["temp-gru"].graph
     asked = {"entity": "corenne", "from": "2030-01-03", "to": "2030-01-04", "time": "2030-01-09"}
     page = client.get("/api/timeline", params=asked | {"limit": 5, "offset": 2}).json()
@@ -185,7 +172,7 @@ def test_timeline_and_snapshot(client: TestClient, predictors: dict[str, Predict
     assert {edge["time"] for edge in snapshot["edges"]} == {"2030-01-03"}
 
 
-def test_a_timeline_reaches_to_both_sides_of_a_time(client: TestClient) -> None:
+def test_a_timeline_can_extend_to_both_sides_of_a_time(client: TestClient) -> None:
     near = client.get(
         "/api/timeline", params={"entity": "Corenne", "time": "2030-01-02", "reach": 2}
     ).json()
@@ -198,10 +185,9 @@ def test_a_timeline_reaches_to_both_sides_of_a_time(client: TestClient) -> None:
     ).json()
     assert near == same_days
     for parameters in ({"reach": 2}, {"reach": 2, "time": days[0], "from": days[0]}):
-        answer = client.get("/api/timeline", params={"entity": "Corenne"} | parameters)
-        assert answer.status_code == 422 and answer.json()["detail"].startswith(
-            "reach goes with time"
-        )
+        response = client.get("/api/timeline", params={"entity": "Corenne"} | parameters)
+        assert response.status_code == 422
+        assert response.json()["detail"].startswith("reach needs time")
 
 
 def test_examples_are_facts_of_the_run(
@@ -262,27 +248,20 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, list[str]]] = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_wrong_input_is_a_problem(client: TestClient, case: str) -> None:
+def test_wrong_input_gets_a_problem(client: TestClient, case: str) -> None:
     body, status, detail, suggestions = WRONG[case]
     answer = client.post("/api/complete", json=body)
-    assert (
-        answer.status_code == status
-        and answer.headers["content-type"] == "application/problem+json"
-    )
+    assert answer.status_code == status
+    assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
-    assert (
-        problem["status"] == status
-        and problem["type"].startswith("urn:tempograph:problem:")
-        and problem["title"]
-    )
-    assert (
-        problem["detail"].startswith(detail)
-        and problem["suggestions"][: len(suggestions)] == suggestions
-    )
+    assert problem["status"] == status and problem["title"]
+    assert problem["type"].startswith("urn:tempograph:problem:")
+    assert problem["detail"].startswith(detail)
+    assert problem["suggestions"][: len(suggestions)] == suggestions
     assert problem["part"] == (detail.split()[3] if status == 404 else None)
 
 
-def test_wrong_input_elsewhere(client: TestClient) -> None:
+def test_wrong_parameters_get_a_problem(client: TestClient) -> None:
     cases = [
         ("/api/timeline?entity=Corenn", 404),
         ("/api/timeline?entity=Corenne&from=2030-01-04&to=2030-01-03", 422),
@@ -299,7 +278,7 @@ def test_wrong_input_elsewhere(client: TestClient) -> None:
         assert (answer.status_code, answer.json()["status"]) == (status, status), path
 
 
-def test_many_at_once_get_their_own_answers(
+def test_concurrent_clients_get_their_own_answers(
     client: TestClient, predictors: dict[str, Predictor]
 ) -> None:
     questions = [
@@ -334,8 +313,8 @@ def test_many_at_once_get_their_own_answers(
             assert math.isclose(each["score"], known[each["name"]], rel_tol=1e-4, abs_tol=1e-5)
 
 
-def test_runs_keep_to_themselves(predictors: dict[str, Predictor], graph_run: Predictor) -> None:
-    with client_of({"one": predictors["temp-gru"], "other": graph_run}) as client:
+def test_runs_are_separate(predictors: dict[str, Predictor], small_run: Predictor) -> None:
+    with client_of({"one": predictors["temp-gru"], "other": small_run}) as client:
         assert client.get("/api/entities", params={"q": "ann"}).json()["names"] == []
         found = client.get("/api/entities", params={"q": "ann", "run": "other"}).json()
         assert [each["name"] for each in found["names"]] == ["Ann"]
@@ -347,7 +326,7 @@ def test_runs_keep_to_themselves(predictors: dict[str, Predictor], graph_run: Pr
         assert problem["detail"] == "there is no subject 'Corenne'" and problem["suggestions"] == []
 
 
-def test_one_step_is_enough() -> None:
+def test_a_dataset_may_have_one_time_step() -> None:
     facts = np.array([(0, 0, 1, 0), (1, 0, 0, 0)])
     graph = TemporalGraph(
         "small", ("Ann", "Bob"), ("meets",), ("now",), facts, facts[:1], facts[:0]
@@ -358,7 +337,7 @@ def test_one_step_is_enough() -> None:
         assert client.post("/api/complete", json=body).status_code == 200
 
 
-def test_smaller_limits(predictors: dict[str, Predictor]) -> None:
+def test_limits_are_enforced(predictors: dict[str, Predictor]) -> None:
     with client_of(predictors, Limits(top=2, facts=1, body=300)) as client:
         assert client.post("/api/complete", json=without("object") | {"top": 3}).status_code == 422
         assert client.post("/api/score", json={"facts": [FACT]}).status_code == 200
@@ -366,7 +345,9 @@ def test_smaller_limits(predictors: dict[str, Predictor]) -> None:
         assert client.post("/api/score", json={"facts": [FACT] * 4}).status_code == 413
 
 
-def test_the_description_and_its_page_need_nothing_from_elsewhere(client: TestClient) -> None:
+def test_the_api_documentation_is_complete_and_loads_nothing_from_other_hosts(
+    client: TestClient,
+) -> None:
     api = client.get("/openapi.json").json()
     assert {
         "/api/complete",

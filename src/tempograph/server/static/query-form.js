@@ -1,18 +1,18 @@
-// The form: which part is looked for, what is known of the others, when, and how many answers.
+// The form: the part to predict, the other parts, the time, and the number of answers.
 
 import { $, el } from "./dom.js";
 import { Search } from "./search.js";
-import { lookFor, PARTS } from "./view.js";
-import { When } from "./when.js";
+import { askFor, PARTS } from "./view.js";
+import { TimeField } from "./time-field.js";
 
 const TOPS = [5, 10, 20, 50, 100];
 const PATHS = { subject: "api/entities", relation: "api/relations", object: "api/entities" };
 const LABELS = { subject: "Subject", relation: "Relation", object: "Object" };
 
-export class Question {
+export class QueryForm {
   #app;
   #searches;
-  #when;
+  #timeField;
   #unknown;
 
   constructor(app) {
@@ -21,11 +21,11 @@ export class Question {
     const search = (part) => new Search(part, LABELS[part], PATHS[part], () => app.run.name, change(part));
     this.#searches = Object.fromEntries(PARTS.map((part) => [part, search(part)]));
     this.#unknown = Object.fromEntries(PARTS.map((part) => [part, unknownPart(part)]));
-    this.#when = new When((time) => app.go({ ...app.view, time }));
-    $("time").append(...this.#when.parts);
+    this.#timeField = new TimeField((time) => app.go({ ...app.view, time }));
+    $("time").append(...this.#timeField.parts);
     $("top").addEventListener("change", () => app.go({ ...app.view, top: $("top").value }));
     for (const radio of this.#radios) {
-      radio.addEventListener("change", () => app.go(lookFor(app.view, radio.value)));
+      radio.addEventListener("change", () => app.go(askFor(app.view, radio.value)));
     }
     $("question").addEventListener("submit", (event) => event.preventDefault());
   }
@@ -43,7 +43,7 @@ export class Question {
       if ($(part).firstChild !== wanted[0]) $(part).replaceChildren(...wanted);
       this.#searches[part].value = view[part];
     }
-    this.#when.show(this.#app.run, view.time);
+    this.#timeField.show(this.#app.run, view.time);
     this.#showTop(view.top);
     $("question").hidden = false;
   }
@@ -59,5 +59,5 @@ export class Question {
 
 const unknownPart = (part) => [
   el("span", { class: "label" }, LABELS[part]),
-  el("span", { class: "wanted", role: "img", "aria-label": "is looked for" }, "?"),
+  el("span", { class: "wanted", role: "img", "aria-label": "to be predicted" }, "?"),
 ];

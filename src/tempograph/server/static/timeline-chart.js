@@ -1,26 +1,26 @@
-// Facts as blocks on their days: above the line where the entity is the subject, below where it is the object.
+// Facts as blocks at their steps: above the line if the entity is the subject, below if it is the object.
 
 import { svg } from "./dom.js";
-import { counted, shortened, told } from "./words.js";
+import { plural, shortened, factText } from "./format.js";
 
 const LANE = 36;
 const ROWS = { for: 10, against: 26 };
 const UNIT = 11;
-const HALF = { least: 26, most: 78 };
+const HALF = { min: 26, max: 78 };
 const AXIS = 24;
 const TICK = 96;
 
-/** Where steps stand from left to right. */
+/** Horizontal positions of the steps. */
 export class Scale {
   constructor(steps, width) {
     this.steps = steps;
     this.width = width;
     this.step = width / steps.length;
-    this.places = new Map(steps.map((time, place) => [time, place]));
+    this.positions = new Map(steps.map((time, index) => [time, index]));
   }
 
   left(time) {
-    return this.places.get(time) * this.step;
+    return this.positions.get(time) * this.step;
   }
 
   middle(time) {
@@ -28,33 +28,33 @@ export class Scale {
   }
 
   has(time) {
-    return this.places.has(time);
+    return this.positions.has(time);
   }
 }
 
-/** `go(time)` is told which time was chosen, `read(time)` at which one points. */
-export function picture(view, found, scale, days, evidence, go, read) {
-  const tall = [0, 1].map((below) => tallest(days, found.entity, below));
-  const unit = Math.min(UNIT, HALF.most / Math.max(...tall));
-  const [above, under] = tall.map((count) => Math.max(HALF.least, count * unit + 4));
+/** `go(time)` is called when a time is chosen, `read(time)` on hover. */
+export function chart(view, data, scale, days, evidence, go, read) {
+  const tall = [0, 1].map((below) => tallest(days, data.entity, below));
+  const unit = Math.min(UNIT, HALF.max / Math.max(...tall));
+  const [above, under] = tall.map((count) => Math.max(HALF.min, count * unit + 4));
   const line = LANE + above;
   const height = line + under + AXIS;
   const behind = new Map(evidence.map((fact) => [keyOf(fact), sideOf(fact)]));
   const kindOf = (fact) => behind.get(keyOf(fact)) ?? (fact.relation === view.relation ? "alike" : "");
   const columns = [...days].map(([time, facts]) => {
-    const blocks = stacks(facts, found.entity).flatMap((stack, below) =>
-      sorted(stack, view).map((fact, place) => {
-        const y = below ? line + 1 + place * unit : line - 1 - (place + 1) * unit;
+    const blocks = stacks(facts, data.entity).flatMap((stack, below) =>
+      sorted(stack, view).map((fact, index) => {
+        const y = below ? line + 1 + index * unit : line - 1 - (index + 1) * unit;
         return block(kindOf(fact), scale, time, y, unit);
       }),
     );
     return day(time, facts, scale, height, blocks);
   });
-  listen(columns, scale, view, go, read);
+  bindDays(columns, scale, view, go, read);
   return svg(
     "svg",
-    { class: "timeline", width: scale.width, height, role: "group", "aria-label": `Facts of ${found.entity} by time` },
-    shade(found.window, scale, height),
+    { class: "timeline", width: scale.width, height, role: "group", "aria-label": `Facts of ${data.entity} by time` },
+    shade(data.window, scale, height),
     svg("line", { class: "axis", x1: 0, x2: scale.width, y1: line, y2: line }),
     ...ticks(view.time, scale, height),
     now(view.time, scale, height),
@@ -86,12 +86,12 @@ const stacks = (facts, entity) => [
 const tallest = (days, entity, below) =>
   Math.max(1, ...[...days.values()].map((facts) => stacks(facts, entity)[below].length));
 
-/** Facts of the relation that is asked about stand next to the line. */
+/** Facts with the relation of the query come first, next to the line. */
 const sorted = (facts, view) =>
   facts.toSorted((one, other) => (other.relation === view.relation) - (one.relation === view.relation));
 
 function day(time, facts, scale, height, blocks) {
-  const label = `${time}: ${counted(facts.length, "fact")}. ${facts.map(told).join("; ")}`;
+  const label = `${time}: ${plural(facts.length, "fact")}. ${facts.map(factText).join("; ")}`;
   const reach = svg("rect", { class: "reach", x: scale.left(time), y: 0, width: scale.step, height: height - AXIS });
   return svg(
     "g",
@@ -119,13 +119,13 @@ function now(time, scale, height) {
   return svg("line", { class: "now", x1: x, x2: x, y1: 0, y2: height - AXIS + 5 });
 }
 
-/** Labels at even distances from the time of the question. */
+/** Labels at even distances from the time of the query. */
 function ticks(time, scale, height) {
   const every = Math.max(1, Math.ceil(TICK / scale.step));
-  const first = scale.places.get(time) % every || 0;
+  const first = scale.positions.get(time) % every || 0;
   const room = (x) => x > TICK / 2.6 && x < scale.width - TICK / 2.6;
   return scale.steps
-    .filter((step, place) => place % every === first && (step === time || room(scale.middle(step))))
+    .filter((step, index) => index % every === first && (step === time || room(scale.middle(step))))
     .map((step) => {
       const x = Math.min(Math.max(scale.middle(step), TICK / 2.6), scale.width - TICK / 2.6);
       const kind = step === time ? "tick asked" : "tick";
@@ -133,7 +133,7 @@ function ticks(time, scale, height) {
     });
 }
 
-/** Evidence at its times: a triangle up speaks for the answer, one down against it; a larger one says more. */
+/** Evidence at its times: triangles up support the answer, triangles down contradict it; size is the effect. */
 function marks(evidence, scale, line) {
   const effects = new Map();
   for (const fact of evidence.filter(({ time }) => scale.has(time))) {
@@ -156,18 +156,18 @@ function marks(evidence, scale, line) {
   });
 }
 
-/** Point at a day, or go from day to day with the arrow keys, to read it; choose it to ask about that time. */
-function listen(columns, scale, view, go, read) {
+/** Hover or use the arrow keys to read the facts of a day; choose it to query that time. */
+function bindDays(columns, scale, view, go, read) {
   const ahead = (column) => scale.left(column.dataset.time) >= scale.left(view.time);
   const stop = Math.max(0, columns.findIndex(ahead));
   columns[stop]?.setAttribute("tabindex", "0");
-  columns.forEach((column, place) => {
+  columns.forEach((column, index) => {
     const { time } = column.dataset;
     column.addEventListener("pointerenter", () => read(time));
     column.addEventListener("focus", () => read(time));
     column.addEventListener("click", () => go(time));
     column.addEventListener("keydown", (event) => {
-      const next = { ArrowLeft: place - 1, ArrowRight: place + 1, Home: 0, End: columns.length - 1 }[event.key];
+      const next = { ArrowLeft: index - 1, ArrowRight: index + 1, Home: 0, End: columns.length - 1 }[event.key];
       if (event.key === "Enter" || event.key === " ") go(time);
       else if (columns[next]) columns[next].focus();
       else return;

@@ -1,4 +1,4 @@
-"""The service as a process: it begins with a line, ends when told to, and loses nothing but what was in flight."""
+"""The service as a process: start, shutdown, slow and hostile clients, tokens, log."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ import pytest
 
 from conftest import Call
 from serving import STORED, Served
-from tempograph.server.launch import logger
+from tempograph.server.event_log import event_log
 
 pytest_plugins = ("serving_fixtures",)
 TED = str(STORED / "ted")
-QUESTION = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05", "top": 12}
+QUERY = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05", "top": 12}
 Start = Callable[..., Served]
 
 
@@ -35,11 +35,11 @@ def names(answer: httpx2.Response) -> list[str]:
     return [each["name"] for each in answer.json()["answers"]]
 
 
-def test_what_is_in_flight_is_finished(served: Start) -> None:
+def test_open_requests_are_finished_at_shutdown(served: Start) -> None:
     service = served(TED, "--gather", "1000")
     with ThreadPoolExecutor(8) as pool:
         asked = [
-            pool.submit(httpx2.post, f"{service.ready['url']}/api/complete", json=QUESTION)
+            pool.submit(httpx2.post, f"{service.ready['url']}/api/complete", json=QUERY)
             for _ in range(8)
         ]
         until(lambda: "tempograph_in_flight 9" in service.http.get("/metrics").text)
@@ -52,30 +52,30 @@ def test_what_is_in_flight_is_finished(served: Start) -> None:
         httpx2.get(f"{service.ready['url']}/health")
 
 
-def test_what_does_not_finish_in_time_is_given_up(served: Start) -> None:
+def test_requests_that_outlast_the_shutdown_are_dropped(served: Start) -> None:
     service = served(TED, "--gather", "20000", "--shutdown", "1", "--max-seconds", "60")
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(
-            httpx2.post, f"{service.ready['url']}/api/complete", json=QUESTION, timeout=30
+            httpx2.post, f"{service.ready['url']}/api/complete", json=QUERY, timeout=30
         )
         until(lambda: "tempograph_in_flight 2" in service.http.get("/metrics").text)
-        begin = time.monotonic()
+        start = time.monotonic()
         code, _ = service.end(signal.SIGINT)
-        assert code == 0 and time.monotonic() - begin < 10
+        assert code == 0 and time.monotonic() - start < 10
         with suppress(httpx2.TransportError):
             assert asked.result().status_code >= 500
 
 
-def test_killed_under_load_and_started_again(served: Start) -> None:
+def test_a_service_killed_under_load_can_be_restarted(served: Start) -> None:
     service = served(TED)
-    wanted = names(service.http.post("/api/complete", json=QUESTION))
+    wanted = names(service.http.post("/api/complete", json=QUERY))
     answers: list[Any] = []
 
     def ask() -> None:
         with httpx2.Client(base_url=service.ready["url"], timeout=10) as client:
             while not stop.is_set():
                 try:
-                    answers.append(client.post("/api/complete", json=QUESTION))
+                    answers.append(client.post("/api/complete", json=QUERY))
                 except httpx2.TransportError as error:
                     answers.append(error)
                     return
@@ -93,24 +93,26 @@ def test_killed_under_load_and_started_again(served: Start) -> None:
     assert all(names(answer) == wanted for answer in answers if not isinstance(answer, Exception))
     again = served(TED, "--port", str(service.port))
     assert again.port == service.port
-    assert names(again.http.post("/api/complete", json=QUESTION)) == wanted
+    assert names(again.http.post("/api/complete", json=QUERY)) == wanted
 
 
-def test_slow_and_silent_clients_are_cut_off(served: Start) -> None:
+def test_slow_and_silent_clients_are_disconnected(served: Start) -> None:
     service = served(TED, "--idle", "1", "--max-seconds", "1")
-    beginnings = {
+    openings = {
         "silent": b"",
         "half a head": b"GET /health HTTP/1.1\r\nhost: loc",
-        "half a body": b"POST /api/complete HTTP/1.1\r\nhost: localhost\r\ncontent-length: 50\r\n\r\n{",
+        "half a body": b"POST /api/complete HTTP/1.1\r\nhost: localhost\r\n"
+        b"content-length: 50\r\n\r\n{",
         "no HTTP": b"\x16\x03\x01\x00\xa5\x01\x00\x00",
         "an endless head": b"GET / HTTP/1.1\r\nx: " + b"x" * 200_000,
         "no path": b"GET \xff\xfe HTTP/1.1\r\nhost: localhost\r\n\r\n",
-        "an upgrade": b"GET /api/info HTTP/1.0\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
+        "an upgrade": b"GET /api/info HTTP/1.0\r\nhost: localhost\r\n"
+        b"upgrade: websocket\r\nconnection: upgrade\r\n\r\n",
     }
     connections = {}
-    for case, beginning in beginnings.items():
+    for case, opening in openings.items():
         connections[case] = socket.create_connection(("127.0.0.1", service.port))
-        connections[case].sendall(beginning)
+        connections[case].sendall(opening)
     assert service.http.get("/health").status_code == 200
     got = {}
     for case, connection in connections.items():
@@ -130,14 +132,14 @@ def test_slow_and_silent_clients_are_cut_off(served: Start) -> None:
     assert service.http.get("/health").status_code == 200
 
 
-def test_many_open_connections(served: Start) -> None:
+def test_a_thousand_open_connections_do_not_block_others(served: Start) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 4096:
         pytest.skip(f"a process may open {hard} files here, and a thousand connections need more")
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
     service = served(TED, "--idle", "2")
     connections = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(1000)]
-    assert names(service.http.post("/api/complete", json=QUESTION))
+    assert names(service.http.post("/api/complete", json=QUERY))
     for connection in connections:
         connection.settimeout(10)
         with suppress(ConnectionResetError):
@@ -149,15 +151,15 @@ def test_many_open_connections(served: Start) -> None:
 @pytest.mark.skipif(
     not Path("/proc/self/statm").exists(), reason="memory of another process is read from /proc"
 )
-def test_hostile_requests_leave_no_memory_behind(served: Start) -> None:
-    """Bodies too large, names never seen, and paths that do not exist: none of it is kept."""
+def test_hostile_requests_do_not_leak_memory(served: Start) -> None:
+    """Large bodies, unknown names and missing paths must not accumulate."""
     service = served(TED)
 
     def hostile(number: int) -> None:
         bodies = (b"[" * 100_000, b'{"subject": "' + b"x" * 200_000 + b'"}', b"\xff" * 50_000)
         answers = [service.http.post("/api/complete", content=body) for body in bodies]
         unseen = f"{number} " * 2000
-        answers.append(service.http.post("/api/complete", json=QUESTION | {"subject": unseen}))
+        answers.append(service.http.post("/api/complete", json=QUERY | {"subject": unseen}))
         answers.append(service.http.get("/api/entities", params={"q": f"{number}" * 30}))
         answers.append(service.http.get(f"/nothing/{number}"))
         assert max(answer.status_code for answer in answers) < 500
@@ -208,24 +210,22 @@ def test_another_host_needs_a_token(served: Start, tmp_path: Path) -> None:
     )
 
 
-def test_mistakes_of_whoever_starts_it(
+def test_user_errors_at_start_exit_with_2(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = str(taken.getsockname()[1])
-        assert_mistake(call("serve", TED, "--port", port), f"127.0.0.1:{port} cannot be bound")
+        assert_mistake(call("serve", TED, "--port", port), f"cannot listen on 127.0.0.1:{port}")
     (tmp_path / "empty").touch()
     assert_mistake(call("serve", "nothing", "--port", "0"), "nothing: no run here")
-    assert_mistake(call("serve", TED, TED, "--port", "0"), "two runs are called 'ted'")
+    assert_mistake(call("serve", TED, TED, "--port", "0"), "two runs are named 'ted'")
     assert_mistake(
         call("serve", TED, "--host", "no.such.host.invalid"),
         "there is no address 'no.such.host.invalid'",
     )
-    assert_mistake(
-        call("serve", TED, "--token-file", "missing"), "missing: the token cannot be read"
-    )
+    assert_mistake(call("serve", TED, "--token-file", "missing"), "missing: cannot read the token")
     assert_mistake(call("serve", TED, "--token-file", str(tmp_path / "empty")), "the file is empty")
     monkeypatch.setenv("TEMPOGRAPH_TOKEN", "short")
     assert_mistake(call("serve", TED), "a token has at least 16 ASCII characters")
@@ -236,7 +236,7 @@ def assert_mistake(result: tuple[int, str, str], message: str) -> None:
     assert code == 2 and out == "" and message in err
 
 
-def test_without_the_extra_the_command_says_what_to_install() -> None:
+def test_without_the_serve_extra_the_error_says_what_to_install() -> None:
     hidden = "import sys; sys.modules['fastapi'] = None; sys.argv = ['tempograph', 'serve', 'x']"
     done = subprocess.run(
         [sys.executable, "-c", f"{hidden}; from tempograph.cli import main; main()"],
@@ -247,18 +247,20 @@ def test_without_the_extra_the_command_says_what_to_install() -> None:
     assert done.returncode == 2 and "pip install '.[serve]'" in done.stderr
 
 
-def test_a_terminal_gets_words_that_it_does_not_obey(capsys: pytest.CaptureFixture[str]) -> None:
-    logger(terminal=True)(
+def test_the_log_escapes_control_characters_on_a_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    event_log(terminal=True)(
         {"event": "request", "method": "GET", "path": "/\x1b[31m\n", "status": 404, "ms": 1.5}
     )
     line = capsys.readouterr().err
     assert line.endswith(r"request GET /\x1b[31m\n 404 ms=1.5" + "\n") and line.count("\n") == 1
-    logger(terminal=False)({"event": "request", "path": "/\x1b\n"})
+    event_log(terminal=False)({"event": "request", "path": "/\x1b\n"})
     assert json.loads(capsys.readouterr().err)["path"] == "/\x1b\n"
 
 
 def until(holds: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait for something to become true."""
+    """Wait until a condition holds."""
     end = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < end

@@ -1,11 +1,11 @@
-// The field for the time of a question: a date picker, a list of steps, or plain text where there are too many.
+// The field for the time: a date picker, a list of steps, or plain text if there are too many.
 
 import { el } from "./dom.js";
-import { isDate } from "./words.js";
+import { isDate } from "./format.js";
 
-const MOST_LISTED = 2000;
+const MAX_LISTED = 2000;
 
-export class When {
+export class TimeField {
   #choose;
   #slot = el("span", { class: "slot" });
   #back = el("button", { type: "button", "aria-label": "One step back", onclick: () => this.#step(-1) }, "\u2039");
@@ -22,26 +22,26 @@ export class When {
     ];
   }
 
-  /** Offer the steps of a run, and show one of them. */
+  /** Offer the steps of a run, with one selected. */
   show(run, time) {
     if (this.#run !== run) {
       this.#run = run;
       this.#field = fieldFor(run);
-      this.#field.addEventListener("change", () => this.#taken());
+      this.#field.addEventListener("change", () => this.#changed());
       this.#slot.replaceChildren(this.#field);
     }
     this.#value = time;
     this.#field.value = time;
-    const place = run.times?.indexOf(time) ?? -1;
-    this.#back.disabled = place <= 0;
-    this.#ahead.disabled = place < 0 || place === run.times.length - 1;
+    const index = run.times?.indexOf(time) ?? -1;
+    this.#back.disabled = index <= 0;
+    this.#ahead.disabled = index < 0 || index === run.times.length - 1;
   }
 
   #step(by) {
     this.#choose(this.#run.times[this.#run.times.indexOf(this.#value) + by]);
   }
 
-  #taken() {
+  #changed() {
     const time = this.#field.value;
     if (time && time !== this.#value) this.#choose(time);
   }
@@ -50,7 +50,7 @@ export class When {
 function fieldFor({ times, first, last }) {
   const id = "time-step";
   if (isDate(first) && isDate(last)) return el("input", { id, type: "date", min: first, max: last, required: true });
-  if (times !== null && times.length <= MOST_LISTED) {
+  if (times !== null && times.length <= MAX_LISTED) {
     return el("select", { id }, ...times.map((time) => el("option", {}, time)));
   }
   return el("input", { id, type: "text", title: `From ${first} to ${last}` });

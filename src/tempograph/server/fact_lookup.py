@@ -1,0 +1,90 @@
+"""Facts by entity and time, with their splits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempograph.data.graph import TemporalGraph
+from tempograph.server.schema import SplitFact, StepCount
+from tempograph.typing import SPLITS
+
+Positions = NDArray[np.intp]
+"""Indices into the facts of a `FactLookup`."""
+
+
+class FactLookup:
+    """All facts in order of time, and for each entity the positions of its facts."""
+
+    def __init__(self, graph: TemporalGraph) -> None:
+        self.graph = graph
+        split = np.repeat(np.arange(len(SPLITS)), [len(graph.facts(name)) for name in SPLITS])
+        order = np.argsort(graph.all_facts[:, 3], kind="stable")
+        self.facts = graph.all_facts[order]
+        self.split = split[order]
+        subject, relation, object_, time = self.facts.T
+        self._step_start = np.searchsorted(time, np.arange(len(graph.times) + 1))
+        position, distinct = np.arange(len(time)), object_ != subject
+        entity = np.concatenate([subject, object_[distinct]])
+        key = entity * len(graph.times) + np.concatenate([time, time[distinct]])
+        by_key = np.argsort(key, kind="stable")
+        self._key = key[by_key]
+        self._position = np.concatenate([position, position[distinct]])[by_key]
+        self.entity_counts = np.bincount(entity, minlength=len(graph.entities))
+        self.relation_counts = np.bincount(relation, minlength=len(graph.relations))
+
+    def of_entity(self, entity: int, first: int, last: int) -> Positions:
+        """The facts of an entity from step `first` to step `last`, in order of time."""
+        offset = entity * len(self.graph.times)
+        start, stop = np.searchsorted(self._key, [offset + first, offset + last + 1])
+        return np.sort(self._position[start:stop])
+
+    def at(self, time: int) -> Positions:
+        """The facts of a step."""
+        return np.arange(self._step_start[time], self._step_start[time + 1])
+
+    def examples(self, count: int) -> Positions:
+        """One fact of each of the most frequent subjects, as near the middle of the time as can be.
+
+        Held-out facts are preferred, because the model has not been trained on them.
+        """
+        held_out = np.flatnonzero(self.split > 0)
+        positions = held_out if len(held_out) else np.arange(len(self.facts))
+        middle = (len(self.graph.times) - 1) / 2
+        distance = np.abs(self.facts[positions, 3] - middle)
+        positions = positions[np.argsort(distance, kind="stable")]
+        subjects, first = np.unique(self.facts[positions, 0], return_index=True)
+        frequent = np.argsort(-self.entity_counts[subjects], kind="stable")[:count]
+        return positions[first[frequent]]
+
+    def describe(self, positions: Positions) -> list[SplitFact]:
+        """Facts in names, with their splits."""
+        return [
+            SplitFact(**self.graph.describe(self.facts[index]), split=SPLITS[self.split[index]])
+            for index in positions.tolist()
+        ]
+
+    def step_counts(self, positions: Positions) -> list[StepCount]:
+        """The number of facts at each step that has any."""
+        steps, counts = np.unique(self.facts[positions, 3], return_counts=True)
+        return [
+            StepCount(time=self.graph.times[step], facts=count)
+            for step, count in zip(steps.tolist(), counts.tolist(), strict=True)
+        ]
+
+    def neighbors(self, entity: int, time: int) -> list[tuple[int, int]]:
+        """(neighbor, shared facts) of an entity at a step, most shared facts first."""
+        own = self.facts[self.of_entity(entity, time, time)]
+        others = np.where(own[:, 0] == entity, own[:, 2], own[:, 0])
+        return Counter(others[others != entity].tolist()).most_common()
+
+    def among(self, entities: Sequence[int], time: int) -> Positions:
+        """The facts of a step among some entities; those of the first entity come first."""
+        here = self.at(time)
+        subjects, objects = self.facts[here, 0], self.facts[here, 2]
+        inside = np.isin(subjects, entities) & np.isin(objects, entities)
+        of_first = (subjects == entities[0]) | (objects == entities[0])
+        return here[inside][np.argsort(~of_first[inside], kind="stable")]

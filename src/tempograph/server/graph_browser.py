@@ -1,0 +1,133 @@
+"""Browse the facts of a run by name: search, timelines, snapshots, examples."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Sequence
+from typing import Final
+
+from tempograph.data.graph import TemporalGraph
+from tempograph.data.name_index import Names
+from tempograph.errors import QueryError
+from tempograph.server.fact_lookup import FactLookup
+from tempograph.server.problems import invalid, unknown
+from tempograph.server.schema import (
+    ExamplesResponse,
+    NameCount,
+    NamesResponse,
+    Period,
+    SnapshotResponse,
+    TimelineResponse,
+)
+
+_MAX_LABELS: Final = 20_000
+
+
+class GraphBrowser:
+    """The names and facts of the run called `run`; `window` is that of its model."""
+
+    def __init__(self, run: str, graph: TemporalGraph, window: tuple[int, int] | None) -> None:
+        self.run = run
+        self.graph = graph
+        self.window = window
+        self.facts = FactLookup(graph)
+        self.entities = Names(graph.entities, self.facts.entity_counts)
+        self.relations = Names(graph.relations, self.facts.relation_counts)
+
+    def entity_id(self, name: str, part: str = "entity") -> int:
+        """The id of an entity; `part` is the member of the request that names it."""
+        return _known(self.entities, name, part)
+
+    def relation_id(self, name: str) -> int:
+        """The id of a relation."""
+        return _known(self.relations, name, "relation")
+
+    def time_id(self, label: str) -> int:
+        """The id of a time step."""
+        times = self.graph.times
+        try:
+            return self.graph.time_id(label)
+        except QueryError:
+            after = bisect(times, label)
+            raise unknown("time", label, times[max(0, after - 1) : after + 1]) from None
+
+    def search(self, names: Names, text: str, limit: int) -> NamesResponse:
+        """The names that contain a text, best match first."""
+        found = [NameCount(**each) for each in names.search(text, limit)]
+        return NamesResponse(run=self.run, names=found)
+
+    def examples(self, count: int) -> ExamplesResponse:
+        """Facts that make good queries."""
+        return ExamplesResponse(run=self.run, facts=self.facts.describe(self.facts.examples(count)))
+
+    def period(
+        self, first: str | None, last: str | None, time: str | None, reach: int | None
+    ) -> range:
+        """The steps from `first` to `last`, or `reach` steps on both sides of a time."""
+        end = len(self.graph.times) - 1
+        if reach is not None:
+            if time is None or first is not None or last is not None:
+                raise invalid("reach needs time, and excludes from and to")
+            middle = self.time_id(time)
+            return range(max(0, middle - reach), min(end, middle + reach) + 1)
+        start = 0 if first is None else self.time_id(first)
+        stop = end if last is None else self.time_id(last)
+        if start > stop:
+            raise invalid(f"the period from {first} to {last} runs backwards")
+        return range(start, stop + 1)
+
+    def timeline(
+        self, entity: str, steps: range, time: str | None, limit: int, offset: int
+    ) -> TimelineResponse:
+        """The facts of an entity in a period, and the window of the model around a time."""
+        entity_id, labels = self.entity_id(entity), self.graph.times[steps.start : steps.stop]
+        positions = self.facts.of_entity(entity_id, steps[0], steps[-1])
+        return TimelineResponse(
+            run=self.run,
+            entity=self.graph.entities[entity_id],
+            from_=labels[0],
+            to=labels[-1],
+            total=len(positions),
+            counts=self.facts.step_counts(positions),
+            facts=self.facts.describe(positions[offset : offset + limit]),
+            times=shown_labels(labels),
+            window=None if time is None else self._window_around(self.time_id(time)),
+        )
+
+    def snapshot(self, entity: str, time: str, max_nodes: int, max_edges: int) -> SnapshotResponse:
+        """An entity at one step, its neighbours and the facts among them."""
+        entity_id, step = self.entity_id(entity), self.time_id(time)
+        neighbors = self.facts.neighbors(entity_id, step)
+        own_facts = len(self.facts.of_entity(entity_id, step, step))
+        nodes = [(entity_id, own_facts), *neighbors[: max_nodes - 1]]
+        edges = self.facts.among([node for node, _ in nodes], step)
+        names = self.graph.entities
+        return SnapshotResponse(
+            run=self.run,
+            entity=names[entity_id],
+            time=self.graph.times[step],
+            nodes=[NameCount(name=names[node], facts=count) for node, count in nodes],
+            edges=self.facts.describe(edges[:max_edges]),
+            neighbours=len(neighbors),
+            facts=len(edges),
+        )
+
+    def _window_around(self, step: int) -> Period | None:
+        if self.window is None:
+            return None
+        past, future = self.window
+        times = self.graph.times
+        last = min(len(times) - 1, step + future)
+        return Period(from_=times[max(0, step - past)], to=times[last])
+
+
+def shown_labels(labels: Sequence[str]) -> list[str] | None:
+    """The labels, unless there are too many for one response."""
+    return list(labels) if len(labels) <= _MAX_LABELS else None
+
+
+def _known(names: Names, name: str, part: str) -> int:
+    number = names.id(name)
+    if number is None:
+        raise unknown(part, name, names.like(name))
+    return number

@@ -1,0 +1,37 @@
+"""Limits of the service."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from tempograph.device import MEMORY_BUDGETS
+from tempograph.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one request, and all requests together, may use."""
+
+    body: int = 2**20
+    """Bytes of a request."""
+    top: int = 1000
+    """Answers to one query."""
+    facts: int = 10_000
+    """Facts in one scoring request."""
+    seconds: float = 30.0
+    """Seconds for a request, from its first byte."""
+    waiting: int = 256
+    """Requests in the queue of a run."""
+    batch: int = 64
+    """Queries scored in one batch."""
+    gather: float = 0.002
+    """Seconds that a batch waits for more queries."""
+    idle: float = 15.0
+    """Seconds that a connection has to send its request headers."""
+    cache: int = MEMORY_BUDGETS["encodings"].cpu
+    """Bytes of cached encodings per run."""
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value < (0 if name in ("gather", "cache") else 1e-3):
+                raise ConfigError(f"the limit '{name}' must be above 0, found {value}")

@@ -1,0 +1,192 @@
+"""Token, hosts, headers, limits and hostile requests; the log and the metrics of each request."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from starlette.testclient import TestClient
+
+from serving import client_of
+from tempograph import Predictor
+from tempograph.server.limits import Limits
+
+pytest_plugins = ("serving_fixtures",)
+QUERY = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05"}
+JSON = {"content-type": "application/json"}
+TOKEN = "s3cret-s3cret-s3cret"
+
+
+def test_everything_about_runs_needs_the_token(predictors: dict[str, Predictor]) -> None:
+    with client_of(predictors, token=TOKEN) as client:
+        private = "/api/info /api/entities /metrics /openapi.json /docs /nothing /healthy"
+        wrong = ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {TOKEN}"})
+        for path in private.split():
+            for headers in wrong:
+                response = client.get(path, headers=headers)
+                assert response.status_code == 401
+                assert response.headers["www-authenticate"].startswith("Bearer")
+                assert response.json()["type"] == "urn:tempograph:problem:token"
+        with_token = {"authorization": f"bearer {TOKEN}"}
+        assert client.get("/api/info", headers=with_token).status_code == 200
+        assert client.get("/nothing", headers=with_token).status_code == 404
+        for path in ("/", "/health", "/static/app.js"):
+            assert client.get(path).status_code == 200
+        # With a token, the service may have any host name.
+        assert client.get("/health", headers={"host": "tempograph.example"}).status_code == 200
+
+
+def test_without_a_token_only_local_host_names_are_answered(client: TestClient) -> None:
+    for host in (
+        "evil.example",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "127.evil.example",
+        "1127.0.0.1",
+        "",
+    ):
+        assert client.get("/api/info", headers={"host": host}).status_code == 421
+    for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "127.0.0.2:8000", "[::1]:8000"):
+        assert client.get("/api/info", headers={"host": host}).status_code == 200
+
+
+def test_every_response_has_security_headers(client: TestClient) -> None:
+    for path in ("/", "/api/info", "/nothing", "/static/docs.css", "/docs"):
+        headers = client.get(path).headers
+        assert headers["content-security-policy"].startswith("default-src 'self'")
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert len(headers["x-request-id"]) == 16
+
+
+HOSTILE: dict[str, tuple[bytes, set[int]]] = {
+    "nothing": (b"", {422}),
+    "no JSON": (b"{", {422}),
+    "bad UTF-8": (b'{"subject": "\xff\xfe"}', {400, 422}),
+    "UTF-16": ('{"subject": "Corenne"}'.encode("utf-16"), {400, 422}),
+    "deep": (b"[" * 200_000, {400, 422}),
+    "deep objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, {400, 422}),
+    "a long number": (b'{"top": ' + b"9" * 100_000 + b"}", {400, 422}),
+    "half a pair": (json.dumps(QUERY | {"subject": "\ud800"}).encode(), {422}),
+    "no number": (
+        b'{"subject": "Corenne", "relation": "visits", "time": "2030-01-05", "top": NaN}',
+        {422},
+    ),
+    "control": (json.dumps(QUERY | {"subject": "\x00\x1b[31m"}).encode(), {404}),
+    "a long name": (json.dumps(QUERY | {"subject": "x" * 100_000}).encode(), {422}),
+    "a list": (b"[]", {422}),
+    "null": (b"null", {422}),
+    "too large": (b" " * (2**20 + 1), {413}),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_bodies_get_a_problem(client: TestClient, case: str) -> None:
+    body, statuses = HOSTILE[case]
+    for path in ("/api/complete", "/api/score", "/api/evidence"):
+        response = client.post(path, content=body, headers=JSON)
+        assert response.status_code in statuses | {422} and "Traceback" not in response.text
+        assert response.headers["content-type"] == "application/problem+json"
+        assert len(response.content) < 2000
+
+
+def test_a_chunked_body_or_a_false_length_is_refused(client: TestClient) -> None:
+    def chunks() -> Iterator[bytes]:
+        for _ in range(4000):
+            yield b" " * 1000
+
+    assert client.post("/api/complete", content=chunks(), headers=JSON).status_code == 413
+    false_length = JSON | {"content-length": "99999999999999999999"}
+    assert client.post("/api/complete", content=b"{}", headers=false_length).status_code == 413
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/static/../app.py",
+        "/static/%2e%2e/app.py",
+        "/static/..%2fapp.py",
+        "/static//etc/passwd",
+        "/static/",
+        "/static",
+    ],
+)
+def test_static_paths_stay_inside_their_folder(client: TestClient, path: str) -> None:
+    response = client.get(path, follow_redirects=False)
+    assert response.status_code in (404, 307) and "import" not in response.text
+
+
+def test_a_slow_request_times_out(
+    predictors: dict[str, Predictor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = predictors["ted"].run.model
+    scores = model.scores
+    monkeypatch.setattr(model, "scores", lambda queries: (time.sleep(0.5), scores(queries))[1])
+    with client_of({"ted": predictors["ted"]}, Limits(seconds=0.2)) as client:
+        response = client.post("/api/complete", json=QUERY)
+        assert response.status_code == 504
+        assert response.json()["detail"] == "the request took more than 0.2 s"
+        assert client.get("/health").status_code == 200
+
+
+def test_an_internal_error_is_explained_in_the_log_only(
+    predictors: dict[str, Predictor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> None:
+        raise RuntimeError("private matters")
+
+    log: list[Any] = []
+    with client_of({"ted": predictors["ted"]}, log=log) as client:
+        monkeypatch.setattr(predictors["ted"], "complete", broken)
+        response = client.post("/api/complete", json=QUERY)
+        assert response.status_code == 500 and "private" not in response.text
+        assert response.json()["type"] == "urn:tempograph:problem:failed"
+    assert log[-1]["status"] == 500
+    assert log[-1]["error"].endswith("RuntimeError: private matters\n")
+
+
+def test_every_request_is_logged_and_counted(predictors: dict[str, Predictor]) -> None:
+    log: list[Any] = []
+    with client_of(predictors, log=log) as client:
+        client.get("/health")
+        client.post("/api/complete", json=QUERY)
+        client.post("/api/complete", json=QUERY | {"subject": "x"})
+        client.get("/api/secret%0A")
+        text = client.get("/metrics").text
+    assert [(line["method"], line["path"], line["status"]) for line in log] == [
+        ("GET", "/health", 200),
+        ("POST", "/api/complete", 200),
+        ("POST", "/api/complete", 404),
+        ("GET", "/api/secret\n", 404),
+        ("GET", "/metrics", 200),
+    ]
+    assert len({line["id"] for line in log}) == 5
+    families = list(text_string_to_metric_families(text))
+    assert {(family.name, family.type) for family in families} == {
+        ("tempograph_requests", "counter"),
+        ("tempograph_request_seconds", "histogram"),
+        ("tempograph_batch_questions", "histogram"),
+        ("tempograph_in_flight", "gauge"),
+        ("tempograph_waiting", "gauge"),
+        ("tempograph_kept_bytes", "gauge"),
+    }
+    values = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in families
+        for sample in family.samples
+    }
+    complete, run = ("route", "/api/complete"), ("run", "temp-gru")
+    assert values["tempograph_requests_total", complete, ("status", "200")] == 1
+    assert values["tempograph_requests_total", complete, ("status", "404")] == 1
+    assert values["tempograph_requests_total", ("route", "none"), ("status", "404")] == 1
+    assert values["tempograph_request_seconds_count", complete] == 2
+    assert values["tempograph_request_seconds_bucket", ("le", "10.0"), complete] == 2
+    assert values["tempograph_batch_questions_bucket", ("le", "0.0"), run] == 0
+    assert values["tempograph_batch_questions_bucket", ("le", "1.0"), run] == 1
+    assert values["tempograph_waiting", ("run", "ted")] == 0
+    assert values["tempograph_kept_bytes", run] > 0
+    assert values["tempograph_in_flight",] == 1

@@ -1,0 +1,23 @@
+"""Names of runs, and limits."""
+
+from __future__ import annotations
+
+import pytest
+
+from tempograph.errors import ConfigError
+from tempograph.server.limits import Limits
+from tempograph.server.service import Service, named_runs
+
+
+def test_runs_are_named_after_their_folders_unless_renamed() -> None:
+    named = {name: str(path) for name, path in named_runs(["a/one", "two=b/one"]).items()}
+    assert named == {"one": "a/one", "two": "b/one"}
+    with pytest.raises(ConfigError, match="two runs are named 'one'; rename one: NAME=b/one"):
+        named_runs(["a/one", "b/one"])
+
+
+def test_a_service_needs_runs_and_positive_limits() -> None:
+    with pytest.raises(ConfigError, match="the limit 'top' must be above 0"):
+        Limits(top=0)
+    with pytest.raises(ConfigError, match="at least one run"):
+        Service({}, Limits())
