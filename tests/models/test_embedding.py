@@ -268,7 +268,7 @@ def test_neither_order_nor_memory_matter(
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, kind in REGISTERED.items() if "entities" in kind.timed]
+    "name", [name for name, kind in REGISTERED.items() if "entities" in kind.time_dependent]
 )
 @torch.no_grad()
 def test_a_burst_of_questions_takes_no_room_at_other_times(
@@ -342,21 +342,23 @@ def test_slopes_of_scores_equal_finite_differences(name: str) -> None:
 @torch.no_grad()
 def test_scores_change_with_time_where_the_registry_says_so(name: str) -> None:
     kind, model = REGISTERED[name], build(small_graph(), name)
-    assert kind.timed in ("nothing", "entities", "relations", "entities, relations")
+    assert kind.time_dependent in ("nothing", "entities", "relations", "entities, relations")
     everyone, relation, first = torch.arange(4), torch.arange(4), torch.zeros(4, dtype=torch.int64)
     # Where entities drift, an entity's difference from itself does not.
     others = ~torch.eye(4, dtype=torch.bool)
-    assert model.entities.time_dependent == ("entities" in kind.timed)
+    assert model.entities.time_dependent == ("entities" in kind.time_dependent)
     for t in range(1, 5):
         later = torch.full_like(first, t)
         moved = model.entities(everyone, first) != model.entities(everyone, later)
-        assert bool(moved.any(1).all()) == bool(moved.any()) == ("entities" in kind.timed)
+        assert bool(moved.any(1).all()) == bool(moved.any()) == ("entities" in kind.time_dependent)
         asked = [model.relations(Queries(first, relation, time)) for time in (first, later)]
         turned = asked[0] != asked[1]
-        assert bool(turned.any(1).all()) == bool(turned.any()) == ("relations" in kind.timed)
+        assert (
+            bool(turned.any(1).all()) == bool(turned.any()) == ("relations" in kind.time_dependent)
+        )
         scores = [model.scores(Queries(everyone, relation, time)) for time in (first, later)]
         changed = scores[0] != scores[1]
-        assert changed[others].all() if kind.timed != "nothing" else not changed.any()
+        assert changed[others].all() if kind.time_dependent != "nothing" else not changed.any()
 
 
 @EVERY

@@ -56,8 +56,8 @@ class Popular(Model):
 KIND = ModelKind(
     name="popular",
     summary="popularity",
-    score="count(o)",
-    timed="nothing",
+    formula="count(o)",
+    time_dependent="nothing",
     reference="a test",
     settings=PopularSettings,
     build=lambda settings, timeline: Popular(timeline, settings.smoothing),
@@ -112,7 +112,7 @@ def test_an_entry_point_adds_a_model(install, tmp_path: Path) -> None:  # type: 
     [
         ("no_such_module:KIND", "cannot be loaded .ModuleNotFoundError"),
         (f"{__name__}:MISSING", "cannot be loaded .AttributeError"),
-        (f"{__name__}:NOT_A_KIND", "is not a ModelKind but int"),
+        (f"{__name__}:NOT_A_KIND", "cannot be loaded .TypeError: it is not a ModelKind but int"),
     ],
 )
 def test_a_broken_entry_point_names_its_package(install, value: str, problem: str) -> None:  # type: ignore[no-untyped-def]

@@ -318,7 +318,7 @@ def test_valid_and_test_facts_change_nothing(name: str) -> None:
                 "set train.batch=times or a number of negatives",
             )
             for name, kind in REGISTERED.items()
-            if "entities" in kind.timed
+            if "entities" in kind.time_dependent
         ),
         (
             "atise-er",
@@ -473,7 +473,7 @@ def test_twenty_facts_are_learned_by_heart(name: str) -> None:
     found = train(
         dated(make_graph(facts, entities=10, relations=2, steps=6)), name, BY_HEART
     ).best_mrr
-    if REGISTERED[name].timed != "nothing":
+    if REGISTERED[name].time_dependent != "nothing":
         assert found == 1
     else:
         # As many as can be without time, or nearly: the loss does not care which of two answers that are true equally
@@ -500,7 +500,11 @@ def test_facts_in_all_directions_are_learned_by_heart(name: str) -> None:
     found = train(
         dated(make_graph(facts, entities=9, relations=2, steps=6)), name, BY_HEART
     ).best_mrr
-    most = best_without_time(oracle.facts_of(facts)) if REGISTERED[name].timed == "nothing" else 1.0
+    most = (
+        best_without_time(oracle.facts_of(facts))
+        if REGISTERED[name].time_dependent == "nothing"
+        else 1.0
+    )
     assert LIMITED.get(name, 1.0) * most - 1e-9 <= found <= most + 1e-9
 
 

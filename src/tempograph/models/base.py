@@ -62,10 +62,13 @@ class Model(torch.nn.Module, ABC):
     uses_train_facts = True
     """Whether train facts matter at prediction time, or only while the weights are trained."""
 
+    timeline: Timeline
+    """The train facts it is built from."""
+
     @property
-    @abstractmethod
     def device(self) -> torch.device:
         """The device of queries and scores."""
+        return self.timeline.device
 
     @property
     def window(self) -> tuple[int, int] | None:
@@ -109,9 +112,21 @@ class Model(torch.nn.Module, ABC):
         """Scoring functions for a split the model was fitted on; None if it was not."""
         return None
 
-    @abstractmethod
     def evidence(self, query: Queries, answer: int) -> Evidence:
-        """The train facts behind one answer to one query."""
+        """The train facts behind one answer to one query.
+
+        By default those that share two parts with the completed fact: more shared first, then the
+        nearest in time.
+        """
+        facts, relations = self.timeline.facts, self.timeline.num_relations
+        given, relation = int(query.entity), int(query.relation)
+        subject, object_ = (answer, given) if relation >= relations else (given, answer)
+        completed = torch.tensor([subject, relation % relations, object_], device=facts.device)
+        num_shared = (facts[:, :3] == completed).sum(1)
+        similar = (num_shared >= 2).nonzero()[:, 0]
+        gap = (facts[similar, 3] - query.time).abs()
+        order = torch.argsort(-num_shared[similar] * self.timeline.num_steps + gap, stable=True)
+        return Evidence("two of three parts shared", facts[similar[order]])
 
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Model:
         """The same weights over other train facts, with a cache for what queries at one time share.

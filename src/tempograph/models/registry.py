@@ -38,9 +38,9 @@ class ModelKind:
 
     name: str
     summary: str
-    score: str
+    formula: str
     """The score of (s, r, o, t), for the table of models."""
-    timed: str
+    time_dependent: str
     """What depends on time."""
     reference: str
     settings: type[Any]
@@ -84,16 +84,13 @@ class ModelRegistry(Mapping[str, ModelKind]):
 def _load(entry: EntryPoint) -> ModelKind:
     try:
         kind = entry.load()
+        if not isinstance(kind, ModelKind):
+            raise TypeError(f"it is not a ModelKind but {type(kind).__name__}")
     except Exception as error:
         raise ConfigError(
             f"{_source(entry)} cannot be loaded ({type(error).__name__}: {error}); "
             "update or uninstall the package"
         ) from error
-    if not isinstance(kind, ModelKind):
-        raise ConfigError(
-            f"{_source(entry)} is not a ModelKind but {type(kind).__name__}; "
-            "update or uninstall the package"
-        )
     return kind
 
 
@@ -106,8 +103,8 @@ def _embedding(method: type[Embedding]) -> ModelKind:
     return ModelKind(
         name=method.name,
         summary=method.summary,
-        score=method.formula,
-        timed=method.time_dependent,
+        formula=method.formula,
+        time_dependent=method.time_dependent,
         reference=method.reference,
         settings=EmbeddingSettings,
         build=lambda settings, timeline: method(timeline, settings),
@@ -116,12 +113,12 @@ def _embedding(method: type[Embedding]) -> ModelKind:
     )
 
 
-def _temp(name: str, summary: str, timed: str, **defaults: Any) -> ModelKind:
+def _temp(name: str, summary: str, time_dependent: str, **defaults: Any) -> ModelKind:
     return ModelKind(
         name=name,
         summary=summary,
-        score="Re <s_t, r, conj(o_t)>",
-        timed=timed,
+        formula="Re <s_t, r, conj(o_t)>",
+        time_dependent=time_dependent,
         reference=_PAPER,
         settings=TeMPSettings,
         build=lambda settings, timeline: TeMP(timeline, settings, name),
@@ -130,14 +127,19 @@ def _temp(name: str, summary: str, timed: str, **defaults: Any) -> ModelKind:
 
 
 def _ensemble(
-    name: str, summary: str, timed: str, reference: str, *parts: str, candidate_hidden: int = 0
+    name: str,
+    summary: str,
+    time_dependent: str,
+    reference: str,
+    *parts: str,
+    candidate_hidden: int = 0,
 ) -> ModelKind:
     correction = " + g(s, r, o, t)" if candidate_hidden else ""
     return ModelKind(
         name=name,
         summary=summary,
-        score=f"sum of w_part(s, r, t) log p_part(o){correction}",
-        timed=timed,
+        formula=f"sum of w_part(s, r, t) log p_part(o){correction}",
+        time_dependent=time_dependent,
         reference=reference,
         settings=EnsembleSettings,
         build=lambda settings, timeline, *models: Ensemble(timeline, settings, name, *models),
@@ -155,8 +157,8 @@ MODELS: Final = ModelRegistry(
         ModelKind(
             name="ted",
             summary="copy what happened near in time: counts that decay exponentially",
-            score="sum of exp(-sigma |t - t'|)",
-            timed="counts",
+            formula="sum of exp(-sigma |t - t'|)",
+            time_dependent="counts",
             reference=_PAPER,
             settings=TEDSettings,
             build=lambda settings, timeline: TED(timeline, settings.sigma),
@@ -165,9 +167,9 @@ MODELS: Final = ModelRegistry(
         ModelKind(
             name="pointer",
             summary="learned copying: facts near the query vote for their candidates",
-            score="P[r, o] + sum over sources of u_r log(1 + c_r sum of "
+            formula="P[r, o] + sum over sources of u_r log(1 + c_r sum of "
             "exp(A[r, r'] + B[r, t' - t] + ...))",
-            timed="votes",
+            time_dependent="votes",
             reference="ours, after the outlook of Wu et al., EMNLP 2020",
             settings=PointerSettings,
             build=lambda settings, timeline: Pointer(timeline, settings),

@@ -75,11 +75,6 @@ class TED(Model):
         self.capacity = max(min_capacity, len(self.facts))
         self.span = math.log(self.capacity) - self.lowest + 1
 
-    @property
-    def device(self) -> torch.device:
-        """The device of the facts."""
-        return self.facts.device
-
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each query, [queries, entities].
 
@@ -112,11 +107,9 @@ class TED(Model):
         return Evidence("nothing", self.facts[:0], torch.empty(0, dtype=torch.float64))
 
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> TED:
-        """Decayed counts of other facts."""
         return self if timeline is self.timeline else TED(timeline, self.sigma, self.capacity)
 
     def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
-        """Scores with all facts, then without each of some, [1 + n, candidates]."""
         entity, relation, answer, time = self.facts.unbind(1)
         scores = self._no_scores(1 + len(left_out), len(candidates))
         column = torch.full((self.num_entities,), -1, device=self.device)

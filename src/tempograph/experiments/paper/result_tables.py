@@ -35,7 +35,7 @@ from tempograph.typing import Protocol
 def model_table() -> TextTable:
     """Return every model: its score, what depends on time, its reference."""
     rows = [
-        [kind.name, kind.summary, f"`{kind.score}`", kind.timed, kind.reference]
+        [kind.name, kind.summary, f"`{kind.formula}`", kind.time_dependent, kind.reference]
         for kind in MODELS.values()
     ]
     columns = ("model", "what it does", "score", "depends on time", "reference")

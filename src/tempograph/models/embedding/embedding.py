@@ -12,9 +12,8 @@ from torch import Tensor
 from tempograph.data.calendar import calendar, date_tokens
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget
-from tempograph.models.base import Evidence, Model
+from tempograph.models.base import Model
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
-from tempograph.models.evidence import nearest_facts
 from tempograph.nn.decoders import DECODERS, Decoder, GaussianDecoder, L1TranslationDecoder
 from tempograph.nn.entities import (
     AdditiveTimeSeries,
@@ -79,11 +78,6 @@ class Embedding(Model):
         self.entities = _entities(settings, timeline, planes)
         self.relations = _relations(settings, timeline, planes, self.decoder)
         self.to(timeline.device)
-
-    @property
-    def device(self) -> torch.device:
-        """The device of the timeline and the weights."""
-        return self.timeline.device
 
     def encode_queries(self, queries: Queries, relation: Tensor | None = None) -> Tensor:
         """The query vectors, [n, width]; the relation embeddings [n, width] may be given."""
@@ -171,10 +165,6 @@ class Embedding(Model):
     def entity_vectors(self, times: Tensor) -> Tensor:
         """Entity embeddings at times, [times, entities, width]; one table if constant."""
         return self.entities.tables(times if self.entities.time_dependent else times[:1])
-
-    def evidence(self, query: Queries, answer: int) -> Evidence:
-        """The train facts nearest in time that share two parts with the completed fact."""
-        return nearest_facts(self.timeline, query, answer)
 
 
 def _decoder(s: EmbeddingSettings) -> Decoder:

@@ -102,11 +102,6 @@ class Ensemble(Model):
         return 0 if self.candidate_features is None else self.candidate_features.num_features
 
     @property
-    def device(self) -> torch.device:
-        """The device of the timeline and the parts."""
-        return self.timeline.device
-
-    @property
     def window(self) -> tuple[int, int] | None:
         """The widest window of the parts; None if one of them has no bound."""
         windows = [window for part in self.parts if (window := part.window) is not None]
@@ -116,21 +111,17 @@ class Ensemble(Model):
 
     @property
     def caches(self) -> tuple[TensorCache, ...]:
-        """The caches of the parts."""
         return tuple(cache for part in self.parts for cache in part.caches)
 
     @property
     def ranks_relations(self) -> bool:
-        """Whether all parts rank relations."""
         return all(part.ranks_relations for part in self.parts)
 
     @property
     def num_parameters(self) -> int:
-        """Number of weights of the gates and the parts."""
         return super().num_parameters + sum(part.num_parameters for part in self.parts)
 
     def scores(self, queries: Queries) -> Tensor:
-        """Scores of every entity for each query, [queries, entities]."""
         return self.combine(queries, self.gate)
 
     @torch.no_grad()
@@ -210,7 +201,6 @@ class Ensemble(Model):
     def counterfactual_scores(
         self, query: Queries, left_out: Tensor, candidates: Tensor
     ) -> Tensor | None:
-        """Scores with all facts, then without each of some, [1 + n, candidates]."""
         everyone, combined = torch.arange(self.timeline.num_entities, device=self.device), []
         bytes_each = self.bytes_per_candidate * self.timeline.num_entities
         for number, facts in enumerate(within_budget(left_out, bytes_each)):

@@ -14,7 +14,6 @@ from tempograph.data.common_neighbors import NeighborQueries
 from tempograph.data.fact_index import FactIndex, Key
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.base import Evidence, Model, within_budget
-from tempograph.models.evidence import nearest_facts
 from tempograph.models.pointer.copying import Copying
 from tempograph.models.pointer.paths import Paths
 from tempograph.nn.shared_weights import copy_sharing_weights
@@ -101,17 +100,11 @@ class Pointer(Model):
         self.to(timeline.device)
 
     @property
-    def device(self) -> torch.device:
-        """The device of the timeline and the weights."""
-        return self.timeline.device
-
-    @property
     def vote_sources(self) -> Iterable[Copying | Paths]:
         """`sources`, with their types."""
         return cast(Iterable[Copying | Paths], self.sources)
 
     def scores(self, queries: Queries) -> Tensor:
-        """Scores of every entity for each query, [queries, entities]."""
         return self.score(queries.relation, self.look_up(queries))
 
     def look_up(self, queries: Queries, left_out: Tensor | None = None) -> list[Lookup]:
@@ -145,7 +138,7 @@ class Pointer(Model):
         # A fact may vote in several sources.
         fact, inverse = torch.unique(torch.cat(facts), return_inverse=True)
         if not len(fact):
-            return nearest_facts(self.timeline, query, answer)
+            return super().evidence(query, answer)
         total = torch.zeros(len(fact), device=self.device)
         total = total.index_add(0, inverse, torch.cat(contributions).detach())
         order = torch.argsort(total, descending=True, stable=True)
@@ -153,7 +146,6 @@ class Pointer(Model):
         return Evidence("copied from", self.timeline.facts[fact[order]], shares)
 
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Pointer:
-        """The same weights, with other facts that vote."""
         if timeline is self.timeline:
             return self
         twin = copy_sharing_weights(self)
@@ -162,7 +154,6 @@ class Pointer(Model):
         return twin
 
     def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
-        """Scores with all facts, then without each of some, [1 + n, candidates]."""
         scores = [self.scores(query)[:, candidates]]
         for part in within_budget(left_out, self.bytes_per_candidate * self.timeline.num_entities):
             repeated = Queries(*(column.expand(len(part)) for column in query))

@@ -11,8 +11,7 @@ from tempograph.cache import TensorCache
 from tempograph.data.frequency import PatternFrequencies
 from tempograph.data.sorted_ranges import equal_range
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.models.base import Evidence, Model, within_budget
-from tempograph.models.evidence import nearest_facts
+from tempograph.models.base import Model, within_budget
 from tempograph.models.temp.encoder import Encoded, EncodedSnapshots, Nodes, all_pairs
 from tempograph.models.temp.gated_decoder import TeMPNetwork
 from tempograph.nn.padded_groups import chunk_groups
@@ -51,22 +50,14 @@ class CachedTeMP(Model):
         self.cache = TensorCache(cache_bytes)
 
     @property
-    def device(self) -> torch.device:
-        """The device of the weights and the timeline."""
-        return self.network.device
-
-    @property
     def window(self) -> tuple[int, int]:
-        """Steps before and after a query that are encoded."""
         return self.network.window
 
     @property
     def caches(self) -> tuple[TensorCache, ...]:
-        """The cache of encoded snapshots and times."""
         return (self.cache,)
 
     def scores(self, queries: Queries) -> Tensor:
-        """Scores of every entity for each query, [queries, entities]."""
         scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
         for times, index, time_index in chunk_groups(queries.time, _TIMES_PER_BATCH):
             encoded = [self._encoded(time) for time in times.tolist()]
@@ -106,15 +97,9 @@ class CachedTeMP(Model):
         return scores
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
-        """Scores of every relation for (subject, ?, object, time), [relations]."""
         return self.network.score_relations(subject, object_, time, self._encoded(time))
 
-    def evidence(self, query: Queries, answer: int) -> Evidence:
-        """The train facts nearest in time that share two parts with the completed fact."""
-        return nearest_facts(self.timeline, query, answer)
-
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> CachedTeMP:
-        """The same weights over other facts."""
         return CachedTeMP(self.network, self.name, timeline, cache_bytes)
 
     def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:

@@ -114,11 +114,6 @@ class TeMPEncoder(nn.Module):
         return nn.ModuleList(STRUCTURES[s.structure](shape) for _ in range(s.layers))
 
     @property
-    def device(self) -> torch.device:
-        """The device of the weights and the timeline."""
-        return self.entity.device
-
-    @property
     def window(self) -> tuple[int, int]:
         """Steps before and after a query that are encoded; none without a temporal encoder."""
         if self.temporal is None:
@@ -204,7 +199,7 @@ class TeMPEncoder(nn.Module):
         """Every entity without any edge, [entities, dim]."""
         if self.settings.inactive == "embedding":
             return self.entity
-        everyone = torch.arange(self.timeline.num_entities, device=self.device)
+        everyone = torch.arange(self.timeline.num_entities, device=self.entity.device)
         return self.pass_messages(everyone, Edges(*(everyone[:0] for _ in Edges._fields)))
 
     def _encode_snapshots(

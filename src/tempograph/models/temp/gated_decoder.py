@@ -137,7 +137,7 @@ class TeMPNetwork(TeMPEncoder):
 
     def score_relations(self, subject: int, object_: int, time: int, encoded: Encoded) -> Tensor:
         """Scores of every relation for (subject, ?, object, time), [relations]."""
-        relations = torch.arange(self.timeline.num_relations, device=self.device)
+        relations = torch.arange(self.timeline.num_relations, device=self.entity.device)
         zeros = torch.zeros_like(relations)
         queries = Queries(zeros + subject, relations, zeros + time)
         candidate = encoded.take(zeros[:1], zeros[:1] + object_)

@@ -7,8 +7,7 @@ from torch import Tensor
 
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget
-from tempograph.models.base import Evidence, Model
-from tempograph.models.evidence import nearest_facts
+from tempograph.models.base import Model
 from tempograph.models.temp.cached_temp import CachedTeMP
 from tempograph.models.temp.gated_decoder import TeMPNetwork
 from tempograph.models.temp.temp_settings import TeMPSettings
@@ -38,7 +37,6 @@ class TeMP(TeMPNetwork, Model):
         self.name = name
 
     def scores(self, queries: Queries) -> Tensor:
-        """Scores of every entity for each query, [queries, entities]."""
         width = self.settings.dim * (2 if self.gate is not None else 1)
         slots = memory_budget("temp_tables", self.device) // (4 * self.timeline.num_entities)
         scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
@@ -50,17 +48,12 @@ class TeMP(TeMPNetwork, Model):
         return scores
 
     def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
-        """Scores of every relation for (subject, ?, object, time), [relations]."""
         encoded = self.encode(torch.tensor([time], device=self.device))
         return self.score_relations(subject, object_, time, encoded)
 
     def entity_vectors(self, times: Tensor) -> Tensor:
         """[x, z] of every entity, or z without a gate, [times, entities, width]."""
         return self.encode(times).tables(len(times))
-
-    def evidence(self, query: Queries, answer: int) -> Evidence:
-        """The train facts nearest in time that share two parts with the completed fact."""
-        return nearest_facts(self.timeline, query, answer)
 
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> CachedTeMP:
         """The same weights over other facts, with a cache of encoded snapshots."""
