@@ -1,4 +1,4 @@
-"""Slow, obvious twins of every fast thing: plain Python over lists of facts, one question at a time."""
+"""Slow, obvious twins in plain Python over lists of facts, one query at a time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def ranks(scores: list[float], target: int, known: set[int]) -> tuple[float, int
 
 
 def ted(graph: TemporalGraph, question: Question, sigma: float) -> list[tuple[int, float]]:
-    """For each entity (set, logarithm of its sum): set 3 is best, set 0 holds those that no fact speaks for."""
+    """For each entity (set, log of its sum): set 3 is best, set 0 has no facts."""
     entity, relation, time = question
     count = len(graph.relations)
     facts = [f for f in directed(facts_of(graph.train), count) if f[3] != time]
@@ -78,7 +78,7 @@ def ted(graph: TemporalGraph, question: Question, sigma: float) -> list[tuple[in
         2: [f for f in facts if f[0] == entity and f[1] // count == relation // count],
         1: [f for f in facts if f[1] == relation],
     }
-    found = []
+    result = []
     for candidate in range(len(graph.entities)):
         for level, members in sets.items():
             distances = [abs(time - f[3]) for f in members if f[2] == candidate]
@@ -86,8 +86,8 @@ def ted(graph: TemporalGraph, question: Question, sigma: float) -> list[tuple[in
                 # The nearest fact is taken out of the sum, so that nothing underflows.
                 nearest = min(distances)
                 rest = math.fsum(math.exp(-sigma * (distance - nearest)) for distance in distances)
-                found.append((level, round(math.log(rest) - sigma * nearest, 9)))
+                result.append((level, round(math.log(rest) - sigma * nearest, 9)))
                 break
         else:
-            found.append((0, 0.0))
-    return found
+            result.append((0, 0.0))
+    return result

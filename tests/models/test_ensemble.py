@@ -1,4 +1,4 @@
-"""Ensembles: the gate and its fit by themselves, with parts made up for the purpose."""
+"""The gate of an ensemble and its fit, with made-up parts."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def tables(graph: TemporalGraph, seed: int, count: int = 2) -> list[Table]:
     ]
 
 
-def mixed(
+def make_ensemble(
     graph: TemporalGraph, parts: list[Table], settings: EnsembleSettings = SETTINGS
 ) -> Ensemble:
     return Ensemble(Timeline(graph), settings, "ensemble", *parts)
 
 
-def unsettle(gate: torch.nn.Module, seed: int) -> None:
+def randomize(gate: torch.nn.Module, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for weight in gate.parameters():
@@ -104,13 +104,13 @@ def test_a_gate_by_hand() -> None:
 @given(graphs(), st.integers(0, 99))
 def test_scores_equal_a_slow_loop(graph: TemporalGraph, seed: int) -> None:
     parts = tables(graph, seed)
-    ensemble = mixed(graph, parts)
-    unsettle(ensemble.gate, seed)
+    ensemble = make_ensemble(graph, parts)
+    randomize(ensemble.gate, seed)
     entities, relations, _, steps = graph.sizes
     rng = np.random.default_rng(seed)
-    asked = rng.integers(0, [entities, 2 * relations, steps], (5, 3))
-    found = ensemble.scores(Queries(*torch.from_numpy(asked).unbind(1)))
-    for row, (entity, relation, time) in enumerate(asked.tolist()):
+    rows_asked = rng.integers(0, [entities, 2 * relations, steps], (5, 3))
+    actual = ensemble.scores(Queries(*torch.from_numpy(rows_asked).unbind(1)))
+    for row, (entity, relation, time) in enumerate(rows_asked.tolist()):
         side, plain = divmod(relation, relations)
         seen = []
         for reach in (steps, SETTINGS.window):
@@ -139,14 +139,14 @@ def test_scores_equal_a_slow_loop(graph: TemporalGraph, seed: int) -> None:
                 weight * opinion[candidate]
                 for weight, opinion in zip(weights, part_log_probs, strict=True)
             )
-            assert float(found[row, candidate]) == pytest.approx(expected, abs=1e-4)
+            assert float(actual[row, candidate]) == pytest.approx(expected, abs=1e-4)
 
 
 def test_an_answer_that_a_part_rules_out_is_left_to_the_others() -> None:
     graph = make_graph([(0, 0, 1, 0)])
     parts = tables(graph, 0)
     parts[0].table[..., 2:] = -math.inf
-    scores = mixed(graph, parts).scores(Queries(*torch.tensor([[0], [0], [0]])))[0]
+    scores = make_ensemble(graph, parts).scores(Queries(*torch.tensor([[0], [0], [0]])))[0]
     other = parts[1].table[0, 0, 0]
     assert scores.isfinite().all() and (scores[2] > scores[3]) == (other[2] > other[3])
     assert scores[:2].min() > scores[2:].max()
@@ -154,23 +154,26 @@ def test_an_answer_that_a_part_rules_out_is_left_to_the_others() -> None:
 
 def test_memory_is_that_of_all_parts() -> None:
     graph = make_graph([(0, 0, 1, 0)])
-    assert mixed(graph, tables(graph, 0, 3)).bytes_per_candidate > 3 * Table.bytes_per_candidate
+    assert (
+        make_ensemble(graph, tables(graph, 0, 3)).bytes_per_candidate
+        > 3 * Table.bytes_per_candidate
+    )
 
 
-def test_relations_are_mixed_where_all_parts_rank_them() -> None:
+def test_relation_scores_combine_parts_that_rank_relations() -> None:
     graph = make_graph([(0, 0, 1, 0)])
     parts = tables(graph, 0)
-    ensemble = mixed(graph, parts)
+    ensemble = make_ensemble(graph, parts)
     ensemble.mean_weights.copy_(torch.tensor([0.5, 2.0]))
     one, other = (torch.log_softmax(part.relation_scores(0, 1, 2), 0) for part in parts)
     assert_close(ensemble.relation_scores(0, 1, 2), 0.5 * one + 2 * other)
     with pytest.raises(QueryError, match="part 1 ranks entities, not relations"):
-        mixed(graph, [parts[0], Table(parts[1].table, "part 1")]).relation_scores(0, 1, 2)
+        make_ensemble(graph, [parts[0], Table(parts[1].table, "part 1")]).relation_scores(0, 1, 2)
 
 
-def test_evidence_is_that_of_the_part_that_counts_most() -> None:
+def test_evidence_comes_from_the_part_with_the_largest_weight() -> None:
     graph = make_graph([(0, 0, 1, 0)])
-    ensemble = mixed(graph, tables(graph, 0))
+    ensemble = make_ensemble(graph, tables(graph, 0))
     for favoured in (0, 1):
         with torch.no_grad():
             ensemble.gate.second_bias.copy_(torch.eye(2)[favoured])
@@ -188,7 +191,7 @@ def test_parts_must_be_probabilistic_and_not_fitted_on_valid() -> None:
     ):
         Ensemble(timeline, SETTINGS, "ensemble", part, TED(timeline, 1.0))
     with pytest.raises(ConfigError, match="fitted on valid, and so was its part ensemble"):
-        Ensemble(timeline, SETTINGS, "other", part, mixed(graph, tables(graph, 0)))
+        Ensemble(timeline, SETTINGS, "other", part, make_ensemble(graph, tables(graph, 0)))
     with pytest.raises(ConfigError, match="common_neighbors needs candidate_hidden of at least 1"):
         EnsembleSettings(parts=("a",), common_neighbors=True)
     with pytest.raises(ConfigError, match="an ensemble needs parts"):
@@ -197,8 +200,8 @@ def test_parts_must_be_probabilistic_and_not_fitted_on_valid() -> None:
 
 def test_weights_of_earlier_versions_load() -> None:
     graph = make_graph([(0, 0, 1, 0)])
-    ensemble, other = (mixed(graph, tables(graph, 0), LOOKING) for _ in range(2))
-    unsettle(ensemble, 1)
+    ensemble, other = (make_ensemble(graph, tables(graph, 0), WITH_CORRECTION) for _ in range(2))
+    randomize(ensemble, 1)
     earlier = {
         "mean_weights": "usual",
         "half_gates.": "without.",
@@ -217,7 +220,7 @@ def test_weights_of_earlier_versions_load() -> None:
     assert_close(other.state_dict(), ensemble.state_dict(), rtol=0, atol=0)
 
 
-def test_parts_have_names_of_their_own() -> None:
+def test_part_names_are_unique() -> None:
     parts = ["complex", "complex:tuned", "temp-gru:my/tiny.toml", "runs/a", "other/a/", "a-2", ".."]
     assert part_names(parts) == ["complex", "complex-2", "temp-gru", "a", "a-2", "a-2-2", "part"]
 
@@ -225,19 +228,21 @@ def test_parts_have_names_of_their_own() -> None:
 @settings(max_examples=40)
 @given(graphs(), st.integers(0, 99), st.integers(1, 4), st.booleans())
 def test_examples_equal_a_slow_loop(
-    graph: TemporalGraph, seed: int, most: int, looking: bool
+    graph: TemporalGraph, seed: int, most: int, with_correction: bool
 ) -> None:
     """The answer and the best of each part, each once, without other true answers.
 
     If the gate looks at candidates, only queries whose answer is among the best of a part.
     """
-    settings_ = EnsembleSettings(parts=("a", "b"), candidates=most, candidate_hidden=int(looking))
-    ensemble = mixed(graph, tables(graph, seed), settings_)
+    settings_ = EnsembleSettings(
+        parts=("a", "b"), candidates=most, candidate_hidden=int(with_correction)
+    )
+    ensemble = make_ensemble(graph, tables(graph, seed), settings_)
     facts = torch.from_numpy(graph.all_facts)
     examples = collect_examples(ensemble, facts, KnownAnswers.from_graph(graph))
     right = {tuple(fact) for fact in graph.all_facts.tolist()}
     relations = len(graph.relations)
-    asked = both_directions(facts, relations).tolist()
+    rows_asked = both_directions(facts, relations).tolist()
 
     def is_right(entity: int, relation: int, answer: int, time: int) -> bool:
         fact = (entity, relation, answer, time)
@@ -246,7 +251,7 @@ def test_examples_equal_a_slow_loop(
         ) in right
 
     expected = []
-    for number, (entity, relation, answer, time) in enumerate(asked):
+    for number, (entity, relation, answer, time) in enumerate(rows_asked):
         query = Queries(*torch.tensor([[entity], [relation], [time]]))
         part_log_probs = ensemble.part_outputs(query).part_log_probs[0].T
         others = [
@@ -260,23 +265,23 @@ def test_examples_equal_a_slow_loop(
         ]
         chosen = {answer, *(e for part in best for e in part)} - {answer}
         rows = sorted(tuple(part_log_probs[:, e].tolist()) for e in chosen)
-        if looking and not any(answer in part for part in best):
+        if with_correction and not any(answer in part for part in best):
             continue
         expected.append((number % len(facts), tuple(part_log_probs[:, answer].tolist()), rows))
-    found = []
-    for _, values, _, absent, fact in zip(*examples, strict=True):
-        assert not absent[0]
+    actual = []
+    for _, values, _, excluded, fact in zip(*examples, strict=True):
+        assert not excluded[0]
         rows = [
             tuple(row)
-            for row, gone in zip(values.tolist(), absent.tolist(), strict=True)
+            for row, gone in zip(values.tolist(), excluded.tolist(), strict=True)
             if not gone
         ]
-        found.append((int(fact), rows[0], sorted(rows[1:])))
-    assert sorted(found) == sorted(expected)
+        actual.append((int(fact), rows[0], sorted(rows[1:])))
+    assert sorted(actual) == sorted(expected)
 
 
 def frequent_and_rare() -> tuple[TemporalGraph, list[Table]]:
-    """Pairs that occur often or never in train, and two parts that are each right for one kind, and always sure."""
+    """Frequent pairs and new ones, and two parts that are each right for one kind, always sure."""
     rng = np.random.default_rng(0)
     entities, relations, steps = 40, 2, 30
     often = [(s, 0, int(rng.integers(entities)), t) for s in range(20) for t in range(0, steps, 2)]
@@ -303,9 +308,9 @@ def frequent_and_rare() -> tuple[TemporalGraph, list[Table]]:
     return graph, parts
 
 
-def test_the_gate_learns_which_part_is_right_when() -> None:
+def test_the_gate_learns_when_each_part_is_right() -> None:
     graph, parts = frequent_and_rare()
-    ensemble = mixed(graph, parts)
+    ensemble = make_ensemble(graph, parts)
     lines: list[dict[str, float]] = []
     told = fit_ensemble(ensemble, graph, 0, lines.append)
     alone = [
@@ -329,15 +334,15 @@ def test_test_facts_change_neither_the_gate_nor_the_temperature() -> None:
     graph, parts = frequent_and_rare()
     beside = graph.valid.copy()
     beside[:, 2] = (beside[:, 2] + 1) % len(graph.entities)
-    found = []
+    actual = []
     for each in (graph, dataclasses.replace(graph, test=beside)):
-        ensemble = mixed(each, parts, EnsembleSettings(parts=("a", "b"), steps=40))
+        ensemble = make_ensemble(each, parts, EnsembleSettings(parts=("a", "b"), steps=40))
         fit_ensemble(ensemble, each, 0, lambda line: None)
-        found.append((ensemble.state_dict(), calibrate(ensemble, each)["temperature"]))
-    assert_close(found[0], found[1], rtol=0, atol=0)
+        actual.append((ensemble.state_dict(), calibrate(ensemble, each)["temperature"]))
+    assert_close(actual[0], actual[1], rtol=0, atol=0)
 
 
-def test_a_gate_with_nothing_to_learn_from_stays_as_it_began() -> None:
+def test_a_gate_without_examples_keeps_equal_weights() -> None:
     """No part has the only answer of valid among its best, and the gate looks at candidates."""
     graph = make_graph(
         [(0, 0, 1, 0), (1, 0, 2, 1)], valid=[(0, 0, 3, 1)], entities=5, relations=1, steps=2
@@ -345,14 +350,14 @@ def test_a_gate_with_nothing_to_learn_from_stays_as_it_began() -> None:
     table = torch.zeros(5, 2, 2, 5)
     table[0, 0, 1, 3] = table[3, 1, 1, 0] = -9.0
     settings = EnsembleSettings(parts=("a", "b"), candidates=1, candidate_hidden=4)
-    ensemble = mixed(graph, [Relational(table, "a"), Relational(table, "b")], settings)
+    ensemble = make_ensemble(graph, [Relational(table, "a"), Relational(table, "b")], settings)
     assert fit_ensemble(ensemble, graph, 0, lambda line: None)["steps"] == 0
     assert ensemble.mean_weights.tolist() == [0.5, 0.5]
 
 
 def test_a_gate_never_ranks_a_fact_it_was_fitted_on(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, parts = frequent_and_rare()
-    ensemble = mixed(graph, parts, EnsembleSettings(parts=("a", "b"), steps=40))
+    ensemble = make_ensemble(graph, parts, EnsembleSettings(parts=("a", "b"), steps=40))
     fitted: list[tuple[EnsembleGate, set[int]]] = []
     gradient_steps = ensemble_fit.gradient_steps
 
@@ -382,13 +387,13 @@ def test_a_gate_never_ranks_a_fact_it_was_fitted_on(monkeypatch: pytest.MonkeyPa
     assert len(ranked) == 2 and {id(gate) for gate, _ in ranked} == {
         id(gate) for gate in ensemble.half_gates
     }
-    for gate, asked in ranked:
+    for gate, rows_asked in ranked:
         own = half == [id(other) for other in ensemble.half_gates].index(id(gate))
         facts = torch.from_numpy(graph.valid)[own]
         expected = torch.cat(
             [facts[:, [0, 1, 3]], torch.stack([facts[:, 2], facts[:, 1] + 2, facts[:, 3]], 1)]
         )
-        assert sorted(asked.tolist()) == sorted(expected.tolist())
+        assert sorted(rows_asked.tolist()) == sorted(expected.tolist())
     ranked.clear()
     evaluate_model(ensemble, graph, "test", "strict")
     assert {id(gate) for gate, _ in ranked} == {id(ensemble.gate)}
@@ -402,15 +407,15 @@ def test_the_gate_for_test_takes_as_many_steps_as_the_two_for_valid_on_average(
     monkeypatch.setattr(
         ensemble_fit, "_fit_until_best", lambda gate, *_: (gate, {"steps": next(steps)})
     )
-    told = fit_ensemble(mixed(graph, parts), graph, 0, lines.append)
+    told = fit_ensemble(make_ensemble(graph, parts), graph, 0, lines.append)
     assert [line["steps"] for line in lines] == [10, 25, 18] and told["steps"] == 18
 
 
-def test_fitting_ends_some_time_after_the_best_gate_and_takes_that(
+def test_fitting_stops_after_its_patience_and_returns_the_best_gate(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     graph, parts = frequent_and_rare()
-    ensemble = mixed(graph, parts)
+    ensemble = make_ensemble(graph, parts)
     examples = collect_examples(
         ensemble, torch.from_numpy(graph.valid), KnownAnswers.from_train_and_valid(graph)
     )
@@ -435,14 +440,16 @@ def test_fitting_ends_some_time_after_the_best_gate_and_takes_that(
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_very_few_valid_facts_are_enough(count: int) -> None:
     graph = make_graph([(0, 0, 1, 0)], valid=[(0, 0, 1, time) for time in range(1, 1 + count)])
-    ensemble = mixed(graph, tables(graph, 0))
+    ensemble = make_ensemble(graph, tables(graph, 0))
     fit_ensemble(ensemble, graph, 0, lambda _: None)
     assert evaluate_model(ensemble, graph, "valid", "strict").summary()["facts"] == count
 
 
-def test_no_more_facts_than_asked_for_are_kept() -> None:
+def test_a_gate_is_fitted_on_at_most_max_facts() -> None:
     graph, parts = frequent_and_rare()
-    ensemble = mixed(graph, parts, EnsembleSettings(parts=("a", "b"), steps=20, max_facts=60))
+    ensemble = make_ensemble(
+        graph, parts, EnsembleSettings(parts=("a", "b"), steps=20, max_facts=60)
+    )
     told = fit_ensemble(ensemble, graph, 0, lambda _: None)
     assert sum(row["questions"] for row in told["weights"]) == 120
     chosen = assign_halves(len(graph.valid), 0)[shuffle_facts(len(graph.valid), 0)[:60]]
@@ -453,7 +460,7 @@ def test_the_same_seed_gives_the_same_gates() -> None:
     graph, parts = frequent_and_rare()
     states = []
     for seed in (0, 0, 1):
-        ensemble = mixed(graph, parts, EnsembleSettings(parts=("a", "b"), steps=40))
+        ensemble = make_ensemble(graph, parts, EnsembleSettings(parts=("a", "b"), steps=40))
         fit_ensemble(ensemble, graph, seed, lambda _: None)
         states.append(ensemble.state_dict())
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
@@ -463,9 +470,9 @@ def test_the_same_seed_gives_the_same_gates() -> None:
 def test_reciprocal_ranks_and_the_table_of_weights_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     gate = EnsembleGate(query_features=1, parts=1, hidden=1)
     part_log_probs = torch.tensor([[[0.0], [1.0], [0.0], [9.0]], [[5.0], [1.0], [1.0], [1.0]]])
-    absent = torch.tensor([[False, False, False, True], [False] * 4])
+    excluded = torch.tensor([[False, False, False, True], [False] * 4])
     kept = ensemble_fit.GateExamples(
-        torch.zeros(2, 1), part_log_probs, part_log_probs[:, :, :0], absent, torch.arange(2)
+        torch.zeros(2, 1), part_log_probs, part_log_probs[:, :, :0], excluded, torch.arange(2)
     )
     assert mrr(gate, kept) == pytest.approx((1 / 2.5 + 1) / 2)
     monkeypatch.setattr(ensemble_fit, "_BATCH_SIZE", 1)
@@ -480,7 +487,7 @@ def test_reciprocal_ranks_and_the_table_of_weights_by_hand(monkeypatch: pytest.M
     ]
 
 
-LOOKING = EnsembleSettings(
+WITH_CORRECTION = EnsembleSettings(
     parts=("a", "b"), window=2, hidden=4, candidates=5, candidate_hidden=3, common_neighbors=True
 )
 
@@ -515,15 +522,15 @@ def test_correction_of_a_candidate_by_hand() -> None:
     )
 
 
-def test_what_the_parts_cannot_know_a_gate_that_looks_at_candidates_learns_from_facts() -> None:
+def test_a_correction_learns_what_the_parts_do_not_know() -> None:
     """Who met before meets again, and the parts are noise."""
     rng = np.random.default_rng(0)
     pairs = {(s, 0, 20 + s, t) for s in range(20) for t in range(20)}
     facts = rng.permutation(np.array(sorted(pairs)))
     graph = make_graph(facts[:200], facts[200:300], facts[300:], 40, 1, 20)
     figures = []
-    for settings_ in (SETTINGS, dataclasses.replace(LOOKING, candidates=40)):
-        ensemble = mixed(graph, tables(graph, 0), settings_)
+    for settings_ in (SETTINGS, dataclasses.replace(WITH_CORRECTION, candidates=40)):
+        ensemble = make_ensemble(graph, tables(graph, 0), settings_)
         fit_ensemble(ensemble, graph, 0, lambda _: None)
         figures.append(
             evaluate_model(ensemble, graph, "test", "strict").summary()["metrics"]["mrr"]
@@ -531,13 +538,13 @@ def test_what_the_parts_cannot_know_a_gate_that_looks_at_candidates_learns_from_
     assert figures[0] < 0.2 and figures[1] > 0.9
 
 
-def test_an_answer_does_not_give_itself_away_by_being_no_candidate_otherwise() -> None:
+def test_an_answer_outside_the_best_candidates_is_not_an_example() -> None:
     """With parts that are noise and facts of chance there is nothing to learn."""
     rng = np.random.default_rng(1)
     facts = np.unique(rng.integers(0, [40, 2, 40, 30], (1500, 4)), axis=0)
     facts = rng.permutation(facts[facts[:, 0] != facts[:, 2]])
     graph = make_graph(facts[:400], facts[400:900], facts[900:], 40, 2, 30)
-    ensemble = mixed(graph, tables(graph, 3), LOOKING)
+    ensemble = make_ensemble(graph, tables(graph, 3), WITH_CORRECTION)
     fit_ensemble(ensemble, graph, 0, lambda _: None)
     chance = sum(1 / rank for rank in range(1, 41)) / 40
     for split in ("valid", "test"):
@@ -555,7 +562,7 @@ def test_counterfactual_scores_equal_those_of_a_graph_without_the_fact(
     settings_ = EnsembleSettings(parts=("pointer",), window=2, hidden=4, candidate_hidden=3)
     pointer = Pointer(timeline, PointerSettings())
     ensemble = Ensemble(timeline, settings_, "other", pointer)
-    unsettle(ensemble, seed)
+    randomize(ensemble, seed)
     with torch.no_grad():
         ensemble.gate.centre.zero_()
         ensemble.gate.spread.fill_(1.0)
@@ -564,15 +571,15 @@ def test_counterfactual_scores_equal_those_of_a_graph_without_the_fact(
     )
     everyone = torch.arange(len(graph.entities))
     left_out = torch.arange(min(4, len(timeline.facts) - 1))
-    found = ensemble.counterfactual_scores(query, left_out, everyone)
+    actual = ensemble.counterfactual_scores(query, left_out, everyone)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(MEMORY_BUDGETS, "counterfactual", Budget(1, 0))
         one_by_one = ensemble.counterfactual_scores(query, left_out, everyone)
-    assert found is not None and one_by_one is not None
-    assert_close(one_by_one, found, rtol=1e-4, atol=1e-4)
-    assert_close(found[:1], ensemble.scores(query), rtol=1e-4, atol=1e-4)
+    assert actual is not None and one_by_one is not None
+    assert_close(one_by_one, actual, rtol=1e-4, atol=1e-4)
+    assert_close(actual[:1], ensemble.scores(query), rtol=1e-4, atol=1e-4)
     for row, gone in enumerate(left_out.tolist()):
         rest = torch.cat([timeline.facts[:gone], timeline.facts[gone + 1 :]]).numpy()
         without = dataclasses.replace(graph, train=rest)
         scores = ensemble.with_timeline(Timeline(without)).scores(query)
-        assert_close(found[1 + row], scores[0], rtol=1e-3, atol=1e-3)
+        assert_close(actual[1 + row], scores[0], rtol=1e-3, atol=1e-3)

@@ -1,4 +1,4 @@
-"""Paths of two steps against loops over entities, and against graphs that lack the fact that is left out."""
+"""Paths against loops over entities, and against graphs without the fact that is left out."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 ENTITIES = 7
 
 
-def some_graph(seed: int, facts: int = 14) -> TemporalGraph:
+def random_graph(seed: int, facts: int = 14) -> TemporalGraph:
     """Few facts of few entities: some pairs meet once, some more often, some loop."""
     rng = np.random.default_rng(seed)
     drawn = np.unique(rng.integers(0, [ENTITIES, 2, ENTITIES, 3], (facts, 4)), axis=0)
@@ -36,25 +36,28 @@ def some_graph(seed: int, facts: int = 14) -> TemporalGraph:
 
 def slow(graph: TemporalGraph, entity: int, other: int) -> float:
     """How well one knows the other through third ones."""
-    met: Counter[tuple[int, int]] = Counter()
+    is_neighbor: Counter[tuple[int, int]] = Counter()
     for s, _, o, _ in graph.train.tolist():
         if s != o:
-            met.update([(s, o), (o, s)])
-    degree = Counter(one for one, _ in met)
+            is_neighbor.update([(s, o), (o, s)])
+    degree = Counter(one for one, _ in is_neighbor)
     through = [
-        x for x in range(ENTITIES) if (entity, x) in met and (x, other) in met and entity != other
+        x
+        for x in range(ENTITIES)
+        if (entity, x) in is_neighbor and (x, other) in is_neighbor and entity != other
     ]
     return sum(
-        math.log1p(met[entity, x]) * math.log1p(met[x, other]) / (1 + degree[x]) for x in through
+        math.log1p(is_neighbor[entity, x]) * math.log1p(is_neighbor[x, other]) / (1 + degree[x])
+        for x in through
     )
 
 
 @settings(max_examples=40, deadline=None)
 @given(SEEDS, st.booleans(), st.booleans())
-def test_sums_equal_a_loop_over_entities_in_a_world_without_the_fact(
+def test_path_scores_equal_a_loop_over_entities_without_the_fact(
     seed: int, at_once: bool, leave_out: bool
 ) -> None:
-    graph = some_graph(seed)
+    graph = random_graph(seed)
     timeline = Timeline(graph)
     known = CommonNeighbors(timeline)
     fact = (
@@ -66,7 +69,7 @@ def test_sums_equal_a_loop_over_entities_in_a_world_without_the_fact(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(common_neighbors, "_MIN_QUERIES_FOR_TABLES", 0)
         patch.setattr(common_neighbors, "_TABLE_ROWS_PER_CHUNK", 3)
-        found, met = known.path_scores(
+        actual, is_neighbor = known.path_scores(
             known.queries(entity, fact), torch.float32 if at_once else torch.float64
         )
     assert ("_all_pairs" in vars(known)) == at_once
@@ -80,16 +83,16 @@ def test_sums_equal_a_loop_over_entities_in_a_world_without_the_fact(
             for pair in ((s, o), (o, s))
             if s != o
         }
-        assert met[row].tolist() == [(who, o) in pairs for o in range(ENTITIES)]
+        assert is_neighbor[row].tolist() == [(who, o) in pairs for o in range(ENTITIES)]
         wanted = [slow(world, who, o) for o in range(ENTITIES)]
-        assert found[row].tolist() == pytest.approx(wanted, abs=1e-6 if at_once else 1e-12)
-        assert (found[row] > 0).tolist() == [how_well > 0 for how_well in wanted], (
+        assert actual[row].tolist() == pytest.approx(wanted, abs=1e-6 if at_once else 1e-12)
+        assert (actual[row] > 0).tolist() == [how_well > 0 for how_well in wanted], (
             "nothing is left of what is gone"
         )
 
 
-def test_tables_of_all_are_made_for_many_questions_where_there_is_room() -> None:
-    timeline = Timeline(some_graph(0))
+def test_tables_of_all_pairs_are_used_for_many_queries_if_they_fit() -> None:
+    timeline = Timeline(random_graph(0))
     few, many = torch.zeros(255, dtype=torch.int64), torch.zeros(256, dtype=torch.int64)
     known = CommonNeighbors(timeline)
     known.path_scores(known.queries(few))
@@ -103,12 +106,12 @@ def test_tables_of_all_are_made_for_many_questions_where_there_is_room() -> None
     assert "_all_pairs" not in vars(known)
 
 
-def test_all_who_ask_about_a_timeline_share_tables() -> None:
-    timeline = Timeline(some_graph(0))
+def test_a_timeline_has_one_set_of_tables() -> None:
+    timeline = Timeline(random_graph(0))
     one = CommonNeighbors.for_timeline(timeline)
     assert (
         CommonNeighbors.for_timeline(timeline) is one
-        and CommonNeighbors.for_timeline(Timeline(some_graph(0))) is not one
+        and CommonNeighbors.for_timeline(Timeline(random_graph(0))) is not one
     )
     gone = weakref.ref(one)
     del one, timeline
@@ -116,51 +119,59 @@ def test_all_who_ask_about_a_timeline_share_tables() -> None:
     assert gone() is None
 
 
-def test_nobody_has_met_anybody() -> None:
+def test_a_graph_without_facts_has_no_neighbors() -> None:
     known = CommonNeighbors(Timeline(make_graph([(1, 0, 1, 0)])))
-    found, met = known.path_scores(known.queries(torch.tensor([1, 2]), torch.tensor([0, -1])))
-    assert not found.any() and not met.any() and found.shape == (2, 4)
+    actual, is_neighbor = known.path_scores(
+        known.queries(torch.tensor([1, 2]), torch.tensor([0, -1]))
+    )
+    assert not actual.any() and not is_neighbor.any() and actual.shape == (2, 4)
 
 
-def test_what_is_packed_is_unpacked() -> None:
-    timeline = Timeline(some_graph(0))
-    asked = CommonNeighbors(timeline).queries(timeline.facts[:3, 0], torch.tensor([-1, 1, 2]))
-    assert asked.delta_via_object.any()
-    for found, wanted in zip(NeighborQueries.unpack(asked.pack()[:, 1:]), asked, strict=True):
-        assert_close(found, wanted[1:], check_dtype=False)
+def test_unpack_inverts_pack() -> None:
+    timeline = Timeline(random_graph(0))
+    neighbor_queries = CommonNeighbors(timeline).queries(
+        timeline.facts[:3, 0], torch.tensor([-1, 1, 2])
+    )
+    assert neighbor_queries.delta_via_object.any()
+    for actual, wanted in zip(
+        NeighborQueries.unpack(neighbor_queries.pack()[:, 1:]), neighbor_queries, strict=True
+    ):
+        assert_close(actual, wanted[1:], check_dtype=False)
 
 
-def test_slopes_are_those_of_finite_differences() -> None:
+def test_gradients_equal_finite_differences() -> None:
     torch.manual_seed(0)
-    source = Paths(Timeline(some_graph(1)), initial_gain=0.3).double()
+    source = Paths(Timeline(random_graph(1)), initial_gain=0.3).double()
     relation = torch.tensor([0, 3, 1])
-    asked = source.neighbors.queries(torch.tensor([0, 1, 2]), torch.tensor([0, -1, 4]))
+    neighbor_queries = source.neighbors.queries(torch.tensor([0, 1, 2]), torch.tensor([0, -1, 4]))
     before = torch.randn(3, ENTITIES, dtype=torch.float64, requires_grad=True)
 
-    def gains(before: torch.Tensor, shared: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-        found: torch.Tensor = torch.func.functional_call(
-            source, {"shared_gain": shared, "gain": own}, (before * 1, relation, asked)
+    def contributions(
+        before: torch.Tensor, shared: torch.Tensor, own: torch.Tensor
+    ) -> torch.Tensor:
+        actual: torch.Tensor = torch.func.functional_call(
+            source, {"shared_gain": shared, "gain": own}, (before * 1, relation, neighbor_queries)
         )
-        return found
+        return actual
 
     own = torch.randn(4, 4, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(
-        gains, (before, torch.tensor([0.3, 0.4, 1, 0.1]).double().requires_grad_(), own)
+        contributions, (before, torch.tensor([0.3, 0.4, 1, 0.1]).double().requires_grad_(), own)
     )
 
 
 @settings(max_examples=20, deadline=None)
 @given(SEEDS)
-def test_shares_of_facts_add_up_to_the_gain(seed: int) -> None:
-    timeline = Timeline(some_graph(seed))
+def test_fact_contributions_add_up(seed: int) -> None:
+    timeline = Timeline(random_graph(seed))
     source = Paths(timeline, initial_gain=0.5)
     query = Queries(torch.tensor([0]), torch.tensor([1]), torch.tensor([2]))
     with torch.no_grad():
         source.shared_gain[1] = 0.7
-        gains = source(torch.zeros(1, ENTITIES), query.relation, source.look_up(query))[0]
+        contributions = source(torch.zeros(1, ENTITIES), query.relation, source.look_up(query))[0]
         for candidate in range(ENTITIES):
             fact, share = source.fact_contributions(query, candidate)
-            assert float(share.sum()) == pytest.approx(float(gains[candidate]), abs=1e-5)
+            assert float(share.sum()) == pytest.approx(float(contributions[candidate]), abs=1e-5)
             assert (share > 0).all() and len(set(fact.tolist())) == len(fact)
             named = timeline.facts[fact][:, [0, 2]].tolist()
             assert all((0 in pair) != (candidate in pair) for pair in named), (
@@ -168,8 +179,8 @@ def test_shares_of_facts_add_up_to_the_gain(seed: int) -> None:
             )
 
 
-def test_over_other_facts_the_weights_stay() -> None:
-    graph, other = some_graph(3), some_graph(4)
+def test_with_timeline_keeps_the_weights() -> None:
+    graph, other = random_graph(3), random_graph(4)
     source = Paths(Timeline(graph), initial_gain=0.5)
     query = Queries(torch.tensor([0]), torch.tensor([1]), torch.tensor([2]))
     fresh = Paths(Timeline(other), initial_gain=0.5)

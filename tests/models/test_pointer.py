@@ -1,4 +1,4 @@
-"""The pointer against a loop over facts; that the asked fact is left out exactly; that it learns; its evidence."""
+"""The pointer against a loop over facts: scores, left-out facts, training and evidence."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ SEEDS = st.integers(0, 2**32 - 1)
 ENTITIES, RELATIONS, STEPS = 6, 2, 12
 
 
-def some_graph(seed: int, facts: int = 40) -> TemporalGraph:
+def random_graph(seed: int, facts: int = 40) -> TemporalGraph:
     """Few entities and steps, so that facts recur on other days, share days, and loop."""
     rng = np.random.default_rng(seed)
     drawn = np.unique(rng.integers(0, [ENTITIES, RELATIONS, ENTITIES, STEPS], (facts, 4)), axis=0)
     return make_graph(rng.permutation(drawn), entities=ENTITIES, relations=RELATIONS, steps=STEPS)
 
 
-def some_pointer(graph: TemporalGraph, seed: int, max_facts: int = 7) -> Pointer:
+def random_pointer(graph: TemporalGraph, seed: int, max_facts: int = 7) -> Pointer:
     torch.manual_seed(seed)
     limits = (max_facts + offset for offset in (0, 2, -2, 1, 3))
     model = Pointer(Timeline(graph), PointerSettings(*limits, paths=True))
@@ -54,17 +54,17 @@ def some_pointer(graph: TemporalGraph, seed: int, max_facts: int = 7) -> Pointer
     return model.double()
 
 
-def ask(facts: Tensor) -> tuple[Queries, Tensor]:
-    """Both sides of facts as questions, and which fact each is."""
+def queries_of(facts: Tensor) -> tuple[Queries, Tensor]:
+    """Both queries of each fact, and the position of the fact."""
     s, r, o, t = facts.unbind(1)
     queries = Queries(torch.cat([s, o]), torch.cat([r, r + RELATIONS]), torch.cat([t, t]))
     return queries, torch.arange(len(facts)).repeat(2)
 
 
-def slow_gain(
+def slow_contributions(
     source: Copying, facts: list[list[int]], query: tuple[int, int, int], left_out: int | None
 ) -> list[float]:
-    """What every entity gains, by a loop over the facts as if the one left out had never been there."""
+    """The contribution to every entity, by a loop over all facts but the one left out."""
     entity, relation, time = query
     wanted = {
         "entity": lambda x, r, o, t: x == entity,
@@ -78,16 +78,16 @@ def slow_gain(
         if number != left_out:
             listed += [(t, *tie((s, r, o, t))), (t, *tie((o, r + RELATIONS, s, t)))]
     mine = sorted(row for row in listed if wanted(*row[2]))
-    begin = 0
+    first = 0
     while (
-        begin + source.max_facts < len(mine)
-        and time - mine[begin][0] > mine[begin + source.max_facts][0] - time
+        first + source.max_facts < len(mine)
+        and time - mine[first][0] > mine[first + source.max_facts][0] - time
     ):
-        begin += 1
+        first += 1
     earlier = sum(row[0] < time for row in mine)
     sums = [0.0] * ENTITIES
     for place, (_, _, (_, other, candidate, t)) in enumerate(mine):
-        if not begin <= place < begin + source.max_facts:
+        if not first <= place < first + source.max_facts:
             continue
         distance = sum(abs(t - time) >= edge for edge in (1, 2, 4, 9, 23, 61, 161))
         gap_class = 7 + (distance if t > time else -distance)
@@ -107,11 +107,11 @@ def slow_gain(
         pace = slow_bin(count, source.max_facts, 2)
         exponent += float(source.by_count[relation, pace] + source.shared_count[pace])
         sums[candidate] += math.exp(exponent)
-    height, steepness, of_count = (source.shared_gain + source.gain[relation]).tolist()
+    u, log_c, v = (source.shared_gain + source.gain[relation]).tolist()
     counts = [sum(row[2][2] == candidate for row in mine) for candidate in range(ENTITIES)]
     return [
-        height * math.log1p(math.exp(steepness) * total)
-        + of_count * math.log1p(count)
+        u * math.log1p(math.exp(log_c) * total)
+        + v * math.log1p(count)
         + slow_prior(source, relation, o)
         for o, (total, count) in enumerate(zip(sums, counts, strict=True))
     ]
@@ -147,33 +147,33 @@ def slow_bin(difference: int, largest: int, per_octave: int) -> int:
 
 def dense(source: Copying, queries: Queries, left_out: Tensor | None) -> Tensor:
     nothing = torch.zeros(len(queries.time), ENTITIES, dtype=source.gain.dtype)
-    found: Tensor = source(nothing, queries.relation, source.look_up(queries, left_out))
-    return found
+    actual: Tensor = source(nothing, queries.relation, source.look_up(queries, left_out))
+    return actual
 
 
 @settings(max_examples=25, deadline=None)
 @given(SEEDS, st.booleans())
-def test_gains_equal_a_loop_over_facts(seed: int, leave_out: bool) -> None:
-    model = some_pointer(some_graph(seed), seed)
+def test_contributions_equal_a_loop_over_facts(seed: int, leave_out: bool) -> None:
+    model = random_pointer(random_graph(seed), seed)
     facts = model.timeline.facts
-    queries, number = ask(facts[:8])
+    queries, number = queries_of(facts[:8])
     for source in model.vote_sources:
         if isinstance(source, Paths):
             continue
-        found = dense(source, queries, number if leave_out else None).detach()
+        actual = dense(source, queries, number if leave_out else None).detach()
         for row, query in enumerate(zip(*(column.tolist() for column in queries), strict=True)):
             with torch.no_grad():
-                expected = slow_gain(
+                expected = slow_contributions(
                     source, facts.tolist(), query, int(number[row]) if leave_out else None
                 )
-            assert found[row].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
+            assert actual[row].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.integers(1, 9))
 def test_the_nearest_facts_vote(seed: int, most: int) -> None:
-    timeline = Timeline(some_graph(seed))
-    queries, number = ask(timeline.facts)
+    timeline = Timeline(random_graph(seed))
+    queries, number = queries_of(timeline.facts)
     for key in KEYS:
         view = FactIndex(timeline, key)
         removed = view.fact_positions(queries, number)
@@ -193,16 +193,16 @@ def test_the_nearest_facts_vote(seed: int, most: int) -> None:
 
 @settings(max_examples=12, deadline=None)
 @given(SEEDS)
-def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
-    graph = some_graph(seed)
-    model = some_pointer(graph, seed)
+def test_scores_without_a_fact_equal_those_of_a_graph_without_it(seed: int) -> None:
+    graph = random_graph(seed)
+    model = random_pointer(graph, seed)
     facts = model.timeline.facts
-    queries, number = ask(facts)
+    queries, number = queries_of(facts)
     with torch.no_grad():
-        found = model.score(queries.relation, model.look_up(queries, number))
+        actual = model.score(queries.relation, model.look_up(queries, number))
         for fact in range(0, len(facts), 5):
             without = dataclasses.replace(graph, train=np.delete(facts.numpy(), fact, axis=0))
-            other = some_pointer(without, seed)
+            other = random_pointer(without, seed)
             mine = Queries(*(column[[fact, fact + len(facts)]] for column in queries))
             prior = torch.zeros(2, ENTITIES, dtype=torch.float64)
             for here, there in zip(model.vote_sources, other.vote_sources, strict=True):
@@ -212,7 +212,7 @@ def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
                     and here.prior is not None
                 ):
                     assert there.prior is not None
-                    # The prior of a pair that occurs in this fact alone has no place in the other world.
+                    # The other graph has no prior for a pair that occurs in this fact alone.
                     there.prior.zero_()
                     row, position = here.fact_index.candidate_ranges(mine).expand()
                     prior[row, here.fact_index.candidates[position]] = here.prior[position]
@@ -222,7 +222,7 @@ def test_leaving_a_fact_out_is_a_world_without_it(seed: int) -> None:
                 there.load_state_dict(weights, strict=False)
             other.entity.copy_(model.entity)
             assert_close(
-                found[[fact, fact + len(facts)]], other.scores(mine) + prior, rtol=1e-9, atol=1e-12
+                actual[[fact, fact + len(facts)]], other.scores(mine) + prior, rtol=1e-9, atol=1e-12
             )
 
 
@@ -241,22 +241,22 @@ def test_a_loop_is_left_out_in_both_directions_and_other_days_stay() -> None:
     alone = make_graph([(0, 0, 0, 5), (1, 0, 2, 3)], entities=3, relations=1, steps=8)
     other = Pointer(Timeline(alone), PointerSettings()).sources[0]
     nothing = torch.zeros(1, 3)
-    found = source(nothing, queries.relation, source.look_up(queries, torch.tensor([place])))  # type: ignore[operator]
-    assert_close(found, other(nothing, queries.relation, other.look_up(queries)))  # type: ignore[operator]
+    actual = source(nothing, queries.relation, source.look_up(queries, torch.tensor([place])))  # type: ignore[operator]
+    assert_close(actual, other(nothing, queries.relation, other.look_up(queries)))  # type: ignore[operator]
 
 
-def test_slopes_are_those_of_finite_differences() -> None:
-    model = some_pointer(some_graph(3, facts=14), 3, max_facts=4)
-    queries, number = ask(model.timeline.facts[:3])
+def test_gradients_equal_finite_differences() -> None:
+    model = random_pointer(random_graph(3, facts=14), 3, max_facts=4)
+    queries, number = queries_of(model.timeline.facts[:3])
     names, values = zip(*model.named_parameters(), strict=True)
 
     def score(*parameters: Tensor) -> Tensor:
-        found: Tensor = torch.func.functional_call(
+        actual: Tensor = torch.func.functional_call(
             _Scored(model),
             dict(zip([f"model.{n}" for n in names], parameters, strict=True)),
             (queries, number),
         )
-        return found
+        return actual
 
     assert torch.autograd.gradcheck(
         score, tuple(value.detach().requires_grad_() for value in values), fast_mode=True
@@ -272,13 +272,11 @@ class _Scored(torch.nn.Module):
         return self.model.score(queries.relation, self.model.look_up(queries, left_out))
 
 
-def test_pairs_of_many_relations_are_products_of_narrow_tables(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    graph = some_graph(6)
-    whole = some_pointer(graph, 6)
+def test_pair_tables_of_many_relations_have_low_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = random_graph(6)
+    whole = random_pointer(graph, 6)
     monkeypatch.setattr(copying, "_MAX_RELATIONS", 2 * RELATIONS - 1)
-    narrow = some_pointer(graph, 6)
+    narrow = random_pointer(graph, 6)
     with torch.no_grad():
         for wide, slim in zip(whole.vote_sources, narrow.vote_sources, strict=True):
             if isinstance(slim, Paths):
@@ -292,14 +290,14 @@ def test_pairs_of_many_relations_are_products_of_narrow_tables(
             }
             wide.load_state_dict(shared | {"pair.own": own})
         whole.entity.copy_(narrow.entity)
-        queries, _ = ask(whole.timeline.facts[:5])
+        queries, _ = queries_of(whole.timeline.facts[:5])
         assert_close(narrow.scores(queries), whole.scores(queries), rtol=1e-9, atol=1e-12)
     loss = PointerLoss(narrow, PointerTraining())(torch.arange(5), torch.Generator().manual_seed(0))
     left = narrow.get_parameter("sources.0.pair.left")
     assert float(torch.autograd.grad(loss, left)[0].abs().sum()) > 0
 
 
-def test_facts_of_one_time_stand_in_no_order_of_theirs() -> None:
+def test_facts_of_one_time_are_in_random_order() -> None:
     """Where not all facts of a time may vote, those that do are no particular ones."""
     facts = [(s, 0, o, 1) for s in range(30) for o in range(30)]
     view = FactIndex(Timeline(make_graph(facts, entities=30, relations=1, steps=3)), "time")
@@ -310,7 +308,7 @@ def test_facts_of_one_time_stand_in_no_order_of_theirs() -> None:
     assert abs(float(voting.float().mean()) - 14.5) < 2
 
 
-def test_bins_are_fine_near_zero_and_tell_sides_apart() -> None:
+def test_bins_are_fine_near_zero_and_signed() -> None:
     bins = signed_bins(364, per_octave=3).tolist()
     assert bins == sorted(bins) and bins == [
         slow_bin(difference, 364, 3) for difference in range(-364, 365)
@@ -319,7 +317,7 @@ def test_bins_are_fine_near_zero_and_tell_sides_apart() -> None:
 
 
 def test_it_learns_to_copy_and_never_from_the_fact_itself() -> None:
-    """Every fact of a random world is news: a model that saw the asked fact would know it by heart."""
+    """Facts of a random graph are unpredictable unless the model sees the fact of the query."""
     rng = np.random.default_rng(0)
     facts = np.unique(rng.integers(0, [30, 2, 30, 40], (400, 4)), axis=0)
     graph = make_graph(facts, valid=facts[:5], test=facts[:5], entities=30, relations=2, steps=40)
@@ -334,19 +332,19 @@ def test_it_learns_to_copy_and_never_from_the_fact_itself() -> None:
             optimizer.step()
     answer = torch.cat([model.timeline.facts[:, 2], model.timeline.facts[:, 0]])
     with torch.no_grad():
-        queries, number = ask(model.timeline.facts)
+        queries, number = queries_of(model.timeline.facts)
         unseen = torch.log_softmax(model.score(queries.relation, model.look_up(queries, number)), 1)
-    # Left out, a fact of a random world is little more likely than any other; by chance log(1 / 30) = -3.4.
+    # Left out, a random fact is little more likely than any other: log(1 / 30) = -3.4.
     assert float(unseen[torch.arange(len(answer)), answer].mean()) < -2.5
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.3])
 def test_the_loss_equals_a_loop_over_questions(dropout: float) -> None:
-    """Each question without its own fact, against all that is not right at its time; dropped facts are mute."""
-    model = some_pointer(some_graph(6), 6)
+    """Each query without its own fact, against all false answers; dropped facts do not vote."""
+    model = random_pointer(random_graph(6), 6)
     loss = PointerLoss(model, PointerTraining(fact_dropout=dropout))
     facts, batch = model.timeline.facts, torch.tensor([1, 4, 9])
-    kept = (
+    fact_mask = (
         torch.rand(len(facts), generator=torch.Generator().manual_seed(5)) >= dropout
         if dropout
         else None
@@ -358,24 +356,25 @@ def test_the_loss_equals_a_loop_over_questions(dropout: float) -> None:
         for entity, relation, answer in ((s, r, o), (o, r + RELATIONS, s)):
             query = Queries(*torch.tensor([[entity], [relation], [t]]))
             scores = model.score(
-                query.relation, model.look_up(query, torch.tensor([number])), kept
+                query.relation, model.look_up(query, torch.tensor([number])), fact_mask
             )[0]
             rivals = [
                 e for e in range(ENTITIES) if e == answer or (entity, relation, e, t) not in right
             ]
             losses.append(torch.logsumexp(scores[rivals], 0) - scores[answer])
-    found = loss(batch, torch.Generator().manual_seed(5))
-    assert_close(found.double(), torch.stack(losses).mean().double(), rtol=1e-5, atol=1e-6)
+    actual = loss(batch, torch.Generator().manual_seed(5))
+    assert_close(actual.double(), torch.stack(losses).mean().double(), rtol=1e-5, atol=1e-6)
 
 
 def test_dropped_facts_do_not_vote() -> None:
-    """With every fact dropped, what a vote weighs makes no difference; with none dropped it does."""
-    model = some_pointer(some_graph(7), 7)
-    queries, _ = ask(model.timeline.facts)
-    ballots = model.look_up(queries, None)
+    """The weights of votes matter only if some fact is not dropped."""
+    model = random_pointer(random_graph(7), 7)
+    queries, _ = queries_of(model.timeline.facts)
+    lookups = model.look_up(queries, None)
     mute = torch.zeros(len(model.timeline.facts), dtype=torch.bool)
     before = [
-        model.score(queries.relation, ballots, kept).detach().clone() for kept in (None, mute)
+        model.score(queries.relation, lookups, fact_mask).detach().clone()
+        for fact_mask in (None, mute)
     ]
     with torch.no_grad():
         for source in model.vote_sources:
@@ -383,23 +382,25 @@ def test_dropped_facts_do_not_vote() -> None:
                 for name, weight in source.named_parameters():
                     if "gain" not in name and name != "prior":
                         weight.add_(torch.randn_like(weight))
-    after = [model.score(queries.relation, ballots, kept).detach() for kept in (None, mute)]
+    after = [
+        model.score(queries.relation, lookups, fact_mask).detach() for fact_mask in (None, mute)
+    ]
     assert not torch.allclose(after[0], before[0]) and torch.allclose(after[1], before[1])
 
 
-@pytest.mark.parametrize("room", [1, 3, 7])
-def test_a_step_within_a_budget_has_the_same_loss_and_slopes(
-    room: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("num_queries", [1, 3, 7])
+def test_chunks_within_a_budget_have_the_same_loss_and_gradients(
+    num_queries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = some_pointer(some_graph(4), 4)
+    model = random_pointer(random_graph(4), 4)
     loss = PointerLoss(model, PointerTraining(fact_dropout=0.2))
-    found = []
-    for budget in (2**30, room * model.bytes_per_candidate * ENTITIES):
+    actual = []
+    for budget in (2**30, num_queries * model.bytes_per_candidate * ENTITIES):
         monkeypatch.setitem(MEMORY_BUDGETS, "pointer_loss", Budget(budget, 0))
         value = loss(torch.arange(8), torch.Generator().manual_seed(0))
-        found.append([value.detach(), *torch.autograd.grad(value, list(model.parameters()))])
+        actual.append([value.detach(), *torch.autograd.grad(value, list(model.parameters()))])
     # The loss is in single precision.
-    assert_close(found[1], found[0], rtol=1e-4, atol=1e-6)
+    assert_close(actual[1], actual[0], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("entities", [20, 150])
@@ -420,19 +421,19 @@ def test_ranking_stays_within_its_budget_where_votes_outnumber_entities(entities
 @settings(max_examples=20, deadline=None)
 @given(SEEDS, st.sampled_from(["strict", "paper"]))
 def test_valid_and_test_facts_change_nothing(seed: int, protocol: Protocol) -> None:
-    graph, held = some_graph(seed), some_graph(seed + 1).train
+    graph, held = random_graph(seed), random_graph(seed + 1).train
     changed = dataclasses.replace(graph, valid=held[::2], test=held[1::2])
-    found = []
+    actual = []
     for each in (graph, changed):
         model = Pointer(Timeline(each, protocol), PointerSettings(7, 9, 5, 8, 10, paths=True))
-        queries, left_out = ask(model.timeline.facts)
+        queries, left_out = queries_of(model.timeline.facts)
         loss = PointerLoss(model, PointerTraining())(
             left_out[: len(graph.train)], torch.Generator().manual_seed(1)
         )
-        found.append(
+        actual.append(
             [loss, *torch.autograd.grad(loss, list(model.parameters())), model.scores(queries)]
         )
-    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+    assert all(torch.equal(one, other) for one, other in zip(*actual, strict=True))
 
 
 def test_a_pattern_is_learned() -> None:
@@ -474,12 +475,12 @@ def test_a_pattern_is_learned() -> None:
     assert bool((support.shares[:-1] >= support.shares[1:]).all())
 
 
-def test_shares_are_what_votes_add() -> None:
-    model = some_pointer(some_graph(5), 5)
-    queries, _ = ask(model.timeline.facts[:1])
+def test_shares_equal_the_contributions_of_votes() -> None:
+    model = random_pointer(random_graph(5), 5)
+    queries, _ = queries_of(model.timeline.facts[:1])
     query = Queries(*(column[:1] for column in queries))
     with torch.no_grad():
-        gains = [dense(source, query, None)[0] for source in model.sources]  # type: ignore[arg-type]
+        contributions = [dense(source, query, None)[0] for source in model.sources]  # type: ignore[arg-type]
         for answer in range(ENTITIES):
             copied = (source for source in model.vote_sources if isinstance(source, Copying))
             priors = sum(slow_prior(source, int(query.relation), answer) for source in copied)
@@ -494,7 +495,9 @@ def test_shares_are_what_votes_add() -> None:
             total = sum(
                 float(source.fact_contributions(query, answer)[1].sum()) for source in model.sources
             )  # type: ignore[operator]
-            assert total == pytest.approx(sum(float(gain[answer]) for gain in gains) - priors)
+            assert total == pytest.approx(
+                sum(float(gain[answer]) for gain in contributions) - priors
+            )
 
 
 @pytest.mark.parametrize(
@@ -513,12 +516,12 @@ def test_shares_are_what_votes_add() -> None:
         (lambda: PointerTraining(cooldown=1.5), "cooldown must be between 0 and 1, found 1.5"),
     ],
 )
-def test_settings_that_cannot_be_are_refused(make: Callable[[], object], message: str) -> None:
+def test_invalid_settings_are_refused(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         make()
 
 
-def test_the_rate_falls_to_a_tenth() -> None:
+def test_the_learning_rate_falls_to_a_tenth() -> None:
     rates = [
         PointerTraining(epochs=10, learning_rate=1.0, cooldown=0.5).learning_rate_at(epoch)
         for epoch in range(10)

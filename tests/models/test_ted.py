@@ -51,10 +51,10 @@ def order(values: list[tuple[int, float]]) -> list[list[bool]]:
 @settings(max_examples=200)
 @given(graphs(largest=60), SIGMAS)
 def test_order_and_ties_equal_a_loop_over_facts(graph: TemporalGraph, sigma: float) -> None:
-    questions = every_question(graph)
-    scores = TED(Timeline(graph), sigma).scores(Queries(*torch.tensor(questions).unbind(1)))
-    for question, row in zip(questions, scores, strict=True):
-        expected = oracle.ted(graph, question, sigma)
+    query_list = every_question(graph)
+    scores = TED(Timeline(graph), sigma).scores(Queries(*torch.tensor(query_list).unbind(1)))
+    for query_ids, row in zip(query_list, scores, strict=True):
+        expected = oracle.ted(graph, query_ids, sigma)
         assert order(expected) == (row[:, None] > row[None, :]).tolist()
         assert [value == -math.inf for value in row.tolist()] == [
             level == 0 for level, _ in expected
@@ -68,13 +68,13 @@ def test_ranks_of_a_whole_split_equal_a_loop(
 ) -> None:
     model, known = TED(Timeline(graph), sigma), KnownAnswers.from_graph(graph, filter)  # type: ignore[arg-type]
     facts = torch.from_numpy(graph.all_facts)
-    found = rank_facts(model, facts, known, budget=1)
+    actual = rank_facts(model, facts, known, budget=1)
     for index, (s, r, o, t) in enumerate(both_directions(facts, len(graph.relations)).tolist()):
         levels = oracle.ted(graph, (s, r, t), sigma)
-        places = {value: place for place, value in enumerate(sorted(set(levels)))}
+        places = {value: level_score for level_score, value in enumerate(sorted(set(levels)))}
         scores = [float(places[value]) for value in levels]
         expected = oracle.ranks(scores, o, oracle.known_answers(graph, (s, r, t), filter))
-        assert tuple(float(kind[index]) for kind in found) == expected
+        assert tuple(float(kind[index]) for kind in actual) == expected
 
 
 def test_scores_by_hand() -> None:
@@ -84,14 +84,14 @@ def test_scores_by_hand() -> None:
     sums = [math.exp(-1) + math.exp(-0.5), math.exp(-0.5), math.exp(-1)]
     span = math.log(8) + 0.5 * 5 + 1
     expected = [
-        place + (math.log(total) + 0.5 * 5) / span
-        for place, total in zip((2, 1, 0), sums, strict=True)
+        level_score + (math.log(total) + 0.5 * 5) / span
+        for level_score, total in zip((2, 1, 0), sums, strict=True)
     ]
     assert scores.tolist() == pytest.approx([-math.inf, *expected], abs=1e-8)
 
 
 def test_no_sigma_underflows() -> None:
-    # At sigma 100,000 every plain sum is 0; the nearer fact must still win, then the greater number of facts.
+    # At sigma 100,000 every plain sum is 0; the nearer fact must still win, then more facts.
     graph = make_graph(
         [(0, 0, 1, 0), (0, 0, 2, 1), (0, 0, 3, 1), (0, 1, 3, 1), (0, 0, 3, 9)], steps=10
     )
@@ -112,21 +112,21 @@ def test_same_day_facts_do_not_count() -> None:
 
 @settings(max_examples=100)
 @given(graphs(largest=60), SIGMAS, st.data())
-def test_evidence_is_what_the_score_was_made_of(
+def test_evidence_holds_the_facts_behind_the_score(
     graph: TemporalGraph, sigma: float, data: st.DataObject
 ) -> None:
-    question = data.draw(st.sampled_from(every_question(graph)))
-    query = Queries(*(torch.tensor([value]) for value in question))
+    query_ids = data.draw(st.sampled_from(every_question(graph)))
+    query = Queries(*(torch.tensor([value]) for value in query_ids))
     model = TED(Timeline(graph), sigma)
     train = set(oracle.facts_of(graph.train))
-    for answer, (level, _) in enumerate(oracle.ted(graph, question, sigma)):
+    for answer, (level, _) in enumerate(oracle.ted(graph, query_ids, sigma)):
         evidence = model.evidence(query, answer)
         assert evidence.reason == ("nothing" if level == 0 else SAME[3 - level])
         rows, shares = [tuple(fact) for fact in evidence.facts.tolist()], evidence.shares
         assert set(rows) <= train and len(rows) == len(set(rows)) and bool(rows) == (level > 0)
-        side = (2, 0) if question[1] < len(graph.relations) else (0, 2)
-        assert all(fact[side[0]] == answer and fact[3] != question[2] for fact in rows)
-        distances = [abs(fact[3] - question[2]) for fact in rows]
+        side = (2, 0) if query_ids[1] < len(graph.relations) else (0, 2)
+        assert all(fact[side[0]] == answer and fact[3] != query_ids[2] for fact in rows)
+        distances = [abs(fact[3] - query_ids[2]) for fact in rows]
         assert distances == sorted(distances)
         if rows:
             assert float(shares.sum()) == pytest.approx(1)
@@ -147,7 +147,7 @@ def test_a_running_sum_decays_within_its_group() -> None:
 
 
 @pytest.mark.parametrize("sigma", [-1.0, math.inf, math.nan, "often"])
-def test_a_sigma_that_is_none_is_refused(sigma: float | str) -> None:
+def test_an_invalid_sigma_is_refused(sigma: float | str) -> None:
     with pytest.raises(
         ConfigError, match=f"sigma must be a number of at least 0 or 'auto', found .?{sigma}"
     ):
@@ -157,8 +157,8 @@ def test_a_sigma_that_is_none_is_refused(sigma: float | str) -> None:
 @pytest.mark.parametrize(("split", "hits"), [("valid", 0.367), ("test", 0.353)])
 def test_icews14_reaches_the_published_hits(split: str, hits: float) -> None:
     graph = benchmark("icews14")
-    found = evaluate_model(TED(Timeline(graph), 0.1), graph, split, "strict").summary()  # type: ignore[arg-type]
-    assert found["metrics"]["hits@1"] == pytest.approx(hits, abs=0.001)
+    actual = evaluate_model(TED(Timeline(graph), 0.1), graph, split, "strict").summary()  # type: ignore[arg-type]
+    assert actual["metrics"]["hits@1"] == pytest.approx(hits, abs=0.001)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.floats(-700, 3)), max_size=12))
@@ -167,12 +167,12 @@ def test_sums_without_each_member_are_those_of_the_others(members: list[tuple[in
     logs = torch.tensor([log for _, log in members], dtype=torch.float64)
     whole, without = sums_without_each(logs, group, 4)
     assert_close(whole, torch.stack([logs[group == number].logsumexp(0) for number in range(4)]))
-    for place, found in enumerate(without):
-        others = (group == group[place]) & (torch.arange(len(logs)) != place)
-        assert_close(found, logs[others].logsumexp(0))
+    for level_score, actual in enumerate(without):
+        others = (group == group[level_score]) & (torch.arange(len(logs)) != level_score)
+        assert_close(actual, logs[others].logsumexp(0))
 
 
-def test_leaving_many_facts_out_takes_little_memory() -> None:
+def test_counterfactual_scores_of_many_facts_take_little_memory() -> None:
     """As many facts left out as one relation has, for many candidates."""
     rng = np.random.default_rng(0)
     facts = np.unique(rng.integers(0, [60, 1, 60, 40], (2000, 4)), axis=0)
@@ -196,7 +196,7 @@ def test_facts_at_the_same_distances_tie(sigma: float) -> None:
     assert one == other
 
 
-def test_effects_are_seen_on_a_long_timeline() -> None:
+def test_effects_are_not_rounded_away_on_a_long_timeline() -> None:
     timeline = Timeline(
         make_graph([(0, 0, 1, 10), (0, 0, 1, 12), (0, 0, 1, 13), (0, 0, 2, 9)], steps=100_000)
     )
@@ -213,7 +213,7 @@ def test_effects_are_seen_on_a_long_timeline() -> None:
     } == pytest.approx({step: true[step] for step in (10, 12, 13)})
 
 
-def test_the_sets_of_a_huge_graph_are_told_apart() -> None:
+def test_keys_of_a_huge_graph_do_not_overflow() -> None:
     """Two entities and a relation do not fit into one number of 64 bits there."""
 
     def levels(entities: int, relations: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""TeMP as a whole against a slow twin that encodes one entity at one time, and what must hold of every variant."""
+"""TeMP against a slow twin that encodes one entity at one time; properties of every variant."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def snapshot(model: TeMP, step: int) -> tuple[torch.Tensor, set[int]]:
 
 
 def slow_rows(model: TeMP, time: int) -> torch.Tensor:
-    """What encode makes of every entity at one time, one entity after the other, [entities, width]."""
+    """`encode` of every entity at one time, one entity after the other, [entities, width]."""
     t, s = model.timeline, model.settings
     shots = [snapshot(model, step) for step in range(t.num_steps)]
     rows = []
@@ -133,18 +133,18 @@ def test_encoding_many_times_at_once_equals_one_entity_at_a_time(
     times = torch.randperm(len(graph.times))[:3]
     encoded = model.encode(times)
     tables = encoded.tables(len(times))
-    for place, time in enumerate(times.tolist()):
+    for time_index, time in enumerate(times.tolist()):
         expected = slow_rows(model, time)
-        torch.testing.assert_close(tables[place], expected)
+        torch.testing.assert_close(tables[time_index], expected)
         everyone = torch.arange(len(graph.entities))
         torch.testing.assert_close(
-            encoded.take(torch.full_like(everyone, place), everyone), expected
+            encoded.take(torch.full_like(everyone, time_index), everyone), expected
         )
 
 
 @pytest.mark.parametrize(("alpha", "half"), [(1.0, 0), (0.0, 1)])
 @torch.no_grad()
-def test_a_gate_that_is_open_takes_what_an_entity_is_today_and_a_closed_one_what_it_was(
+def test_an_open_gate_takes_the_structural_vector_and_a_closed_one_the_temporal(
     alpha: float, half: int
 ) -> None:
     model = build(make_graph([(0, 0, 1, 0), (2, 1, 3, 1)]), decoder="distmult")
@@ -153,10 +153,10 @@ def test_a_gate_that_is_open_takes_what_an_entity_is_today_and_a_closed_one_what
     model.gate.second_bias.fill_(800 if alpha else -800)
     queries = Queries(*torch.tensor([[0, 2, 1], [0, 1, 2], [1, 0, 2]]))
     given = torch.randn(3, 2 * model.settings.dim, dtype=torch.float64)
-    asked = model.query_vectors(queries, given)
-    assert asked.alpha is not None and asked.alpha.tolist() == [alpha] * 3
+    vectors = model.query_vectors(queries, given)
+    assert vectors.alpha is not None and vectors.alpha.tolist() == [alpha] * 3
     torch.testing.assert_close(
-        asked.vector, model.decoder.compose(given.chunk(2, 1)[half], model.relations(queries))
+        vectors.vector, model.decoder.compose(given.chunk(2, 1)[half], model.relations(queries))
     )
 
 
@@ -172,10 +172,10 @@ def test_scores_of_all_candidates_equal_one_score_at_a_time(variant: dict[str, A
     scores = model.scores(Queries(*questions.unbind(1)))
     for question, row in zip(questions, scores, strict=True):
         query = Queries(*(value[None] for value in question))
-        encoded, place = model.encode(query.time), torch.zeros(1, dtype=torch.int64)
-        vector, alpha = model.query_vectors(query, encoded.take(place, query.entity))
+        encoded, time_index = model.encode(query.time), torch.zeros(1, dtype=torch.int64)
+        vector, alpha = model.query_vectors(query, encoded.take(time_index, query.entity))
         for candidate in range(5):
-            answer = encoded.take(place, torch.tensor([candidate]))
+            answer = encoded.take(time_index, torch.tensor([candidate]))
             if alpha is not None:
                 x, z = answer.chunk(2, 1)
                 answer = alpha[:, None] * x + (1 - alpha[:, None]) * z
@@ -283,12 +283,12 @@ def test_twenty_facts_are_learned_by_heart(variant: dict[str, Any]) -> None:
     settings = SnapshotTraining(
         epochs=50, times_per_step=3, learning_rate=0.02, patience=50, validate_every=10
     )
-    # DistMult cannot tell a fact from its inverse, so it may rank an answer behind the entity of the question.
+    # DistMult is symmetric, so it may rank an answer behind the entity of the query.
     assert train(model, settings, graph) >= (0.9 if variant.get("decoder") == "distmult" else 1.0)
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-def test_every_variant_trains_in_half_precision_and_says_nothing(
+def test_every_variant_trains_in_half_precision_without_output(
     variant: dict[str, Any], capfd: pytest.CaptureFixture[str]
 ) -> None:
     graph = make_graph(
@@ -341,10 +341,10 @@ def test_a_training_step_does_not_see_what_is_dropped(
     facts, chance = model.timeline.facts, np.random.default_rng(data.draw(st.integers(0, 99)))
     keep, context_keep = (torch.from_numpy(chance.random(len(facts)) < 0.5) for _ in range(2))
     time = torch.tensor([data.draw(st.integers(0, len(graph.times) - 1))])
-    seen = facts[torch.where(facts[:, 3] == time, keep, context_keep)].numpy()
-    assume(len(seen))
-    found = model.encode(time, DropoutSample(keep, context_keep, torch.Generator())).tables(1)
-    assert_close(found, build(replace(graph, train=seen)).encode(time).tables(1))
+    visible = facts[torch.where(facts[:, 3] == time, keep, context_keep)].numpy()
+    assume(len(visible))
+    actual = model.encode(time, DropoutSample(keep, context_keep, torch.Generator())).tables(1)
+    assert_close(actual, build(replace(graph, train=visible)).encode(time).tables(1))
 
 
 def test_facts_are_dropped_at_their_rates() -> None:
@@ -361,7 +361,7 @@ def test_facts_are_dropped_at_their_rates() -> None:
 
 def test_the_facts_of_busy_pairs_are_dropped_more_often() -> None:
     """0 and 1 have three facts in a window of 2 and one beyond it; 2 has as many, with others."""
-    met = [
+    facts_met = [
         (0, 0, 1, 0),
         (0, 1, 1, 1),
         (0, 0, 1, 2),
@@ -371,12 +371,14 @@ def test_the_facts_of_busy_pairs_are_dropped_more_often() -> None:
         (2, 0, 5, 2),
         (2, 1, 5, 3),
     ]
-    model = build(make_graph(met, entities=6, relations=2, steps=7), dropout_by_frequency=True)
+    model = build(
+        make_graph(facts_met, entities=6, relations=2, steps=7), dropout_by_frequency=True
+    )
     twice = 0.2 + 0.6 * np.log(2) / np.log(3)
     loss = TeMPLoss(model, SnapshotTraining())
     facts, dropout = map(tuple, model.timeline.facts.tolist()), loss._frequency_rates
     rates = dict(zip(facts, dropout.tolist(), strict=True))
-    assert [rates[fact] for fact in met] == pytest.approx(
+    assert [rates[fact] for fact in facts_met] == pytest.approx(
         [0.8, 0.8, 0.8, 0.2, 0.2, 0.2, twice, twice]
     )
     drawn = [
@@ -392,42 +394,40 @@ def test_the_facts_of_busy_pairs_are_dropped_more_often() -> None:
     )
 
 
-def test_where_dropped_facts_are_the_targets_no_others_are_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_only_dropped_facts_are_targets_if_so_set(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = make_graph(
         [(s, 0, o, t) for s in range(4) for o in range(4) for t in range(3)], entities=4, steps=3
     )
     loss = TeMPLoss(build(graph, edge_dropout=0.5), SnapshotTraining(targets="dropped"))
     facts = loss.timeline.facts
     keep = torch.rand(len(facts), generator=torch.Generator().manual_seed(0)) < 0.5
-    asked: list[Tensor] = []
+    vectors: list[Tensor] = []
 
-    def listening(queries: Queries, answer: Tensor) -> tuple[Tensor, Tensor]:
-        asked.append(torch.stack([queries.entity, queries.relation, answer, queries.time], 1))
+    def recording(queries: Queries, answer: Tensor) -> tuple[Tensor, Tensor]:
+        vectors.append(torch.stack([queries.entity, queries.relation, answer, queries.time], 1))
         return answer[:0], answer[:0]
 
     monkeypatch.setattr(
         loss, "sample_dropout", lambda generator: DropoutSample(keep, keep, generator)
     )
-    monkeypatch.setattr(loss, "true_answers", listening)
+    monkeypatch.setattr(loss, "true_answers", recording)
     loss(torch.tensor([0, 2]), torch.Generator())
     expected = facts[~keep & (facts[:, 3] != 1)]
-    assert sorted(asked[0][: len(expected)].tolist()) == sorted(expected.tolist())
-    assert len(asked[0]) == 2 * len(expected)
+    assert sorted(vectors[0][: len(expected)].tolist()) == sorted(expected.tolist())
+    assert len(vectors[0]) == 2 * len(expected)
 
 
-def test_a_cap_keeps_so_many_of_each_snapshot() -> None:
-    place, position = torch.tensor([0, 0, 0, 0, 1, 2, 2, 2]), torch.arange(8)
+def test_sample_per_group_keeps_at_most_max_members() -> None:
+    time_index, position = torch.tensor([0, 0, 0, 0, 1, 2, 2, 2]), torch.arange(8)
     generator = torch.Generator().manual_seed(0)
-    seen = set()
+    visible = set()
     for _ in range(200):
-        kept_place, kept = sample_per_group(place, position, 2, generator)
-        assert torch.bincount(kept_place).tolist() == [2, 1, 2]
-        assert (place[kept] == kept_place).all() and len(set(kept.tolist())) == 5
-        seen |= set(kept.tolist())
-    assert seen == set(range(8)), "every fact has its chance"
-    assert torch.equal(sample_per_group(place, position, 4, generator)[1], position)
+        kept_group, kept = sample_per_group(time_index, position, 2, generator)
+        assert torch.bincount(kept_group).tolist() == [2, 1, 2]
+        assert (time_index[kept] == kept_group).all() and len(set(kept.tolist())) == 5
+        visible |= set(kept.tolist())
+    assert visible == set(range(8)), "every fact has its chance"
+    assert torch.equal(sample_per_group(time_index, position, 4, generator)[1], position)
 
 
 def test_negatives_are_never_true() -> None:
@@ -454,7 +454,7 @@ def test_negatives_are_never_true() -> None:
         ({"edge_dropout": 1.0}, "edge_dropout must be at least 0 and below 1, found 1.0"),
     ],
 )
-def test_parts_that_do_not_fit_say_so(wrong: dict[str, Any], message: str) -> None:
+def test_parts_that_do_not_fit_are_refused(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         replace(TeMPSettings(**SMALL), **wrong)
 
@@ -469,7 +469,7 @@ def test_parts_that_do_not_fit_say_so(wrong: dict[str, Any], message: str) -> No
 def test_scores_of_all_entities_are_those_of_the_tables(
     seed: int, share: float, gate: bool, decoder: str
 ) -> None:
-    """Whether few entities differ from the base at a time or most, scores and slopes are those of all rows."""
+    """Few or most entities differ from the base: scores and gradients equal those of tables."""
     times, generator = 3, torch.Generator().manual_seed(seed)
     model = build(make_graph([(0, 0, 1, 0)], entities=6), gate=gate, decoder=decoder)
     entities, dim = model.entity.shape
@@ -480,25 +480,28 @@ def test_scores_of_all_entities_are_those_of_the_tables(
 
     keys = (torch.rand(times * entities, generator=generator) < share).nonzero()[:, 0]
     encoded = Encoded(chance(entities, width), keys, chance(len(keys), width))
-    place = torch.randint(times, (7,), generator=generator)
+    time_index = torch.randint(times, (7,), generator=generator)
     questions = QueryVectors(
         chance(7, dim), torch.rand(7, generator=generator, dtype=torch.float64) if gate else None
     )
     leaves, weights = [encoded.base, encoded.rows, questions.vector], chance(7, entities).detach()
     tables = encoded.tables(times)
     wanted = torch.cat(
-        [model.score(questions.take(torch.tensor([n])), tables[at]) for n, at in enumerate(place)]
+        [
+            model.score(questions.take(torch.tensor([n])), tables[at])
+            for n, at in enumerate(time_index)
+        ]
     )
-    scores, row = model.score_all(questions, place, encoded, times)
-    found = scores[row]
-    assert_close(found, wanted)
+    scores, row = model.score_all(questions, time_index, encoded, times)
+    actual = scores[row]
+    assert_close(actual, wanted)
     for one, other in zip(
-        slopes(found, weights, leaves), slopes(wanted, weights, leaves), strict=True
+        grads(actual, weights, leaves), grads(wanted, weights, leaves), strict=True
     ):
         assert_close(one, other)
 
 
-def slopes(scores: Tensor, weights: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
+def grads(scores: Tensor, weights: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
     return torch.autograd.grad(
         (scores * weights).sum(), leaves, retain_graph=True, materialize_grads=True
     )
@@ -507,7 +510,7 @@ def slopes(scores: Tensor, weights: Tensor, leaves: list[Tensor]) -> tuple[Tenso
 @pytest.mark.parametrize("window", [1, 4])
 @pytest.mark.parametrize("variant", ["gru", "gru, plain", "attention", "structure alone"])
 @torch.no_grad()
-def test_a_burst_of_questions_takes_no_room_at_other_times(
+def test_many_queries_at_one_time_take_no_memory_at_others(
     variant: str, window: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rng = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""Runs made of parts: trained one after another, taken over, moved, stopped anywhere and resumed, refused."""
+"""Runs of ensembles: parts are trained, reused, stopped and resumed, or refused."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ def single(folder: Path) -> Run:
 
 def outcome(path: Path) -> dict[str, Any]:
     """All weights and figures of a run and its parts, without times."""
-    found: dict[str, Any] = {
+    actual: dict[str, Any] = {
         str(file.relative_to(path)): file.read_bytes()
         for file in sorted(path.rglob("model.safetensors"))
     }
     for file in sorted(path.rglob("results.json")):
         results = json.loads(file.read_text())
-        found[str(file.relative_to(path))] = [
+        actual[str(file.relative_to(path))] = [
             results["valid"]["metrics"],
             results["finished"],
             results["best_epoch"],
             results.get("gate"),
         ]
-    return found
+    return actual
 
 
 def test_a_run_of_parts_holds_them_as_runs(whole: Run, single: Run) -> None:
@@ -126,7 +126,7 @@ def test_without_a_folder_everything_happens_in_memory(
     assert [line["part"] for line in heard] == ["complex"] * 3 + ["temp-gru"] * 3 + ["gate"] * 3
 
 
-def test_the_folder_is_all_it_takes(whole: Run, single: Run, folder: Path, tmp_path: Path) -> None:
+def test_a_run_folder_is_complete(whole: Run, single: Run, folder: Path, tmp_path: Path) -> None:
     """Parts given as run folders are copied: the folder can be moved, and they can be removed."""
     part = whole.parts["temp-gru"].path
     shutil.copytree(single.path or "", tmp_path / "one")
@@ -146,11 +146,11 @@ def test_the_folder_is_all_it_takes(whole: Run, single: Run, folder: Path, tmp_p
     assert tempograph.evaluate(moved, "test").summary()["metrics"] == figures
     assert Run.load(tmp_path / "elsewhere" / "parts" / "one").results.valid == single.results.valid
     names = GRAPH.describe(GRAPH.test[0])
-    found = Predictor(moved).objects(names["subject"], names["relation"], names["time"], top=12)
+    actual = Predictor(moved).objects(names["subject"], names["relation"], names["time"], top=12)
     assert sum(
-        answer.probability or 0 for answer in found.answers if not answer.known
+        answer.probability or 0 for answer in actual.answers if not answer.known
     ) == pytest.approx(1)
-    assert {answer.why.split(":")[0] for answer in found.answers} <= {
+    assert {answer.why.split(":")[0] for answer in actual.answers} <= {
         "complex",
         "temp-gru",
         "facts with an effect",
@@ -167,7 +167,7 @@ def test_parts_keep_their_weights(whole: Run, single: Run) -> None:
         )
 
 
-def test_a_part_named_again_has_another_seed(single: Run, folder: Path, tmp_path: Path) -> None:
+def test_a_part_named_twice_has_two_seeds(single: Run, folder: Path, tmp_path: Path) -> None:
     part = f"complex:{folder / 'complex'}.toml"
     shelved = tempograph.train(
         GRAPH, "complex", out=tmp_path / "other", preset=part[8:], seed=1000, device="cpu"
@@ -200,7 +200,7 @@ def test_a_part_named_again_has_another_seed(single: Run, folder: Path, tmp_path
 @pytest.mark.parametrize(
     "stop", [("complex", 2), ("complex", 3), ("temp-gru", 1), ("temp-gru", 2), ("gate", 0)]
 )
-def test_a_run_that_is_stopped_anywhere_goes_on(
+def test_a_run_stopped_anywhere_resumes(
     whole: Run, settings: list[str], tmp_path: Path, stop: tuple[str, int]
 ) -> None:
     def report(line: dict[str, Any]) -> None:
@@ -234,7 +234,7 @@ def test_a_run_in_pieces_equals_a_run_in_one(
     assert 4 < pieces < 8 and outcome(path) == outcome(whole.path or Path())
 
 
-def test_a_run_killed_in_its_second_part_goes_on(
+def test_a_run_killed_in_its_second_part_resumes(
     whole: Run, settings: list[str], tmp_path: Path
 ) -> None:
     write_folder(GRAPH, tmp_path / "demo")
@@ -275,7 +275,7 @@ def test_a_run_killed_in_its_second_part_goes_on(
     assert outcome(path) == outcome(whole.path or Path())
 
 
-def test_a_comparison_goes_on_with_a_part(whole: Run, settings: list[str], tmp_path: Path) -> None:
+def test_a_comparison_resumes_a_part(whole: Run, settings: list[str], tmp_path: Path) -> None:
     write_folder(GRAPH, tmp_path / "demo")
     spec = RunSpec(
         GRAPH.name,
@@ -384,7 +384,7 @@ def test_a_run_that_cannot_be_a_part_is_refused(
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ('["complx"]', "'complx' cannot be a part of ensemble: .* no such model or run folder; did you mean 'complex'"),
+        ('["complx"]', "'complx' cannot be a part of ensemble: .*; did you mean 'complex'"),
         ('["complex", "ted"]', "ensemble combines probabilities, and the scores of ted are none"),
         ('["ensemble"]', "ensemble is fitted on valid, and so was its part ensemble"),
         ('["complex:best"]', "complex has no preset 'best' for dataset "),
@@ -392,7 +392,7 @@ def test_a_run_that_cannot_be_a_part_is_refused(
         ("complex", "model ensemble: parts must be a list of text"),
     ],
 )  # fmt: skip
-def test_parts_that_are_none_are_refused(tmp_path: Path, parts: str, message: str) -> None:
+def test_invalid_parts_are_refused(tmp_path: Path, parts: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as caught:
         tempograph.train(
             GRAPH,
@@ -404,7 +404,7 @@ def test_parts_that_are_none_are_refused(tmp_path: Path, parts: str, message: st
     assert "\n" not in str(caught.value) and list(tmp_path.iterdir()) == []
 
 
-def test_without_valid_facts_there_is_nothing_to_fit_on(tmp_path: Path) -> None:
+def test_an_ensemble_needs_valid_facts(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match="ensemble needs the valid split to know when to stop, and it has no facts"
     ):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import statistics
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -19,7 +19,7 @@ from tempograph.models.ensemble.ensemble_gate import EnsembleGate, PartOutputs
 from tempograph.models.ensemble.ensemble_model import Ensemble, assign_halves, shuffle_facts
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings, part_names
 from tempograph.training.run_results import GateSummary
-from tempograph.typing import Progress
+from tempograph.typing import MetricsCallback, Progress
 
 _VALIDATE_EVERY: Final = 20
 """Steps between two validations on the other half of valid."""
@@ -57,7 +57,7 @@ def fit_ensemble(
     ensemble: Ensemble,
     graph: TemporalGraph,
     seed: int,
-    report: Callable[[dict[str, float]], None],
+    report: MetricsCallback,
     progress: Progress | None = None,
 ) -> GateSummary:
     """Fit the gates of an ensemble; return the weights of the parts for results.json.

@@ -14,7 +14,7 @@ from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.pointer.pointer_model import PointerSettings
 from tempograph.models.registry import ModelKind
-from tempograph.models.ted import TEDSettings
+from tempograph.models.ted import PAPER_SIGMAS, TED, TEDSettings
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.training.defaults import Suggest, suggest_embedding, suggest_pointer, suggest_temp
 from tempograph.training.ensemble_fit import fit_ensemble
@@ -29,7 +29,6 @@ from tempograph.training.settings import (
     SnapshotTraining,
     TrainSettings,
 )
-from tempograph.training.ted_fit import choose_sigma
 from tempograph.typing import MetricsCallback, Progress
 
 Validate = Callable[[Model], dict[str, float]]
@@ -60,7 +59,21 @@ class Recipe:
     combine: (
         Callable[[Any, TemporalGraph, int, MetricsCallback, Progress | None], GateSummary] | None
     ) = None
-    """Fit what combines parts: (model, data, seed, report, progress) -> the gate in results.json."""
+    """Fit what combines parts: (model, data, seed, report, progress) -> summary of the gate."""
+
+
+def choose_sigma(
+    settings: TEDSettings, timeline: Timeline, validate: Validate, report: MetricsCallback
+) -> TEDSettings:
+    """The settings with sigma as given; for `auto`, the paper's sigma with the best valid MRR."""
+    if not isinstance(settings.sigma, str):
+        return settings
+    mrr: dict[float, float] = {}
+    for sigma in PAPER_SIGMAS:
+        metrics = validate(TED(timeline, sigma))
+        mrr[sigma] = metrics["mrr"]
+        report({"sigma": sigma} | {f"valid/{name}": value for name, value in metrics.items()})
+    return TEDSettings(sigma=max(mrr, key=lambda sigma: mrr[sigma]))
 
 
 _RECIPES: Final[dict[type, Recipe]] = {

@@ -83,11 +83,9 @@ class _Snapshot(NamedTuple):
 class TeMPEncoder(nn.Module):
     """Structural encoder, imputation and temporal encoder over one timeline.
 
-    x_{e,t} = layers of message passing over the train facts at t, one graph for all snapshots;
-    x^_{e,t} = imputation of an inactive entity from its nearest active steps
-    (`nn.temporal.Imputation`);
-    z_{e,t} = GRU with decay, or attention, over the active steps of e in the window around t
-    (`nn.temporal.DecayedGRU`, `nn.temporal.TemporalAttention`).
+    Message passing runs over all snapshots as one graph (`nn.structure`). Inactive entities are
+    imputed from their nearest active steps (`nn.temporal.Imputation`). A GRU with decay or
+    attention (`nn.temporal`) then runs over the active steps in the window of each (entity, time).
     """
 
     def __init__(self, timeline: Timeline, settings: TeMPSettings) -> None:

@@ -94,8 +94,8 @@ class TeMPNetwork(TeMPEncoder):
     def score(self, queries: QueryVectors, candidates: Tensor) -> Tensor:
         """Scores of encoded candidates [..., candidates, width], [..., n, candidates].
 
-        The gate is applied to the query, <q, alpha x + (1 - alpha) z> = <[alpha q, (1 - alpha) q],
-        [x, z]>, so that queries with different alpha share one matrix product.
+        The gate is applied to the query, `<q, alpha x + (1 - alpha) z>` being
+        `<[alpha q, (1 - alpha) q], [x, z]>`: queries with different alpha share one matrix product.
         """
         vector, alpha = queries
         if alpha is None:

@@ -20,11 +20,13 @@ class TeMP(TeMPNetwork, Model):
     Wu, Cao, Cheung, Hamilton: TeMP: Temporal Message Passing for Temporal Knowledge Graph
     Completion. EMNLP 2020.
 
-    encoder.py:        x_{e,t} = RGCN over the facts at t
-                       x^_{e,t} = x at the nearest active steps, decayed (imputation)
-                       z_{e,t} = GRU with decay, or attention, over x^ in the window around t
-    gated_decoder.py:  h_{e,t} = alpha x^_{e,t} + (1 - alpha) z_{e,t} (frequency gate)
-                       score(s, r, o, t) = Re <h_s, r, conj(h_o)> (ComplEx)
+    ```text
+    encoder.py         x_et  = RGCN over the facts at t
+                       x^_et = x at the nearest active steps, decayed, if e is inactive (imputation)
+                       z_et  = GRU with decay, or attention, over x in the window around t
+    gated_decoder.py   h_et  = alpha x^_et + (1 - alpha) z_et (frequency gate)
+                       score(s, r, o, t) = Re <h_st, r, conj(h_ot)> (ComplEx)
+    ```
 
     Every part is a setting (`temp_settings.py`); the layers are in `tempograph.nn`.
     """

@@ -1,4 +1,4 @@
-"""The same weights over other facts: as if the facts had never been different; one fact left out as if rebuilt."""
+"""Trained weights over other facts, and scores without single facts."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def build(kind: str, graph: TemporalGraph, protocol: Protocol = "strict") -> Mod
     return model.eval() if kind == "ensemble" else model.double().eval()
 
 
-def every_question(graph: TemporalGraph) -> Queries:
+def all_queries(graph: TemporalGraph) -> Queries:
     entities, relations, _, steps = graph.sizes
     grid = torch.cartesian_prod(
         torch.arange(entities), torch.arange(2 * relations), torch.arange(steps)
@@ -83,53 +83,57 @@ def dropped(graph: TemporalGraph, row: int) -> TemporalGraph:
 @given(
     graph=graphs(),
     protocol=st.sampled_from(PROTOCOLS),
-    memory=st.sampled_from([0, 600, 2**30]),
+    cache_bytes=st.sampled_from([0, 600, 2**30]),
     data=st.data(),
 )
 @torch.inference_mode()
-def test_a_fact_left_out_is_as_if_it_were_not_there(
-    kind: str, graph: TemporalGraph, protocol: Protocol, memory: int, data: st.DataObject
+def test_counterfactual_scores_equal_those_of_a_timeline_without_the_fact(
+    kind: str, graph: TemporalGraph, protocol: Protocol, cache_bytes: int, data: st.DataObject
 ) -> None:
     if len(graph.train) < 2:
         return
     model = build(kind, graph, protocol)
-    asked = model.with_timeline(model.timeline, memory)  # type: ignore[arg-type]
-    queries = every_question(graph)
+    predicting = model.with_timeline(model.timeline, cache_bytes)  # type: ignore[arg-type]
+    queries = all_queries(graph)
     query = queries.take(torch.tensor([data.draw(st.integers(0, len(queries.time) - 1))]))
     count = min(5, len(graph.train))
     some = st.lists(st.integers(0, len(graph.train) - 1), min_size=1, max_size=count, unique=True)
     left_out = torch.tensor(data.draw(some))
     candidates = torch.arange(len(graph.entities)).flip(0)
-    found = asked.counterfactual_scores(query, left_out, candidates)
-    assert found is not None and found.shape == (1 + len(left_out), len(candidates))
-    assert_close(found[:1], model.scores(query)[:, candidates].to(found), check_dtype=False)
+    actual = predicting.counterfactual_scores(query, left_out, candidates)
+    assert actual is not None and actual.shape == (1 + len(left_out), len(candidates))
+    assert_close(actual[:1], model.scores(query)[:, candidates].to(actual), check_dtype=False)
     by_time = graph.train[np.lexsort(graph.train.T[[2, 1, 0, 3]])]
-    for row, position in zip(found[1:], left_out.tolist(), strict=True):
+    for row, position in zip(actual[1:], left_out.tolist(), strict=True):
         without = replace(graph, train=np.delete(by_time, position, axis=0))
-        again = model.with_timeline(Timeline(without, protocol)).scores(query)[0, candidates]
-        assert_close(row, again.to(row), check_dtype=False)
+        repeated = model.with_timeline(Timeline(without, protocol)).scores(query)[0, candidates]
+        assert_close(row, repeated.to(row), check_dtype=False)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(max_examples=12)
-@given(graph=graphs(), protocol=st.sampled_from(PROTOCOLS), memory=st.sampled_from([0, 600, 2**30]))
+@given(
+    graph=graphs(),
+    protocol=st.sampled_from(PROTOCOLS),
+    cache_bytes=st.sampled_from([0, 600, 2**30]),
+)
 @torch.inference_mode()
-def test_behind_questions_a_model_says_the_same(
-    kind: str, graph: TemporalGraph, protocol: Protocol, memory: int
+def test_with_timeline_keeps_scores(
+    kind: str, graph: TemporalGraph, protocol: Protocol, cache_bytes: int
 ) -> None:
-    model, queries = build(kind, graph, protocol), every_question(graph)
-    asked = model.with_timeline(Timeline(graph, protocol), memory)
-    assert_close(asked.scores(queries), model.scores(queries), check_dtype=False)
-    again = asked.scores(queries)
-    assert torch.equal(again, asked.scores(queries))
+    model, queries = build(kind, graph, protocol), all_queries(graph)
+    predicting = model.with_timeline(Timeline(graph, protocol), cache_bytes)
+    assert_close(predicting.scores(queries), model.scores(queries), check_dtype=False)
+    repeated = predicting.scores(queries)
+    assert torch.equal(repeated, predicting.scores(queries))
     if kind != "ted":
-        assert_close(asked.relation_scores(0, 0, 0), model.relation_scores(0, 0, 0))
+        assert_close(predicting.relation_scores(0, 0, 0), model.relation_scores(0, 0, 0))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("ted", "ensemble")])
 @torch.inference_mode()
-def test_weights_over_other_facts_are_those_of_a_model_built_on_them(kind: str) -> None:
-    """A model built on more facts and loaded with the same weights, where these fit, says the same."""
+def test_scores_over_other_facts_equal_those_of_a_model_built_on_them(kind: str) -> None:
+    """A model built on the other facts, with the same weights where they fit."""
     rng = np.random.default_rng(3)
     facts = np.unique(rng.integers(0, [5, 2, 5, 6], (40, 4)), axis=0)
     graph = make_graph(facts, entities=5, relations=2, steps=6)
@@ -143,7 +147,7 @@ def test_weights_over_other_facts_are_those_of_a_model_built_on_them(kind: str) 
             if "prior" in name:
                 value.zero_()
     other.load_state_dict(weights, strict=False)
-    queries = every_question(graph)
+    queries = all_queries(graph)
     assert_close(
         model.with_timeline(Timeline(more)).scores(queries),
         other.with_timeline(Timeline(more)).scores(queries),
@@ -156,23 +160,23 @@ def test_weights_over_other_facts_are_those_of_a_model_built_on_them(kind: str) 
 
 
 @torch.inference_mode()
-def test_the_pointer_keeps_what_it_learned_of_a_relation_and_a_candidate() -> None:
+def test_the_pointer_keeps_the_prior_of_a_relation_and_a_candidate() -> None:
     graph = make_graph([(0, 0, 1, 0), (0, 0, 1, 1), (2, 1, 3, 1)], relations=2)
     model = build("pointer", graph)
-    queries = every_question(graph)
+    queries = all_queries(graph)
     without = model.with_timeline(Timeline(dropped(graph, 2)))
     # Relation 1 has no fact any more, but what was learned of it and its candidates stays.
-    asked = Queries(*(torch.tensor([value]) for value in (0, 1, 4)))
+    predicting = Queries(*(torch.tensor([value]) for value in (0, 1, 4)))
     prior = model.sources[1].prior  # type: ignore[union-attr]
     assert prior is not None and bool((prior != 0).all())
-    assert without.scores(asked)[0, 3] - model.entity[3] == pytest.approx(
-        float(prior[_place(model, 1, 3)])
+    assert without.scores(predicting)[0, 3] - model.entity[3] == pytest.approx(
+        float(prior[_candidate_position(model, 1, 3)])
     )
-    again = without.with_timeline(Timeline(graph)).scores(queries)
-    assert_close(again, model.scores(queries))
+    repeated = without.with_timeline(Timeline(graph)).scores(queries)
+    assert_close(repeated, model.scores(queries))
 
 
-def _place(model: Pointer, relation: int, candidate: int) -> int:
+def _candidate_position(model: Pointer, relation: int, candidate: int) -> int:
     view = model.sources[1].fact_index  # type: ignore[union-attr]
     start, stop = (int(view.candidate_start[relation + offset]) for offset in (0, 1))
     return start + view.candidates[start:stop].tolist().index(candidate)
@@ -180,32 +184,32 @@ def _place(model: Pointer, relation: int, candidate: int) -> int:
 
 @pytest.mark.parametrize("kind", [*KINDS, *REGISTERED])
 @torch.inference_mode()
-def test_steps_after_the_last_known_one_can_be_asked_about(kind: str) -> None:
+def test_queries_after_the_last_training_step_have_scores(kind: str) -> None:
     rng = np.random.default_rng(1)
     facts = np.unique(rng.integers(0, [5, 2, 5, 6], (40, 4)), axis=0)
     graph = make_graph(facts, entities=5, relations=2, steps=6)
     model = build(kind, graph)
     longer = make_graph([*facts, (0, 0, 1, 9)], entities=5, relations=2, steps=300)
-    over = model.with_timeline(Timeline(longer))
+    longer_model = model.with_timeline(Timeline(longer))
     far = Queries(torch.tensor([0, 2]), torch.tensor([0, 3]), torch.tensor([299, 9]))
-    scores = over.scores(far)
+    scores = longer_model.scores(far)
     assert not torch.isnan(scores).any()
-    if not over.uses_train_facts:
+    if not longer_model.uses_train_facts:
         last = far._replace(time=torch.full_like(far.time, 5))
         assert torch.equal(scores, model.scores(last))
 
 
-def test_a_memory_stays_within_its_budget() -> None:
+def test_a_cache_stays_within_its_budget() -> None:
     made: list[int] = []
 
     def make(number: int) -> tuple[torch.Tensor]:
         made.append(number)
         return (torch.zeros(10, dtype=torch.uint8),)
 
-    memory = TensorCache(25)
+    cache_bytes = TensorCache(25)
     for number in (1, 2, 1, 3, 2, 1):
-        memory(number, lambda number=number: make(number))
-        assert memory.size <= 25
+        cache_bytes(number, lambda number=number: make(number))
+        assert cache_bytes.size <= 25
     # 3 drove out 2, which was used least lately; then 2 drove out 1, and 1 drove out 3.
     assert made == [1, 2, 3, 2, 1]
     assert TensorCache(5)("large", lambda: make(4))[0].numel() == 10
@@ -215,15 +219,15 @@ def test_a_memory_stays_within_its_budget() -> None:
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @settings(max_examples=15)
 @given(graph=graphs(), seed=st.integers(0, 99))
-def test_one_answer_has_the_score_it_has_among_all(
+def test_answer_scores_equal_those_among_all_entities(
     kind: str, protocol: Protocol, graph: TemporalGraph, seed: int
 ) -> None:
     model = build(kind, graph, protocol)
-    asked = model.with_timeline(model.timeline)
-    questions = every_question(graph)
+    predicting = model.with_timeline(model.timeline)
+    questions = all_queries(graph)
     answer = torch.from_numpy(
         np.random.default_rng(seed).integers(0, len(graph.entities), len(questions.time))
     )
-    expected = asked.scores(questions).gather(1, answer[:, None])[:, 0]
+    expected = predicting.scores(questions).gather(1, answer[:, None])[:, 0]
     with torch.inference_mode():
-        assert_close(asked.answer_scores(questions, answer).to(expected.dtype), expected)
+        assert_close(predicting.answer_scores(questions, answer).to(expected.dtype), expected)
