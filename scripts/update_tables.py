@@ -15,18 +15,15 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from docs_tables import model_table, preset_table, tried_table
+
 from tempograph.experiments.paper.paper_tables import (
     ablation_table,
     comparative_table,
+    cost_table,
     error_reduction_table,
     leak_table,
     ted_table,
-)
-from tempograph.experiments.paper.result_tables import (
-    cost_table,
-    model_table,
-    preset_table,
-    tried_table,
 )
 from tempograph.experiments.results import load_results, load_unshared_epochs
 from tempograph.report.text_table import TextTable

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docs_tables import tried_table
 
 import tempograph
 from graphs import make_graph
 from tempograph.errors import DataError
 from tempograph.experiments.paper.paper_tables import comparative_table, ted_table
-from tempograph.experiments.paper.result_tables import tried_table
 from tempograph.experiments.published import PAPER_TEST, published
 from tempograph.experiments.results import figure_cells, load_results, save_result, settings_of
 from tempograph.experiments.specs import RunSpec

@@ -86,8 +86,8 @@ def _print_result(result: FitResult, folder: Path) -> None:
         return
     out.print(result.describe(), soft_wrap=True)
     rows = [
-        [row.relation, f"{row.queries:,}", f"{row.hits_1:.0%}", f"{row.hits_10:.0%}"]
-        for row in result.relations()
+        [relation, f"{queries:,}", f"{hits_1:.0%}", f"{hits_10:.0%}"]
+        for relation, queries, hits_1, hits_10 in result.relations()
     ]
     title, columns = "How often the right answer is first, or in ten", ("relation", "queries")
     caption = f"Protocol {result.evaluation.protocol}, held-out facts; the most frequent relations."

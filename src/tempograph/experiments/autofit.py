@@ -40,16 +40,6 @@ class ModelChoice:
     why: str
 
 
-@dataclass(frozen=True)
-class RelationFigures:
-    """How well held-out queries with a relation are answered."""
-
-    relation: str
-    queries: int
-    hits_1: float
-    hits_10: float
-
-
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """A trained run: its data, why it is this model, and how it does on held-out facts."""
@@ -61,21 +51,16 @@ class FitResult:
     evaluation: Evaluation | None
     """On the test split; None if training was stopped before its end."""
 
-    def relations(self) -> list[RelationFigures]:
-        """Return the figures of the most frequent relations."""
+    def relations(self) -> list[tuple[str, int, float, float]]:
+        """Return the queries, Hits@1 and Hits@10 of the most frequent relations on test."""
         if self.evaluation is None:
             return []
-        ranked = RankTable.from_evaluation(self.evaluation)
-        groups = group_metrics(ranked, by_relation(ranked, self.run.graph))
-        return [
-            RelationFigures(
-                groups.labels[index],
-                int(groups.questions[index]),
-                float(groups.hits_1[index]),
-                float(groups.hits_10[index]),
-            )
-            for index in np.argsort(-groups.questions, kind="stable")[:_MAX_RELATIONS]
-        ]
+        ranks = RankTable.from_evaluation(self.evaluation)
+        groups = group_metrics(ranks, by_relation(ranks, self.run.graph))
+        order = np.argsort(-groups.questions, kind="stable")[:_MAX_RELATIONS]
+        figures = (groups.questions, groups.hits_1, groups.hits_10)
+        columns = [column[order].tolist() for column in figures]
+        return list(zip([groups.labels[index] for index in order], *columns, strict=True))
 
     def summary(self) -> dict[str, Any]:
         """Return what `fit --json` prints."""
@@ -97,12 +82,7 @@ class FitResult:
             "held_out": None if self.evaluation is None else self.evaluation.summary(),
             "calibration": self.run.results.calibration,
             "relations_held_out": [
-                {
-                    "relation": row.relation,
-                    "questions": row.queries,
-                    "hits@1": row.hits_1,
-                    "hits@10": row.hits_10,
-                }
+                dict(zip(("relation", "questions", "hits@1", "hits@10"), row, strict=True))
                 for row in self.relations()
             ],
         }

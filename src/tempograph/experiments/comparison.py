@@ -20,6 +20,7 @@ from tempograph.experiments.results import (
     half_range,
     mean,
     metrics_of,
+    narrow_figures,
     seeds_cells,
 )
 from tempograph.experiments.scheduler import exclusive, train_missing
@@ -34,6 +35,8 @@ COLUMNS: Final = (
     *("model", "settings", "seeds", "MRR", "Hits@1", "Hits@3", "Hits@10"),
     *("published: MRR", "Hits@1", "Hits@3", "Hits@10", "parameters", "s/epoch", "training s"),
 )
+_COSTS: Final = {"parameters": ",.0f", "epoch_seconds": ".2f", "train_seconds": ",.1f"}
+"""Figures of results.json in the last columns, and their formats."""
 
 
 @dataclass(frozen=True)
@@ -52,28 +55,25 @@ class ComparisonRow:
             [run.results for run in self.runs if run.results and run.state == "finished"], "test"
         )
 
-    def mean(self, name: str) -> float | None:
-        """Return the mean of a figure of results.json over the runs that have it."""
-        return mean(getattr(run.results, name, None) for run in self.runs)
+    @property
+    def costs(self) -> dict[str, float | None]:
+        """The mean parameters, seconds of an epoch and seconds of training."""
+        return {
+            name: mean(getattr(run.results, name, None) for run in self.runs) for name in _COSTS
+        }
 
     def cells(self) -> list[str]:
         """Return the row of the table, under COLUMNS."""
-        metrics, costs = self.test_metrics, ("parameters", "epoch_seconds", "train_seconds")
+        metrics, costs = self.test_metrics, self.costs.items()
         stopped = any(run.state == "unfinished" for run in self.runs)
+        no_figures = ["not finished" if stopped else "failed", "-", "-", "-"]
         return [
             self.model,
             self.settings,
             "/".join(dict.fromkeys((str(len(metrics)), str(len(self.runs))))),
-            *(
-                seeds_cells(metrics)
-                if metrics
-                else ["not finished" if stopped else "failed", "-", "-", "-"]
-            ),
+            *(seeds_cells(metrics) if metrics else no_figures),
             *figure_cells(self.published),
-            *(
-                "-" if (value := self.mean(name)) is None else format(value, spec)
-                for name, spec in zip(costs, (",.0f", ".2f", ",.1f"), strict=True)
-            ),
+            *("-" if value is None else format(value, _COSTS[name]) for name, value in costs),
         ]
 
     def summary(self) -> dict[str, Any]:
@@ -82,18 +82,15 @@ class ComparisonRow:
         columns = {name: [one[name] for one in metrics] for name in (metrics or [{}])[0]}
         mrr, *hits = self.published
         theirs = (mrr, *(None if value is None else round(value / 100, 3) for value in hits))
+        published = dict(zip(("mrr", *HITS), theirs, strict=True))
         return {
             "model": self.model,
             "settings": self.settings,
             "seeds": [run.spec.seed for run in self.runs if run.state == "finished"],
             "metrics": {name: statistics.mean(values) for name, values in columns.items()} or None,
             "spread": {name: half_range(values) for name, values in columns.items()} or None,
-            "published": None
-            if set(theirs) == {None}
-            else dict(zip(("mrr", *HITS), theirs, strict=True)),
-            "parameters": self.mean("parameters"),
-            "epoch_seconds": self.mean("epoch_seconds"),
-            "train_seconds": self.mean("train_seconds"),
+            "published": None if set(theirs) == {None} else published,
+            **self.costs,
             "runs": [_run_summary(run) for run in self.runs],
         }
 
@@ -101,17 +98,14 @@ class ComparisonRow:
 def _run_summary(run: RunStatus) -> dict[str, Any]:
     """Return what differs from seed to seed, as JSON."""
     evaluations = run.results.evaluations if run.results else {}
-    return {
-        "run": run.name,
-        "seed": run.spec.seed,
-        "state": run.state,
-        "reason": run.reason,
-        "valid": evaluations["valid"]["metrics"] if "valid" in evaluations else None,
-        "test": evaluations["test"]["metrics"] if "test" in evaluations else None,
-        "best_epoch": getattr(run.results, "best_epoch", None),
-        "epoch_seconds": getattr(run.results, "epoch_seconds", None),
-        "train_seconds": getattr(run.results, "train_seconds", None),
-    }
+    metrics = {split: evaluation["metrics"] for split, evaluation in evaluations.items()}
+    head = {"run": run.name, "seed": run.spec.seed, "state": run.state, "reason": run.reason}
+    times = ("best_epoch", "epoch_seconds", "train_seconds")
+    return (
+        head
+        | {"valid": metrics.get("valid"), "test": metrics.get("test")}
+        | {name: getattr(run.results, name, None) for name in times}
+    )
 
 
 @dataclass(frozen=True)
@@ -163,16 +157,9 @@ class Comparison:
 
     def text_table(self) -> TextTable:
         """Return the table."""
-        packed = (
-            ("model", [0]),
-            ("seeds", [2]),
-            ("MRR", [3]),
-            ("Hits@1, 3, 10", [4, 5, 6]),
-            ("published", range(7, 11)),
-        )
-        rows = [row.cells() for row in self.rows]
-        title = f"Models on {self.dataset}, test"
-        return TextTable(title, COLUMNS, rows, 2, f"{self.caption()}.", packed)
+        rows, title = [row.cells() for row in self.rows], f"Models on {self.dataset}, test"
+        narrow = (("model", [0]), ("seeds", [2]), *narrow_figures(3))
+        return TextTable(title, COLUMNS, rows, 2, f"{self.caption()}.", narrow)
 
     def markdown(self) -> str:
         """Return the table as a page, with the notes below it."""

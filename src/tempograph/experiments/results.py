@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -73,25 +72,22 @@ def changes_of(result: RunResults) -> dict[str, Any]:
     return current_names(result.model, result.changed)
 
 
-@dataclass(frozen=True)
-class UnsharedEpochs:
-    """Seconds of an epoch of a run that shared its GPU with no other, by dataset and model."""
-
-    preset: str
-    hardware: str
-    seconds: dict[tuple[str, str], float]
+EpochSeconds = dict[tuple[str, str, str, str], float]
+"""Seconds of an epoch by dataset, model, preset and hardware."""
 
 
-def load_unshared_epochs(folder: Path) -> UnsharedEpochs | None:
-    """Return what benchmarks/methods_speed.py measured, if it is among the results."""
+def load_unshared_epochs(folder: Path) -> EpochSeconds:
+    """Return what benchmarks/methods_speed.py measured: epochs that shared the GPU with no other."""
     path = folder / "methods-speed.json"
     if not path.is_file():
-        return None
+        return {}
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-        rows = [(row["dataset"], row["model"], row["epoch_seconds"]) for row in found["results"]]
-        seconds = {(dataset, model): float(value) for dataset, model, value in rows}
-        return UnsharedEpochs(found["preset"], found["environment"]["hardware"], seconds)
+        setting = found["preset"], found["environment"]["hardware"]
+        return {
+            (row["dataset"], row["model"], *setting): float(row["epoch_seconds"])
+            for row in found["results"]
+        }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: not measured speeds: {error!r}") from None
 
@@ -173,3 +169,9 @@ def figure_cells(values: Sequence[float | None], digits: int = 3) -> list[str]:
         "-" if value is None else f"{value:.{1 if index else digits}f}"
         for index, value in enumerate(values)
     ]
+
+
+def narrow_figures(first: int) -> list[tuple[str, Sequence[int]]]:
+    """Return the narrow columns of our and the published figures, which start at an index."""
+    ours, theirs = range(first + 1, first + 4), range(first + 4, first + 8)
+    return [("MRR", [first]), ("Hits@1, 3, 10", ours), ("published", theirs)]

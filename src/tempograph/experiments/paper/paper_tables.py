@@ -18,6 +18,7 @@ from tempograph.experiments.published import (
 )
 from tempograph.experiments.results import (
     SPREAD,
+    EpochSeconds,
     best_settings,
     changes_of,
     figure_cells,
@@ -25,6 +26,7 @@ from tempograph.experiments.results import (
     mean,
     metric,
     metrics_of,
+    narrow_figures,
     seeds_cells,
     settings_of,
     without_copies,
@@ -65,15 +67,9 @@ def comparative_table(
     )
     if dataset == "gdelt":
         caption += " GDELT's facts may not be passed on, so nothing of it is measured here."
-    packed = (
-        ("model, protocol", [0, 1]),
-        ("MRR", [3]),
-        ("Hits@1, 3, 10", [4, 5, 6]),
-        ("published", range(7, 11)),
-    )
-    head = ("model", "protocol", "seeds")
+    head, narrow = ("model", "protocol", "seeds"), (("model, protocol", [0, 1]), *narrow_figures(3))
     columns, names = (*head, *BOTH_COLUMNS), (*head, *BOTH_NAMES)
-    return TextTable(f"Models on {dataset}", columns, rows, 2, caption, packed, names, [3])
+    return TextTable(f"Models on {dataset}", columns, rows, 2, caption, narrow, names, [3])
 
 
 def ted_table(results: Sequence[RunResults], dataset: str, split: Split) -> TextTable:
@@ -98,14 +94,9 @@ def ted_table(results: Sequence[RunResults], dataset: str, split: Split) -> Text
     ]
     columns = ("sigma", f"{dataset} {split}: MRR", *BOTH_COLUMNS[1:])
     caption = "Hits in per cent; TED depends on no protocol."
-    packed = (
-        ("sigma", [0]),
-        ("MRR", [1]),
-        ("Hits@1, 3, 10", [2, 3, 4]),
-        ("published", range(5, 9)),
-    )
     title, names = f"TED on {dataset}, {split}", ("sigma", *BOTH_NAMES)
-    return TextTable(title, columns, rows, 0, caption, packed, names)
+    narrow = (("sigma", [0]), *narrow_figures(1))
+    return TextTable(title, columns, rows, 0, caption, narrow, names)
 
 
 def ablation_table(results: Sequence[RunResults], dataset: str) -> TextTable:
@@ -196,6 +187,47 @@ def error_reduction_table(
     columns = ("model", "protocol", "less error than TED, %", "published, %")
     caption = "Relative reduction of 1 - Hits@10 on test; below 0 there is more error than TED's."
     return TextTable(f"Error in Hits@10 on {dataset}, against TED", columns, rows, 2, caption)
+
+
+def cost_table(
+    results: Sequence[RunResults],
+    dataset: str,
+    protocols: Sequence[Protocol] = BOTH_PROTOCOLS,
+    unshared: EpochSeconds | None = None,
+) -> TextTable:
+    """Return parameters and times of the best settings of every model.
+
+    An epoch that shared the GPU with no other replaces that of the runs, if it was measured with
+    their preset and hardware.
+    """
+    best, rows, shared, replaced = best_settings(results), [], list[str](), False
+    for model, protocol in table_rows(protocols):
+        runs = best.get((dataset, model, protocol), [])
+        if not runs:
+            continue
+        epoch = mean(run.epoch_seconds for run in runs)
+        key = (dataset, model, runs[0].preset or "", runs[0].hardware)
+        if unshared and key in unshared:
+            epoch, replaced = unshared[key], True
+        elif epoch is not None:
+            shared.append(f"{model} ({protocol})" if model in PROTOCOL_DEPENDENT else model)
+        figures = (
+            (mean(run.parameters for run in runs), ",.0f"),
+            (epoch, ".2f"),
+            (mean(run.train_seconds for run in runs), ",.0f"),
+        )
+        cells = ["-" if value is None else format(value, digits) for value, digits in figures]
+        rows.append([model, protocol, runs[0].hardware, *cells])
+    columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
+    caption = (
+        "Training times are of runs that shared a GPU with others, so they do not measure speed."
+    )
+    if replaced:
+        exceptions = f", but for {', '.join(shared)}" if shared else ""
+        caption += f" An epoch was measured alone{exceptions}."
+    else:
+        caption += " Neither do those of an epoch."
+    return TextTable(f"What models cost on {dataset}", columns, rows, 3, caption)
 
 
 def statistics_table(dataset: str, graph: TemporalGraph | None) -> TextTable:

@@ -15,6 +15,7 @@ from tempograph.evaluation.rank_table import RankTable
 from tempograph.experiments.paper.paper_tables import (
     ablation_table,
     comparative_table,
+    cost_table,
     error_reduction_table,
     leak_table,
     statistics_table,
@@ -28,9 +29,8 @@ from tempograph.experiments.paper.required_runs import (
     train_required,
     without_duplicates,
 )
-from tempograph.experiments.paper.result_tables import cost_table
 from tempograph.experiments.published import PAPER_TED_VALID, PAPER_TEST, PROTOCOL_DEPENDENT
-from tempograph.experiments.results import UnsharedEpochs, load_results, load_unshared_epochs
+from tempograph.experiments.results import EpochSeconds, load_results, load_unshared_epochs
 from tempograph.experiments.scheduler import exclusive
 from tempograph.experiments.specs import RunSpec
 from tempograph.experiments.status import Notify, RunStatus, Watch
@@ -187,7 +187,7 @@ def _tables(
     dataset: str,
     graph: TemporalGraph | None,
     protocols: Sequence[Protocol],
-    epochs: UnsharedEpochs | None,
+    epochs: EpochSeconds,
 ) -> dict[str, TextTable]:
     if artefact == "table":
         tables = {

@@ -1,4 +1,4 @@
-"""Tables of measured results for the documentation: models, presets, what was tried, and costs."""
+"""Tables of the documentation that the package does not need: models, presets, what was tried."""
 
 from __future__ import annotations
 
@@ -6,21 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import fields
 
-from tempograph.experiments.paper.paper_tables import (
-    BOTH_COLUMNS,
-    BOTH_NAMES,
-    BOTH_PROTOCOLS,
-    FIGURE_COLUMNS,
-    table_rows,
-)
-from tempograph.experiments.published import PROTOCOL_DEPENDENT, published
+from tempograph.experiments.paper.paper_tables import BOTH_COLUMNS, BOTH_NAMES, FIGURE_COLUMNS
+from tempograph.experiments.published import published
 from tempograph.experiments.results import (
     SPREAD,
     Metrics,
-    UnsharedEpochs,
-    best_settings,
     figure_cells,
-    mean,
     metrics_of,
     seeds_cells,
     settings_of,
@@ -29,7 +20,6 @@ from tempograph.experiments.results import (
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.report.text_table import TextTable
 from tempograph.training.run_results import RunResults
-from tempograph.typing import Protocol
 
 
 def model_table() -> TextTable:
@@ -104,47 +94,3 @@ def tried_table(results: Sequence[RunResults], dataset: str, model: str) -> Text
 
 def _text(setting: object) -> str:
     return " + ".join(map(str, setting)) if isinstance(setting, list | tuple) else str(setting)
-
-
-def cost_table(
-    results: Sequence[RunResults],
-    dataset: str,
-    protocols: Sequence[Protocol] = BOTH_PROTOCOLS,
-    unshared: UnsharedEpochs | None = None,
-) -> TextTable:
-    """Return parameters and times of the best settings of every model.
-
-    An epoch that shared the GPU with no other replaces that of the runs, if it was measured with
-    their preset and hardware.
-    """
-    best, rows, shared, replaced = best_settings(results), [], list[str](), False
-    for model, protocol in table_rows(protocols):
-        runs = best.get((dataset, model, protocol), [])
-        if not runs:
-            continue
-        epoch = mean(run.epoch_seconds for run in runs)
-        if (
-            unshared is not None
-            and (runs[0].preset, runs[0].hardware) == (unshared.preset, unshared.hardware)
-            and (dataset, model) in unshared.seconds
-        ):
-            epoch, replaced = unshared.seconds[dataset, model], True
-        elif epoch is not None:
-            shared.append(f"{model} ({protocol})" if model in PROTOCOL_DEPENDENT else model)
-        figures = (
-            (mean(run.parameters for run in runs), ",.0f"),
-            (epoch, ".2f"),
-            (mean(run.train_seconds for run in runs), ",.0f"),
-        )
-        cells = ["-" if value is None else format(value, digits) for value, digits in figures]
-        rows.append([model, protocol, runs[0].hardware, *cells])
-    columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
-    caption = (
-        "Training times are of runs that shared a GPU with others, so they do not measure speed."
-    )
-    if replaced:
-        exceptions = f", but for {', '.join(shared)}" if shared else ""
-        caption += f" An epoch was measured alone{exceptions}."
-    else:
-        caption += " Neither do those of an epoch."
-    return TextTable(f"What models cost on {dataset}", columns, rows, 3, caption)
