@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tempograph.evaluation.ranking import Ranks as Ranks
     from tempograph.experiments.autofit import FitResult as FitResult
     from tempograph.experiments.autofit import ModelChoice as ModelChoice
-    from tempograph.experiments.autofit import RelationFigures as RelationFigures
     from tempograph.experiments.autofit import fit as fit
     from tempograph.experiments.comparison import Comparison as Comparison
     from tempograph.experiments.comparison import ComparisonRow as ComparisonRow
@@ -71,7 +70,7 @@ _EXPORTS = {
     "evaluation.calibration": ("Calibration",),
     "evaluation.evaluator": ("Evaluation", "EvaluationSummary"),
     "evaluation.ranking": ("Ranks",),
-    "experiments.autofit": ("FitResult", "ModelChoice", "RelationFigures", "fit"),
+    "experiments.autofit": ("FitResult", "ModelChoice", "fit"),
     "experiments.comparison": ("Comparison", "ComparisonRow", "compare"),
     "experiments.paper.reproduction": ("Reproduction", "reproduce"),
     "experiments.specs": ("RunSpec",),
