@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import torch
@@ -121,7 +121,7 @@ def peak_memory_bytes(device: torch.device) -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * scale
 
 
-def environment(device: torch.device) -> dict[str, Any]:
+def environment(device: torch.device) -> dict[str, str | int | None]:
     """Versions, hardware and commit, as the JSON object in environment.json."""
     return {
         "tempograph": __version__,

@@ -43,9 +43,9 @@ def test_a_new_result_has_all_keys_that_training_knows() -> None:
     [
         ({"seed": "0"}, "'seed' is missing or of another kind"),
         ({"config": {"model": 1}}, "'config' holds something other than sections"),
-        ({"preset": 1}, "'preset' is of another kind"),
-        ({"changed": []}, "'changed' is of another kind"),
-        ({"parameters": "many"}, "'parameters' is no number"),
+        ({"preset": 1}, "'preset' is missing or of another kind"),
+        ({"changed": []}, "'changed' is missing or of another kind"),
+        ({"parameters": "many"}, "'parameters' is missing or of another kind"),
         ({"valid": {"metrics": {"mrr": 0.5}}}, "it has no figures of valid"),
     ],
 )

@@ -75,7 +75,7 @@ class Config:
             name, dataset = run.pop("name"), run.pop("dataset")
         except KeyError as error:
             raise ConfigError(f"{source}: [run] lacks the setting {error}") from None
-        model, train = _make_tables(name, tables, f"{source}: ")
+        model, train = _make_tables(model_kind(name), tables, f"{source}: ")
         options = vars(make_settings(_RunOptions, run, f"{source}: [run]"))
         return Config(name, dataset, model, train, **options, target=tables.get("target", {}))
 
@@ -123,7 +123,7 @@ def make_config(
     """The configuration of a model: its defaults, then the preset or else what is suggested, then
     the overrides, such as `model.sigma=0.1`.
     """
-    model_kind(name)
+    kind = model_kind(name)
     tables: dict[str, dict[str, Any]] = {}
     if preset is not None:
         tables |= load_preset(name, dataset, preset)
@@ -132,23 +132,22 @@ def make_config(
     for override in overrides:
         section, key, value = parse_override(override)
         tables.setdefault(section, {})[key] = value
-    model, train = _make_tables(name, tables, "")
+    model, train = _make_tables(kind, tables, "")
     return Config(name, dataset, model, train, protocol, seed, preset, tables.get("target", {}))
 
 
 def _make_tables(
-    name: str, tables: Mapping[str, Mapping[str, Any]], source: str
+    kind: ModelKind, tables: Mapping[str, Mapping[str, Any]], source: str
 ) -> tuple[Any, TrainSettings | None]:
     """The settings of a model and of its training, from its defaults and these tables."""
-    kind = model_kind(name)
     values = {**kind.defaults, **tables.get("model", {})}
-    model = make_settings(kind.settings, values, f"{source}model {name}")
+    model = make_settings(kind.settings, values, f"{source}model {kind.name}")
     gradient = recipe_for(kind).gradient
     if gradient is not None:
         values = {**kind.train_defaults, **tables.get("train", {})}
         return model, make_settings(gradient.settings, values, f"{source}train")
     if tables.get("train"):
         raise ConfigError(
-            f"{source}{name} is not trained by gradient and has no settings under train"
+            f"{source}{kind.name} is not trained by gradient and has no settings under train"
         )
     return model, None

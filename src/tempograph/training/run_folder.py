@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import safetensors.torch
 from safetensors import safe_open
@@ -53,10 +53,10 @@ def read_history(folder: Path) -> list[dict[str, float]]:
         return [json.loads(line) for line in _text(folder / "metrics.jsonl").splitlines()]
 
 
-def read_environment(folder: Path) -> dict[str, Any]:
+def read_environment(folder: Path) -> dict[str, str | int | None]:
     """The JSON object in environment.json: where the run was made."""
     with explain_damage(folder):
-        environment: dict[str, Any] = json.loads(_text(folder / "environment.json"))
+        environment: dict[str, str | int | None] = json.loads(_text(folder / "environment.json"))
         return environment
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypedDict
 
@@ -19,6 +19,20 @@ _HEAD: Final = (
     "peak_memory_bytes",
 )
 """Keys that every new file has, in their order; evaluations add theirs."""
+_NUMBERS: Final = (
+    "parameters",
+    "best_epoch",
+    "epoch_seconds",
+    "train_seconds",
+    "peak_memory_bytes",
+)
+_REQUIRED: Final = {"dataset": str, "model": str, "protocol": str, "seed": int, "config": dict}
+_OPTIONAL: Final[dict[str, Any]] = {
+    "preset": str | None,
+    "asked": dict,
+    "changed": dict,
+    **dict.fromkeys(_NUMBERS, int | float | None),
+}
 
 
 class GateSummary(TypedDict):
@@ -66,13 +80,11 @@ class RunResults:
     @staticmethod
     def from_json(data: object) -> RunResults:
         """Check and read a JSON object; raises ValueError with the reason if it is no result."""
-        for problem in _problems(data):
-            raise ValueError(problem)
-        assert isinstance(data, dict)
+        checked = _check(data)
+        values = {"preset": None} | checked
         names = {each.name for each in dataclasses.fields(RunResults)} - {"extra", "keys"}
-        known = {name: value for name, value in data.items() if name in names}
-        extra = {name: value for name, value in data.items() if name not in names}
-        return RunResults(**({"preset": None} | known), extra=extra, keys=tuple(data))
+        extra = {name: values.pop(name) for name in values.keys() - names}
+        return RunResults(**values, extra=extra, keys=tuple(checked))
 
     def to_json(self) -> dict[str, Any]:
         """The JSON object: keys of the file first, then whatever else has been set."""
@@ -105,29 +117,20 @@ class RunResults:
         self.keys = tuple(name for name in self.keys if name not in (*SPLITS, "calibration"))
 
 
-def _problems(data: object) -> Iterator[str]:
-    """What keeps a JSON value from being a result."""
+def _check(data: object) -> dict[str, Any]:
+    """The JSON object if it is a result; otherwise a ValueError with the reason."""
     if not isinstance(data, dict):
         kind = type(data).__name__
-        yield f"expected an object with dataset, model and figures, found {kind}"
-        return
-    required = {"dataset": str, "model": str, "protocol": str, "seed": int, "config": dict}
-    for name, expected in required.items():
-        if not isinstance(data.get(name), expected):
-            yield f"'{name}' is missing or of another kind"
-    if not all(isinstance(section, dict) for section in data.get("config", {}).values()):
-        yield "'config' holds something other than sections"
-    if not isinstance(data.get("preset"), str | None):
-        yield "'preset' is of another kind"
-    for name in ("asked", "changed"):
-        if not isinstance(data.get(name, {}), dict):
-            yield f"'{name}' is of another kind"
-    for name in ("parameters", "best_epoch", "epoch_seconds", "train_seconds", "peak_memory_bytes"):
-        if not isinstance(data.get(name), int | float | None):
-            yield f"'{name}' is no number"
+        raise ValueError(f"expected an object with dataset, model and figures, found {kind}")
+    for name, expected in (_REQUIRED | _OPTIONAL).items():
+        if (name in _REQUIRED or name in data) and not isinstance(data.get(name), expected):
+            raise ValueError(f"'{name}' is missing or of another kind")
+    if not all(isinstance(section, dict) for section in data["config"].values()):
+        raise ValueError("'config' holds something other than sections")
     for split in SPLITS:
         if split in data and not _has_metrics(data[split]):
-            yield f"it has no figures of {split}"
+            raise ValueError(f"it has no figures of {split}")
+    return data
 
 
 def _has_metrics(summary: object) -> bool:

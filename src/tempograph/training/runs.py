@@ -27,7 +27,6 @@ from tempograph.evaluation.evaluator import Evaluation
 from tempograph.io import atomic_file, atomic_folder, locked, write_json, write_text
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble_settings import part_names
-from tempograph.models.registry import model_kind
 from tempograph.training.config import Config
 from tempograph.training.run_card import run_card
 from tempograph.training.run_folder import (
@@ -80,10 +79,10 @@ class Run:
         with explain_damage(folder):
             config, results = read_config(folder), read_results(folder)
             weights = read_weights(folder, config)
-            kind = model_kind(config.name)
-            names = part_names(config.model.parts) if kind.has_parts else ()
+            names = part_names(config.model.parts) if config.kind.has_parts else ()
             parts = {name: Run.load_with(folder / PARTS / name, graph, timeline) for name in names}
-            model = kind.build(config.model, timeline, *(part.model for part in parts.values()))
+            models = (part.model for part in parts.values())
+            model = config.kind.build(config.model, timeline, *models)
             model.load_state_dict(weights)
             model.eval()
         return Run(config, graph, model, timeline, read_history(folder), results, folder, parts)

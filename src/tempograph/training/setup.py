@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +16,7 @@ from tempograph.data.timeline import Timeline
 from tempograph.device import hardware, source_commit
 from tempograph.errors import ConfigError, RunError, did_you_mean
 from tempograph.evaluation.evaluator import evaluate_model
+from tempograph.evaluation.ranking import Metrics
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble_settings import part_names
 from tempograph.models.registry import MODELS, model_kind
@@ -74,7 +76,7 @@ def prepare_run(
             history.append(line)
             callbacks.report(line)
 
-        validate = make_validator(graph, config.protocol, callbacks.progress)
+        validate = partial(valid_metrics, graph, config.protocol, callbacks.progress)
         chosen = config.recipe.choose(config.model, timeline, validate, report)
         config = dataclasses.replace(config, model=chosen)
         seconds = round(time.perf_counter() - started, 3)
@@ -90,41 +92,37 @@ def build_model(config: Config, timeline: Timeline, parts: Mapping[str, Run]) ->
     return config.kind.build(config.model, timeline, *(part.model for part in parts.values()))
 
 
-def make_validator(
-    graph: TemporalGraph, protocol: Protocol, progress: Progress | None
-) -> Callable[[Model], dict[str, float]]:
-    """A function that gives the metrics of a model on valid."""
-
-    def validate(model: Model) -> dict[str, float]:
-        return evaluate_model(model, graph, "valid", protocol, progress=progress).summary()[
-            "metrics"
-        ]
-
-    return validate
+def valid_metrics(
+    graph: TemporalGraph, protocol: Protocol, progress: Progress | None, model: Model
+) -> Metrics:
+    """The metrics of a model on valid."""
+    return evaluate_model(model, graph, "valid", protocol, progress=progress).summary()["metrics"]
 
 
 def part_configs(ensemble: Config, graph: TemporalGraph, device: torch.device) -> list[Config]:
     """The configurations of the parts that a model trains; none if it is no ensemble."""
-    if not ensemble.kind.has_parts:
-        return []
-    configs = (
-        _part_config(ensemble, number, graph, device) for number in range(len(ensemble.model.parts))
-    )
-    return [config for config in configs if config is not None]
+    specs = _part_specs(ensemble, graph, device)
+    return [spec for spec in specs.values() if isinstance(spec, Config)]
 
 
-def _part_config(
-    ensemble: Config, number: int, graph: TemporalGraph, device: torch.device
-) -> Config | None:
-    """The configuration of a part; None if it is the path of a run. Equal parts differ by seed."""
-    part = ensemble.model.parts[number]
-    name, _, preset = part.partition(":")
-    if name not in MODELS:
-        return None
-    seed = ensemble.seed + _SEED_STEP * ensemble.model.parts[:number].count(part)
-    return configure(
-        graph, name, device, protocol=ensemble.protocol, preset=preset or None, seed=seed
-    )
+def _part_specs(
+    ensemble: Config, graph: TemporalGraph, device: torch.device
+) -> dict[str, Config | Path]:
+    """The parts of an ensemble by name: a configuration, or the path of a run.
+
+    Equal parts differ by seed.
+    """
+    specs: dict[str, Config | Path] = {}
+    parts = ensemble.model.parts if ensemble.kind.has_parts else ()
+    for number, (name, part) in enumerate(zip(part_names(parts), parts, strict=True)):
+        model, _, preset = part.partition(":")
+        seed = ensemble.seed + _SEED_STEP * parts[:number].count(part)
+        specs[name] = Path(part)
+        if model in MODELS:
+            specs[name] = configure(
+                graph, model, device, protocol=ensemble.protocol, preset=preset or None, seed=seed
+            )
+    return specs
 
 
 def _prepare_parts(
@@ -135,19 +133,15 @@ def _prepare_parts(
     finished_runs: Path | None,
 ) -> dict[str, Run]:
     """The parts of an ensemble by name: new runs, or finished ones that are loaded."""
-    if not ensemble.kind.has_parts:
-        return {}
     parts = {}
-    for number, name in enumerate(part_names(ensemble.model.parts)):
-        config = _part_config(ensemble, number, graph, timeline.device)
-        if config is None:
-            folder = Path(ensemble.model.parts[number])
-            _check_part(folder, ensemble, graph)
-            parts[name] = Run.load_with(folder, graph, timeline)
-        elif (found := _find_finished(finished_runs, config, graph)) is not None:
+    for name, spec in _part_specs(ensemble, graph, timeline.device).items():
+        if isinstance(spec, Path):
+            _check_part(spec, ensemble, graph)
+            parts[name] = Run.load_with(spec, graph, timeline)
+        elif (found := _find_finished(finished_runs, spec, graph)) is not None:
             parts[name] = Run.load_with(found, graph, timeline)
         else:
-            parts[name] = prepare_run(config, graph, timeline, callbacks.for_part(name))
+            parts[name] = prepare_run(spec, graph, timeline, callbacks.for_part(name))
     return parts
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from tempograph.data.catalog import load_dataset
@@ -21,7 +22,7 @@ from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.objective import Objective
 from tempograph.training.run_folder import RUN_MARKER
 from tempograph.training.runs import Run
-from tempograph.training.setup import build_model, configure, make_validator, prepare_run
+from tempograph.training.setup import build_model, configure, prepare_run, valid_metrics
 from tempograph.training.train_state import MetricsLine, TrainProgress
 from tempograph.typing import Filter, MetricsCallback, Progress, Protocol, Split
 
@@ -177,7 +178,7 @@ def _train_by_gradient(run: Run, loss: Objective, callbacks: Callbacks) -> Run:
         report(line | {"left": 0.0 if progress.finished else left})
 
     hooks = LoopHooks(
-        validate=make_validator(run.graph, config.protocol, callbacks.progress),
+        validate=partial(valid_metrics, run.graph, config.protocol, callbacks.progress),
         on_epoch=on_epoch,
         save_weights=run.write_weights,
         checkpoint=checkpoint,
