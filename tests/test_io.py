@@ -1,4 +1,4 @@
-"""Whole or not at all: failing writes leave what was there and nothing beside it."""
+"""Atomic writes: a failing write leaves the old content and nothing beside it. Folder locks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,17 @@ import pytest
 from graphs import make_graph
 from tempograph.data.folder import write_folder
 from tempograph.errors import StorageError
-from tempograph.io import atomic_file, atomic_folder, refuse_existing, write_json, write_text
+from tempograph.io import (
+    atomic_file,
+    atomic_folder,
+    lock_folder,
+    refuse_existing,
+    write_json,
+    write_text,
+)
 
 
-def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     write_text(tmp_path / "deep" / "a.txt", "old")
     with pytest.raises(RuntimeError), atomic_file(tmp_path / "deep" / "a.txt") as temporary:
         temporary.write_text("half")
@@ -26,17 +33,17 @@ def test_a_file_is_replaced_at_once(tmp_path: Path) -> None:
     assert [path.read_text() for path in (tmp_path / "deep").iterdir()] == ["new"]
 
 
-def test_what_appears_in_the_meantime_is_not_replaced(tmp_path: Path) -> None:
-    place = tmp_path / "run"
+def test_a_folder_that_appears_during_the_work_is_not_replaced(tmp_path: Path) -> None:
+    run = tmp_path / "run"
     with (
         pytest.raises(StorageError, match="exists already"),
-        atomic_folder(place, "config.toml") as temporary,
+        atomic_folder(run, "config.toml") as temporary,
     ):
         (temporary / "config.toml").touch()
-        place.mkdir()
-        (place / "thesis.doc").touch()
+        run.mkdir()
+        (run / "thesis.doc").touch()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
-    assert [path.name for path in place.iterdir()] == ["thesis.doc"]
+    assert [path.name for path in run.iterdir()] == ["thesis.doc"]
 
 
 def test_files_get_the_usual_permissions(tmp_path: Path) -> None:
@@ -45,13 +52,13 @@ def test_files_get_the_usual_permissions(tmp_path: Path) -> None:
     assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
 
 
-def test_json_refuses_what_json_has_no_word_for(tmp_path: Path) -> None:
+def test_json_refuses_nan(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "a.json", {"mrr": float("nan")})
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_old_folder_comes_back_when_the_new_one_cannot_take_its_place(
+def test_the_old_folder_comes_back_if_the_new_one_cannot_be_renamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = tmp_path / "d"
@@ -59,12 +66,12 @@ def test_an_old_folder_comes_back_when_the_new_one_cannot_take_its_place(
     (old / "marker").write_text("old")
     rename = Path.rename
 
-    def fail_for_the_new_one(self: Path, target: Path) -> Path:
+    def fail_for_new_folder(self: Path, target: Path) -> Path:
         if target == old and not self.name.endswith(".old"):
             raise OSError(28, "No space left on device")
         return rename(self, target)
 
-    monkeypatch.setattr(Path, "rename", fail_for_the_new_one)
+    monkeypatch.setattr(Path, "rename", fail_for_new_folder)
     with (
         pytest.raises(StorageError, match="cannot write .*d: No space left on device"),
         atomic_folder(old, "marker", overwrite=True) as new,
@@ -74,13 +81,14 @@ def test_an_old_folder_comes_back_when_the_new_one_cannot_take_its_place(
     assert [path.name for path in tmp_path.iterdir()] == ["d"]
 
 
-def test_a_full_disk_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> None:
-    # A limit on file size makes real writes fail half-way, as a full disk does.
+def test_a_full_disk_gives_a_one_line_error_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    # A limit on file size makes real writes fail halfway, as a full disk does.
     write_folder(make_graph([(0, 0, 1, 0)]), tmp_path / "data")
     program = (
         "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300));"
-        "from tempograph.cli import main; sys.argv[1:] = ['train', 'data', 'model.sigma=1', '--out', 'run']; main()"
+        "from tempograph.cli import main;"
+        "sys.argv[1:] = ['train', 'data', 'model.sigma=1', '--out', 'run']; main()"
     )
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
@@ -97,13 +105,60 @@ def test_a_full_disk_is_one_clear_line_and_leaves_nothing(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data"]
 
 
-def test_a_file_in_the_way_is_told_before_the_work(tmp_path: Path) -> None:
+def test_a_file_in_the_path_is_reported_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
-    for place in (tmp_path / "file" / "run", tmp_path / "file" / "deeper" / "run"):
-        with pytest.raises(
-            StorageError,
-            match=f"^{re.escape(str(tmp_path / 'file'))} is a file, so nothing can be kept",
-        ):
-            refuse_existing(place, "config.toml")
+    for run in (tmp_path / "file" / "run", tmp_path / "file" / "deeper" / "run"):
+        message = f"{tmp_path / 'file'} is a file, so {run} cannot be written"
+        with pytest.raises(StorageError, match=f"^{re.escape(message)}"):
+            refuse_existing(run, "config.toml")
     assert (tmp_path / "file").read_text() == "mine"
     refuse_existing(tmp_path / "new" / "deeper" / "run", "config.toml")
+
+
+def test_a_lock_is_exclusive_and_released_on_error(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), lock_folder(tmp_path):
+        with (
+            pytest.raises(StorageError, match="is in use by another command; wait for it or"),
+            lock_folder(tmp_path, wait=False),
+        ):
+            pass
+        raise RuntimeError
+    with lock_folder(tmp_path, wait=False):
+        pass
+    with pytest.raises(StorageError, match=r"cannot write .*gone"), lock_folder(tmp_path / "gone"):
+        pass
+    assert not (tmp_path / "gone").exists()
+
+
+def test_a_lock_waits_for_another_process(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from tempograph.io import lock_folder\n"
+        "with lock_folder(Path(sys.argv[1])):\n"
+        "    print('locked', flush=True); sys.stdin.readline(); Path(sys.argv[1], 'done').touch()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as holder:
+        assert holder.stdin is not None and holder.stdout is not None
+        assert holder.stdout.readline() == "locked\n"
+        with pytest.raises(StorageError, match="in use"), lock_folder(tmp_path, wait=False):
+            pass
+        holder.stdin.write("\n")
+        holder.stdin.close()
+        with lock_folder(tmp_path):
+            assert (tmp_path / "done").exists()
+    assert holder.returncode == 0
+
+
+def test_a_folder_with_only_a_lock_counts_as_empty(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    with lock_folder(run):
+        pass
+    refuse_existing(run, "config.toml", overwrite=True)
+    (run / "thesis.doc").touch()
+    with pytest.raises(StorageError, match=r"has no config\.toml, so it is not overwritten"):
+        refuse_existing(run, "config.toml", overwrite=True)

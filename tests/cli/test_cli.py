@@ -432,7 +432,7 @@ USER_ERRORS = {
     "no such device": (["train", "mine", "--device", "tpu9"], "there is no device 'tpu9' here"),
     "an existing run": (
         ["train", "mine", "--out", "run"],
-        "run exists already; choose another place or pass --overwrite",
+        "run exists already; choose another path or pass --overwrite",
     ),
     "no run": (["evaluate", "mine"], "mine: no run here"),
     "no such run": (

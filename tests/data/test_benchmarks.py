@@ -396,7 +396,7 @@ def test_an_existing_folder_is_refused_before_downloading(mirror: Mirror, tmp_pa
     (tmp_path / "tiny" / "thesis.txt").write_text("not a dataset")
     with pytest.raises(StorageError, match="exists already"):
         download("tiny", tmp_path / "tiny")
-    with pytest.raises(StorageError, match="not ours to overwrite"):
+    with pytest.raises(StorageError, match="so it is not overwritten"):
         download("tiny", tmp_path / "tiny", overwrite=True)
     assert mirror.requests == []
 

@@ -181,7 +181,7 @@ def test_an_existing_folder_is_replaced_only_when_asked_and_ours(
 ) -> None:
     graph = make_graph([(3, 1, 3, 3)])
     with pytest.raises(
-        StorageError, match=r"exists already; choose another place or pass --overwrite"
+        StorageError, match=r"exists already; choose another path or pass --overwrite"
     ):
         write_folder(graph, folder)
     assert len(read_folder(folder).train) == 2
@@ -191,7 +191,7 @@ def test_an_existing_folder_is_replaced_only_when_asked_and_ours(
     precious.mkdir()
     (precious / "thesis.txt").write_text("years of work")
     with pytest.raises(
-        StorageError, match=r"precious holds no entities.txt, so it is not ours to overwrite"
+        StorageError, match=r"precious has no entities.txt, so it is not overwritten"
     ):
         write_folder(graph, precious, overwrite=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["d", "precious"]

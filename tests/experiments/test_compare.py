@@ -23,11 +23,11 @@ import tempograph.experiments.scheduler
 from conftest import Call, as_json
 from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
-from tempograph.errors import ConfigError, DataError, RunError
+from tempograph.errors import ConfigError, DataError, RunError, StorageError
 from tempograph.experiments.comparison import COLUMNS, Comparison
-from tempograph.experiments.scheduler import exclusive
 from tempograph.experiments.specs import RunSpec
 from tempograph.experiments.status import RunStatus, State, seconds_left
+from tempograph.io import lock_folder
 from tempograph.training.run_results import RunResults
 
 MODELS = ["ted", "srgcn"]
@@ -216,7 +216,7 @@ def test_an_interrupt_ends_the_processes_and_the_same_command_resumes(
         for process in processes
         if "tempograph.experiments.worker" in str(process.args)
     ] == [130]
-    assert [file.name for file in Path("table").iterdir()] == ["srgcn-seed0"]
+    assert [file.name for file in Path("table").glob("[!.]*")] == ["srgcn-seed0"]
     history = (path / "metrics.jsonl").read_text().splitlines()
     assert 1 <= len(history) < 80
     assert request.getfixturevalue("started") == []
@@ -370,7 +370,10 @@ def test_settings_chosen_on_valid_do_not_count_as_other_settings(
 
 
 def test_two_comparisons_cannot_use_one_folder(folder: Path, world: Path) -> None:
-    with exclusive(folder), pytest.raises(RunError, match="table: another command is at work here"):
+    with (
+        lock_folder(folder),
+        pytest.raises(StorageError, match="table is in use by another command"),
+    ):
         tempograph.compare(world, MODELS, out=folder, overrides=TINY, device="cpu")
 
 

@@ -85,7 +85,7 @@ def test_a_run_of_parts_holds_them_as_runs(whole: Run, single: Run) -> None:
     assert list(whole.parts) == ["complex", "temp-gru"]
     assert {path.name for path in (whole.path / "parts").iterdir()} == {"complex", "temp-gru"}
     part = whole.path / "parts" / "complex"
-    assert {path.name for path in single.path.iterdir()} - {
+    assert {path.name for path in single.path.glob("[!.]*")} - {
         path.name for path in part.iterdir()
     } == {"dataset"}
     assert (part / "model.safetensors").read_bytes() == (

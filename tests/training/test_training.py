@@ -69,7 +69,7 @@ def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_pat
 
 def test_a_run_folder_holds_everything(run: Run) -> None:
     assert run.path is not None
-    files = {path.name for path in run.path.iterdir()}
+    files = {path.name for path in run.path.glob("[!.]*")}
     expected = {
         "config.toml",
         "metrics.jsonl",

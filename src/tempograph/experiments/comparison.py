@@ -23,10 +23,10 @@ from tempograph.experiments.results import (
     narrow_figures,
     seeds_cells,
 )
-from tempograph.experiments.scheduler import exclusive, train_missing
+from tempograph.experiments.scheduler import train_missing
 from tempograph.experiments.specs import RunSpec, describe_settings, specs_per_model
 from tempograph.experiments.status import Notify, RunStatus, Watch
-from tempograph.io import make_folder, write_json, write_text
+from tempograph.io import lock_folder, make_folder, write_json, write_text
 from tempograph.models.registry import MODELS
 from tempograph.report.text_table import TextTable
 from tempograph.typing import Protocol
@@ -218,7 +218,7 @@ def compare(
         for spec in per_model
     ]
     make_folder(folder)
-    with exclusive(folder):
+    with lock_folder(folder, wait=False):
         if note is not None:
             for line in describe_settings(per_model, given):
                 note(line)

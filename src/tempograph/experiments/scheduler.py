@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import fcntl
 import json
 import os
 import queue
@@ -11,14 +10,11 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.device import resolve_device
-from tempograph.errors import RunError
 from tempograph.experiments.specs import RunSpec
 from tempograph.experiments.status import Notify, RunStatus, Watch
 from tempograph.experiments.worker import log_file
@@ -179,19 +175,3 @@ def _exit_reason(code: int) -> str:
     if code == -signal.SIGKILL:
         return "killed from outside, as the system does when memory runs out"
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"
-
-
-@contextmanager
-def exclusive(folder: Path) -> Iterator[None]:
-    """Lock a folder, or raise if another command works in it."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunError(
-                f"{folder}: another command is at work here; wait, or choose another --out"
-            ) from None
-        yield
-    finally:
-        os.close(handle)

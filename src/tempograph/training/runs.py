@@ -24,7 +24,7 @@ from tempograph.device import environment
 from tempograph.errors import StorageError
 from tempograph.evaluation.calibration import calibrate
 from tempograph.evaluation.evaluator import Evaluation
-from tempograph.io import atomic_file, atomic_folder, locked, write_json, write_text
+from tempograph.io import atomic_file, atomic_folder, lock_folder, write_json, write_text
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble_settings import part_names
 from tempograph.training.config import Config
@@ -153,7 +153,7 @@ class Run:
         """Set fields of the results and write them; changes other processes have written stay."""
         vars(self.results).update(changes)
         if self.path is not None:
-            with locked(self.path):
+            with lock_folder(self.path):
                 vars(self.results).update(vars(read_results(self.path)) | changes)
                 self.write_results()
 
@@ -161,14 +161,14 @@ class Run:
         """Drop figures, ranks and temperature: they were measured with weights that will change."""
         self.results.discard_evaluations()
         if self.path is not None:
-            with locked(self.path):
+            with lock_folder(self.path):
                 self.write_results()
                 (self.path / RANKS).unlink(missing_ok=True)
 
     def save_evaluation(self, evaluation: Evaluation) -> None:
         """Add ranks to ranks.parquet, and figures to results.json and the card."""
         if self.path is not None:
-            with locked(self.path), explain_damage(self.path):
+            with lock_folder(self.path), explain_damage(self.path):
                 _add_ranks(evaluation, self.path / RANKS)
         changes = {evaluation.split: evaluation.summary()} if evaluation.filter == "time" else {}
         self.update_results(**changes)

@@ -31,10 +31,9 @@ from tempograph.experiments.paper.required_runs import (
 )
 from tempograph.experiments.published import PAPER_TED_VALID, PAPER_TEST, PROTOCOL_DEPENDENT
 from tempograph.experiments.results import EpochSeconds, load_results, load_unshared_epochs
-from tempograph.experiments.scheduler import exclusive
 from tempograph.experiments.specs import RunSpec
 from tempograph.experiments.status import Notify, RunStatus, Watch
-from tempograph.io import make_folder, write_text
+from tempograph.io import lock_folder, make_folder, write_text
 from tempograph.report.text_table import TextTable
 from tempograph.training.run_results import RunResults
 from tempograph.typing import ARTEFACTS, PROTOCOLS, Artefact, Protocol
@@ -96,7 +95,7 @@ def reproduce(
     measured = Path(results)
     _check_results(measured, notify)
     make_folder(folder)
-    with exclusive(folder):
+    with lock_folder(folder, wait=False):
         specs = [spec for what in wanted for spec in required_runs(what, name, protocols, seeds)]
         required = [
             replace(
