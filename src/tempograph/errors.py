@@ -1,68 +1,84 @@
-"""One family of errors for every mistake a user can make: each names the thing, the value and the way out."""
+"""Exceptions for mistakes of users, and suggestions for misspelt names.
+
+Every message names the thing, the value and the way out.
+"""
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import unicodedata
+from collections.abc import Iterable, Sequence
 
 
 class TempographError(Exception):
-    """A mistake that one clear line explains; the command line prints that line and exits with code 2."""
+    """A mistake that one line explains; the command line prints it and exits with code 2."""
 
 
 class DataError(TempographError):
-    """A dataset, or a file that should become one, is not what it should be."""
+    """A dataset, or a file to import, is not as it should be."""
 
 
 class ConfigError(TempographError):
-    """A setting, model name or option does not exist or has a value it cannot take."""
+    """A setting, model name or option does not exist or has an invalid value."""
 
 
 class RunError(TempographError):
-    """A run folder is missing, damaged or does not fit what is asked of it."""
+    """A run folder is missing, damaged or unsuitable for what is asked of it."""
 
 
 class QueryError(TempographError):
-    """A question names something the data do not know."""
+    """A query names something that is not in the data."""
 
 
 class StorageError(TempographError):
-    """Something could not be written; what was there before is untouched."""
+    """Something could not be written; what was there before is unchanged."""
 
 
-def did_you_mean(value: str, known: Iterable[str]) -> str:
-    """A clause for the end of an error message that offers the names closest to a mistyped one, or nothing."""
-    matches = _closest(value, known)
+def fold(text: str) -> str:
+    """The text without case and accents."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(char for char in decomposed if not unicodedata.combining(char)).casefold()
+
+
+def closest_names(value: str, names: Iterable[str], limit: int = 3) -> list[str]:
+    """Names that contain the value, then names spelled like it, else names with a similar word.
+
+    Case and accents do not matter.
+    """
+    folded = fold(value)
+    by_fold: dict[str, list[str]] = {}
+    for name in dict.fromkeys(names):
+        by_fold.setdefault(fold(name), []).append(name)
+    containing = sorted((name for name in by_fold if folded and folded in name), key=len)
+    similar = difflib.get_close_matches(folded, by_fold, n=limit, cutoff=0.6)
+    matches = dict.fromkeys(containing[:limit] + similar)
     if not matches:
+        words = {word: name for name in by_fold for word in name.split()}
+        similar = difflib.get_close_matches(folded, words, n=limit, cutoff=0.7)
+        matches = dict.fromkeys(words[word] for word in similar)
+    return [name for match in matches for name in by_fold[match]][:limit]
+
+
+def suggest(names: Sequence[str]) -> str:
+    """The end of an error message that offers names: "; did you mean 'a' or 'b'?"."""
+    if not names:
         return ""
-    quoted = [f"'{match}'" for match in matches]
-    return (
-        f"; did you mean {', '.join(quoted[:-1])}{' or ' if len(quoted) > 1 else ''}{quoted[-1]}?"
-    )
+    *others, last = (f"'{name}'" for name in names)
+    return f"; did you mean {' or '.join([', '.join(others), last] if others else [last])}?"
 
 
-def _closest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
-    """Names that hold the value, then names spelled like it, then names with a word spelled like it."""
-    folded = value.casefold()
-    spelled: dict[str, list[str]] = {}
-    for name in dict.fromkeys(known):
-        spelled.setdefault(name.casefold(), []).append(name)
-    inside = sorted((name for name in spelled if folded and folded in name), key=len)
-    alike = difflib.get_close_matches(folded, spelled, n=most, cutoff=0.6)
-    found = dict.fromkeys(inside[:most] + alike)
-    if not found:
-        words = {word: name for name in spelled for word in name.split()}
-        found = dict.fromkeys(
-            words[word] for word in difflib.get_close_matches(folded, words, n=most, cutoff=0.7)
-        )
-    return [name for same in found for name in spelled[same]][:most]
+def did_you_mean(value: str, names: Iterable[str]) -> str:
+    """The end of an error message that offers the names closest to a misspelt one, if any."""
+    return suggest(closest_names(value, names))
 
 
 def refuse_unknown(
     what: str, name: str, names: Iterable[str], error: type[TempographError] = ConfigError
 ) -> None:
-    """Refuse a name that nothing goes by."""
+    """Raise an error with suggestions unless the name is among `names`."""
     known = list(names)
     if name not in known:
-        offer = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+        offer = did_you_mean(name, known) or f"; choose from {', '.join(known)}"
         raise error(f"there is no {what} '{name}'{offer}")

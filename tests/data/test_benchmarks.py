@@ -420,7 +420,7 @@ def test_unknown_names_are_answered_with_known_ones() -> None:
     with pytest.raises(DataError, match="no benchmark 'ICEWS-14'; did you mean 'icews14'"):
         find_benchmark("ICEWS-14")
     with pytest.raises(
-        DataError, match=r"no benchmark 'wikidata'; there are icews14, icews05-15, gdelt$"
+        DataError, match=r"no benchmark 'wikidata'; choose from icews14, icews05-15, gdelt$"
     ):
         find_benchmark("wikidata")
 

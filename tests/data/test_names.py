@@ -121,7 +121,7 @@ def test_rows_in_equals_a_set_lookup(seed: int, some: int, others: int) -> None:
 def test_a_date_is_refused_by_a_grid_of_numbers() -> None:
     graph = replace(GRAPH, times=tuple(str(number) for number in range(1, 1 + len(GRAPH.times))))
     with pytest.raises(
-        QueryError, match="^the time 2024-01-05 is a date, but the steps are called as 1 is"
+        QueryError, match="^the time 2024-01-05 is a date, but the steps have labels such as '1'"
     ):
         graph.time_id(date(2024, 1, 5))
     late = datetime(2030, 1, 5, 23, tzinfo=timezone(timedelta(hours=-5)))

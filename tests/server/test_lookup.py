@@ -1,80 +1,15 @@
-"""Names and facts are found as a scan of all of them would."""
+"""Facts are found as a scan of all of them would."""
 
 from __future__ import annotations
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from graphs import graphs
 from tempograph import TemporalGraph
-from tempograph.data.name_index import Names, fold
 from tempograph.server.fact_lookup import FactLookup
 from tempograph.server.graph_browser import GraphBrowser
 from tempograph.typing import SPLITS
-
-NAMES = (
-    "Angela Merkel",
-    "Merkel",
-    "Ángel Gurría",
-    "México",
-    "Police (Mexico)",
-    "Amerkel",
-    "merkel (town)",
-    "ÅLAND",
-)
-
-
-def found(names: Names, text: str, most: int = 10) -> list[str]:
-    return [each["name"] for each in names.search(text, most)]
-
-
-def test_search_ranks_exact_matches_then_prefixes_then_words_then_frequency() -> None:
-    names = Names(NAMES, np.array([5, 1, 0, 2, 7, 9, 3, 0]))
-    assert found(names, "MERKEL") == ["Merkel", "merkel (town)", "Angela Merkel", "Amerkel"]
-    assert found(names, "merke") == ["merkel (town)", "Merkel", "Angela Merkel", "Amerkel"]
-    assert found(names, "merkel", 1) == ["Merkel"] and found(names, "merke", 1) == ["merkel (town)"]
-    assert found(names, "mexico") == ["México", "Police (Mexico)"]
-    assert found(names, "aland") == ["ÅLAND"]
-    assert found(names, "gurria ang") == ["Ángel Gurría"]
-    assert found(names, "nobody") == []
-    assert found(names, "", 3) == ["Amerkel", "Police (Mexico)", "Angela Merkel"]
-
-
-@given(
-    st.lists(st.text("aAáb ñ", max_size=6), min_size=1, unique=True),
-    st.text("aábn ", max_size=3),
-    st.data(),
-)
-def test_search_finds_all_names_that_contain_every_word(
-    names: list[str], text: str, data: st.DataObject
-) -> None:
-    counts = np.array(
-        data.draw(st.lists(st.integers(0, 3), min_size=len(names), max_size=len(names)))
-    )
-    held = {name for name in names if all(word in fold(name) for word in fold(text).split())}
-    every = found(Names(names, counts), text, len(names))
-    assert set(every) == held and len(every) == len(held)
-    assert found(Names(names, counts), text, 2) == every[:2]
-
-
-def test_case_may_differ_unless_it_is_ambiguous() -> None:
-    names = Names(("Ann", "BOB", "Bob", "bob"), np.zeros(4, dtype=np.int64))
-    assert (
-        names.id("Ann"),
-        names.id("ann"),
-        names.id("Bob"),
-        names.id("boB"),
-        names.id("Cai"),
-    ) == (0, 0, 2, None, None)
-
-
-def test_misspelled_names_suggest_similar_ones() -> None:
-    names = Names(NAMES, np.zeros(len(NAMES), dtype=np.int64))
-    assert names.like("Angela Merkle")[0] == "Angela Merkel"
-    assert names.like("Mexiko") == ["México"]
-    assert names.like("") == names.like("zzzz") == []
-    assert len(names.like("merkel" * 10_000)) <= 3
 
 
 @given(graphs())

@@ -211,7 +211,7 @@ def test_unknown_models_and_presets_are_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="there is no model 'tedd'; did you mean 'ted'?"):
         model_kind("tedd")
     with pytest.raises(
-        ConfigError, match="there is no model 'xyzzy'; there are ted, transe, distmult"
+        ConfigError, match="there is no model 'xyzzy'; choose from ted, transe, distmult"
     ):
         model_kind("xyzzy")
     with pytest.raises(

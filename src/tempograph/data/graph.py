@@ -1,4 +1,4 @@
-"""A temporal knowledge graph as plain arrays and names."""
+"""A temporal knowledge graph: facts as arrays of ids, and the names behind the ids."""
 
 from __future__ import annotations
 
@@ -12,24 +12,30 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tempograph.errors import DataError, QueryError, did_you_mean, refuse_unknown
+from tempograph.data.name_index import NameIndex
+from tempograph.errors import DataError, QueryError, refuse_unknown, suggest
 from tempograph.typing import SPLITS, Split
 
 Name = str | int
 """An entity or a relation by its name or its id."""
 
 When = str | int | date
-"""A time step by its label, its id, or a date that lies in it."""
+"""A time step by its label, its id, or a date in it."""
 
 Facts = NDArray[np.int64]
 """Facts are rows (subject, relation, object, time) of ids: shape [facts, 4]."""
+
+COLUMNS: Final = ("subject", "relation", "object", "time")
+
+_ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_DATE_LABEL: Final = re.compile(r"\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
 
 
 @dataclass(frozen=True, eq=False)
 class TemporalGraph:
     """Facts (subject, relation, object, time) in three splits, with the names behind their ids.
 
-    Time steps are equally spaced: the distance between two facts is the difference of their time ids.
+    Time steps are equally spaced: the distance of two facts is the difference of their time ids.
     """
 
     name: str
@@ -44,23 +50,20 @@ class TemporalGraph:
         for split in SPLITS:
             facts = self.facts(split)
             if facts.ndim != 2 or facts.shape[1] != 4 or facts.dtype != np.int64:
-                raise DataError(
-                    f"{self.name}: {split} facts must be int64 [n, 4], found {facts.dtype} {facts.shape}"
-                )
-            faulty = first_out_of_range(facts, self.sizes)
-            if faulty is not None:
-                row, column, value, size = faulty
+                found = f"{facts.dtype} {facts.shape}"
+                raise DataError(f"{self.name}: {split} facts must be int64 [n, 4], found {found}")
+            invalid = first_out_of_range(facts, self.sizes)
+            if invalid is not None:
+                row, column, value, size = invalid
                 raise DataError(
                     f"{self.name}: {split} fact {row} has {column} {value}, outside 0 to {size - 1}"
                 )
         if not len(self.train):
-            raise DataError(
-                f"{self.name}: the train split has no facts, so there is nothing to learn from"
-            )
+            raise DataError(f"{self.name}: the train split has no facts to learn from")
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
-        """How many ids each column of a fact may take."""
+        """The number of ids for each column of a fact."""
         return len(self.entities), len(self.relations), len(self.entities), len(self.times)
 
     def facts(self, split: Split) -> Facts:
@@ -74,50 +77,54 @@ class TemporalGraph:
         return np.concatenate([self.facts(split) for split in SPLITS])
 
     def same_as(self, other: TemporalGraph) -> bool:
-        """Whether names and facts are the same, whatever the graphs are called."""
-        names = (self.entities, self.relations, self.times) == (
-            other.entities,
-            other.relations,
-            other.times,
-        )
-        return names and all(
-            np.array_equal(self.facts(split), other.facts(split)) for split in SPLITS
-        )
+        """Whether names and facts are equal, whatever the graphs are called."""
+        return all(
+            getattr(self, names) == getattr(other, names)
+            for names in ("entities", "relations", "times")
+        ) and all(np.array_equal(self.facts(split), other.facts(split)) for split in SPLITS)
+
+    @cached_property
+    def entity_index(self) -> NameIndex:
+        """The names of entities with the number of facts that each takes part in."""
+        subject, _, object_, _ = self.all_facts.T
+        named = np.concatenate([subject, object_[object_ != subject]])
+        return NameIndex(self.entities, np.bincount(named, minlength=len(self.entities)))
+
+    @cached_property
+    def relation_index(self) -> NameIndex:
+        """The names of relations with the number of facts of each."""
+        counts = np.bincount(self.all_facts[:, 1], minlength=len(self.relations))
+        return NameIndex(self.relations, counts)
 
     def entity_id(self, name: Name) -> int:
-        """The id of an entity given its name or id; case may differ where that leaves no doubt."""
-        return _lookup("entity", name, self.entities, self._entity_ids)
+        """The id of an entity given its name or id; case and accents may differ if unambiguous."""
+        return _find("entity", name, self.entity_index)
 
     def relation_id(self, name: Name) -> int:
-        """The id of a relation given its name or id; case may differ where that leaves no doubt."""
-        return _lookup("relation", name, self.relations, self._relation_ids)
+        """The id of a relation given its name or id; case and accents may differ likewise."""
+        return _find("relation", name, self.relation_index)
 
     def time_id(self, label: When) -> int:
-        """The id of a time step given its label, its id, or a date that lies in it."""
+        """The id of a time step given its label, its id, or a date in it."""
         if isinstance(label, int | np.integer):
-            return _checked("time step", int(label), len(self.times))
-        given, label = label, self.time_label(label)
-        if label not in self._time_ids:
-            label = given.isoformat() if isinstance(given, date) else given
-            span = f"{self.times[0]} to {self.times[-1]}"
-            raise QueryError(
-                f"'{label}' is not on the time grid of {self.name} ({len(self.times)} steps, {span})"
-            )
-        return self._time_ids[label]
+            return _check_id("time step", int(label), len(self.times))
+        step = self.time_label(label)
+        if step not in self._time_ids:
+            text = label.isoformat() if isinstance(label, date) else label
+            span = f"{len(self.times)} steps, {self.times[0]} to {self.times[-1]}"
+            raise QueryError(f"'{text}' is not on the time grid of {self.name} ({span})")
+        return self._time_ids[step]
 
     def time_label(self, when: str | date) -> str:
-        """What the grid calls, or would call, a step: by its label, a date, or an ISO date or moment as text."""
-        if (
-            isinstance(when, str)
-            and when not in self._time_ids
-            and _OF_DATES.fullmatch(self.times[0])
-        ):
+        """The label that a step has, or would have, given a label, a date or an ISO date as text."""
+        if isinstance(when, str) and when not in self._time_ids and _is_date_label(self.times[0]):
             with suppress(ValueError):
-                when = datetime.fromisoformat(when.strip()) if _MOMENT.match(when.strip()) else when
+                text = when.strip()
+                when = datetime.fromisoformat(text) if _ISO_DATE.match(text) else when
         return step_label(when, self.times[0]) if isinstance(when, date) else when
 
     def describe(self, fact: Facts) -> dict[str, str]:
-        """One fact with names in the place of ids."""
+        """One fact with names instead of ids."""
         subject, relation, object_, time = (int(value) for value in fact)
         return {
             "subject": self.entities[subject],
@@ -127,64 +134,48 @@ class TemporalGraph:
         }
 
     def find_splits(self, rows: Facts) -> list[Split | None]:
-        """The split that holds each fact [n, 4], the first if several do."""
-        found = np.full(len(rows), None, dtype=object)
+        """The split that contains each fact [n, 4], the first if several do."""
+        splits = np.full(len(rows), None, dtype=object)
         for split in reversed(SPLITS):
             facts = self.facts(split)
-            near = facts[np.isin(facts[:, 3], rows[:, 3])]
-            found[rows_in(rows, near)] = split
-        held: list[Split | None] = found.tolist()
-        return held
+            same_times = facts[np.isin(facts[:, 3], rows[:, 3])]
+            splits[rows_in(rows, same_times)] = split
+        return list(splits)
 
-    def known_answers(self, fact: tuple[int, int, int, int], place: int) -> dict[int, Split]:
-        """The ids that, put in one place of a fact, make a fact of the data, with the split it is in."""
+    def known_answers(self, fact: tuple[int, int, int, int], column: int) -> dict[int, Split]:
+        """The ids that make a known fact if put into one column of a fact, with its split."""
         known: dict[int, Split] = {}
         for split in reversed(SPLITS):
             facts = self.facts(split)
-            same = np.all(
-                [facts[:, column] == fact[column] for column in range(4) if column != place], axis=0
-            )
-            known |= dict.fromkeys(facts[same, place].tolist(), split)
+            same = np.all([facts[:, c] == fact[c] for c in range(4) if c != column], axis=0)
+            known |= dict.fromkeys(facts[same, column].tolist(), split)
         return known
 
     @cached_property
-    def _entity_ids(self) -> dict[str, int]:
-        return {name: number for number, name in enumerate(self.entities)}
-
-    @cached_property
-    def _relation_ids(self) -> dict[str, int]:
-        return {name: number for number, name in enumerate(self.relations)}
-
-    @cached_property
     def _time_ids(self) -> dict[str, int]:
-        return {label: number for number, label in enumerate(self.times)}
-
-
-COLUMNS: Final = ("subject", "relation", "object", "time")
-
-_MOMENT: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_OF_DATES: Final = re.compile(r"\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
+        return {label: step for step, label in enumerate(self.times)}
 
 
 def first_out_of_range(
     facts: Facts, sizes: tuple[int, int, int, int]
 ) -> tuple[int, str, int, int] | None:
     """The first id outside its range as (row, column name, value, size), or None."""
-    faulty = (facts < 0) | (facts >= np.array(sizes))
-    if not faulty.any():
+    invalid = (facts < 0) | (facts >= np.array(sizes))
+    if not invalid.any():
         return None
-    row, column = (int(index) for index in np.argwhere(faulty)[0])
+    row, column = (int(index) for index in np.argwhere(invalid)[0])
     return row, COLUMNS[column], int(facts[row, column]), sizes[column]
 
 
 def step_label(day: date, like: str) -> str:
-    """The label of the step that a day or a moment lies in, on a grid with labels such as this one."""
-    if not _OF_DATES.fullmatch(like):
+    """The label of the step that contains a date, on a grid with labels such as `like`."""
+    if not _is_date_label(like):
         raise QueryError(
-            f"the time {day.isoformat()} is a date, but the steps are called as {like} is; name one of them"
+            f"the time {day.isoformat()} is a date, but the steps have labels such as '{like}'; "
+            "give a label"
         )
     if isinstance(day, datetime) and day.tzinfo is not None:
-        # As an import does.
+        # Imports convert to UTC as well.
         day = day.astimezone(UTC)
     if "W" in like:
         year, week, _ = day.isocalendar()
@@ -193,41 +184,42 @@ def step_label(day: date, like: str) -> str:
 
 
 def sort_by_time(facts: Facts) -> Facts:
-    """Each fact once, sorted by time, subject, relation and object."""
+    """The distinct facts, sorted by time, subject, relation and object."""
     facts = facts[np.lexsort(facts.T[[2, 1, 0, 3]])]
-    fresh = np.ones(len(facts), bool)
-    fresh[1:] = (facts[1:] != facts[:-1]).any(axis=1)
-    return facts[fresh]
+    first = np.ones(len(facts), bool)
+    first[1:] = (facts[1:] != facts[:-1]).any(axis=1)
+    return facts[first]
 
 
 def rows_in(rows: Facts, facts: Facts) -> NDArray[np.bool_]:
-    """Which rows of ids are among others, [n]."""
-    number = row_ids(np.concatenate([rows, facts]))
-    return np.isin(number[: len(rows)], number[len(rows) :])
+    """Which rows of ids occur among others, [n]."""
+    ids = row_ids(np.concatenate([rows, facts]))
+    return np.isin(ids[: len(rows)], ids[len(rows) :])
 
 
 def row_ids(rows: Facts) -> NDArray[np.int64]:
-    """A number for each row of ids, the same for the same row, [n]."""
-    number = np.zeros(len(rows), dtype=np.int64)
+    """An id for each distinct row, [n]."""
+    ids = np.zeros(len(rows), dtype=np.int64)
     for column in rows.T:
-        # Numbered anew after each column, they never outgrow the number of rows.
-        number = np.unique(number * (1 + column.max(initial=0)) + column, return_inverse=True)[1]
-    return number
+        # Renumbering after each column keeps ids below the number of rows.
+        ids = np.unique(ids * (1 + column.max(initial=0)) + column, return_inverse=True)[1]
+    return ids
 
 
-def _checked(kind: str, number: int, size: int) -> int:
-    if not 0 <= number < size:
-        raise QueryError(f"there is no {kind} {number}; ids run from 0 to {size - 1}")
-    return number
+def _is_date_label(label: str) -> bool:
+    return _DATE_LABEL.fullmatch(label) is not None
 
 
-def _lookup(kind: str, name: Name, names: tuple[str, ...], ids: dict[str, int]) -> int:
+def _check_id(kind: str, id: int, size: int) -> int:
+    if not 0 <= id < size:
+        raise QueryError(f"there is no {kind} {id}; ids run from 0 to {size - 1}")
+    return id
+
+
+def _find(kind: str, name: Name, index: NameIndex) -> int:
     if isinstance(name, int | np.integer):
-        return _checked(kind, int(name), len(names))
-    if name in ids:
-        return ids[name]
-    folded = name.casefold()
-    matches = [number for number, known in enumerate(names) if known.casefold() == folded]
-    if len(matches) == 1:
-        return matches[0]
-    raise QueryError(f"there is no {kind} '{name}'{did_you_mean(name, names)}")
+        return _check_id(kind, int(name), len(index.names))
+    name_id = index.find(name)
+    if name_id is None:
+        raise QueryError(f"there is no {kind} '{name}'{suggest(index.closest(name))}")
+    return name_id

@@ -1,95 +1,121 @@
-"""Names found by a few letters, or by a spelling that is nearly right."""
+"""Look-up and search of entity and relation names."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
-from typing import Any
+from functools import cached_property
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tempograph.errors import closest_names, fold
 
-class Names:
-    """The names of entities or of relations; `counts` [names] says in how many facts each is."""
+_MAX_SIMILAR: Final = 30
+_MAX_LETTERS: Final = 100
+
+
+class NameMatch(NamedTuple):
+    """A name that a search found, and the number of facts it occurs in."""
+
+    name: str
+    facts: int
+
+
+class NameIndex:
+    """An index of entity or relation names; `counts` [names] is the number of facts of each."""
 
     def __init__(self, names: Sequence[str], counts: NDArray[np.int64]) -> None:
         self.names = names
         self.counts = counts
-        self._ids = {name: number for number, name in enumerate(names)}
-        self._by_case: dict[str, int] = {}
-        for number, name in enumerate(names):
-            # A spelling that two names share leaves a doubt, so neither is meant.
-            self._by_case[name.casefold()] = -1 if name.casefold() in self._by_case else number
-        self._folded = [
-            (fold(names[number]), int(number)) for number in np.argsort(-counts, kind="stable")
-        ]
-        self._by_fold: dict[str, list[int]] = {}
-        for name, number in self._folded:
-            self._by_fold.setdefault(" ".join(name.split()), []).append(number)
-        holders: dict[str, list[int]] = {}
-        self._num_triples = np.ones(len(names))
-        for name, number in self._folded:
-            own = _triples(name)
-            self._num_triples[number] = len(own)
-            for triple in own:
-                holders.setdefault(triple, []).append(number)
-        self._with_triple = {triple: np.array(numbers) for triple, numbers in holders.items()}
 
-    def id(self, name: str) -> int | None:
-        """The id behind a name; case may differ where that leaves no doubt."""
+    def find(self, name: str) -> int | None:
+        """The id of a name, or None; case and accents may differ if the match is unique."""
         if name in self._ids:
             return self._ids[name]
-        number = self._by_case.get(name.casefold(), -1)
-        return None if number < 0 else number
+        matches = self._by_fold.get(_normalize(name), [])
+        if len(matches) > 1:
+            matches = [
+                name_id for name_id in matches if self.names[name_id].casefold() == name.casefold()
+            ]
+        return matches[0] if len(matches) == 1 else None
 
-    def search(self, text: str, most: int) -> list[dict[str, Any]]:
-        """Names that hold all words of a text: itself first, then those it begins, then those with a word it begins.
+    def search(self, text: str, limit: int) -> list[NameMatch]:
+        """Names that contain all words of a text, whatever their case and accents.
 
-        Among equals, those with more facts come first.
+        The name itself comes first, then names that start with the text, then names whose words
+        start with its words, then the rest; within each group, frequent names first.
         """
-        wanted = fold(text).split()
-        start = " ".join(wanted)
-        inside = self._folded
-        for word in wanted:
-            inside = [(name, number) for name, number in inside if word in name]
-        ranked: tuple[list[int], list[int], list[int]] = ([], [], [])
-        for name, number in inside:
-            place = (
-                0
-                if name.startswith(start)
-                else 1
-                if all(f" {word}" in f" {name}" for word in wanted)
-                else 2
-            )
-            ranked[place].append(number)
-            if len(ranked[0]) == most:
+        words = fold(text).split()
+        start = " ".join(words)
+        containing = self._folded
+        for word in words:
+            containing = [(name, name_id) for name, name_id in containing if word in name]
+        groups: tuple[list[int], list[int], list[int]] = ([], [], [])
+        for name, name_id in containing:
+            starts_words = all(f" {word}" in f" {name}" for word in words)
+            groups[0 if name.startswith(start) else 1 if starts_words else 2].append(name_id)
+            if len(groups[0]) == limit:
                 break
-        itself = self._by_fold.get(start, [])
-        found = [
-            *itself,
-            *(number for numbers in ranked for number in numbers if number not in itself),
-        ][:most]
-        return [{"name": self.names[number], "facts": int(self.counts[number])} for number in found]
+        found = dict.fromkeys([*self._by_fold.get(start, []), *groups[0], *groups[1], *groups[2]])
+        return [
+            NameMatch(self.names[name_id], int(self.counts[name_id]))
+            for name_id in list(found)[:limit]
+        ]
 
-    def like(self, name: str, most: int = 3) -> list[str]:
-        """The names spelled most like one that is not there, by the letter triples that they share."""
+    def closest(self, name: str) -> list[str]:
+        """The names closest to one that does not exist, at most three, as `closest_names`."""
+        name = name[:_MAX_LETTERS]
+        containing = [match.name for match in self.search(name, _MAX_SIMILAR)] if name else []
+        return closest_names(name, [*containing, *self._share_trigrams(name)])
+
+    def _share_trigrams(self, name: str) -> list[str]:
+        """The names that share the largest part of their trigrams with a name."""
+        trigrams = _trigrams(fold(name))
         shared = np.zeros(len(self.names))
-        triples = _triples(fold(name)[:100])
-        for triple in triples:
-            shared[self._with_triple.get(triple, [])] += 1
-        alike = shared / (self._num_triples + len(triples) - shared)
-        best = np.argsort(-alike, kind="stable")[:most]
-        return [self.names[number] for number in best if alike[number] > 0.2]
+        for trigram in trigrams:
+            shared[self._names_with_trigram.get(trigram, [])] += 1
+        similarity = shared / (self._num_trigrams + len(trigrams) - shared)
+        best = np.argsort(-similarity, kind="stable")[:_MAX_SIMILAR]
+        return [self.names[name_id] for name_id in best if shared[name_id]]
+
+    @cached_property
+    def _ids(self) -> dict[str, int]:
+        return {name: name_id for name_id, name in enumerate(self.names)}
+
+    @cached_property
+    def _folded(self) -> list[tuple[str, int]]:
+        """Folded names with their ids, frequent names first."""
+        by_count = np.argsort(-self.counts, kind="stable").tolist()
+        return [(fold(self.names[name_id]), name_id) for name_id in by_count]
+
+    @cached_property
+    def _by_fold(self) -> dict[str, list[int]]:
+        ids: dict[str, list[int]] = {}
+        for name, name_id in self._folded:
+            ids.setdefault(" ".join(name.split()), []).append(name_id)
+        return ids
+
+    @cached_property
+    def _names_with_trigram(self) -> dict[str, NDArray[np.int64]]:
+        ids: dict[str, list[int]] = {}
+        for name, name_id in self._folded:
+            for trigram in _trigrams(name):
+                ids.setdefault(trigram, []).append(name_id)
+        return {trigram: np.array(each) for trigram, each in ids.items()}
+
+    @cached_property
+    def _num_trigrams(self) -> NDArray[np.float64]:
+        numbers = np.ones(len(self.names))
+        for name, name_id in self._folded:
+            numbers[name_id] = len(_trigrams(name))
+        return numbers
 
 
-def fold(name: str) -> str:
-    """A name without case and accents."""
-    return "".join(
-        char for char in unicodedata.normalize("NFKD", name) if not unicodedata.combining(char)
-    ).casefold()
+def _normalize(name: str) -> str:
+    return " ".join(fold(name).split())
 
 
-def _triples(name: str) -> set[str]:
+def _trigrams(name: str) -> set[str]:
     padded = f"  {name} "
-    return {padded[place : place + 3] for place in range(len(padded) - 2)}
+    return {padded[start : start + 3] for start in range(len(padded) - 2)}

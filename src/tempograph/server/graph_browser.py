@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.name_index import Names
+from tempograph.data.name_index import NameIndex
 from tempograph.errors import QueryError
 from tempograph.server.fact_lookup import FactLookup
 from tempograph.server.problems import invalid, unknown
@@ -31,8 +31,8 @@ class GraphBrowser:
         self.graph = graph
         self.window = window
         self.facts = FactLookup(graph)
-        self.entities = Names(graph.entities, self.facts.entity_counts)
-        self.relations = Names(graph.relations, self.facts.relation_counts)
+        self.entities = graph.entity_index
+        self.relations = graph.relation_index
 
     def entity_id(self, name: str, part: str = "entity") -> int:
         """The id of an entity; `part` is the member of the request that names it."""
@@ -51,9 +51,9 @@ class GraphBrowser:
             after = bisect(times, label)
             raise unknown("time", label, times[max(0, after - 1) : after + 1]) from None
 
-    def search(self, names: Names, text: str, limit: int) -> NamesResponse:
+    def search(self, names: NameIndex, text: str, limit: int) -> NamesResponse:
         """The names that contain a text, best match first."""
-        found = [NameCount(**each) for each in names.search(text, limit)]
+        found = [NameCount(**match._asdict()) for match in names.search(text, limit)]
         return NamesResponse(run=self.run, names=found)
 
     def examples(self, count: int) -> ExamplesResponse:
@@ -126,8 +126,8 @@ def shown_labels(labels: Sequence[str]) -> list[str] | None:
     return list(labels) if len(labels) <= _MAX_LABELS else None
 
 
-def _known(names: Names, name: str, part: str) -> int:
-    number = names.id(name)
+def _known(names: NameIndex, name: str, part: str) -> int:
+    number = names.find(name)
     if number is None:
-        raise unknown(part, name, names.like(name))
+        raise unknown(part, name, names.closest(name))
     return number
