@@ -564,7 +564,7 @@ USER_ERRORS = {
     ),
     "codes of a table": (
         ["data", "import", "events.csv", "--entity", "code", "--out", "new"],
-        "entity is for the formats icews, gdelt; of a table, name the columns",
+        "entity is for the formats icews, gdelt; for a table, name the columns",
     ),
     "no such benchmark": (["data", "get", "icews18"], "there is no benchmark 'icews18'"),
 }
@@ -625,8 +625,8 @@ def test_faulty_rows_are_skipped_on_request(call: Call) -> None:
         "note: skipped, wrong number of columns: 1 row, at bad.csv:86",
         "note: skipped, no usable object: 1 row, at bad.csv:87",
         "note: skipped, no readable time: 1 row, at bad.csv:88",
-        "note: only 29 of the 365,271 steps from 1024-01-01 to 2024-01-28 hold a fact; "
-        "is one of these two a typing error?",
+        "note: only 29 of the 365,271 steps from 1024-01-01 to 2024-01-28 have a fact; "
+        "is one of these two a typo?",
     ]
     found = as_json(
         call("data", "import", "bad.csv", "--skip-bad", "--out", "new", "--overwrite", "--json")
@@ -662,7 +662,7 @@ def test_event_formats_are_detected_and_skipped_rows_reported(call: Call) -> Non
         "note: skipped, wrong number of columns: 2 rows, the first at gdelt/b.CSV:12",
         "note: skipped, no subject: 1 row, at gdelt/b.CSV:13",
     ]
-    guess = "note: the first lines are those of GDELT events; if that is wrong, pass --format"
+    guess = "note: the file looks like GDELT events; if it is not, pass --format"
     assert err.splitlines() == [guess, *notes]
     assert call(*command, "--format", "gdelt", "--entity", "code")[2].splitlines() == notes
     assert Path("packed/entities.txt").read_text().splitlines()[:2] == ["E1", "BOB"]

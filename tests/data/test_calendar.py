@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tempograph.data.calendar import calendar, date_tokens
-from tempograph.data.importers.time_parsing import labels
+from tempograph.data.importers.time_grid import step_labels
 from tempograph.typing import GRANULARITIES, Granularity
 
 
@@ -51,7 +51,7 @@ def test_dates_rise_with_the_steps(granularity: Granularity) -> None:
     # From 1997 on: weeks of years with 52 and with 53 of them.
     per_year = {"hour": 8766, "day": 365.25, "week": 52.18, "month": 12, "year": 1}[granularity]
     first = round(27 * per_year)
-    found = [tuple(row) for row in calendar(labels(first, first + 1500, granularity)).tolist()]
+    found = [tuple(row) for row in calendar(step_labels(first, first + 1500, granularity)).tolist()]
     assert found == sorted(found) and found[0][0] in (1996, 1997)
     days = 1500 // 24 + 1 if granularity == "hour" else 1501
     assert abs(len(set(found)) - days) <= (granularity == "hour"), (

@@ -10,8 +10,8 @@ import pytest
 import tempograph
 from predicting import GRAPH, entity_scores
 from tempograph import Predictor, Run
+from tempograph.data.fact_ids import to_fact_ids
 from tempograph.data.graph import rows_in
-from tempograph.data.names import to_fact_ids
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import Timeline
 from tempograph.errors import ConfigError

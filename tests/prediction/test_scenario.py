@@ -12,8 +12,9 @@ import pytest
 import tempograph
 from predicting import GRAPH, SETTINGS, entity_scores, sample_scores
 from tempograph import Predictor
+from tempograph.data.fact_ids import to_fact_ids
 from tempograph.data.graph import rows_in
-from tempograph.data.names import extend_times, to_fact_ids
+from tempograph.data.importers.time_grid import extend_times
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import DataError, QueryError
 
@@ -139,5 +140,5 @@ def test_wrong_facts_are_refused_with_one_line(
         predictor.add(there)
     with pytest.raises(QueryError, match="is not among the facts that the model uses"):
         predictor.remove(GRAPH.test[:1])
-    with pytest.raises(DataError, match="found no 'time'"):
+    with pytest.raises(DataError, match=".time. is missing"):
         predictor.score(pa.table({"subject": ["a"], "relation": ["b"], "object": ["c"]}))

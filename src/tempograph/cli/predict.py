@@ -108,7 +108,7 @@ def score(
 
     Example: **tempograph score runs/mine rumours.csv --out scored.parquet**
     """
-    from tempograph.data.importers.fact_columns import read_fact_table
+    from tempograph.data.importers.table_reader import read_fact_table
     from tempograph.errors import QueryError
     from tempograph.prediction.predictor import Predictor
     from tempograph.prediction.scan import write_table

@@ -11,8 +11,8 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from tempograph.data.fact_ids import FactsLike, to_fact_ids
 from tempograph.data.graph import COLUMNS, Name, When
-from tempograph.data.names import Given, to_fact_ids
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, QueryError
 from tempograph.prediction.answers import Completion
@@ -141,7 +141,7 @@ class Predictor:
 
     def score(
         self,
-        facts: Given,
+        facts: FactsLike,
         progress: Progress | None = None,
         budget: int | None = None,
         ranks: bool = True,
@@ -232,13 +232,13 @@ class Predictor:
         order = np.argsort(-surprise, kind="stable")[:top]
         return table.take(order).append_column("surprise", pa.array(surprise[order]))
 
-    def add(self, facts: Given) -> None:
+    def add(self, facts: FactsLike) -> None:
         """Let the model use further train facts, at known time steps or later ones.
 
         Answers change at once. A step after the last one takes the weights of the last one.
         """
         self._use(self._scenario.add(facts))
 
-    def remove(self, facts: Given) -> None:
+    def remove(self, facts: FactsLike) -> None:
         """Take away facts that the model uses: train facts, or facts that were added."""
         self._use(self._scenario.remove(facts))

@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from tempograph.data.fact_ids import FactsLike, encode_columns, to_fact_ids, to_ids
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import Facts, Name, TemporalGraph, When, rows_in
-from tempograph.data.names import Given, encode_columns, extend_times, to_fact_ids, to_ids
+from tempograph.data.importers.time_grid import extend_times
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import QueryError
 from tempograph.training.runs import Run
@@ -40,7 +41,7 @@ class Scenario:
         """Softmax temperature, fitted on valid at the first use; None without probabilities."""
         return self.run.temperature()
 
-    def add(self, facts: Given) -> Scenario:
+    def add(self, facts: FactsLike) -> Scenario:
         """The scenario with further train facts, at known time steps or later ones."""
         columns = encode_columns(facts)
         graph = extend_times(self.graph, columns[3].values)
@@ -53,7 +54,7 @@ class Scenario:
             )
         return self._with_train(np.concatenate([graph.train, np.unique(rows, axis=0)]), graph.times)
 
-    def remove(self, facts: Given) -> Scenario:
+    def remove(self, facts: FactsLike) -> Scenario:
         """The scenario without some of its train facts."""
         rows, train = to_fact_ids(self.graph, facts), self.graph.train
         absent = ~rows_in(rows, train)

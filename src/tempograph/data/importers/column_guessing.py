@@ -12,7 +12,7 @@ from typing import Final
 import pyarrow.parquet as pq
 
 from tempograph.data.graph import COLUMNS
-from tempograph.data.importers.event_formats import guess_format
+from tempograph.data.importers.event_formats import detect_format
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.sources import delimiter_of, find_files, is_parquet, readable, texts
 from tempograph.errors import DataError
@@ -94,7 +94,9 @@ def resolve_columns(
         raise DataError("there is no file to fit; name at least one")
     coded = options.format not in (None, "table")
     if coded or (
-        options.format is None and not options.described and guess_format(paths[0]) is not None
+        options.format is None
+        and not options.table_settings
+        and detect_format(paths[0]) is not None
     ):
         return options, {}
     if not options.header:
@@ -118,7 +120,7 @@ def header_of(path: Path, options: ImportOptions) -> list[str]:
 def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> dict[str, str]:
     """Which column holds each part of a fact: as told, or by what columns are called; refused where that is unclear."""
     fitting: dict[str, list[str]] = {
-        part: [getattr(options, part)] for part in COLUMNS if part in options.described
+        part: [getattr(options, part)] for part in COLUMNS if part in options.table_settings
     }
 
     def free() -> list[str]:

@@ -1,4 +1,4 @@
-"""Coded events, read in batches; rows that are not events are skipped and counted."""
+"""Read coded events in batches; rows that are not events are skipped and counted."""
 
 from __future__ import annotations
 
@@ -12,63 +12,65 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from tempograph.data.importers.event_formats import Shape, Wanted
-from tempograph.data.importers.skipped_rows import FAULTS, RAGGED, Places, Skips
+from tempograph.data.importers.event_formats import EventColumns, EventLayout
+from tempograph.data.importers.skipped_rows import EVENT_FAULTS, WRONG_WIDTH, Positions, SkipCounter
 from tempograph.data.importers.sources import readable, texts
 from tempograph.data.importers.table_reader import Batch
-from tempograph.data.importers.time_parsing import Clock, Mask, Steps
+from tempograph.data.importers.time_grid import TimeGrid
+from tempograph.data.importers.time_parsing import Integers, Mask, to_mask
 from tempograph.typing import RelationLevel
 
 DATE_FORMAT: Final = "%Y-%m-%d"
-"""How dates are written once the ways of the formats are levelled."""
+"""The format of dates once those of the event formats are converted."""
 
 _BLOCK: Final = 1 << 20
-# What goes on for longer without a line feed is no row, and must not fill the memory.
-_LONGEST: Final = 1 << 24
+# A longer line without a line feed is not a row and must not fill the memory.
+_MAX_LINE: Final = 1 << 24
 _TAB, _LINE_FEED = b"\t\n"
-# A CAMEO code such as 0311 begins with its base, 031, and its root, 03.
-_DIGITS: Final[Mapping[RelationLevel, int]] = {"base": 3, "root": 2}
+# A CAMEO code such as 0311 starts with its base, 031, and its root, 03.
+_CODE_LENGTH: Final[Mapping[RelationLevel, int]] = {"base": 3, "root": 2}
 
 
 def read_events(
-    path: Path, shapes: Sequence[Shape], wanted: Wanted, clock: Clock, skips: Skips
+    path: Path,
+    layouts: Sequence[EventLayout],
+    columns: EventColumns,
+    grid: TimeGrid,
+    skips: SkipCounter,
 ) -> Iterator[Batch]:
-    """The events of a file, its texts one after the other."""
+    """The events of a file, text by text; each text has its layout."""
     with readable(path):
-        for text, shape in zip(texts(path), shapes, strict=True):
-            above = 0
+        for text, layout in zip(texts(path), layouts, strict=True):
+            lines_before = 0
             for block in _blocks(text.content):
                 starts, widths = _measure_lines(block)
-                lines = above + np.arange(len(starts))
-                rows = (widths > 0) & (lines >= shape.above)
-                whole = rows & (widths == shape.width)
-                skips.add(RAGGED, text.name, lines[rows & ~whole])
-                if whole.any():
-                    columns, steps, faults = _read_columns(
-                        _parse(block, starts, whole, shape), wanted, clock
-                    )
-                    for number, fault in enumerate(FAULTS):
-                        skips.add(fault, text.name, lines[whole][faults == number])
-                    events = faults == len(FAULTS)
-                    yield (
-                        [column.filter(pa.array(events)) for column in columns],
-                        steps[events],
-                        text.file.tell(),
-                    )
-                above += len(lines)
+                lines = lines_before + np.arange(len(starts))
+                lines_before += len(lines)
+                rows = (widths > 0) & (lines >= layout.header_lines)
+                complete = rows & (widths == layout.width)
+                skips.add(WRONG_WIDTH, text.name, lines[rows & ~complete])
+                if not complete.any():
+                    continue
+                fields = _parse(block, starts, complete, layout)
+                values, steps, faults = _convert(fields, columns, grid)
+                for number, fault in enumerate(EVENT_FAULTS):
+                    skips.add(fault, text.name, lines[complete][faults == number])
+                valid = faults == len(EVENT_FAULTS)
+                events = [value.filter(pa.array(valid)) for value in values]
+                yield events, steps[valid], text.file.tell()
 
 
 def _blocks(content: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
-    """A text in blocks of whole lines, each of which ends with a line feed and has no other line end."""
+    """A text in blocks of whole lines, each ended by a line feed and without other line ends."""
     while block := content.read(_BLOCK):
-        block += content.readline(_LONGEST)
+        block += content.readline(_MAX_LINE)
         if b"\r" in block:
             block = block.replace(b"\r\n", b"\n").replace(b"\r", b" ")
         yield block if block.endswith(b"\n") else block + b"\n"
 
 
-def _measure_lines(block: bytes) -> tuple[Places, Places]:
-    """Where each line of a block begins, and how many columns it has: none if it is blank."""
+def _measure_lines(block: bytes) -> tuple[Positions, Positions]:
+    """Where each line of a block starts, and its number of columns: 0 if it is blank."""
     data = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(data == _LINE_FEED)
     starts = np.append(0, ends[:-1] + 1)
@@ -76,16 +78,17 @@ def _measure_lines(block: bytes) -> tuple[Places, Places]:
     return starts, np.where(starts == ends, 0, columns)
 
 
-def _parse(block: bytes, starts: Places, whole: Mask, shape: Shape) -> list[pa.Array]:
-    """The wanted columns of those lines of a block that are whole, as bytes.
+def _parse(block: bytes, starts: Positions, complete: Mask, layout: EventLayout) -> list[pa.Array]:
+    """The four used columns of the complete lines of a block, as bytes.
 
-    Arrow would sort the lines out itself, but stops at one that is neither whole nor UTF-8, and counts no blank ones.
+    Arrow could drop incomplete lines itself, but it stops at one that is not UTF-8 either, and does
+    not count blank ones.
     """
     data = np.frombuffer(block, np.uint8)
-    if not whole.all():
-        data = data[np.repeat(whole, np.diff(starts, append=len(data)))]
-    names = [str(place) for place in range(shape.width)]
-    used = [names[place] for place in shape.places]
+    if not complete.all():
+        data = data[np.repeat(complete, np.diff(starts, append=len(data)))]
+    names = [str(position) for position in range(layout.width)]
+    used = [names[position] for position in layout.positions]
     table = pa.csv.read_csv(
         pa.BufferReader(pa.py_buffer(data)),
         read_options=pa.csv.ReadOptions(
@@ -99,34 +102,33 @@ def _parse(block: bytes, starts: Places, whole: Mask, shape: Shape) -> list[pa.A
     return [table.column(name).combine_chunks() for name in used]
 
 
-def _read_columns(
-    fields: Sequence[pa.Array], wanted: Wanted, clock: Clock
-) -> tuple[list[pa.Array], Steps, Places]:
-    """Subjects, relations, objects and dates as text, the steps of the dates, and each row's fault by number.
+def _convert(
+    fields: Sequence[pa.Array], columns: EventColumns, grid: TimeGrid
+) -> tuple[list[pa.Array], Integers, Positions]:
+    """Subjects, relations, objects and dates as text, the steps, and the fault of each row.
 
-    The number of a row without a fault is that of all faults.
+    A fault is an index of `EVENT_FAULTS`, or its length for a valid row.
     """
-    # What is said of a name is said once, however many rows have it.
+    # Check each distinct value once, however many rows have it.
     encoded = [field.dictionary_encode() for field in fields]
-    rows = [field.indices.to_numpy() for field in encoded]
-    values = [_clean(field.dictionary) for field in encoded]
-    missing = pa.array(wanted.coding.missing)
-    steps, dated = clock.steps(pc.replace_substring_regex(values[3], *wanted.coding.date))
+    codes = [field.indices.to_numpy() for field in encoded]
+    values = [_to_text(field.dictionary) for field in encoded]
+    missing = pa.array(columns.schema.missing)
+    steps, dated = grid.steps(pc.replace_substring_regex(values[3], *columns.schema.date))
+    pairs = list(zip(values, codes, strict=True))
     faults = [
-        np.any(
-            [_mask(value.is_null())[row] for value, row in zip(values, rows, strict=True)], axis=0
-        ),
-        *(_mask(pc.is_in(values[place], missing))[rows[place]] for place in range(3)),
-        ~dated[rows[3]],
+        np.any([to_mask(value.is_null())[code] for value, code in pairs], axis=0),
+        *(to_mask(pc.is_in(value, missing))[code] for value, code in pairs[:3]),
+        ~dated[codes[3]],
     ]
-    if wanted.level in _DIGITS:
-        values[1] = pc.utf8_slice_codeunits(values[1], 0, _DIGITS[wanted.level])
-    columns = [value.take(pa.array(row)) for value, row in zip(values, rows, strict=True)]
-    return columns, steps[rows[3]], np.select(faults, range(len(faults)), len(faults))
+    if columns.level in _CODE_LENGTH:
+        values[1] = pc.utf8_slice_codeunits(values[1], 0, _CODE_LENGTH[columns.level])
+    texts = [value.take(pa.array(code)) for value, code in zip(values, codes, strict=True)]
+    return texts, steps[codes[3]], np.select(faults, range(len(faults)), len(faults))
 
 
-def _clean(values: pa.Array) -> pa.Array:
-    """Bytes as text, less the blanks and the pair of quotation marks around it; null where they are not UTF-8."""
+def _to_text(values: pa.Array) -> pa.Array:
+    """Bytes as text without surrounding blanks and quotation marks; null if not UTF-8."""
     try:
         decoded = values.cast(pa.string())
     except pa.ArrowInvalid:
@@ -143,8 +145,3 @@ def _decode(value: bytes) -> str | None:
         return value.decode()
     except UnicodeDecodeError:
         return None
-
-
-def _mask(values: pa.Array) -> Mask:
-    mask: Mask = values.to_numpy(zero_copy_only=False)
-    return mask

@@ -1,4 +1,4 @@
-"""What an import needs to know of its files, and what to make of them."""
+"""Options of an import."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Final, get_args
 
 from tempograph.data.graph import COLUMNS
-from tempograph.data.importers.event_formats import CODINGS, Wanted
-from tempograph.data.importers.time_parsing import Clock
+from tempograph.data.importers.event_formats import EVENT_SCHEMAS, EventColumns
+from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import ConfigError
 from tempograph.typing import (
     GRANULARITIES,
@@ -21,30 +21,24 @@ from tempograph.typing import (
     check_bounds,
 )
 
-_TABLE_SETTINGS: Final = (
-    "subject",
-    "relation",
-    "object",
-    "time",
-    "header",
-    "delimiter",
-    "time_format",
-)
+_TABLE_SETTINGS: Final = (*COLUMNS, "header", "delimiter", "time_format")
 
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """Where the four parts of a fact stand, how its time is written, and how the facts are split.
+    """Which columns hold a fact, how its time is written, and how the facts are split.
 
-    The settings from `subject` to `time_format` describe a table. Its columns are given by name or, for text files
-    without a header, by number from 0. Without a delimiter the suffix decides: comma for .csv, tab for .tsv. Without a
-    time format the times are ISO dates or integers, whichever the first one is. Integers are steps themselves; dates
-    are put on a grid of the granularity, days if there is none.
+    The settings from `subject` to `time_format` describe a table. Columns are given by name or, for
+    text files without a header, by number from 0. By default the suffix decides on the delimiter:
+    comma for .csv, tab for .tsv. Without a time format, times are ISO dates or integers, as the
+    first one is. Integers are steps; dates go on a grid of the granularity, by default days.
 
-    Coded events need no such description: `entity` and `relation_level` choose among their columns, by default names
-    of actors, and for relations the text of ICEWS and the full code of GDELT. Without a format the first lines decide.
+    Coded events need no description: `entity` and `relation_level` choose among their columns, by
+    default the names of actors, and for relations the text of ICEWS and the full code of GDELT.
+    Without a format the first lines decide.
 
-    A faulty row of a table stops the import, or with `skip_bad` is skipped and counted, as those of coded events are.
+    A faulty row of a table stops the import, or with `skip_bad` is skipped and counted; faulty
+    coded events are always skipped.
     """
 
     subject: str = "subject"
@@ -65,18 +59,16 @@ class ImportOptions:
     skip_bad: bool = False
 
     def __post_init__(self) -> None:
-        _choose("format", self.format, (None, "table", *CODINGS))
+        _check_choice("format", self.format, (None, "table", *EVENT_SCHEMAS))
         self._check_events()
         if len(set(self.columns)) < len(COLUMNS):
             raise ConfigError(
                 f"subject, relation, object and time must be four columns, found {self.columns}"
             )
-        unnumbered = [
-            column for column in self.columns if not (column.isascii() and column.isdigit())
-        ]
-        if not self.header and unnumbered:
+        names = [column for column in self.columns if not (column.isascii() and column.isdigit())]
+        if not self.header and names:
             raise ConfigError(
-                f"without a header, columns are given by number from 0, found '{unnumbered[0]}'"
+                f"without a header, columns are given by number from 0, found '{names[0]}'"
             )
         if self.delimiter is not None and (
             len(self.delimiter) != 1 or not self.delimiter.isascii() or self.delimiter in '"\r\n'
@@ -84,47 +76,46 @@ class ImportOptions:
             raise ConfigError(
                 f"the delimiter must be one ASCII character such as ',', found {self.delimiter!r}"
             )
-        _choose("granularity", self.granularity, (None, *GRANULARITIES))
-        _choose("split", self.split, get_args(SplitRule))
-        if not (
-            self.valid_share >= 0
-            and self.test_share >= 0
-            and self.valid_share + self.test_share < 1
-        ):
+        _check_choice("granularity", self.granularity, (None, *GRANULARITIES))
+        _check_choice("split", self.split, get_args(SplitRule))
+        valid, test = self.valid_share, self.test_share
+        if not (valid >= 0 and test >= 0 and valid + test < 1):
             raise ConfigError(
                 "valid_share and test_share must be at least 0 and together below 1, "
-                f"found {self.valid_share} and {self.test_share}"
+                f"found {valid} and {test}"
             )
         check_bounds(self)
-        Clock(self.time_format, self.granularity)
+        TimeGrid(self.time_format, self.granularity)
 
     def _check_events(self) -> None:
-        """What is said of coded events fits their format, and is said of nothing else."""
+        """Check that settings of events fit the format, and that tables have none."""
         if self.format == "table" and (self.entity or self.relation_level):
             setting = "entity" if self.entity else "relation_level"
             raise ConfigError(
-                f"{setting} is for the formats {', '.join(CODINGS)}; of a table, name the columns"
+                f"{setting} is for the formats {', '.join(EVENT_SCHEMAS)}; "
+                "for a table, name the columns"
             )
         if self.format is None or self.format == "table":
             return
-        if self.described:
+        if self.table_settings:
             raise ConfigError(
-                f"the format {self.format} knows its columns and dates; leave out {self.described[0]}"
+                f"the format {self.format} has fixed columns and dates; "
+                f"leave out {self.table_settings[0]}"
             )
-        _choose(f"the entity of {self.format}", self.entity, (None, *CODINGS[self.format].actors))
-        _choose(
-            f"the relation_level of {self.format}",
-            self.relation_level,
-            (None, *CODINGS[self.format].relations),
+        schema = EVENT_SCHEMAS[self.format]
+        _check_choice(f"the entity of {self.format}", self.entity, (None, *schema.actors))
+        _check_choice(
+            f"the relation_level of {self.format}", self.relation_level, (None, *schema.relations)
         )
         if self.granularity == "hour":
             raise ConfigError(
-                f"granularity 'hour' is too fine: the events of the format {self.format} have a date alone"
+                f"granularity 'hour' is too fine: events of the format {self.format} have a date "
+                "but no time of day"
             )
 
     @property
-    def described(self) -> list[str]:
-        """The settings that describe a table and are not as they come."""
+    def table_settings(self) -> list[str]:
+        """The settings that describe a table and differ from their defaults."""
         return [
             field.name
             for field in fields(self)
@@ -132,14 +123,15 @@ class ImportOptions:
         ]
 
     @property
-    def wanted(self) -> Wanted:
-        """What of coded events becomes the parts of a fact."""
+    def event_columns(self) -> EventColumns:
+        """The columns of coded events that become the parts of a fact."""
         if self.format is None or self.format == "table":
+            known = ", ".join(EVENT_SCHEMAS)
             raise ConfigError(
-                f"the format of coded events must be one of {', '.join(CODINGS)}; found '{self.format}'"
+                f"the format of coded events must be one of {known}; found '{self.format}'"
             )
-        levels = tuple(CODINGS[self.format].relations)
-        return Wanted(self.format, self.entity or "name", self.relation_level or levels[0])
+        levels = tuple(EVENT_SCHEMAS[self.format].relations)
+        return EventColumns(self.format, self.entity or "name", self.relation_level or levels[0])
 
     @property
     def columns(self) -> tuple[str, str, str, str]:
@@ -147,7 +139,7 @@ class ImportOptions:
         return self.subject, self.relation, self.object, self.time
 
 
-def _choose(setting: str, value: str | None, known: Sequence[str | None]) -> None:
+def _check_choice(setting: str, value: str | None, known: Sequence[str | None]) -> None:
     if value not in known:
-        names = [name for name in known if name]
-        raise ConfigError(f"{setting} must be one of {', '.join(names)}; found '{value}'")
+        names = ", ".join(name for name in known if name)
+        raise ConfigError(f"{setting} must be one of {names}; found '{value}'")

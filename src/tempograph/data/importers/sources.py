@@ -1,4 +1,4 @@
-"""Files to import: found by path or pattern, and the texts in them, unpacked on the way."""
+"""Files to import: find them by path or pattern, and open the texts in them, unpacked."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tempograph.errors import DataError
 
 
 @dataclass(frozen=True)
-class Text:
-    """A text and what to call it; `file` is the file on disk that it comes from, whose position tells of progress."""
+class TextFile:
+    """An open text; `file` is the file on disk it comes from, whose position shows the progress."""
 
     name: str
     content: IO[bytes] | gzip.GzipFile
@@ -26,60 +26,55 @@ class Text:
 
 
 def find_files(patterns: Sequence[Path]) -> list[Path]:
-    """The files that paths and patterns such as events/*.zip stand for, those of a pattern in the order of names."""
+    """The files behind paths and patterns such as events/*.zip, those of a pattern by name."""
     return [path for pattern in patterns for path in _matches(pattern)]
 
 
 def file_size(path: Path) -> int:
-    """The bytes of a file that is there."""
+    """The size of a file in bytes."""
     with readable(path):
         if path.is_dir():
             raise IsADirectoryError
         return path.stat().st_size
 
 
-def is_gzipped(file: IO[bytes]) -> bool:
-    """Whether a file that is read from its beginning is gzipped, as its first bytes tell; it stays at its beginning."""
-    magic = file.read(2)
-    file.seek(0)
-    return magic == b"\x1f\x8b"
+def is_gzip(file: IO[bytes]) -> bool:
+    """Whether a file, read from its start, is gzipped."""
+    return _peek(file, 2) == b"\x1f\x8b"
 
 
-def texts(path: Path) -> Generator[Text]:
-    """The texts in a file, one after the other: itself, plain or gzipped, or the members of a zip archive.
+def texts(path: Path) -> Generator[TextFile]:
+    """The texts in a file: itself, plain or gzipped, or the members of a zip archive.
 
-    What a file is, its first bytes tell, whatever its name.
+    The first bytes of a file decide, not its name.
     """
     with path.open("rb") as file:
-        if is_gzipped(file):
-            yield Text(str(path), gzip.GzipFile(fileobj=file), file)
-            return
-        magic = file.read(4)
-        file.seek(0)
-        if magic in (b"PK\x03\x04", b"PK\x05\x06"):
+        if is_gzip(file):
+            yield TextFile(str(path), gzip.GzipFile(fileobj=file), file)
+        elif _peek(file, 4) in (b"PK\x03\x04", b"PK\x05\x06"):
             yield from _members(path, file)
         else:
-            yield Text(str(path), file, file)
+            yield TextFile(str(path), file, file)
 
 
 def is_parquet(path: Path) -> bool:
-    """Whether a file is called like a Parquet file."""
+    """Whether a file has the suffix of a Parquet file."""
     return path.suffix.lower() in (".parquet", ".pq")
 
 
 def suffix_of(path: Path) -> str:
-    """What the name of a file ends with, gzipped or not, in small letters."""
+    """The lower-case suffix of a file, without .gz."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def delimiter_of(path: Path) -> str | None:
-    """What stands between the fields of a text file, if its name tells."""
+    """The delimiter of a text file, if its suffix tells."""
     return {".csv": ",", ".tsv": "\t"}.get(suffix_of(path))
 
 
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
-    """Whatever goes wrong on the way to the content of a file is a DataError that names it."""
+    """Turn whatever goes wrong while reading a file into a DataError that names it."""
     try:
         yield
     except FileNotFoundError:
@@ -95,25 +90,30 @@ def readable(path: Path) -> Iterator[None]:
         pa.ArrowException,
     ) as error:
         reason = str(error).partition("\n")[0] + "; is the file complete?"
-        raise DataError(
-            f"{path}: cannot be read: {getattr(error, 'strerror', None) or reason}"
-        ) from None
+        reason = getattr(error, "strerror", None) or reason
+        raise DataError(f"{path}: cannot be read: {reason}") from None
+
+
+def _peek(file: IO[bytes], count: int) -> bytes:
+    first = file.read(count)
+    file.seek(0)
+    return first
 
 
 def _matches(pattern: Path) -> list[Path]:
     if not set(str(pattern)) & set("*?[") or pattern.exists():
         return [pattern]
     root = Path(pattern.anchor)
-    found = root.glob(str(pattern.relative_to(root)))
-    files = sorted(path for path in found if not path.name.startswith(".") and not path.is_dir())
+    matches = root.glob(str(pattern.relative_to(root)))
+    files = sorted(path for path in matches if not path.name.startswith(".") and not path.is_dir())
     if not files:
         raise DataError(f"{pattern}: no file matches")
     return files
 
 
-def _members(path: Path, file: IO[bytes]) -> Iterator[Text]:
+def _members(path: Path, file: IO[bytes]) -> Iterator[TextFile]:
     with zipfile.ZipFile(file) as archive:
-        # Some archivers add folders of their own with files such as __MACOSX/._events.tab.
+        # Some archivers add files of their own such as __MACOSX/._events.tab.
         members = [
             entry
             for entry in archive.infolist()
@@ -125,4 +125,4 @@ def _members(path: Path, file: IO[bytes]) -> Iterator[Text]:
             if entry.flag_bits & 1:
                 raise DataError(f"{path}/{entry.filename}: is encrypted; unpack the archive first")
             with archive.open(entry) as content:
-                yield Text(f"{path}/{entry.filename}", content, file)
+                yield TextFile(f"{path}/{entry.filename}", content, file)

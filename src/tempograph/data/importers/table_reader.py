@@ -1,17 +1,9 @@
-"""Tables of dated events on disk, read in batches: fast, and where a row is faulty slowly, to name or skip its line."""
+"""Read tables of dated facts in batches; a faulty row is reported with its line, or skipped."""
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
-from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import chain, islice
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -20,38 +12,29 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tempograph.data.graph import COLUMNS
-from tempograph.data.importers.skipped_rows import RAGGED, UNDECODABLE, UNUSABLE, Places, Skips
-from tempograph.data.importers.sources import (
-    delimiter_of,
-    is_gzipped,
-    is_parquet,
-    readable,
-    suffix_of,
+from tempograph.data.importers.csv_reader import (
+    SKIP_HINT,
+    TableFile,
+    column_positions,
+    open_table,
+    read_blocks,
+    read_slowly,
 )
-from tempograph.data.importers.time_parsing import Clock, Mask, Steps
-from tempograph.errors import DataError, did_you_mean
+from tempograph.data.importers.options import ImportOptions
+from tempograph.data.importers.skipped_rows import TABLE_FAULTS, Positions, SkipCounter
+from tempograph.data.importers.sources import delimiter_of, is_parquet, readable
+from tempograph.data.importers.time_grid import TimeGrid
+from tempograph.data.importers.time_parsing import (
+    Integers,
+    Mask,
+    format_pattern,
+    parse_dates,
+    to_mask,
+)
+from tempograph.errors import DataError
 
-_Binary = io.BufferedReader | gzip.GzipFile
-_Record = tuple[int, list[str]]
-
-_BLOCK: Final = 1 << 20
-_SLOW_ROWS: Final = 10_000
-# No file can hold this: undecodable bytes are read as the code points from DC80 to DCFF.
-_END: Final = "\udfff"
-_WAY_ON: Final = "--skip-bad skips such rows"
-
-
-@dataclass(frozen=True)
-class Layout:
-    """The columns of subject, relation, object and time, by name or number, and how a text file is laid out."""
-
-    columns: tuple[str, str, str, str]
-    header: bool
-    delimiter: str | None
-
-
-Batch = tuple[list[pa.Array], Steps, int]
-"""Subjects, relations, objects and times as they stand in a file, the steps of the times, and the bytes done so far."""
+Batch = tuple[list[pa.Array], Integers, int]
+"""Subjects, relations, objects and times as in the file, their steps, and the bytes read so far."""
 
 
 class _RowError(Exception):
@@ -62,102 +45,87 @@ class _RowError(Exception):
         self.row = row
 
 
-def read_batches(
-    path: Path, size: int, layout: Layout, clock: Clock, skips: Skips | None = None
+def read_table(
+    path: Path, size: int, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None = None
 ) -> Iterator[Batch]:
-    """The rows of a file, checked; whatever goes wrong on the way is a DataError that names the file.
-
-    With `skips` faulty rows are counted there and left out.
-    """
+    """The rows of a file in batches; with `skips`, faulty rows are counted there and left out."""
     with readable(path):
         if is_parquet(path):
-            yield from _parquet_batches(path, size, layout, clock, skips)
+            yield from _parquet_batches(path, size, options, grid, skips)
         else:
-            yield from _text_batches(path, layout, clock, skips)
+            yield from _text_batches(path, options, grid, skips)
 
 
-def _check(columns: Sequence[pa.Array], clock: Clock) -> Steps:
-    """The steps of a batch of subjects, relations, objects and times; raises the error of the first faulty row."""
-    steps, faulty = _faults(columns, clock)
-    if not faulty.any():
-        return steps
-    row, column = (int(index) for index in np.argwhere(faulty)[0])
-    value = columns[column][row].cast(pa.string()).as_py()
-    if column == 3:
-        raise _RowError(row, clock.complaint(value and value[:60]))
-    if value and value.strip():
-        raise _RowError(
-            row,
-            f"the {COLUMNS[column]} {value[:60]!r} contains a line break; a name must be one line",
-        )
-    raise _RowError(row, f"the {COLUMNS[column]} is empty; fill it in or remove the row")
+def read_fact_table(path: Path, options: ImportOptions) -> pa.Table:
+    """The columns subject, relation, object and time of a whole table, as text.
 
-
-def _faults(columns: Sequence[pa.Array], clock: Clock) -> tuple[Steps, Mask]:
-    """The steps of a batch, and which parts of its rows cannot be used, [rows, 4]."""
-    steps, readable = clock.steps(columns[3])
-    return steps, np.stack([*(_unusable(names) for names in columns[:3]), ~readable], axis=1)
-
-
-def _sound(
-    columns: Sequence[pa.Array], clock: Clock, skips: Skips, path: Path, lines: Places
-) -> tuple[list[pa.Array], Steps]:
-    """The rows of a batch that can be used, and their steps; the others, on lines from 0, are skipped."""
-    steps, faulty = _faults(columns, clock)
-    for place, reason in enumerate(UNUSABLE):
-        skips.add(reason, str(path), lines[faulty[:, place] & ~faulty[:, :place].any(axis=1)])
-    sound = ~faulty.any(axis=1)
-    return [column.filter(pa.array(sound)) for column in columns], steps[sound]
-
-
-def _unusable(names: pa.Array) -> Mask:
-    """Which names are missing, blank or broken over lines."""
-    blank = pc.or_(pc.equal(names, ""), pc.utf8_is_space(names))
-    broken = pc.or_(pc.match_substring(names, "\n"), pc.match_substring(names, "\r"))
-    mask: Mask = pc.or_(blank, broken).fill_null(True).to_numpy(zero_copy_only=False)
-    return mask
-
-
-def find_columns(path: Path, names: Sequence[str], columns: Sequence[str]) -> tuple[int, ...]:
-    """The places of some columns among all; one that is not there, or there twice, is refused."""
-    for column in columns:
-        if column not in names:
-            known = ", ".join(repr(name) for name in names)
-            raise DataError(
-                f"{path}: there is no column '{column}' among {known}{did_you_mean(column, names)}"
+    Dates in Parquet stay dates; times of a format other than integer become timestamps.
+    """
+    columns = options.columns
+    with readable(path):
+        if is_parquet(path):
+            table = pa.parquet.read_table(path)
+        else:
+            delimiter = options.delimiter or delimiter_of(path) or ","
+            table = pa.csv.read_csv(
+                path,
+                read_options=pa.csv.ReadOptions(use_threads=False),
+                parse_options=pa.csv.ParseOptions(delimiter=delimiter),
+                convert_options=pa.csv.ConvertOptions(
+                    column_types=dict.fromkeys(columns, pa.string())
+                ),
             )
-        if names.count(column) > 1:
-            raise DataError(
-                f"{path}: {names.count(column)} columns are named '{column}'; rename all but one"
-            )
-    return tuple(names.index(column) for column in columns)
+        column_positions(path, table.column_names, columns)
+        facts = {
+            part: _as_date_or_text(table[name]) for part, name in zip(COLUMNS, columns, strict=True)
+        }
+        if options.time_format not in (None, "integer") and pa.types.is_string(facts["time"].type):
+            facts["time"] = _parse_times(path, facts["time"], str(options.time_format))
+        return pa.table(facts)
+
+
+def _as_date_or_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.timestamp("s"), safe=False)
+    return column if pa.types.is_date(column.type) else _as_text(column)
+
+
+def _parse_times(path: Path, times: pa.ChunkedArray, time_format: str) -> pa.Array:
+    texts = pc.utf8_trim_whitespace(times.combine_chunks())
+    moments, valid = parse_dates(texts, format_pattern(time_format))
+    if not valid.all():
+        row = int(np.argmin(valid))
+        reason = TimeGrid(time_format).explain(texts[row].as_py())
+        raise DataError(f"{path}: row {row + 1}: {reason}")
+    return pa.array(moments)
 
 
 def _parquet_batches(
-    path: Path, size: int, layout: Layout, clock: Clock, skips: Skips | None
+    path: Path, size: int, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None
 ) -> Iterator[Batch]:
     with pa.parquet.ParquetFile(path) as file:
-        for place in find_columns(path, file.schema_arrow.names, layout.columns):
-            field = file.schema_arrow.field(place)
+        for position in column_positions(path, file.schema_arrow.names, options.columns):
+            field = file.schema_arrow.field(position)
             if pa.types.is_nested(field.type):
                 raise DataError(
-                    f"{path}: column '{field.name}' must hold text, numbers or dates, not {field.type}"
+                    f"{path}: column '{field.name}' must hold text, numbers or dates, "
+                    f"not {field.type}"
                 )
         rows, done = file.metadata.num_rows, 0
         if not rows:
             raise DataError(f"{path}: the file has no rows, so there is nothing to import")
-        for batch in file.iter_batches(min(1 << 16, rows // 50 + 1), columns=list(layout.columns)):
-            *names, times = (batch.column(column) for column in layout.columns)
+        for batch in file.iter_batches(min(1 << 16, rows // 50 + 1), columns=list(options.columns)):
+            *names, times = (batch.column(column) for column in options.columns)
             try:
-                columns = [*(as_text(column) for column in names), times]
+                columns = [*(_as_text(column) for column in names), times]
                 if skips is None:
-                    steps = _check(columns, clock)
+                    steps = _check(columns, grid)
                 else:
-                    columns, steps = _sound(
-                        columns, clock, skips, path, done + np.arange(len(batch))
-                    )
+                    lines = done + np.arange(len(batch))
+                    columns, steps = _skip_faulty(columns, grid, skips, path, lines)
             except _RowError as error:
-                raise DataError(f"{path}: row {done + error.row + 1}: {error}; {_WAY_ON}") from None
+                row = done + error.row + 1
+                raise DataError(f"{path}: row {row}: {error}; {SKIP_HINT}") from None
             except pa.ArrowInvalid:
                 raise DataError(
                     f"{path}: rows {done + 1} to {done + len(batch)} hold text that is not UTF-8"
@@ -166,208 +134,81 @@ def _parquet_batches(
             yield columns, steps, size * done // rows
 
 
-def as_text(names: pa.Array) -> pa.Array:
-    """A column of names as text, where a float that is not a number is no name."""
-    if pa.types.is_floating(names.type):
-        names = pc.if_else(pc.is_nan(names), None, names)
-    text = names.cast(pa.string())
-    # Arrow takes the text in a Parquet file on trust.
-    text.validate(full=True)
-    return text
-
-
-@dataclass(frozen=True)
-class _TextFile:
-    """A text file, all its fields, and the places of the four that are used."""
-
-    path: Path
-    delimiter: str
-    header: bool
-    fields: tuple[str, ...]
-    used: tuple[int, ...]
-
-
-def _text_batches(path: Path, layout: Layout, clock: Clock, skips: Skips | None) -> Iterator[Batch]:
-    file = _text_file(path, layout)
+def _text_batches(
+    path: Path, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None
+) -> Iterator[Batch]:
+    file = open_table(path, options)
     rows = done = 0
     try:
-        for columns, done in _fast_columns(file):
-            steps = _check(columns, clock)
+        for columns, done in read_blocks(file):
+            steps = _check(columns, grid)
             yield columns, steps, done
             rows += len(steps)
     except (_RowError, pa.ArrowInvalid) as error:
         if skips is None:
-            raise _first_fault(file, clock, str(error)) from None
-        for slow, lines, read in _slow_columns(file, skips, rows):
-            yield *_sound(slow, clock, skips, path, np.array(lines) - 1), max(done, read)
+            raise _first_fault(file, grid, str(error)) from None
+        for columns, lines, read in read_slowly(file, skips, rows):
+            valid = _skip_faulty(columns, grid, skips, path, np.array(lines) - 1)
+            yield *valid, max(done, read)
 
 
-def _text_file(path: Path, layout: Layout) -> _TextFile:
-    delimiter = layout.delimiter or delimiter_of(path)
-    if delimiter is None:
-        raise DataError(
-            f"{path}: the suffix '{suffix_of(path)}' is unknown; import .csv, .tsv, .csv.gz, .tsv.gz or .parquet, "
-            "or pass the delimiter of a text file"
-        )
-    with _records(path, delimiter) as (records, _):
-        first = list(islice(records, 1 + layout.header))
-    if not first:
-        raise DataError(f"{path}: the file is empty, so there is nothing to import")
-    line, fields = first[0]
-    _refuse_undecodable(path, line, fields)
-    if len(first) == 1 and layout.header:
-        raise DataError(f"{path}: the file has no rows, so there is nothing to import")
-    names = tuple(fields) if layout.header else tuple(str(number) for number in range(len(fields)))
-    return _TextFile(
-        path, delimiter, layout.header, names, find_columns(path, names, layout.columns)
-    )
-
-
-def _fast_columns(file: _TextFile) -> Iterator[tuple[list[pa.Array], int]]:
-    """The four columns as text, block by block, and the bytes of the file done so far."""
-    columns = [file.fields[place] for place in file.used]
-    with _opened(file.path) as (packed, content):
-        source = _Source(packed, content)
-        reader = pa.csv.open_csv(
-            source,
-            read_options=pa.csv.ReadOptions(
-                block_size=_BLOCK,
-                use_threads=False,
-                column_names=None if file.header else file.fields,
-            ),
-            parse_options=pa.csv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
-            convert_options=pa.csv.ConvertOptions(
-                include_columns=columns,
-                column_types=dict.fromkeys(columns, pa.string()),
-                strings_can_be_null=False,
-            ),
-        )
-        for number, batch in enumerate(reader):
-            yield [batch.column(column) for column in columns], source.positions[number]
-    if source.quotes % 2:
-        # Arrow takes a quotation mark that is never closed for a field that runs to the end of the file.
-        with _records(file.path, file.delimiter) as (records, _):
-            deque(records, maxlen=0)
-
-
-class _Source:
-    """A file for Arrow to read from that notes where each block ends and counts the quotation marks."""
-
-    closed = False
-
-    def __init__(self, packed: _Binary, content: _Binary) -> None:
-        self._packed = packed
-        self._content = content
-        self.positions: list[int] = []
-        self.quotes = 0
-
-    def read(self, size: int) -> bytes:
-        block = self._content.read(size)
-        self.positions.append(self._packed.tell())
-        self.quotes += block.count(b'"')
-        return block
-
-
-def _first_fault(file: _TextFile, clock: Clock, message: str) -> DataError:
-    """Reading fast tells that something is wrong; reading again, record by record, tells where and what."""
-    for columns, lines, _ in _slow_columns(file):
+def _first_fault(file: TableFile, grid: TimeGrid, message: str) -> DataError:
+    """The error of the first faulty row, found by reading the file again record by record."""
+    for columns, lines, _ in read_slowly(file):
         try:
-            _check(columns, clock)
+            _check(columns, grid)
         except _RowError as error:
-            return DataError(f"{file.path}:{lines[error.row]}: {error}; {_WAY_ON}")
+            return DataError(f"{file.path}:{lines[error.row]}: {error}; {SKIP_HINT}")
     return DataError(f"{file.path}: {message}")
 
 
-def _slow_columns(
-    file: _TextFile, skips: Skips | None = None, above: int = 0
-) -> Iterator[tuple[list[pa.Array], list[int], int]]:
-    """The four columns as text, the line each row begins on, and the bytes of the file done so far.
-
-    They come some rows at a time, from the row `above` on.
-    """
-    pending: list[tuple[int, list[str]]] = []
-    fault: DataError | None = None
-    with _records(file.path, file.delimiter) as (records, packed):
-        try:
-            for line, fields in islice(records, file.header + above, None):
-                if skips is not None and (reason := _misread(file, fields)):
-                    skips.add(reason, str(file.path), np.array([line - 1]))
-                    continue
-                if len(fields) != len(file.fields):
-                    found = f"expected {len(file.fields)} fields, found {len(fields)}"
-                    raise DataError(f"{file.path}:{line}: {found}; {_WAY_ON}")
-                values = [fields[place] for place in file.used]
-                _refuse_undecodable(file.path, line, values)
-                pending.append((line, values))
-                if len(pending) == _SLOW_ROWS:
-                    yield *_transposed(pending), packed.tell()
-                    pending.clear()
-        except DataError as error:
-            fault = error
-        # The rows before a broken one come first: one of them may be at fault already.
-        if pending:
-            yield *_transposed(pending), packed.tell()
-    if fault:
-        raise fault
+def _check(columns: Sequence[pa.Array], grid: TimeGrid) -> Integers:
+    """The steps of a batch; raises the error of the first faulty row."""
+    steps, faulty = _find_faults(columns, grid)
+    if not faulty.any():
+        return steps
+    row, column = (int(index) for index in np.argwhere(faulty)[0])
+    value = columns[column][row].cast(pa.string()).as_py()
+    if column == 3:
+        raise _RowError(row, grid.explain(value and value[:60]))
+    name = COLUMNS[column]
+    if value and value.strip():
+        raise _RowError(
+            row, f"the {name} {value[:60]!r} contains a line break; a name must be one line"
+        )
+    raise _RowError(row, f"the {name} is empty; fill it in or remove the row")
 
 
-def _misread(file: _TextFile, fields: Sequence[str]) -> str | None:
-    """Why a record has no four texts to look at, if it has none."""
-    if len(fields) != len(file.fields):
-        return RAGGED
-    try:
-        "".join(fields[place] for place in file.used).encode()
-    except UnicodeEncodeError:
-        return UNDECODABLE
-    return None
+def _skip_faulty(
+    columns: Sequence[pa.Array], grid: TimeGrid, skips: SkipCounter, path: Path, lines: Positions
+) -> tuple[list[pa.Array], Integers]:
+    """The valid rows of a batch and their steps; the others, on lines from 0, are counted."""
+    steps, faulty = _find_faults(columns, grid)
+    for column, reason in enumerate(TABLE_FAULTS):
+        first = faulty[:, column] & ~faulty[:, :column].any(axis=1)
+        skips.add(reason, str(path), lines[first])
+    valid = ~faulty.any(axis=1)
+    return [column.filter(pa.array(valid)) for column in columns], steps[valid]
 
 
-def _transposed(rows: list[tuple[int, list[str]]]) -> tuple[list[pa.Array], list[int]]:
-    columns = zip(*(fields for _, fields in rows), strict=True)
-    return [pa.array(column) for column in columns], [line for line, _ in rows]
+def _find_faults(columns: Sequence[pa.Array], grid: TimeGrid) -> tuple[Integers, Mask]:
+    """The steps of a batch, and which values cannot be used, [rows, 4]."""
+    steps, valid = grid.steps(columns[3])
+    return steps, np.stack([*(_invalid_names(names) for names in columns[:3]), ~valid], axis=1)
 
 
-def _refuse_undecodable(path: Path, line: int, fields: Sequence[str]) -> None:
-    text = "".join(fields)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        byte = ord(text[error.start]) - 0xDC00
-        raise DataError(
-            f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
-        ) from None
+def _invalid_names(names: pa.Array) -> Mask:
+    """Which names are missing, blank or contain a line break."""
+    blank = pc.or_(pc.equal(names, ""), pc.utf8_is_space(names))
+    broken = pc.or_(pc.match_substring(names, "\n"), pc.match_substring(names, "\r"))
+    return to_mask(pc.or_(blank, broken).fill_null(True))
 
 
-@contextmanager
-def _records(path: Path, delimiter: str) -> Iterator[tuple[Iterator[_Record], _Binary]]:
-    """The records of a text file, and the file, which tells how far it has been read."""
-    with _opened(path) as (packed, content):
-        text = io.TextIOWrapper(content, encoding="utf-8-sig", errors="surrogateescape", newline="")
-        yield _records_of(text, path, delimiter), packed
-
-
-def _records_of(text: io.TextIOWrapper, path: Path, delimiter: str) -> Iterator[_Record]:
-    """Each record with the line it begins on; blank lines are counted but are no records."""
-    reader = csv.reader(chain(text, [_END]), delimiter=delimiter)
-    line = 1
-    try:
-        for fields in reader:
-            if fields == [_END]:
-                return
-            if fields and fields[-1].endswith(_END):
-                raise DataError(
-                    f"{path}:{line}: a quotation mark opened in this row is never closed"
-                )
-            if fields:
-                yield line, fields
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(f"{path}:{line}: {error}; is a quotation mark left open?") from None
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[tuple[_Binary, _Binary]]:
-    """The file itself and its content: unpacked where its name or its first bytes say gzip, otherwise the same."""
-    with path.open("rb") as file:
-        packed = path.suffix.lower() == ".gz" or is_gzipped(file)
-        yield file, gzip.GzipFile(fileobj=file) if packed else file
+def _as_text(names: pa.Array) -> pa.Array:
+    """A column of names as text; a float that is NaN is a missing name."""
+    if pa.types.is_floating(names.type):
+        names = pc.if_else(pc.is_nan(names), None, names)
+    text = names.cast(pa.string())
+    # Arrow does not check that text in a Parquet file is UTF-8.
+    text.validate(full=True)
+    return text

@@ -11,15 +11,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from tempograph.data.importers.time_parsing import (
-    MOST_STEPS,
-    Clock,
-    format_pattern,
-    labels,
-    read_dates,
-    read_integers,
-    steps_at,
-)
+from tempograph.data.importers.time_grid import MAX_STEPS, TimeGrid, step_labels, steps_since_1970
+from tempograph.data.importers.time_parsing import format_pattern, parse_dates, parse_integers
 from tempograph.errors import ConfigError, DataError
 from tempograph.typing import Granularity
 
@@ -51,15 +44,15 @@ def parsed(text: str, time_format: str) -> datetime | None:
 
 
 def read_one(text: str, time_format: str) -> datetime | None:
-    moments, readable = read_dates(pa.array([text]), format_pattern(time_format))
+    moments, readable = parse_dates(pa.array([text]), format_pattern(time_format))
     return moments[0].item() if readable[0] else None
 
 
 def read_iso(text: str, granularity: Granularity = "hour") -> str:
-    clock = Clock(granularity=granularity)
-    steps, readable = clock.steps(pa.array([text]))
+    grid = TimeGrid(granularity=granularity)
+    steps, readable = grid.steps(pa.array([text]))
     assert readable.all()
-    return clock.grid(steps)[1][0]
+    return grid.label(steps)[1][0]
 
 
 ZONES = st.integers(-23 * 60, 23 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
@@ -143,16 +136,16 @@ def test_iso_forms(text: str, hour: str) -> None:
     ],
 )
 def test_what_is_not_iso_is_not_read(text: str) -> None:
-    assert not Clock().steps(pa.array([text]))[1].any()
+    assert not TimeGrid().steps(pa.array([text]))[1].any()
 
 
 @given(st.integers(-(10**17), 10**17), st.sampled_from(["day", "month"]))
 def test_seconds_since_1970(seconds: int, granularity: Granularity) -> None:
     seconds %= 4 * 10**9
-    clock = Clock("%s", granularity)
-    steps, _ = clock.steps(pa.array([seconds]))
+    grid = TimeGrid("%s", granularity)
+    steps, _ = grid.steps(pa.array([seconds]))
     expected = datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
-    assert clock.grid(steps)[1] == (expected if granularity == "day" else expected[:7],)
+    assert grid.label(steps)[1] == (expected if granularity == "day" else expected[:7],)
 
 
 @pytest.mark.parametrize(
@@ -161,13 +154,13 @@ def test_seconds_since_1970(seconds: int, granularity: Granularity) -> None:
         ("%Y-%q", "the time format '%Y-%q' has '%q'; the directives are %Y %y"),
         ("%Y-%", "the time format '%Y-%' has '%'; the directives are"),
         ("%Y %m %Y", "the time format '%Y %m %Y' names one part of the time twice"),
-        ("%d/%m", "the time format '%d/%m' has no year; it needs %Y, %y or %s"),
+        ("%d/%m", "the time format '%d/%m' has no year; add %Y, %y or %s"),
         ("", "the time format '' has no year"),
     ],
 )
 def test_formats_that_cannot_be_meant(time_format: str, complaint: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        Clock(time_format)
+        TimeGrid(time_format)
     assert complaint in str(caught.value)
 
 
@@ -176,13 +169,13 @@ def test_formats_that_cannot_be_meant(time_format: str, complaint: str) -> None:
     [("17", 17), ("-3", -3), ("007", 7), ("0", 0), ("999999999999999999", 10**18 - 1)],
 )
 def test_integers(text: str, value: int) -> None:
-    numbers, readable = read_integers(pa.array([text]))
+    numbers, readable = parse_integers(pa.array([text]))
     assert (numbers[0], readable[0]) == (value, True)
 
 
 @pytest.mark.parametrize("text", ["1.5", "1e3", "9" * 19, "--1", "", "nan", "1_000", "٣", None])
 def test_what_is_not_an_integer(text: str | None) -> None:
-    assert not read_integers(pa.array([text], pa.string()))[1].any()
+    assert not parse_integers(pa.array([text], pa.string()))[1].any()
 
 
 def test_labels_of_all_days_of_two_centuries() -> None:
@@ -195,14 +188,14 @@ def test_labels_of_all_days_of_two_centuries() -> None:
         "year": [day.isoformat()[:4] for day in days],
     }
     for granularity, expected in names.items():
-        steps = steps_at(moments, granularity)
-        grid = labels(int(steps[0]), int(steps[-1]), granularity)
+        steps = steps_since_1970(moments, granularity)
+        grid = step_labels(int(steps[0]), int(steps[-1]), granularity)
         assert [grid[step - steps[0]] for step in steps] == expected
         assert list(grid) == list(dict.fromkeys(expected))
 
 
 def test_hours_before_and_after_1970() -> None:
-    assert labels(-2, 1, "hour") == (
+    assert step_labels(-2, 1, "hour") == (
         "1969-12-31T22",
         "1969-12-31T23",
         "1970-01-01T00",
@@ -211,7 +204,7 @@ def test_hours_before_and_after_1970() -> None:
 
 
 def test_integer_labels() -> None:
-    assert labels(-1, 2, None) == ("-1", "0", "1", "2")
+    assert step_labels(-1, 2, None) == ("-1", "0", "1", "2")
 
 
 @pytest.mark.parametrize(
@@ -238,30 +231,30 @@ def test_integer_labels() -> None:
 def test_columns_of_dates(
     column: pa.Array, granularity: Granularity | None, expected: list[str]
 ) -> None:
-    clock = Clock(granularity=granularity)
-    steps, readable = clock.steps(column)
-    ids, grid = clock.grid(steps)
+    grid = TimeGrid(granularity=granularity)
+    steps, readable = grid.steps(column)
+    ids, grid = grid.label(steps)
     assert readable.all()
     assert [grid[number] for number in ids] == expected
 
 
 def test_missing_dates_cannot_be_read() -> None:
-    readable = Clock().steps(pa.array([date(2014, 1, 1), None]))[1]
+    readable = TimeGrid().steps(pa.array([date(2014, 1, 1), None]))[1]
     assert readable.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.uint64(), pa.float64(), pa.string()])
 def test_columns_of_numbers(kind: pa.DataType) -> None:
-    clock = Clock()
-    steps, readable = clock.steps(pa.array([3, 5]).cast(kind))
+    grid = TimeGrid()
+    steps, readable = grid.steps(pa.array([3, 5]).cast(kind))
     assert readable.all()
-    ids, grid = clock.grid(steps)
+    ids, grid = grid.label(steps)
     assert ids.tolist() == [0, 2]
     assert grid == ("3", "4", "5")
 
 
 def test_floats_that_are_no_integers_cannot_be_read() -> None:
-    assert Clock().steps(pa.array([1.0, float("nan"), 2.5, None, 1.4e9]))[1].tolist() == [
+    assert TimeGrid().steps(pa.array([1.0, float("nan"), 2.5, None, 1.4e9]))[1].tolist() == [
         True,
         False,
         False,
@@ -295,20 +288,21 @@ def test_floats_that_are_no_integers_cannot_be_read() -> None:
     ],
 )
 def test_complaints(first: str, value: str | None, complaint: str) -> None:
-    clock = Clock()
-    assert clock.steps(pa.array([first, value]))[1].tolist() == [True, False]
-    assert complaint in clock.complaint(value)
+    grid = TimeGrid()
+    assert grid.steps(pa.array([first, value]))[1].tolist() == [True, False]
+    assert complaint in grid.explain(value)
 
 
 def test_the_kind_of_the_first_time_holds_for_later_columns() -> None:
-    clock = Clock()
-    clock.steps(pa.array(["17"]))
-    assert not clock.steps(pa.array(["2014-01-01"]))[1].any()
-    assert not clock.steps(pa.array([date(2014, 1, 1)]))[1].any()
+    grid = TimeGrid()
+    grid.steps(pa.array(["17"]))
+    assert not grid.steps(pa.array(["2014-01-01"]))[1].any()
+    assert not grid.steps(pa.array([date(2014, 1, 1)]))[1].any()
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Clock("integer", "day"), lambda: Clock(None, "day").steps(pa.array(["17"]))]
+    "make",
+    [lambda: TimeGrid("integer", "day"), lambda: TimeGrid(None, "day").steps(pa.array(["17"]))],
 )
 def test_a_granularity_is_for_dates(make: Callable[[], object]) -> None:
     with pytest.raises(
@@ -317,62 +311,62 @@ def test_a_granularity_is_for_dates(make: Callable[[], object]) -> None:
         make()
 
 
-def grid_of(clock: Clock, *times: object) -> tuple[str, ...]:
-    return clock.grid(clock.steps(pa.array(times))[0])[1]
+def grid_of(grid: TimeGrid, *times: object) -> tuple[str, ...]:
+    return grid.label(grid.steps(pa.array(times))[0])[1]
 
 
 def test_the_longest_grid() -> None:
-    assert len(grid_of(Clock(), 1, MOST_STEPS)) == MOST_STEPS
+    assert len(grid_of(TimeGrid(), 1, MAX_STEPS)) == MAX_STEPS
 
 
 @pytest.mark.parametrize(
-    ("clock", "times", "complaint"),
+    ("grid", "times", "complaint"),
     [
         (
-            Clock(),
-            (0, MOST_STEPS),
+            TimeGrid(),
+            (0, MAX_STEPS),
             "from 0 to 1000000, which is 1,000,001 steps and more than 1,000,000; number them",
         ),
         (
-            Clock(),
+            TimeGrid(),
             (1400000000, 1500000000),
             "they look like seconds since 1970: pass the time format '%s' and a gran",
         ),
         (
-            Clock(granularity="hour"),
+            TimeGrid(granularity="hour"),
             ("1800-01-01", "2014-01-01"),
             "from 1800-01-01T00 to 2014-01-01T00, which is 1,875,889 steps and more than 1,000,000; choose a coarser",
         ),
         (
-            Clock(),
+            TimeGrid(),
             (20140101, 20141231),
             "from 20140101 to 20141231, look like dates: pass the time format '%Y%m%d'",
         ),
         (
-            Clock(),
+            TimeGrid(),
             (201401, 201412),
             "look like dates: pass the time format '%Y%m', or 'integer' if they do count",
         ),
-        (Clock(), (2014010105, 2014123123), "look like dates: pass the time format '%Y%m%d%H'"),
+        (TimeGrid(), (2014010105, 2014123123), "look like dates: pass the time format '%Y%m%d%H'"),
     ],
 )
 def test_grids_that_cannot_be_meant(
-    clock: Clock, times: tuple[object, ...], complaint: str
+    grid: TimeGrid, times: tuple[object, ...], complaint: str
 ) -> None:
     with pytest.raises(DataError) as caught:
-        grid_of(clock, *times)
+        grid_of(grid, *times)
     assert complaint in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("clock", "times", "size"),
+    ("grid", "times", "size"),
     [
-        (Clock("integer"), (20140101, 20140201), 101),
-        (Clock(), (20140101, 20140199), 99),
-        (Clock(), (18990101, 18990102), 2),
-        (Clock("%Y%m%d"), (20140101, 20140201), 32),
-        (Clock(), (2014, 2016), 3),
+        (TimeGrid("integer"), (20140101, 20140201), 101),
+        (TimeGrid(), (20140101, 20140199), 99),
+        (TimeGrid(), (18990101, 18990102), 2),
+        (TimeGrid("%Y%m%d"), (20140101, 20140201), 32),
+        (TimeGrid(), (2014, 2016), 3),
     ],
 )
-def test_grids_that_can_be_meant(clock: Clock, times: tuple[object, ...], size: int) -> None:
-    assert len(grid_of(clock, *times)) == size
+def test_grids_that_can_be_meant(grid: TimeGrid, times: tuple[object, ...], size: int) -> None:
+    assert len(grid_of(grid, *times)) == size

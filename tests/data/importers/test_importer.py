@@ -21,7 +21,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.importers import table_reader as reading
+from tempograph.data.importers import csv_reader as reading
 from tempograph.data.importers.importer import ImportResult, import_table
 from tempograph.data.importers.options import ImportOptions
 from tempograph.errors import ConfigError, DataError
@@ -252,7 +252,7 @@ def test_parquet_imports_as_a_slow_reading_does(
         assert_same(read(path, granularity=granularity), slow_import(rows, granularity), len(rows))
 
 
-FAULTS = [
+EVENT_FAULTS = [
     ((0, ""), "the subject is empty; fill it in or remove the row"),
     ((1, " "), "the relation is empty; fill it in or remove the row"),
     ((2, "a\nb"), "the object 'a\\nb' contains a line break; a name must be one line"),
@@ -266,7 +266,7 @@ FAULTS = [
 @given(
     st.integers(2, 40),
     st.lists(st.integers(1, 39), min_size=1, max_size=3),
-    st.sampled_from(FAULTS),
+    st.sampled_from(EVENT_FAULTS),
     STYLES,
     st.data(),
 )
@@ -382,7 +382,7 @@ def test_a_time_far_from_all_others_is_asked_about(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [*rows, ("a", "r", "b", "1023-01-01")])
     (note,) = read(path).notes(guessed=True)
     assert note == (
-        "only 29 of the 365,271 steps from 1023-01-01 to 2023-01-28 hold a fact; is one of these two a typing error?"
+        "only 29 of the 365,271 steps from 1023-01-01 to 2023-01-28 have a fact; is one of these two a typo?"
     )
     assert not read(write_csv(path, [*rows, ("a", "r", "b", "2022-01-01")])).notes(guessed=True)
 

@@ -23,11 +23,22 @@ from coded import GDELT_WIDTHS, ICEWS_COLUMNS, ICEWS_HEADER, gdelt_columns, gdel
 from memory import peak_memory
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers import event_reader as reading
-from tempograph.data.importers.event_formats import CODINGS, Wanted, find_shapes, guess_format
-from tempograph.data.importers.event_reader import DATE_FORMAT, FAULTS, RAGGED, Skips, read_events
+from tempograph.data.importers.event_formats import (
+    EVENT_SCHEMAS,
+    EventColumns,
+    detect_format,
+    find_layouts,
+)
+from tempograph.data.importers.event_reader import (
+    DATE_FORMAT,
+    EVENT_FAULTS,
+    WRONG_WIDTH,
+    SkipCounter,
+    read_events,
+)
 from tempograph.data.importers.importer import ImportResult, import_events, import_files
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.time_parsing import Clock
+from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import ConfigError, DataError
 from tempograph.typing import EventFormat
 
@@ -74,7 +85,7 @@ def slow_row(line: bytes, columns: list[str], format: EventFormat, level: str) -
     """The fact in a line, or why there is none."""
     fields = line.split(b"\t")
     if len(fields) != len(columns):
-        return RAGGED
+        return WRONG_WIDTH
     row = dict(zip(columns, fields, strict=True))
     if format == "icews":
         relation = row["Event Text"] if level == "text" else row["CAMEO Code"]
@@ -87,8 +98,8 @@ def slow_row(line: bytes, columns: list[str], format: EventFormat, level: str) -
     try:
         *names, date = (value.decode().strip() for value in raw)
     except UnicodeDecodeError:
-        return FAULTS[0]
-    for fault, name in zip(FAULTS[1:], names, strict=False):
+        return EVENT_FAULTS[0]
+    for fault, name in zip(EVENT_FAULTS[1:], names, strict=False):
         if not name or (format == "icews" and name == "NULL"):
             return fault
     names[1] = names[1][: {"base": 3, "root": 2}.get(level)]
@@ -99,7 +110,7 @@ def slow_row(line: bytes, columns: list[str], format: EventFormat, level: str) -
             return *names, datetime.strptime(date, pattern).strftime("%Y-%m-%d")
         except ValueError:
             pass
-    return FAULTS[-1]
+    return EVENT_FAULTS[-1]
 
 
 def named(graph: TemporalGraph) -> list[Row]:
@@ -246,7 +257,7 @@ GDELT_QUIRKS = [
     gdelt_row("", "", "", "never"),
 ]
 SKIPPED = {
-    RAGGED: (3, 11),
+    WRONG_WIDTH: (3, 11),
     "no subject": (2, 5),
     "no object": (1, 6),
     "no relation": (1, 7),
@@ -289,7 +300,7 @@ def test_bytes_that_are_not_utf_8(tmp_path: Path) -> None:
     imported = read(path)
     assert imported.graph.entities == ("Zürich", "SÃO PAULO", "a", "b")
     assert [(skip.reason, skip.rows, skip.first) for skip in imported.skipped] == [
-        (RAGGED, 2, f"{path}:4"),
+        (WRONG_WIDTH, 2, f"{path}:4"),
         ("bytes that are not UTF-8", 2, f"{path}:2"),
     ]
 
@@ -338,9 +349,7 @@ def test_icews_of_2017_has_its_own_ways(tmp_path: Path) -> None:
         ("no valid date", f"{path}:4"),
     ]
     message = complaint(path, relation_level="root")
-    assert (
-        message == f"{path}: the header has no column 'CAMEO Code'; its relations can only be texts"
-    )
+    assert message == f"{path}: the header has no column 'CAMEO Code'; use relation level 'text'"
 
 
 def test_a_missing_code_has_no_root(tmp_path: Path) -> None:
@@ -366,7 +375,7 @@ def test_the_header_may_stand_lower_and_be_written_otherwise(tmp_path: Path) -> 
     assert named(read(path).graph) == [("a", "r", "b", "2014-01-31")]
     imported = read(write(path, rows))
     assert named(imported.graph) == [("a", "r", "b", "2014-01-31")]
-    assert [str(skip) for skip in imported.skipped] == [f"{RAGGED}: 1 row, at {path}:4"]
+    assert [str(skip) for skip in imported.skipped] == [f"{WRONG_WIDTH}: 1 row, at {path}:4"]
 
 
 def test_a_second_header_is_a_row_without_a_date(tmp_path: Path) -> None:
@@ -445,19 +454,21 @@ def test_the_first_lines_may_be_bad(tmp_path: Path) -> None:
     )
     imported = read(path)
     assert imported.format == "gdelt" and imported.rows == 92
-    assert [str(skip) for skip in imported.skipped] == [f"{RAGGED}: 2 rows, the first at {path}:1"]
+    assert [str(skip) for skip in imported.skipped] == [
+        f"{WRONG_WIDTH}: 2 rows, the first at {path}:1"
+    ]
 
 
 def test_a_line_without_an_end_is_cut_into_bad_rows(tmp_path: Path) -> None:
     path = write(tmp_path / "a.CSV", [EVENTS[0], "x" * 5_000_000, EVENTS[1]])
     with (
         patch.object(reading, "_BLOCK", 1 << 15),
-        patch.object(reading, "_LONGEST", 1 << 15),
+        patch.object(reading, "_MAX_LINE", 1 << 15),
         peak_memory() as most,
     ):
         imported = read(path)
     assert len(imported.graph.all_facts) == 2
-    assert [(skip.reason, skip.first) for skip in imported.skipped] == [(RAGGED, f"{path}:2")]
+    assert [(skip.reason, skip.first) for skip in imported.skipped] == [(WRONG_WIDTH, f"{path}:2")]
     assert most[0] < 1 << 20
 
 
@@ -510,7 +521,7 @@ def ensembles(draw: st.DrawFn) -> tuple[EventFormat, str, list[list[bytes]]]:
     )
     first = (ICEWS_HEADER if format == "icews" else gdelt_row("a", "010", "b", "20150218")).encode()
     texts = draw(st.lists(st.lists(lines, max_size=12), min_size=1, max_size=3))
-    level = draw(st.sampled_from([*CODINGS[format].relations]))
+    level = draw(st.sampled_from([*EVENT_SCHEMAS[format].relations]))
     return format, level, [[first, *text] for text in texts]
 
 
@@ -587,15 +598,17 @@ def test_progress_goes_from_file_to_file_to_the_end(tmp_path: Path, packing: str
 
 
 def test_files_are_never_whole_in_memory(tmp_path: Path) -> None:
-    wanted, clock = Wanted("gdelt", "name", "full"), Clock(DATE_FORMAT)
+    wanted, grid = EventColumns("gdelt", "name", "full"), TimeGrid(DATE_FORMAT)
     rows = "".join(
         f"{gdelt_row(f'e{n}', '010', f'f{n}', '20150218', SOURCEURL='x' * 300)}\n"
         for n in range(500)
     )
     path = write_zip(tmp_path / "a.zip", {"a": rows.encode() * 150, "b": rows.encode() * 50})
-    shapes = find_shapes(path, wanted)
+    shapes = find_layouts(path, wanted)
     with peak_memory() as most:
-        count = sum(len(steps) for _, steps, _ in read_events(path, shapes, wanted, clock, Skips()))
+        count = sum(
+            len(steps) for _, steps, _ in read_events(path, shapes, wanted, grid, SkipCounter())
+        )
     assert count == 100_000
     assert 200 * len(rows) > 40 << 20
     assert most[0] < 12 << 20
@@ -751,12 +764,12 @@ def test_files_are_refused_before_any_is_read(tmp_path: Path) -> None:
 def test_other_files_are_no_events(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "a"
     path.write_bytes(content + b"\n")
-    assert guess_format(path) is None
+    assert detect_format(path) is None
 
 
 def test_a_width_alone_makes_no_gdelt(tmp_path: Path) -> None:
     path = write(tmp_path / "wide.tsv", ["\t".join(f"column {number}" for number in range(58))])
-    assert guess_format(path) is None
+    assert detect_format(path) is None
 
 
 def test_a_described_table_is_a_table(tmp_path: Path) -> None:
@@ -801,23 +814,23 @@ def test_tables_may_be_named_by_patterns_too(tmp_path: Path) -> None:
         ),
         (
             {"format": "gdelt", "subject": "a"},
-            "the format gdelt knows its columns and dates; leave out subject",
+            "the format gdelt has fixed columns and dates; leave out subject",
         ),
         (
             {"format": "icews", "time_format": "%Y"},
-            "the format icews knows its columns and dates; leave out time_format",
+            "the format icews has fixed columns and dates; leave out time_format",
         ),
         (
             {"format": "table", "entity": "name"},
-            "entity is for the formats icews, gdelt; of a table, name the columns",
+            "entity is for the formats icews, gdelt; for a table, name the columns",
         ),
         (
             {"format": "table", "relation_level": "root"},
-            "relation_level is for the formats icews, gdelt; of a table",
+            "relation_level is for the formats icews, gdelt; for a table",
         ),
         (
             {"format": "gdelt", "granularity": "hour"},
-            "granularity 'hour' is too fine: the events of the format gdelt",
+            "granularity 'hour' is too fine: events of the format gdelt",
         ),
     ],
 )
@@ -836,7 +849,7 @@ def test_options_that_the_files_cannot_meet(tmp_path: Path) -> None:
     ):
         read(gdelt, relation_level="text")
     with pytest.raises(
-        ConfigError, match="entity is for the formats icews, gdelt; of a table, name the columns"
+        ConfigError, match="entity is for the formats icews, gdelt; for a table, name the columns"
     ):
         read(table, entity="code")
     with pytest.raises(

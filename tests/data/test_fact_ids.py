@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from graphs import make_graph
 from tempograph import TemporalGraph
+from tempograph.data.fact_ids import to_fact_ids
 from tempograph.data.graph import rows_in
-from tempograph.data.importers.time_parsing import labels, steps_at
-from tempograph.data.names import extend_times, to_fact_ids
+from tempograph.data.importers.time_grid import extend_times, step_labels, steps_since_1970
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import QueryError
 from tempograph.typing import Granularity
@@ -73,9 +73,9 @@ def test_every_kind_of_column_is_looked_up() -> None:
 @pytest.mark.parametrize("granularity", ["day", "week", "month", "year"])
 def test_a_date_maps_to_the_step_that_contains_it(granularity: Granularity) -> None:
     days = np.arange("2019-12-20", "2021-01-20", dtype="M8[D]")
-    steps = steps_at(days, granularity)
+    steps = steps_since_1970(days, granularity)
     graph = replace(
-        make_graph([(0, 0, 1, 0)]), times=labels(int(steps[0]), int(steps[-1]), granularity)
+        make_graph([(0, 0, 1, 0)]), times=step_labels(int(steps[0]), int(steps[-1]), granularity)
     )
     assert [graph.time_id(day) for day in days.tolist()] == (steps - steps[0]).tolist()
     if granularity == "day":

@@ -1,0 +1,220 @@
+"""Read delimited text: fast with Arrow, or record by record to find the line of a faulty row."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from tempograph.data.importers.options import ImportOptions
+from tempograph.data.importers.skipped_rows import NOT_UTF8, WRONG_WIDTH, SkipCounter
+from tempograph.data.importers.sources import delimiter_of, is_gzip, suffix_of
+from tempograph.errors import DataError, did_you_mean
+
+SKIP_HINT: Final = "--skip-bad skips such rows"
+
+_Binary = io.BufferedReader | gzip.GzipFile
+_Record = tuple[int, list[str]]
+
+_BLOCK: Final = 1 << 20
+_SLOW_ROWS: Final = 10_000
+# No file can contain this: undecodable bytes are read as the code points DC80 to DCFF.
+_END: Final = "\udfff"
+
+
+@dataclass(frozen=True)
+class TableFile:
+    """A text file, its fields, and the positions of the four that are used."""
+
+    path: Path
+    delimiter: str
+    header: bool
+    fields: tuple[str, ...]
+    used: tuple[int, ...]
+
+
+def open_table(path: Path, options: ImportOptions) -> TableFile:
+    """Read the header of a text file."""
+    delimiter = options.delimiter or delimiter_of(path)
+    if delimiter is None:
+        raise DataError(
+            f"{path}: the suffix '{suffix_of(path)}' is unknown; import .csv, .tsv, .csv.gz, "
+            ".tsv.gz or .parquet, or pass the delimiter of a text file"
+        )
+    with _records(path, delimiter) as (records, _):
+        first = list(islice(records, 1 + options.header))
+    if not first:
+        raise DataError(f"{path}: the file is empty, so there is nothing to import")
+    line, fields = first[0]
+    _refuse_undecodable(path, line, fields)
+    if len(first) == 1 and options.header:
+        raise DataError(f"{path}: the file has no rows, so there is nothing to import")
+    names = tuple(fields) if options.header else tuple(map(str, range(len(fields))))
+    used = column_positions(path, names, options.columns)
+    return TableFile(path, delimiter, options.header, names, used)
+
+
+def column_positions(path: Path, names: Sequence[str], columns: Sequence[str]) -> tuple[int, ...]:
+    """The positions of some columns among all; a missing or repeated one is refused."""
+    for column in columns:
+        if column not in names:
+            known = ", ".join(repr(name) for name in names)
+            raise DataError(
+                f"{path}: there is no column '{column}' among {known}{did_you_mean(column, names)}"
+            )
+        if names.count(column) > 1:
+            raise DataError(
+                f"{path}: {names.count(column)} columns are named '{column}'; rename all but one"
+            )
+    return tuple(names.index(column) for column in columns)
+
+
+def read_blocks(file: TableFile) -> Iterator[tuple[list[pa.Array], int]]:
+    """The four columns as text, block by block, and the bytes of the file read so far."""
+    columns = [file.fields[position] for position in file.used]
+    with _open_unpacked(file.path) as (packed, content):
+        source = _Source(packed, content)
+        reader = pa.csv.open_csv(
+            source,
+            read_options=pa.csv.ReadOptions(
+                block_size=_BLOCK,
+                use_threads=False,
+                column_names=None if file.header else file.fields,
+            ),
+            parse_options=pa.csv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
+            convert_options=pa.csv.ConvertOptions(
+                include_columns=columns,
+                column_types=dict.fromkeys(columns, pa.string()),
+                strings_can_be_null=False,
+            ),
+        )
+        for number, batch in enumerate(reader):
+            yield [batch.column(column) for column in columns], source.positions[number]
+    if source.quotes % 2:
+        # Arrow takes a quotation mark that is never closed for a field up to the end of the file.
+        with _records(file.path, file.delimiter) as (records, _):
+            deque(records, maxlen=0)
+
+
+class _Source:
+    """A file for Arrow that records where each block ends and counts quotation marks."""
+
+    closed = False
+
+    def __init__(self, packed: _Binary, content: _Binary) -> None:
+        self._packed = packed
+        self._content = content
+        self.positions: list[int] = []
+        self.quotes = 0
+
+    def read(self, size: int) -> bytes:
+        block = self._content.read(size)
+        self.positions.append(self._packed.tell())
+        self.quotes += block.count(b'"')
+        return block
+
+
+def read_slowly(
+    file: TableFile, skips: SkipCounter | None = None, first_row: int = 0
+) -> Iterator[tuple[list[pa.Array], list[int], int]]:
+    """The four columns as text, the line where each row starts, and the bytes read so far.
+
+    Records that cannot be read are counted in `skips`, or stop the import.
+    """
+    pending: list[_Record] = []
+    fault: DataError | None = None
+    with _records(file.path, file.delimiter) as (records, packed):
+        try:
+            for line, fields in islice(records, file.header + first_row, None):
+                if skips is not None and (reason := _record_fault(file, fields)):
+                    skips.add(reason, str(file.path), np.array([line - 1]))
+                    continue
+                if len(fields) != len(file.fields):
+                    widths = f"expected {len(file.fields)} fields, found {len(fields)}"
+                    raise DataError(f"{file.path}:{line}: {widths}; {SKIP_HINT}")
+                values = [fields[position] for position in file.used]
+                _refuse_undecodable(file.path, line, values)
+                pending.append((line, values))
+                if len(pending) == _SLOW_ROWS:
+                    yield *_to_columns(pending), packed.tell()
+                    pending.clear()
+        except DataError as error:
+            fault = error
+        # The rows before a broken one come first: one of them may be faulty already.
+        if pending:
+            yield *_to_columns(pending), packed.tell()
+    if fault:
+        raise fault
+
+
+def _record_fault(file: TableFile, fields: Sequence[str]) -> str | None:
+    """Why a record has no four texts to look at, if it has none."""
+    if len(fields) != len(file.fields):
+        return WRONG_WIDTH
+    try:
+        "".join(fields[position] for position in file.used).encode()
+    except UnicodeEncodeError:
+        return NOT_UTF8
+    return None
+
+
+def _to_columns(rows: list[_Record]) -> tuple[list[pa.Array], list[int]]:
+    columns = zip(*(fields for _, fields in rows), strict=True)
+    return [pa.array(column) for column in columns], [line for line, _ in rows]
+
+
+def _refuse_undecodable(path: Path, line: int, fields: Sequence[str]) -> None:
+    text = "".join(fields)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        byte = ord(text[error.start]) - 0xDC00
+        raise DataError(
+            f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
+        ) from None
+
+
+@contextmanager
+def _records(path: Path, delimiter: str) -> Iterator[tuple[Iterator[_Record], _Binary]]:
+    """The records of a text file, and the file on disk, whose position shows the progress."""
+    with _open_unpacked(path) as (packed, content):
+        text = io.TextIOWrapper(content, encoding="utf-8-sig", errors="surrogateescape", newline="")
+        yield _parse_records(text, path, delimiter), packed
+
+
+def _parse_records(text: io.TextIOWrapper, path: Path, delimiter: str) -> Iterator[_Record]:
+    """Each record with the line where it starts; blank lines are not records."""
+    reader = csv.reader(chain(text, [_END]), delimiter=delimiter)
+    line = 1
+    try:
+        for fields in reader:
+            if fields == [_END]:
+                return
+            if fields and fields[-1].endswith(_END):
+                raise DataError(
+                    f"{path}:{line}: a quotation mark opened in this row is never closed"
+                )
+            if fields:
+                yield line, fields
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(f"{path}:{line}: {error}; is a quotation mark left open?") from None
+
+
+@contextmanager
+def _open_unpacked(path: Path) -> Iterator[tuple[_Binary, _Binary]]:
+    """The file on disk and its content, unpacked if its name or its first bytes say gzip."""
+    with path.open("rb") as file:
+        packed = path.suffix.lower() == ".gz" or is_gzip(file)
+        yield file, gzip.GzipFile(fileobj=file) if packed else file

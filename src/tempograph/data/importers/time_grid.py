@@ -1,0 +1,239 @@
+"""Equally spaced time steps: parse times to steps, label steps, add steps after the last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tempograph.data.graph import TemporalGraph
+from tempograph.data.importers.time_parsing import (
+    ISO_PATTERN,
+    Integers,
+    Mask,
+    Moments,
+    format_pattern,
+    parse_dates,
+    parse_integers,
+    to_mask,
+)
+from tempograph.errors import ConfigError, DataError, QueryError
+from tempograph.typing import Granularity
+
+MAX_STEPS: Final = 1_000_000
+_MAX_NEW_STEPS: Final = 10_000
+
+_UNITS: Final = {"hour": "M8[h]", "day": "M8[D]", "month": "M8[M]", "year": "M8[Y]"}
+_LABEL_PATTERNS: Final[tuple[tuple[str, Granularity | None], ...]] = (
+    (r"-?\d+", None),
+    (r"\d{4}-\d\d", "month"),
+    (r"\d{4}-W\d\d", "week"),
+    (r"\d{4}-\d\d-\d\d", "day"),
+    (r"\d{4}-\d\d-\d\dT\d\d", "hour"),
+)
+
+
+class TimeGrid:
+    """Parses the times of a dataset to steps.
+
+    Unless a time format says so, the first time decides whether all are integers or all are dates.
+    """
+
+    def __init__(
+        self, time_format: str | None = None, granularity: Granularity | None = None
+    ) -> None:
+        self._format = time_format
+        self._granularity = granularity
+        dates = time_format is not None and time_format != "integer"
+        self._pattern = format_pattern(str(time_format)) if dates else ISO_PATTERN
+        self._integers: bool | None = None
+        if time_format is not None:
+            self._decide(time_format == "integer")
+
+    def steps(self, times: pa.Array) -> tuple[Integers, Mask]:
+        """The step of each time, and which times are valid.
+
+        Integers are steps themselves; dates are counted from 1970 in units of the granularity. A
+        date or timestamp column is taken as it is, whatever the time format; others are parsed.
+        """
+        if pa.types.is_date(times.type) or pa.types.is_timestamp(times.type):
+            self._decide(False)
+            steps = steps_since_1970(
+                times.to_numpy(zero_copy_only=False), self._granularity or "day"
+            )
+            return steps, to_mask(times.is_valid()) & (not self._integers)
+        encoded = times.cast(pa.string()).dictionary_encode(null_encoding="encode")
+        distinct = pc.utf8_trim_whitespace(encoded.dictionary)
+        codes = encoded.indices.to_numpy()
+        if len(distinct) and self._integers is None:
+            self._decide(_first_is_integer(distinct))
+        steps, valid = self._parse(distinct)
+        return steps[codes], valid[codes]
+
+    def explain(self, value: str | None) -> str:
+        """What is wrong with an invalid time, and how to correct it."""
+        text = (value or "").strip()
+        if text.casefold() in ("", "nan", "nat", "null", "none"):
+            return f"the time is {repr(text) if text else 'empty'}; fill it in or remove the row"
+        if self._format is not None:
+            return f"the time {value!r} does not match the time format {self._format!r}"
+        texts = pa.array([text])
+        other = parse_dates(texts, ISO_PATTERN) if self._integers else parse_integers(texts)
+        if other[1][0]:
+            this, others = ("a date", "integers") if self._integers else ("an integer", "dates")
+            return (
+                f"the time {value!r} is {this}, but those before it are {others}; "
+                "write all of them one way"
+            )
+        return (
+            f"the time {value!r} is neither an ISO date such as 2014-01-31T05:00 nor an integer; "
+            "correct it, or pass its time format, such as '%d/%m/%Y'"
+        )
+
+    def label(self, steps: Integers) -> tuple[Integers, tuple[str, ...]]:
+        """The steps counted from the first, and the labels of all steps from first to last."""
+        first, last = int(steps.min()), int(steps.max())
+        if self._integers and self._format is None:
+            _refuse_compact_dates(steps)
+        granularity = None if self._integers else self._granularity or "day"
+        if last - first >= MAX_STEPS:
+            start, end = (step_labels(step, step, granularity)[0] for step in (first, last))
+            raise DataError(
+                f"the times run from {start} to {end}, which is {last - first + 1:,} steps "
+                f"and more than {MAX_STEPS:,}; {self._how_to_have_fewer(first, last)}"
+            )
+        return steps - first, step_labels(first, last, granularity)
+
+    def _decide(self, integers: bool) -> None:
+        """Set whether the times are integers, unless that is known already."""
+        if self._integers is None:
+            self._integers = integers
+        if self._integers and self._granularity is not None:
+            raise ConfigError(
+                f"granularity '{self._granularity}' is for dates, but the times are integers, "
+                "which are steps themselves; leave it out, or pass a time format such as "
+                "'%Y%m%d' if they are dates"
+            )
+
+    def _parse(self, distinct: pa.Array) -> tuple[Integers, Mask]:
+        if self._integers:
+            return parse_integers(distinct)
+        moments, valid = parse_dates(distinct, self._pattern)
+        return steps_since_1970(moments, self._granularity or "day"), valid
+
+    def _how_to_have_fewer(self, first: int, last: int) -> str:
+        if not self._integers:
+            return "choose a coarser granularity"
+        if first >= 10**8 and last < 10**10:
+            return "they look like seconds since 1970: pass the time format '%s' and a granularity"
+        return "number them more coarsely, or pass a time format such as '%Y%m%d' if they are dates"
+
+
+def _first_is_integer(texts: pa.Array) -> bool:
+    """Whether the first text that is an integer or an ISO date is an integer."""
+    integers, dates = parse_integers(texts)[1], parse_dates(texts, ISO_PATTERN)[1]
+    return bool(integers[(integers | dates).argmax()])
+
+
+def _refuse_compact_dates(steps: Integers) -> None:
+    """Refuse integers such as 20140131: as steps, months would be seventy steps apart."""
+    first, last = int(steps.min()), int(steps.max())
+    for time_format in ("%Y%m", "%Y%m%d", "%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"):
+        tail = "0101000000"[: 2 * time_format.count("%") - 2]
+        if not int(f"1900{tail}") <= first <= last < int(f"2101{tail}"):
+            continue
+        texts = pa.array(np.unique(steps)).cast(pa.string())
+        if parse_dates(texts, format_pattern(time_format))[1].all():
+            raise DataError(
+                f"the times, from {first} to {last}, look like dates: pass the time format "
+                f"'{time_format}', or 'integer' if they do count steps"
+            )
+
+
+def steps_since_1970(moments: Moments, granularity: Granularity) -> Integers:
+    """Whole units of the granularity from 1970 to each moment; weeks begin on Monday."""
+    if granularity == "week":
+        # 1970 began on a Thursday, so day 0 is the fourth day of week 0.
+        return (moments.astype("M8[D]").astype(np.int64) + 3) // 7
+    return moments.astype(_UNITS[granularity]).astype(np.int64)
+
+
+def step_labels(first: int, last: int, granularity: Granularity | None) -> tuple[str, ...]:
+    """The labels of all steps from first to last; integers without a granularity."""
+    if granularity is None:
+        return tuple(str(step) for step in range(first, last + 1))
+    steps = np.arange(first, last + 1)
+    if granularity != "week":
+        return tuple(np.datetime_as_string(steps.astype(_UNITS[granularity])).tolist())
+    # An ISO week belongs to the year of its Thursday.
+    thursdays = (steps * 7).astype("M8[D]")
+    years = thursdays.astype("M8[Y]")
+    weeks = (thursdays - years.astype("M8[D]")).astype(np.int64) // 7 + 1
+    return tuple(f"{year}-W{week:02d}" for year, week in zip(years.astype(str), weeks, strict=True))
+
+
+def extend_times(graph: TemporalGraph, times: Iterable[Any]) -> TemporalGraph:
+    """The graph with further time steps, up to the latest of the given times."""
+    known = set(graph.times)
+    given = {graph.time_label(time) if isinstance(time, str | date) else time for time in times}
+    new = sorted(label for label in given if isinstance(label, str) and label not in known)
+    if not new:
+        return graph
+    granularity = _granularity(graph, new[0])
+    last, *steps = (_step(label, granularity, graph) for label in (graph.times[-1], *new))
+    if min(steps) <= last:
+        graph.time_id(new[int(np.argmin(steps))])
+    added = max(steps) - last
+    if added > _MAX_NEW_STEPS:
+        raise QueryError(
+            f"'{new[int(np.argmax(steps))]}' is {added:,} steps after the last one, "
+            f"{graph.times[-1]}; is it a typo?"
+        )
+    return replace(graph, times=(*graph.times, *step_labels(last + 1, max(steps), granularity)))
+
+
+def _granularity(graph: TemporalGraph, label: str) -> Granularity | None:
+    """The granularity of a grid, from its labels."""
+    first, last = graph.times[0], graph.times[-1]
+    for pattern, granularity in _LABEL_PATTERNS:
+        if re.fullmatch(pattern, last):
+            start, end = (_step(each, granularity, graph) for each in (first, last))
+            if step_labels(start, end, granularity) == graph.times:
+                return granularity
+    raise QueryError(
+        f"'{label}' is not on the time grid of {graph.name}, "
+        f"and how its labels, {first} to {last}, go on is not clear"
+    )
+
+
+def _step(label: str, granularity: Granularity | None, graph: TemporalGraph) -> int:
+    """The step of a label, counted from 1970, or the integer that it is."""
+    if granularity is None:
+        steps, valid = parse_integers(pa.array([label]))
+    elif granularity == "week":
+        monday = _monday(label)
+        valid = np.array([monday is not None])
+        steps = steps_since_1970(np.array([monday or date.min], dtype="M8[s]"), granularity)
+    else:
+        text = label + "-01" * (granularity == "month")
+        pattern = format_pattern("%Y-%m-%d" + "T%H" * (granularity == "hour"))
+        moments, valid = parse_dates(pa.array([text]), pattern)
+        steps = steps_since_1970(moments, granularity)
+    if not valid[0]:
+        graph.time_id(label)
+    return int(steps[0])
+
+
+def _monday(label: str) -> date | None:
+    """The first day of an ISO week such as 2020-W53, if that week exists."""
+    match = re.fullmatch(r"(\d{4})-W(\d\d)", label)
+    try:
+        return date.fromisocalendar(int(match[1]), int(match[2]), 1) if match else None
+    except ValueError:
+        return None
