@@ -1,4 +1,4 @@
-"""What can be chosen by name in the library and on the command line alike; importing it costs nothing."""
+"""Choices and bounds shared by the library and the command line; cheap to import."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ Split = Literal["train", "valid", "test"]
 SPLITS: Final[tuple[Split, ...]] = get_args(Split)
 
 Protocol = Literal["strict", "paper"]
-"""Whose facts make an entity active: those of train alone, or of all splits as in the authors' code."""
+"""Whether only train facts make an entity active, or those of all splits, as in the paper."""
 PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 
 Filter = Literal["time", "static", "raw"]
-"""Which known answers are taken out before ranking: those of the same step, those of any step, or none."""
+"""Which known answers are left out of a ranking: of the same step, of any step, or none."""
 FILTERS: Final[tuple[Filter, ...]] = get_args(Filter)
 
 EventFormat = Literal["icews", "gdelt"]
 FileFormat = Literal["table", EventFormat]
-"""What files hold."""
+"""The format of files to import."""
 EntityField = Literal["name", "code"]
-"""What of an actor is an entity."""
+"""Which field of an actor is the entity."""
 RelationLevel = Literal["text", "full", "base", "root"]
-"""What of an event is a relation: its text, or so much of its CAMEO code."""
+"""What the relation of an event is: its text, or a part of its CAMEO code."""
 Granularity = Literal["hour", "day", "week", "month", "year"]
 """The length of a time step."""
 GRANULARITIES: Final[tuple[Granularity, ...]] = get_args(Granularity)
@@ -33,13 +33,13 @@ SplitRule = Literal["random", "chronological"]
 """How facts are divided into train, valid and test."""
 
 Artefact = Literal["table", "ablation", "ted", "statistics", "figures"]
-"""What of the paper can be reproduced."""
+"""A part of the paper that can be reproduced."""
 ARTEFACTS: Final[tuple[Artefact, ...]] = get_args(Artefact)
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Which numbers there may be, in words and as a test; what is not a number at all is none of them."""
+    """Bounds of a number, in words and as a test that fails for NaN."""
 
     words: str
     hold: Callable[[float], bool]
@@ -64,7 +64,7 @@ ProperFraction = Annotated[float, Bounds("at least 0 and below 1", lambda value:
 
 
 def check_bounds(settings: Any) -> None:
-    """Refuse the settings of a dataclass if one of them is out of the bounds that its type names."""
+    """Raise ConfigError if a field of a dataclass is outside the bounds of its type."""
     for name, hint in get_type_hints(type(settings), include_extras=True).items():
         for bounds in getattr(hint, "__metadata__", ()):
             value = getattr(settings, name)
@@ -73,8 +73,8 @@ def check_bounds(settings: Any) -> None:
 
 
 MetricsCallback = Callable[[dict[str, Any]], None]
-"""Hears each line of metrics.jsonl, how many seconds are `left` at most, and the `part` of a model made of several."""
+"""Called with each line of metrics.jsonl, the seconds `left` and the `part` of an ensemble."""
 
 
 Progress = Callable[[int, int], None]
-"""Told how much of how much is done: questions, or bytes of files."""
+"""Called with the amount done and the total, of queries or bytes."""

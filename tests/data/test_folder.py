@@ -115,7 +115,7 @@ FAULTS = {
     "a name twice": (
         "relations.txt",
         b"visit\nmeet\nvisit\n",
-        r"relations.txt:3: the name 'visit' stands on line 1 already",
+        r"relations.txt:3: the name 'visit' is on line 1 already",
     ),
     "names that are not UTF-8": (
         "entities.txt",
@@ -153,7 +153,7 @@ def test_a_truncated_gzip_file_is_refused(folder: Path) -> None:
 
 def test_missing_and_doubled_files_are_named(folder: Path) -> None:
     (folder / "valid.tsv.gz").write_bytes(gzip.compress(b""))
-    with pytest.raises(DataError, match=r"valid.tsv: stands beside valid.tsv.gz; remove one"):
+    with pytest.raises(DataError, match=r"valid.tsv: exists beside valid.tsv.gz; remove one"):
         read_folder(folder)
     for file in ("valid.tsv", "valid.tsv.gz"):
         (folder / file).unlink()

@@ -1,4 +1,4 @@
-"""The published benchmarks: what they hold, and how to download them as their authors published them."""
+"""The published benchmarks: their sizes, and how to download them."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ from tempograph.io import refuse_existing
 PUBLISHED: Final = "https://raw.githubusercontent.com/JiapengWu/TeMP/53e90c1e337615cfaa91c2cbfb21e2ed53842104/interpolation"
 TIMEOUT: Final[float] = 30.0
 PAUSES: Final[tuple[float, ...]] = (1.0, 3.0)
-"""Seconds between one try and the next: one try more than there are pauses."""
+"""Seconds between attempts; there is one attempt more than pauses."""
 CHUNK: Final[int] = 1 << 16
 WAY_OUT: Final = (
     "try again later, or set TEMPOGRAPH_MIRROR to another base address of the same files"
 )
 
 Downloading = Callable[[str, int, int | None], None]
-"""Called with the file, the bytes that have arrived and, where it is known, how many there are."""
+"""Called with the file, the bytes received and, if known, the bytes in all."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """What a file must be: its git blob id, and its bytes where we have seen it."""
+    """A published file: its git blob id and, if known, its size in bytes."""
 
     blob: str
     size: int | None = None
@@ -46,7 +46,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Counts:
-    """How much a dataset holds."""
+    """The sizes of a dataset."""
 
     entities: int
     relations: int
@@ -108,7 +108,10 @@ BENCHMARKS: Final[dict[str, Benchmark]] = {
     ),
     "gdelt": Benchmark(
         name="gdelt",
-        description="events in the news from April 2015 to March 2016, by day; dense, entities without names",
+        description=(
+            "events in the news from April 2015 to March 2016, by day; dense, "
+            "entities without names"
+        ),
         source="GDELT; subset of Trivedi et al. 2017, as published with TeMP (Wu et al. 2020)",
         first_day=date(2015, 4, 1),
         counts=Counts(
@@ -136,7 +139,7 @@ def find_benchmark(name: str) -> Benchmark:
 def download(
     name: str, folder: Path, overwrite: bool = False, progress: Downloading | None = None
 ) -> TemporalGraph:
-    """Download a benchmark into a dataset folder that appears only when every file is the published one."""
+    """Download a benchmark to a dataset folder, if every file is the published one."""
     benchmark = find_benchmark(name)
     refuse_existing(folder, DATASET_MARKER, overwrite)
     texts = {file: _fetch(benchmark, file, progress or _silent) for file in benchmark.files}
@@ -165,7 +168,7 @@ def blob_id(content: bytes) -> str:
 
 
 class _PassingError(DataError):
-    """A problem that may be gone at the next try."""
+    """A problem that may be gone at the next attempt."""
 
 
 def _fetch(benchmark: Benchmark, file: str, progress: Downloading) -> bytes:
@@ -218,7 +221,7 @@ def _read_chunk(response: io.BufferedIOBase, address: str) -> bytes:
 
 @contextmanager
 def _explained(address: str) -> Iterator[None]:
-    """Say in one line what went wrong between the two machines, and whether another try makes sense."""
+    """Turn network errors into a one-line DataError, and mark those worth another attempt."""
     try:
         yield
     except HTTPError as error:
@@ -238,7 +241,7 @@ def _explained(address: str) -> Iterator[None]:
 
 
 def _names_by_id(text: bytes) -> tuple[str, ...]:
-    # Split on line feeds alone: a few published names hold other characters that Python counts as line ends.
+    # Split on line feeds only: a few names contain other characters that splitlines splits at.
     pairs = (line.rsplit("\t", 1) for line in text.decode().removesuffix("\n").split("\n"))
     names = {int(number): name for name, number in pairs}
     return tuple(names[number] for number in range(len(names)))

@@ -15,8 +15,9 @@ _DATE: Final = re.compile(r"(\d{4})(?:-W(\d{2})|-(\d{2})(?:-(\d{2}))?)?(?:[T ].*
 def calendar(labels: Sequence[str]) -> Tensor:
     """Year, month and day of each label, [steps, 3].
 
-    A part that a label lacks is 1, and a week counts seven days from the first of January, in months of 30 and a last
-    one of 35. Labels that are no dates get a calendar of their own: months of 30 steps, years of twelve months.
+    A missing part is 1. Week w starts 7 (w - 1) days after the first of January, in months of 30
+    days with a last one of 35. Labels that are not dates get months of 30 steps and years of twelve
+    months.
     """
     dates = [_DATE.fullmatch(label) for label in labels]
     if None in dates:
@@ -27,7 +28,7 @@ def calendar(labels: Sequence[str]) -> Tensor:
 
 
 def date_tokens(labels: Sequence[str]) -> Tensor:
-    """Four digits of the year, the month, two digits of the day, each kind with its own vocabulary, [steps, 7]."""
+    """Tokens for the four digits of the year, the month and two digits of the day, [steps, 7]."""
     year, month, day = calendar(labels).unbind(1)
     digits = [year // 10**place % 10 for place in (3, 2, 1, 0)]
     return torch.stack([*digits, 10 + month - 1, 22 + day // 10, 22 + day % 10], dim=1)

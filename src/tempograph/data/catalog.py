@@ -1,4 +1,4 @@
-"""Datasets by name or path: where they lie on this machine, and which there are."""
+"""Find datasets by name or path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DEMO: Final = "demo"
 
 @dataclass(frozen=True)
 class Available:
-    """A dataset that can be named; without a path it is made (demo) or must be downloaded (a benchmark)."""
+    """A known dataset; one without a path is generated (demo) or not downloaded yet."""
 
     name: str
     path: Path | None
@@ -28,7 +28,7 @@ class Available:
 
 
 def load_dataset(dataset: str | os.PathLike[str] | TemporalGraph) -> TemporalGraph:
-    """The graph behind a path, a name (demo, a benchmark, a folder under the dataset roots) or a graph itself."""
+    """Load a dataset by path or name: demo, a benchmark, or a folder under the dataset roots."""
     if isinstance(dataset, TemporalGraph):
         return dataset
     value = os.fspath(dataset)
@@ -50,7 +50,7 @@ def download_target(name: str) -> Path:
 
 
 def available() -> list[Available]:
-    """The demo, the benchmarks whether here or not, then every other dataset folder under the roots."""
+    """The demo, all benchmarks, then every other dataset folder under the roots."""
     demo = Available(DEMO, None, "a made-up world, generated in a moment")
     known = [
         Available(name, _find(name), entry.description, entry.counts)
@@ -65,12 +65,11 @@ def available() -> list[Available]:
 
 
 def _load(value: str) -> TemporalGraph:
-    # A folder of the same name that is no dataset, such as a run, must not hide the dataset it was trained on.
+    # A folder of the same name that is not a dataset, such as a run, must not hide the dataset.
     if _is_path(value) or (value and _is_dataset(Path(value))):
         return read_folder(Path(value))
-    name = _level_case(value)
+    name = _fold_known(value)
     if name == DEMO:
-        # Imported here: nobody else has to wait for the maker of the demo.
         from tempograph.data.synthetic.world import make_world
 
         return make_world().graph
@@ -88,7 +87,7 @@ def _is_dataset(path: Path) -> bool:
     return (path / DATASET_MARKER).is_file()
 
 
-def _level_case(name: str) -> str:
+def _fold_known(name: str) -> str:
     folded = name.casefold()
     return folded if folded in (DEMO, *BENCHMARKS) else name
 
@@ -123,16 +122,16 @@ def _not_found(value: str, name: str) -> DataError:
         return DataError(f"{value}: not a dataset folder; it holds no {DATASET_MARKER}")
     names = [entry.name for entry in available()]
     hint = did_you_mean(value, names) or did_you_mean(value.casefold(), names)
-    places = ", ".join(str(root) for root in dataset_roots())
+    roots = ", ".join(str(root) for root in dataset_roots())
     return DataError(
-        f"there is no dataset '{value}' in the current folder or in {places}"
+        f"there is no dataset '{value}' in the current folder or in {roots}"
         + (hint or "; run 'tempograph data list' to see which there are")
     )
 
 
 @contextmanager
-def _readable(place: str | Path) -> Iterator[None]:
+def _readable(path: str | Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(f"{place}: cannot be read: {error.strerror}") from None
+        raise DataError(f"{path}: cannot be read: {error.strerror}") from None

@@ -92,7 +92,7 @@ def _columns(facts: FactsLike) -> list[Any]:
         missing = [name for name in COLUMNS if name not in facts.column_names]
         if missing:
             raise DataError(
-                f"a table of facts needs the columns {', '.join(COLUMNS)}; '{missing[0]}' is missing"
+                f"a table needs the columns {', '.join(COLUMNS)}; '{missing[0]}' is missing"
             )
         return [facts[name] for name in COLUMNS]
     columns: list[list[Any]] = [[], [], [], []]

@@ -69,7 +69,7 @@ class FactIndex:
         return torch.where(matches.lengths > 0, matches.start, len(self.values))
 
     def _pairs(self, other: FactIndex, entities: int) -> Tensor:
-        """The (key, candidate) pairs of an index whose keys all exist here, as integers, [pairs]."""
+        """The (key, candidate) pairs of an index whose keys exist here, as integers, [pairs]."""
         key = torch.repeat_interleave(
             torch.searchsorted(self.values, other.values), other.candidate_start.diff()[:-1]
         )

@@ -22,16 +22,14 @@ NAME_FILES: Final = ("entities.txt", "relations.txt", "times.txt")
 
 
 def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
-    """Read a dataset folder; whatever is wrong with it is named by file, line and value."""
+    """Read a dataset folder; errors name the file, the line and the value."""
     if not path.is_dir():
         raise DataError(f"{path}: no such dataset folder")
     entities, relations, times = (_read_names(path / file) for file in NAME_FILES)
     sizes = (len(entities), len(relations), len(entities), len(times))
     train, valid, test = (_read_facts(_split_file(path, split), sizes) for split in SPLITS)
     if not len(train):
-        raise DataError(
-            f"{_split_file(path, 'train')}: the train split has no facts, so there is nothing to learn from"
-        )
+        raise DataError(f"{_split_file(path, 'train')}: the train split has no facts to learn from")
     return TemporalGraph(
         name or path.resolve().name, entities, relations, times, train, valid, test
     )
@@ -40,7 +38,7 @@ def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
 def write_folder(
     graph: TemporalGraph, path: Path, overwrite: bool = False, compress: bool = True
 ) -> None:
-    """Write a dataset folder, whole or not at all."""
+    """Write a dataset folder atomically."""
     with atomic_folder(path, DATASET_MARKER, overwrite) as folder:
         for file, names in zip(
             NAME_FILES, (graph.entities, graph.relations, graph.times), strict=True
@@ -67,7 +65,7 @@ def _split_file(folder: Path, split: str) -> Path:
     if not found:
         raise DataError(f"{folder / split}.tsv: no such file, nor {split}.tsv.gz")
     if len(found) == 2:
-        raise DataError(f"{found[0]}: stands beside {found[1].name}; remove one of the two")
+        raise DataError(f"{found[0]}: exists beside {found[1].name}; remove one of the two")
     return found[0]
 
 
@@ -80,18 +78,18 @@ def _read_names(path: Path) -> tuple[str, ...]:
         raise DataError(
             f"{path}:{line}: byte 0x{data[error.start]:02x} is not UTF-8; save the file as UTF-8"
         ) from None
-    # Split on line feeds alone: a few published names hold other characters that Python counts as line ends.
+    # Split on line feeds only: a few names contain other characters that splitlines splits at.
     names = tuple(text.removeprefix("\ufeff").removesuffix("\n").split("\n")) if text else ()
     if all(name.endswith("\r") for name in names):
         names = tuple(name.removesuffix("\r") for name in names)
     if not names:
         raise DataError(f"{path}: the file is empty; it must name at least one id")
     if len(set(names)) < len(names):
-        seen: dict[str, int] = {}
+        lines: dict[str, int] = {}
         for line, name in enumerate(names, 1):
-            if seen.setdefault(name, line) != line:
+            if lines.setdefault(name, line) != line:
                 raise DataError(
-                    f"{path}:{line}: the name '{name}' stands on line {seen[name]} already"
+                    f"{path}:{line}: the name '{name}' is on line {lines[name]} already"
                 )
     return names
 
@@ -108,7 +106,7 @@ def _read_facts(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
     try:
         table = pa.csv.read_csv(
             io.BytesIO(data),
-            # Threads of Arrow that are still starting when a command ends at once abort the process.
+            # Arrow threads that are still starting when a command ends abort the process.
             read_options=pa.csv.ReadOptions(column_names=["s", "r", "o", "t"], use_threads=False),
             parse_options=pa.csv.ParseOptions(
                 delimiter="\t", quote_char=False, ignore_empty_lines=False
@@ -126,13 +124,14 @@ def _read_facts(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
     if faulty is not None:
         row, column, value, size = faulty
         raise DataError(
-            f"{path}:{row + 1}: {column} id {value} is out of range; the dataset has ids 0 to {size - 1}"
+            f"{path}:{row + 1}: {column} id {value} is out of range; "
+            f"the dataset has ids 0 to {size - 1}"
         )
     return facts
 
 
 def _first_fault(path: Path, data: bytes, message: str) -> DataError:
-    """Reading fast tells that something is wrong; reading again, line by line, tells where and what."""
+    """The error of the first faulty line, found by reading line by line."""
     for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
         fields = line.removesuffix(b"\r").split(b"\t")
         if len(fields) != 4:

@@ -116,7 +116,7 @@ class TemporalGraph:
         return self._time_ids[step]
 
     def time_label(self, when: str | date) -> str:
-        """The label that a step has, or would have, given a label, a date or an ISO date as text."""
+        """The label that a step has or would have, given a label, a date or an ISO date."""
         if isinstance(when, str) and when not in self._time_ids and _is_date_label(self.times[0]):
             with suppress(ValueError):
                 text = when.strip()

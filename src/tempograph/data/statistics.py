@@ -1,4 +1,4 @@
-"""What a dataset is like: counts, and how sparse and variable its entities are over time."""
+"""Statistics of a dataset: counts, and how sparse its entities are over time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tempograph.typing import SPLITS, Protocol
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Counts of a dataset and three curves over its steps; a step's curve value is 0 when nobody is active."""
+    """Counts of a dataset and three curves over its steps, 0 where no entity is active."""
 
     name: str
     entities: int
@@ -52,9 +52,9 @@ class Statistics:
 def statistics(graph: TemporalGraph, protocol: Protocol = "strict", window: int = 15) -> Statistics:
     """Statistics of a dataset.
 
-    active: entities active at t. active_recently: those of them active in t - window .. t - 1 as well.
-    facts_per_active: train facts in t - window .. t - 1 naming an entity, the mean over the entities active at t.
-    repeated: facts that occur again, in one split or in two. unseen: facts with an entity that train never names.
+    active: entities active at t. active_recently: those also active in t - window .. t - 1.
+    facts_per_active: mean number of train facts in t - window .. t - 1 per entity active at t.
+    repeated: facts that occur again, in any split. unseen: facts with an entity not in train.
     """
     timeline = Timeline(graph, protocol)
     steps = timeline.num_steps
@@ -84,7 +84,7 @@ def statistics(graph: TemporalGraph, protocol: Protocol = "strict", window: int 
 
 
 def _mentions(timeline: Timeline) -> torch.Tensor:
-    """The key (entity, step) of each train fact, for its subject and for its object unless they are one, sorted."""
+    """The sorted keys (entity, step) of subjects and objects of train facts, once for loops."""
     subject, _, object_, time = timeline.facts.unbind(1)
     apart = subject != object_
     keys = [subject * timeline.num_steps + time, (object_ * timeline.num_steps + time)[apart]]

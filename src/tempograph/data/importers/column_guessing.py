@@ -1,4 +1,4 @@
-"""Which columns of a table hold subject, relation, object and time."""
+"""Guess which columns of a table are subject, relation, object and time."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ _WORDS: Final = {
     ),
     "time": ("time", "date", "timestamp", "when", "datetime"),
 }
-"""What columns are called; one that is called as the part itself is it, whatever else there is."""
+"""Words that name a column; a column named exactly like the part wins."""
 
 
 _PARTS_OF_DATES: Final = ("day", "month", "year")
-"""What a column of times may be called where no other could hold them."""
+"""Names of a time column if there is no better one."""
 
 
 _PAIRS: Final = {
@@ -88,7 +88,7 @@ _HEAD: Final = 1 << 16
 def resolve_columns(
     patterns: Sequence[Path], options: ImportOptions
 ) -> tuple[ImportOptions, dict[str, str]]:
-    """The options with the columns of a table named, and these; coded events have columns of their own."""
+    """The options with the columns of a table set, and these columns; {} for coded events."""
     paths = find_files(patterns)
     if not paths:
         raise DataError("there is no file to fit; name at least one")
@@ -118,7 +118,10 @@ def header_of(path: Path, options: ImportOptions) -> list[str]:
 
 
 def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> dict[str, str]:
-    """Which column holds each part of a fact: as told, or by what columns are called; refused where that is unclear."""
+    """The column of each part of a fact: as the options say, or by its name.
+
+    If two columns fit, it stops and tells you which option to set.
+    """
     fitting: dict[str, list[str]] = {
         part: [getattr(options, part)] for part in COLUMNS if part in options.table_settings
     }
@@ -126,7 +129,7 @@ def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> d
     def free() -> list[str]:
         return [name for name in names if not any(name in columns for columns in fitting.values())]
 
-    # What is called after an event may hold its date or its actors; these are told apart first.
+    # A column named after an event may be its date or its actor, so these are matched first.
     if "time" not in fitting:
         fitting["time"] = _fitting("time", free()) or _fitting("time", free(), _PARTS_OF_DATES)
     ends = {part: fitting.get(part) or _fitting(part, free()) for part in ("subject", "object")}
@@ -138,7 +141,8 @@ def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> d
         part = f"{'an' if lacking[0] == 'object' else 'a'} {lacking[0]}"
         known = ", ".join(map(repr, names))
         raise DataError(
-            f"{path}: no column is called like {part}; there are {known}: name it with --{lacking[0]}"
+            f"{path}: no column is called like {part}; there are {known}: "
+            f"name it with --{lacking[0]}"
         )
     unclear = [part for part in COLUMNS if len(fitting[part]) > 1]
     if unclear:
@@ -147,13 +151,14 @@ def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> d
 
 
 def describe_columns(columns: Mapping[str, str]) -> str:
-    """Which column each part of a fact was taken from."""
+    """A note on which column each part of a fact comes from."""
     named = ", ".join(f"{part} from '{column}'" for part, column in columns.items())
-    return f"columns: {named}; if that is wrong, name them with --subject, --relation, --object and --time"
+    options = "--subject, --relation, --object and --time"
+    return f"columns: {named}; if that is wrong, name them with {options}"
 
 
 def _fitting(part: str, names: Sequence[str], words: Sequence[str] | None = None) -> list[str]:
-    """The columns called as the part is, or else by any word for it, or else those that hold one as a word."""
+    """Columns named like the part, else named by a word for it, else containing such a word."""
     words = words or _WORDS[part]
     exact = [name for name in names if "".join(_plain(name)) in words]
     named = [name for name in exact if "".join(_plain(name)) == part]
@@ -161,7 +166,7 @@ def _fitting(part: str, names: Sequence[str], words: Sequence[str] | None = None
 
 
 def _belonging(ends: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """The columns of subject and object, fewer where some of them are called by words that belong together."""
+    """The columns of subject and object, reduced to pairs of words that belong together."""
 
     def paired(subject: str, object_: str) -> bool:
         left, right = ({"".join(_plain(name)), *_plain(name)} for name in (subject, object_))
@@ -182,4 +187,5 @@ def _plain(name: str) -> list[str]:
 
 
 def _question(part: str, columns: Sequence[str]) -> str:
-    return f"{' and '.join(map(repr, columns))} fit the {part} equally well; say which it is with --{part}"
+    both = " and ".join(map(repr, columns))
+    return f"{both} fit the {part} equally well; say which it is with --{part}"

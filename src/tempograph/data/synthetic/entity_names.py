@@ -1,4 +1,4 @@
-"""Invented names for the entities of the demo world: countries, offices, bodies, movements and people."""
+"""Invented names for the demo world: countries, offices, bodies, movements and people."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ import numpy as np
 
 # The beginnings and the endings of a name.
 _LANDS: Final = (
-    "Vel Dor Kas Mir Tal Ost Bren Lun Cal Zer Hal Quen Il Seph Tor Ar Nev Pel Rov Sol Ther Ul Wen Yar Bel Cor Eld Fen",
-    "mora dria vane lund thea quor essa rune nesh lis ondo imar ostra enne ithia ovar eva orin usk alba irel oth elle",
+    "Vel Dor Kas Mir Tal Ost Bren Lun Cal Zer Hal Quen Il Seph Tor Ar Nev Pel Rov Sol Ther Ul "
+    "Wen Yar Bel Cor Eld Fen",
+    "mora dria vane lund thea quor essa rune nesh lis ondo imar ostra enne ithia ovar eva orin usk "
+    "alba irel oth elle",
 )
 _GIVEN: Final = ("Il Ta Ore Mav Se Ny Eli Ru Ka Jo Thi Bel", "vara lin nel sko dira meth ro vi")
 _FAMILY: Final = ("Tess Orv Quill Hask Brim Dovr Lenk Marr Sild Vant", "en ikar ow aldi esk une")
@@ -34,9 +36,9 @@ _CONCERNS: Final = (
 
 
 def entity_names(rng: np.random.Generator, count: int) -> tuple[tuple[str, ...], int]:
-    """The names of `count` entities, the weightiest first, and how many of them last from the first step to the last.
+    """The names of `count` entities, and how many of them exist at all steps.
 
-    Those who come and go, movements and people, stand behind.
+    Those that exist at all steps come first, movements and people last.
     """
     lands = _draw(rng, _spell(*_LANDS), 1 + count // 12)
     bodies = _draw(
@@ -54,7 +56,7 @@ def _spell(starts: str, ends: str) -> list[str]:
 
 
 def _draw(rng: np.random.Generator, pool: list[str], count: int) -> list[str]:
-    """`count` distinct names in random order, numbered from the second round on where the pool is too small."""
+    """`count` distinct names in random order, numbered if the pool is too small."""
     order = rng.permutation(len(pool))
     return [
         _numbered(pool[order[number % len(pool)]], number // len(pool)) for number in range(count)

@@ -30,8 +30,8 @@ RELATIONS: Final = (
     "issues a statement on",
 )
 
-# Facts of an episode and episodes of a pair. Relations that start a chain come in single short bursts, so that what
-# follows from them is told by the cause better than by its own past.
+# Facts of an episode and episodes of a pair. Relations that start a chain come in single short
+# bursts, so that the cause predicts what follows better than its own past does.
 BURSTS: Final = {
     "visits": (1, 1),
     "accuses": (1, 1),
@@ -44,7 +44,7 @@ BURSTS: Final = {
 }
 _PERIODS: Final = {"visits": 14, "consults": 7, "issues a statement on": 10, "mediates with": 18}
 
-# Kind, cause, relation, lag, inverted, chance. A rule stands below those that make its cause.
+# Kind, cause, relation, lag, inverted, chance. A rule comes after those that produce its cause.
 _CONSEQUENCES: Final[tuple[tuple[Kind, str, str, int, bool, float], ...]] = (
     ("reciprocal", "visits", "hosts a visit from", 0, True, 0.75),
     ("reciprocal", "visits", "hosts a visit from", 1, True, 0.15),
@@ -64,11 +64,12 @@ _CONSEQUENCES: Final[tuple[tuple[Kind, str, str, int, bool, float], ...]] = (
 
 @dataclass(frozen=True)
 class Rule:
-    """Why a fact is there.
+    """The rule that produces a fact.
 
-    A reciprocal or chain fact follows a fact of the relation `cause` after `lag` steps with probability `chance`, with
-    subject and object swapped where `inverted`. Recurring and periodic facts follow earlier ones of their own relation:
-    periodic ones every `lag` steps, give or take one. Noise follows nothing.
+    A reciprocal or chain fact follows a fact of the relation `cause` after `lag` steps with
+    probability `chance`; if `inverted`, with subject and object swapped. Recurring and periodic
+    facts follow earlier ones of their own relation, periodic ones every `lag` steps, give or take
+    one. Noise follows nothing.
     """
 
     kind: Kind
@@ -86,7 +87,7 @@ def relation_names(count: int) -> tuple[str, ...]:
 
 
 def make_rules(relations: int) -> tuple[Rule, ...]:
-    """The rules of the named relations, again for every further round of them, as far as their relations exist."""
+    """The rules of the first `relations` relations, repeated for every round of names."""
     rules: list[Rule] = []
     for first in range(0, relations, len(RELATIONS)):
         ids = {

@@ -1,4 +1,4 @@
-"""A demo world made by code from a seed: an invented diplomacy whose every fact has a known rule behind it."""
+"""A demo world generated from a seed: an invented diplomacy with a known rule for every fact."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Rule", "World", "make_world"]
 
 Ids = NDArray[np.int64]
 
-# In the making a fact is a row (subject, relation, object, time, rule, row of its cause or -1): shape [rows, 6].
+# During generation a fact is a row (subject, relation, object, time, rule, row of its cause or -1).
 _SUBJECT, _RELATION, _OBJECT, _TIME, _RULE, _CAUSE = range(6)
 
 _NOISE_SHARE: Final = 0.09
-# With what follows from them these two make somewhat more than the other facts; the surplus is trimmed.
+# With their consequences these two give more facts than needed; the surplus is trimmed.
 _RECURRING_SHARE: Final = 0.66
 _PERIODIC_SHARE: Final = 0.22
 
@@ -35,11 +35,12 @@ _LOYALTY: Final = 0.8
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A made graph and what its maker knows.
+    """A generated graph and how it was generated.
 
-    `origins` holds for each split [facts, 2]: the fact's rule, and the row in `graph.all_facts` of the fact that caused
-    it, -1 unless the rule is reciprocal or chain. `lifetimes` [entities, 2] holds the first step of each entity and the
-    step after its last; no fact has a participant outside its lifetime.
+    `origins` holds [facts, 2] for each split: the fact's rule, and the row in `graph.all_facts` of
+    the fact that caused it, -1 unless the rule is reciprocal or chain. `lifetimes` [entities, 2]
+    holds the first step of each entity and the step after its last; no fact has a participant
+    outside its lifetime.
     """
 
     graph: TemporalGraph
@@ -58,9 +59,10 @@ def make_world(
     test_share: float = 0.1,
     name: str = "demo",
 ) -> World:
-    """A world of exactly `facts` distinct facts on daily steps from 2030-01-01, split at random; the seed fixes all.
+    """Generate a world of exactly `facts` distinct facts on daily steps from 2030-01-01.
 
-    About a tenth of the facts is noise, more where the world is so small that its patterns repeat themselves.
+    The split is random. About a tenth of the facts is noise, more in small worlds, whose patterns
+    repeat themselves.
     """
     _at_least(0, seed=seed)
     _at_least(1, steps=steps)
@@ -94,10 +96,11 @@ def make_world(
 
 @dataclass(frozen=True, eq=False)
 class _Society:
-    """Who lives when, and whom everyone deals with.
+    """When each entity exists, and which partners it has.
 
-    `circle` [entities, size] lists the partners of each entity: it favours the first third of them in one era, the
-    second in the next, the last in the third, then the first again, and turns at a step of its own, `turn`.
+    `circle` [entities, size] lists the partners of each entity. It favours the first third of them
+    in one era, the second in the next, the last in the third, then the first again; the eras of an
+    entity are shifted by `turn` steps.
     """
 
     births: Ids
@@ -110,7 +113,7 @@ class _Society:
     def draw(
         cls, rng: np.random.Generator, entities: int, lasting: int, steps: int, circle: int
     ) -> _Society:
-        """The first `lasting` entities live throughout, the others for a quarter to three quarters of the time."""
+        """The first `lasting` entities exist throughout, others for 1/4 to 3/4 of the time."""
         length = rng.integers(1 + steps // 4, 1 + max(1, 3 * steps // 4), entities)
         births = rng.integers(-(length // 2), steps - length // 2)
         deaths = np.minimum(births + length, steps)
@@ -151,15 +154,16 @@ def _check_room(society: _Society, relations: int, facts: int) -> None:
     room = relations * int((alive * (alive - 1)).sum())
     if facts > room // 2:
         raise DataError(
-            f"{facts} facts do not fit: {len(society.births)} entities, {relations} relations and {society.steps} "
-            f"steps leave room for {room} and at most half of it is filled; ask for {room // 2} facts or fewer"
+            f"{facts} facts do not fit: {len(society.births)} entities, {relations} relations and "
+            f"{society.steps} steps leave room for {room} and at most half of it is filled; "
+            f"ask for {room // 2} facts or fewer"
         )
 
 
 def _patterns(
     rng: np.random.Generator, society: _Society, rules: tuple[Rule, ...], facts: int
 ) -> Ids:
-    """Facts from every rule but noise, [rows, 6]: a cause stands above what it causes, a fact may come twice."""
+    """Facts of every rule but noise, [rows, 6]: causes come first, facts may repeat."""
     kinds = [rule.kind for rule in rules]
     recurring = 1 + int(_RECURRING_SHARE * facts / kinds.count("recurring"))
     periodic = 1 + int(_PERIODIC_SHARE * facts / kinds.count("periodic"))
@@ -183,7 +187,7 @@ def _patterns(
 def _bursts(
     rng: np.random.Generator, society: _Society, number: int, rule: Rule, count: int
 ) -> Ids:
-    """`count` facts in episodes: a pair is active for one to three weeks, then silent, and active again or not."""
+    """`count` facts in episodes of one to three weeks; a pair has one or several episodes."""
     size, episodes = BURSTS[RELATIONS[rule.relation % len(RELATIONS)]]
     pairs = 1 + count // (size * episodes)
     start = rng.integers(-7, society.steps, pairs)
@@ -197,7 +201,7 @@ def _bursts(
 
 
 def _beats(rng: np.random.Generator, society: _Society, number: int, rule: Rule, count: int) -> Ids:
-    """About `count` facts: a pair meets every `lag` steps from some step on for a while, now and then a step off."""
+    """About `count` facts: a pair has one every `lag` steps for a while, at times a step off."""
     assert rule.lag is not None
     beats = 1 + society.steps // rule.lag
     start = rng.integers(1 - rule.lag, society.steps, 1 + 2 * count // beats)
@@ -212,7 +216,7 @@ def _beats(rng: np.random.Generator, society: _Society, number: int, rule: Rule,
 
 
 def _consequences(rng: np.random.Generator, rows: Ids, number: int, rule: Rule) -> Ids:
-    """(s, cause, o, t) gives (s, relation, o, t + lag), or (o, relation, s, t + lag) where the rule inverts."""
+    """(s, cause, o, t) gives (s, relation, o, t + lag), with s and o swapped if inverted."""
     assert rule.lag is not None
     cause = np.flatnonzero(rows[:, _RELATION] == rule.cause)
     cause = cause[rng.random(len(cause)) < rule.chance]
@@ -250,7 +254,7 @@ def _rows(
 
 
 def _distinct(rows: Ids) -> Ids:
-    """The rows without repeated facts: the first of each stays and takes over what its copies caused."""
+    """The distinct facts; the first of each becomes the cause of what its copies caused."""
     sizes = rows[:, :_RULE].max(axis=0, initial=0) + 1
     _, first, copy_of = np.unique(
         np.ravel_multi_index(tuple(rows[:, :_RULE].T), tuple(sizes)),
@@ -262,21 +266,21 @@ def _distinct(rows: Ids) -> Ids:
     return _take(merged, np.sort(first))
 
 
-def _trim(rng: np.random.Generator, rows: Ids, most: int) -> Ids:
-    """At most `most` rows, dropping at random first facts with all that follows from them, so that no cause is lost."""
+def _trim(rng: np.random.Generator, rows: Ids, limit: int) -> Ids:
+    """At most `limit` rows; facts are dropped at random, with all that follows from them."""
     root = np.where(rows[:, _CAUSE] < 0, np.arange(len(rows)), rows[:, _CAUSE])
     while (root != root[root]).any():
         root = root[root]
     family = rng.permutation(len(rows))[root]
-    return _take(rows, np.sort(np.argsort(family, kind="stable")[:most]))
+    return _take(rows, np.sort(np.argsort(family, kind="stable")[:limit]))
 
 
 def _take(rows: Ids, order: Ids) -> Ids:
-    """The rows of `order`, with causes numbered anew."""
-    place = np.full(len(rows), -1)
-    place[order] = np.arange(len(order))
+    """The rows of `order`, with causes renumbered."""
+    position = np.full(len(rows), -1)
+    position[order] = np.arange(len(order))
     taken = rows[order]
-    taken[:, _CAUSE] = np.where(taken[:, _CAUSE] < 0, -1, place[taken[:, _CAUSE]])
+    taken[:, _CAUSE] = np.where(taken[:, _CAUSE] < 0, -1, position[taken[:, _CAUSE]])
     return taken
 
 
@@ -294,6 +298,7 @@ def _split_bounds(facts: int, valid_share: float, test_share: float) -> list[int
     valid, test = (max(1, round(share * facts)) for share in (valid_share, test_share))
     if valid + test >= facts:
         raise ConfigError(
-            f"valid_share {valid_share} and test_share {test_share} leave none of {facts} facts to train"
+            f"valid_share {valid_share} and test_share {test_share} leave none of {facts} facts "
+            "to train"
         )
     return [facts - valid - test, facts - test]
