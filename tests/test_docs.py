@@ -79,6 +79,21 @@ def test_a_script_can_add_a_decoder_to_the_command_line(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+def test_a_package_can_add_a_model(tmp_path: Path) -> None:
+    (program,) = (program for page, program, _ in examples() if "KIND = " in program)
+    (tmp_path / "popular.py").write_text(program)
+    package = tmp_path / "popular-1.0.dist-info"
+    package.mkdir()
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: popular\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[tempograph.models]\npopular = popular:KIND\n")
+    command = ["train", "demo", "--model", "popular", "--out", "run", "--json"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tempograph", *command], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"model": "popular"' in done.stdout
+
+
 def test_the_commands_run(call: Call) -> None:
     write_event_files()
     commands = [
