@@ -44,7 +44,7 @@ class TEDSettings:
 
 
 class TED(Model):
-    """score(o) = sum over train facts (e', r', o, t') with t' != t of exp(-sigma |t - t'|)
+    """`score(o) = sum over train facts (e', r', o, t') with t' != t of exp(-sigma |t - t'|)`
 
     for a query (e, r, ?, t), over three sets of facts: same entity and relation, same entity, same
     relation. Answers of the first set rank before those of the second, the third and the rest.

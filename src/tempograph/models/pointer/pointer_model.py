@@ -57,7 +57,7 @@ class PointerSettings:
 
 
 class Pointer(Model):
-    """score(o) = P0[o] + P[r, o] + sum over sources of contribution(o)
+    """`score(o) = P0[o] + P[r, o] + sum over sources of contribution(o)`
 
     The sources are `Copying` of facts of the query's entity, relation, both, time and overall, and
     `Paths`. P is trained for (relation, candidate) pairs that occur in train, and 0 for others.
