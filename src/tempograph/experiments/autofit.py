@@ -162,13 +162,13 @@ def fit(
 def choose_model(graph: TemporalGraph, device: torch.device) -> ModelChoice:
     """Choose by the share of held-out facts whose pair is known from train, and by the device."""
     share = known_pair_share(graph)
-    known = f"{share:.0%} of held-out facts are between two that meet in train as well"
+    known = f"{share:.0%} of held-out facts connect two entities that also occur together in train"
     if share < _COPYING_SHARE:
-        return ModelChoice("tntcomplex", f"{known}: embeddings generalise to new pairs")
+        return ModelChoice("tntcomplex", f"{known}: embeddings generalize to new pairs")
     if device.type == "cuda":
-        why = "copying earlier facts works well, and a GPU affords other models beside it"
+        why = "copying known facts works well, and the GPU can train more models to combine with it"
         return ModelChoice("temp-pointer", f"{known}: {why}")
-    why = "copying earlier facts works well, and shows which facts it copies"
+    why = "copying known facts works well, and shows which facts are copied"
     return ModelChoice("pointer", f"{known}: {why}")
 
 
