@@ -1,9 +1,10 @@
-"""Our message passing and recurrence beside the usual ways to write them: forward and backward, in seconds.
+"""Seconds of our layers and of their usual implementations, forward and backward.
 
-All snapshots of ICEWS14 are one graph of (entity, step) nodes; without the data, a demo world of that size is used.
-RGCN stands beside torch_geometric's RGCNConv and FastRGCNConv with the same weights, DecayedGRU beside a loop that
-steps through each window a snapshot at a time. Results are compared before anything is timed. At dim 128 the layers
-of torch_geometric need about 16 GB, and on a CPU RGCNConv with blocks takes minutes.
+All snapshots of ICEWS14 form one graph of (entity, step) nodes; without the data, a demo world of
+that size is used. RGCN is compared with torch_geometric's RGCNConv and FastRGCNConv with the same
+weights, DecayedGRU with a loop over the snapshots of each window. Results are compared before
+anything is timed. At dim 128 the layers of torch_geometric need about 16 GB, and on a CPU RGCNConv
+with blocks takes minutes.
 
 PYTHONPATH=src python benchmarks/layers.py --device auto --dim 128
 """
@@ -64,20 +65,21 @@ def main() -> None:
         *structure_rows(timeline, arguments.dim, blocks=arguments.dim),
         *recurrence_rows(timeline, arguments.dim),
     ]
-    found = {
+    speeds = {
         "environment": environment(device),
         "dataset": graph.name,
         "dim": arguments.dim,
         "results": results,
     }
     about = (
-        f"forward and backward over {graph.name}: {len(timeline.pair_keys):,} nodes, {len(timeline.facts):,} edges, "
+        f"forward and backward over {graph.name}: {len(timeline.pair_keys):,} nodes, "
+        f"{len(timeline.facts):,} edges, "
         f"{timeline.num_relations} relations, dim {arguments.dim}; torch {torch.__version__}; "
         "results and gradients agree to 1e-3 of each number or 1e-5 of the largest"
     )
-    show(layers_speed_table(found, about))
+    show(layers_speed_table(speeds, about))
     if arguments.json is not None:
-        write_json(arguments.json, found)
+        write_json(arguments.json, speeds)
 
 
 def icews14() -> TemporalGraph:
@@ -91,7 +93,7 @@ def icews14() -> TemporalGraph:
 
 
 def structure_rows(timeline: Timeline, dim: int, blocks: int) -> list[dict[str, Any]]:
-    """RGCN and its twins over all snapshots at once. Ours counts its edges anew as they do, though a model need not."""
+    """RGCN and its rivals over all snapshots, edge weights included."""
     device, relations = timeline.device, timeline.num_relations
     edges = Edges(timeline.subject_pair, timeline.facts[:, 1].contiguous(), timeline.object_pair)
     index = torch.stack([edges.source, edges.target])
@@ -129,7 +131,7 @@ def structure_rows(timeline: Timeline, dim: int, blocks: int) -> list[dict[str, 
 
 
 def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
-    """DecayedGRU and a plain loop, both to every entity at some query times, both sides of the window."""
+    """DecayedGRU and a plain loop, for every entity at some query times, in both directions."""
     device, entities = timeline.device, timeline.num_entities
     times = torch.unique(
         torch.linspace(0, timeline.num_steps - 1, QUERY_TIMES, device=device).long()
@@ -143,27 +145,28 @@ def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
 
     def ours() -> list[Tensor]:
         entity.grad = context.grad = None
-        asked, who = (
+        query_time, who = (
             times.repeat_interleave(entities),
             torch.arange(entities, device=device).repeat(len(times)),
         )
         past, future = (
-            timeline.window(who, asked - WINDOW, asked - 1),
-            timeline.window(who, asked + 1, asked + WINDOW),
+            timeline.window(who, query_time - WINDOW, query_time - 1),
+            timeline.window(who, query_time + 1, query_time + WINDOW),
         )
         keys = (past.lengths + future.lengths).nonzero()[:, 0]
         windows = Windows(
-            asked[keys], *(Ranges(side.start[keys], side.stop[keys]) for side in (past, future))
+            query_time[keys],
+            *(Ranges(side.start[keys], side.stop[keys]) for side in (past, future)),
         )
         z = gru(entity[who[keys]], windows, Context(context, timeline.pair_time))
         result = Encoded(gru.without_context(entity), keys, z).tables(len(times))
         torch.autograd.backward(result, upstream)
         return [result.detach(), *gradients(entity, context)]
 
-    def chain(cell: nn.GRUCell, asked: int, steps: list[int]) -> Tensor:
-        """One side of one query time: a cell over all entities for each snapshot, kept where the entity is active."""
+    def chain(cell: nn.GRUCell, query_time: int, steps: list[int]) -> Tensor:
+        """One direction of one query time: a cell over all entities for each snapshot."""
         state = torch.zeros_like(entity)
-        moment = torch.full((entities,), asked, device=device)
+        moment = torch.full((entities,), query_time, device=device)
         for step in steps:
             row = active[step]
             who = timeline.pair_entity[row]
@@ -172,18 +175,19 @@ def recurrence_rows(timeline: Timeline, dim: int) -> list[dict[str, Any]]:
             new = cell(entity.index_copy(0, who, context[row]), decayed)
             state = torch.where(there[:, None], new, state)
             moment = torch.where(there, step, moment)
-        last: Tensor = cell(entity, state * gru.decay((asked - moment).abs())[:, None])
+        last: Tensor = cell(entity, state * gru.decay((query_time - moment).abs())[:, None])
         return last
 
     def plain() -> list[Tensor]:
         entity.grad = context.grad = None
         results = []
-        for place, asked in enumerate(times.tolist()):
-            before = range(max(0, asked - WINDOW), asked)
-            after = range(asked + 1, min(timeline.num_steps, asked + WINDOW + 1))
-            result = chain(cells[0], asked, [*before]) + chain(cells[1], asked, [*reversed(after)])
-            # One query time after the other, or the cells of all of them would lie in memory together.
-            torch.autograd.backward(result, upstream[place])
+        for index, query_time in enumerate(times.tolist()):
+            before = range(max(0, query_time - WINDOW), query_time)
+            after = range(query_time + 1, min(timeline.num_steps, query_time + WINDOW + 1))
+            result = chain(cells[0], query_time, [*before])
+            result = result + chain(cells[1], query_time, [*reversed(after)])
+            # One query time after the other: the cells of all would not fit in memory.
+            torch.autograd.backward(result, upstream[index])
             results.append(result.detach())
         return [torch.stack(results), *gradients(entity, context)]
 
@@ -219,7 +223,7 @@ def compared(what: str, works: dict[str, Work], device: torch.device) -> list[di
     taken = {}
     for who, work in works.items():
         for value, wanted in zip(work(), expected, strict=True):
-            # A gradient sums thousands of terms that may cancel: its rounding goes by the largest, not by the result.
+            # Thousands of terms may cancel in a gradient: rounding goes with the largest.
             torch.testing.assert_close(
                 value, wanted, rtol=1e-3, atol=1e-5 * float(wanted.abs().max())
             )

@@ -1,8 +1,8 @@
-"""Seconds of a training epoch and of an evaluation, and memory, of every method with its preset or what suits the data.
+"""Seconds of a training epoch and of an evaluation, and memory, of each method with its preset.
 
-Epochs as the preset tells, alone on the device; gdelt-size is a made world of GDELT's size, with GDELT's presets.
+One method at a time on the device; gdelt-size is a synthetic world with the presets of GDELT.
 
-PYTHONPATH=src python benchmarks/methods_speed.py --models tntcomplex,de-simple --datasets icews14 --json speed.json
+PYTHONPATH=src python benchmarks/methods_speed.py --models tntcomplex,de-simple --datasets icews14
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def main() -> None:
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
     results: list[dict[str, Any]] = []
-    found = {"environment": environment(device), "preset": arguments.preset, "results": results}
+    record = {"environment": environment(device), "preset": arguments.preset, "results": results}
     for graph in load_datasets(arguments.datasets):
         for name in arguments.models.split(","):
             results.append(
@@ -60,9 +60,11 @@ def main() -> None:
             )
             err.print(f"{name}, {graph.name}: {results[-1]['epoch_seconds']:.3g} s an epoch")
             if arguments.json is not None:
-                write_json(arguments.json, found)
+                write_json(arguments.json, record)
     whose = "GPU" if device.type == "cuda" else "process so far"
-    show(methods_speed_table(found, f"preset {arguments.preset}; GiB: most memory, of the {whose}"))
+    show(
+        methods_speed_table(record, f"preset {arguments.preset}; GiB: peak memory, of the {whose}")
+    )
 
 
 def measure(
@@ -93,7 +95,7 @@ def measure(
     )
     training = train_model(model, gradient.loss(model, train), train, seed=0, hooks=hooks)
     begin = time.perf_counter()
-    found = valid(model, graph)
+    metrics = valid(model, graph)
     return {
         "model": name,
         "dataset": graph.name,
@@ -101,15 +103,15 @@ def measure(
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "epoch_seconds": statistics.median(line["seconds"] for line in training.history[1:]),
         "evaluation_seconds": time.perf_counter() - begin,
-        "valid_mrr": found["mrr"],
+        "valid_mrr": metrics["mrr"],
         "peak_bytes": peak_memory_bytes(device),
     }
 
 
 def valid(model: Model, graph: TemporalGraph) -> dict[str, float]:
     """The metrics of a model on valid."""
-    found: dict[str, float] = evaluate_model(model, graph, "valid", "strict").summary()["metrics"]
-    return found
+    metrics: dict[str, float] = evaluate_model(model, graph, "valid", "strict").summary()["metrics"]
+    return metrics
 
 
 if __name__ == "__main__":

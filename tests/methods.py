@@ -1,4 +1,4 @@
-"""The embedding methods of the registry and other choices of their parts: small, in doubles, every weight at work."""
+"""Small embedding methods in doubles: those of the registry and other combinations of parts."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def dated(graph: TemporalGraph) -> TemporalGraph:
 def small_graph(
     entities: int = 4, relations: int = 2, steps: int = 5, facts: int = 12, seed: int = 0
 ) -> TemporalGraph:
-    chance = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
     every = torch.tensor(
         list(itertools.product(*map(range, (entities, relations, entities, steps))))
     )
-    chosen = every[torch.randperm(len(every), generator=chance)[:facts]]
+    chosen = every[torch.randperm(len(every), generator=generator)[:facts]]
     return dated(make_graph(chosen.tolist(), entities=entities, relations=relations, steps=steps))
 
 
@@ -99,19 +99,19 @@ def build(graph: TemporalGraph, name: str, **settings: Any) -> Embedding:
     return model.eval()
 
 
-def every_question(model: Embedding) -> Queries:
-    """All questions of both sides, [entities * 2 relations * steps]."""
+def every_query(model: Embedding) -> Queries:
+    """All queries of both directions, [entities * 2 relations * steps]."""
     t = model.timeline
-    asked = torch.tensor(
+    rows = torch.tensor(
         list(
             itertools.product(range(t.num_entities), range(2 * t.num_relations), range(t.num_steps))
         )
     )
-    return Queries(*asked.unbind(1))
+    return Queries(*rows.unbind(1))
 
 
 def each_candidate(model: Embedding, queries: Queries) -> tuple[Queries, Tensor]:
-    """Every question once with every entity: questions and candidates, [questions * entities]."""
+    """Every query once with every entity: queries and candidates, [queries * entities]."""
     count = model.timeline.num_entities
     repeated = Queries(*(part.repeat_interleave(count) for part in queries))
     return repeated, torch.arange(count).repeat(len(queries.time))

@@ -1,4 +1,4 @@
-"""Slow, obvious twins of the layers: plain loops, one node, edge, entity or question at a time, in doubles."""
+"""Slow, obvious twins of the layers: plain loops in doubles."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def compgcn(layer: CompGCN, x: Tensor, edges: list[Edge], weights: list[float]) 
 def rgat(layer: RGAT, x: Tensor, edges: list[Edge]) -> Tensor:
     out = []
     for number, node in enumerate(x):
-        asked = (layer.project.weight @ node).chunk(layer.heads)
+        query = (layer.project.weight @ node).chunk(layer.heads)
         into = [
             (layer.weight[r] * (layer.project.weight @ x[u])).chunk(layer.heads)
             for u, r, v in edges
@@ -67,10 +67,10 @@ def rgat(layer: RGAT, x: Tensor, edges: list[Edge]) -> Tensor:
         ]
         heads = []
         for head in range(layer.heads):
-            mixed = torch.zeros_like(asked[head])
+            mixed = torch.zeros_like(query[head])
             logits = []
             for value in into:
-                logit = (layer.query[head] @ asked[head] + layer.key[head] @ value[head]).item()
+                logit = (layer.query[head] @ query[head] + layer.key[head] @ value[head]).item()
                 logits.append(logit if logit > 0 else 0.2 * logit)
             for share, value in zip(softmax(logits), into, strict=True):
                 mixed = mixed + share * value[head]
@@ -137,15 +137,15 @@ def temporal_attention(
         (context.x[row], abs(int(context.time[row]) - time)) for row in [*past, *(future or [])]
     ]
     steps.append((x, 0))
-    asked = (layer.query.weight @ x).chunk(layer.heads)
+    query = (layer.query.weight @ x).chunk(layer.heads)
     heads = []
     for head in range(layer.heads):
         logits, values = [], []
-        for seen, gap in steps:
-            key = (layer.key.weight @ seen).chunk(layer.heads)[head]
-            values.append((layer.value.weight @ seen).chunk(layer.heads)[head])
+        for state, gap in steps:
+            key = (layer.key.weight @ state).chunk(layer.heads)[head]
+            values.append((layer.value.weight @ state).chunk(layer.heads)[head])
             logits.append(
-                (asked[head] @ key).item() / math.sqrt(len(key)) - exponent(layer.decay, gap)
+                (query[head] @ key).item() / math.sqrt(len(key)) - exponent(layer.decay, gap)
             )
         mixed = torch.zeros_like(values[0])
         for share, value in zip(softmax(logits), values, strict=True):
@@ -177,16 +177,14 @@ def imputation(
 def softmax_loss(
     scores: list[list[float]], row: list[int], answer: list[int], known: set[tuple[int, int]]
 ) -> float:
-    """Known holds (question, entity) pairs."""
+    """Known holds (query, entity) pairs."""
     losses = []
-    for question, (place, target) in enumerate(zip(row, answer, strict=True)):
+    for query, (index, target) in enumerate(zip(row, answer, strict=True)):
         rivals = [
-            score
-            for e, score in enumerate(scores[place])
-            if e == target or (question, e) not in known
+            score for e, score in enumerate(scores[index]) if e == target or (query, e) not in known
         ]
         losses.append(
-            math.log(math.fsum(math.exp(score) for score in rivals)) - scores[place][target]
+            math.log(math.fsum(math.exp(score) for score in rivals)) - scores[index][target]
         )
     return math.fsum(losses) / len(losses)
 
@@ -231,7 +229,7 @@ def logistic_loss(
     return math.fsum(losses) / len(losses)
 
 
-def slopes_hold(
+def gradients_hold(
     layer: nn.Module, arguments: Callable[..., tuple[object, ...]], inputs: Sequence[Tensor]
 ) -> bool:
     """Whether autograd equals finite differences in the inputs and in every parameter.

@@ -1,7 +1,7 @@
-"""Slow, obvious twins of the embedding methods: the score of one fact, number by number, as the papers write it.
+"""Slow, obvious twins of the embedding methods: the score of one fact as the papers write it.
 
-Weights are nested lists by the name of the parameter. Where the two directions of a relation have vectors of their own,
-a subject question is a fact turned round with the relation's other row; otherwise it is the same fact.
+Weights are nested lists by the name of the parameter. With reciprocal relations, a subject query is
+the reversed fact with the relation's other row; otherwise it is the same fact.
 """
 
 from __future__ import annotations
@@ -91,14 +91,17 @@ def lstm(w: Weights, read: list[Vector]) -> Vector:
 
     def gate(number: int, k: int, x: Vector, before: Vector) -> float:
         row = number * dim + k
-        seen = math.fsum(
+        from_input = math.fsum(
             a * b for a, b in zip(w["relations.lstm.weight_ih_l0"][row], x, strict=True)
         )
-        kept = math.fsum(
+        from_state = math.fsum(
             a * b for a, b in zip(w["relations.lstm.weight_hh_l0"][row], before, strict=True)
         )
         return (
-            seen + kept + w["relations.lstm.bias_ih_l0"][row] + w["relations.lstm.bias_hh_l0"][row]
+            from_input
+            + from_state
+            + w["relations.lstm.bias_ih_l0"][row]
+            + w["relations.lstm.bias_hh_l0"][row]
         )
 
     for x in read:
@@ -247,8 +250,8 @@ def gaussian(
     bounds: tuple[float, float],
     longest: float,
 ) -> list[tuple[float, float]]:
-    """Mean and variance of each number: constant + slope trend u + season sin(2 pi f u), u the share of time passed."""
-    found = []
+    """(mean, variance) by dimension; mean = constant + slope trend u + season sin(2 pi f u)."""
+    actual = []
     u = t / steps
     length = math.hypot(*w[f"{owner}.constant"][member])
     for k, constant in enumerate(w[f"{owner}.constant"][member]):
@@ -259,8 +262,8 @@ def gaussian(
                 2 * math.pi * w[f"{owner}.frequency"][member][k] * u
             )
         share = 1 / (1 + math.exp(-w[f"{owner}.spread"][member][k]))
-        found.append((mean, bounds[0] ** (1 - share) * bounds[1] ** share))
-    return found
+        actual.append((mean, bounds[0] ** (1 - share) * bounds[1] ** share))
+    return actual
 
 
 def atise(

@@ -1,4 +1,4 @@
-"""Every embedding method against a slow twin of its published score, and what must hold of all of them."""
+"""Every embedding method against a slow twin of its published score, and properties of all."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import oracle_layers
 import oracle_methods as oracle
 from graphs import graphs, make_graph
 from memory import LargestTensor
-from methods import METHODS, REGISTERED, build, dated, each_candidate, every_question, small_graph
+from methods import METHODS, REGISTERED, build, dated, each_candidate, every_query, small_graph
 from tempograph import TemporalGraph
 from tempograph.data.timeline import Queries
 from tempograph.device import MEMORY_BUDGETS, Budget
@@ -40,7 +40,7 @@ def test_every_fact_has_the_score_of_the_paper(name: str, graph: TemporalGraph) 
         METHODS[name].twin,
         oracle.weights_of(model),
     )
-    queries = every_question(model)
+    queries = every_query(model)
     expected = []
     for entity, relation, time in zip(*(part.tolist() for part in queries), strict=True):
         for candidate in range(model.timeline.num_entities):
@@ -67,7 +67,7 @@ def by_hand(name: str, weights: dict[str, Any], **settings: Any) -> Embedding:
 ENTITIES = "entities.entity", "relations.relation"
 WAVES = {
     "entities.still": [[[2.0]], [[5.0]]],
-    # Waves of the year have no height; those of the month stand at their highest; those of the day move.
+    # Year: amplitude 0. Month: constant at its maximum. Day: changes.
     "entities.amplitude": [[[[0.0]], [[0.0]]], [[[2.0]], [[1.0]]], [[[1.0]], [[3.0]]]],
     "entities.frequency": [[[[9.0]], [[9.0]]], [[[0.0]], [[0.0]]], [[[math.pi / 2]], [[math.pi]]]],
     "entities.phase": [
@@ -102,7 +102,8 @@ def spread_of(variance: float, low: float = 0.005, high: float = 0.3) -> float:
             )
             for name, scores in (("ttranse", (-math.sqrt(26), -5.0)), ("ttranse, l1", (-6.0, -7.0)))
         ),
-        # Unit normals (0.6, 0.8) and (1, 0) leave (3.2, -2.4) of s and (-2.4, 1.8) of r, then (0, 0) and (0, 5).
+        # Unit normals (0.6, 0.8) and (1, 0): s becomes (3.2, -2.4), then (0, 0);
+        # r becomes (-2.4, 1.8), then (0, 5).
         (
             "hyte",
             {"dim": 2},
@@ -113,7 +114,7 @@ def spread_of(variance: float, low: float = 0.005, high: float = 0.3) -> float:
             },
             (-1.0, -5.0),
         ),
-        # On the first day (2, 2 + 1) and (5, 1 - 3), on the second (2, 2 + 0) and (5, 1 + 3), weighed by (1, 2).
+        # First day: (2, 2 + 1) and (5, 1 - 3); second day: (2, 2 + 0) and (5, 1 + 3); r = (1, 2).
         (
             "de-distmult",
             {"dim": 2, "wave_share": 0.5},
@@ -127,7 +128,7 @@ def spread_of(variance: float, low: float = 0.005, high: float = 0.3) -> float:
             {**WAVES, "relations.relation": [[1.0, 2.0]]},
             (-(53**0.5), -2.0),
         ),
-        # Gates are half open and the cell takes in a half: after n words it holds (1 - 2^-n) / 2, whatever they are.
+        # Gates are half open and the cell adds a half: after n tokens it is (1 - 2^-n) / 2.
         (
             "ta-distmult",
             {"dim": 1},
@@ -140,7 +141,8 @@ def spread_of(variance: float, low: float = 0.005, high: float = 0.3) -> float:
             },
             (-6 * HEIGHT, -6 * HEIGHT),
         ),
-        # (1 + i)(2)(conj(1 + 2i)) = 6 - 2i, and with tau = i, 2 + 6i; (1 + i)(1 - i)(1 - 2i) = 2 - 4i is added.
+        # (1 + i)(2)(conj(1 + 2i)) = 6 - 2i, and with tau = i, 2 + 6i;
+        # TNTComplEx adds (1 + i)(1 - i)(1 - 2i) = 2 - 4i.
         *(
             (
                 name,
@@ -158,8 +160,8 @@ def spread_of(variance: float, low: float = 0.005, high: float = 0.3) -> float:
                 ("tntcomplex", {"relations.constant": [[1.0, -1.0], [0.0, 0.0]]}, (8.0, 4.0)),
             )
         ),
-        # Both variances are 0.2. The means are 0 apart on the first day. On the second half of all time has passed, and
-        # o is ahead of s by a slope of 1 times half a trend of -4 and by a season of 1 at its highest: 1^2 / 0.2 / 2.
+        # Both variances are 0.2; the means are equal on the first day. On the second, u = 1/2 and
+        # o is ahead of s by slope 1 * trend -4 * u and by a season of 1: 1^2 / 0.2 / 2.
         (
             "atise-ee",
             {"dim": 1},
@@ -175,7 +177,7 @@ def spread_of(variance: float, low: float = 0.005, high: float = 0.3) -> float:
             },
             (0.0, -2.5),
         ),
-        # The relation goes from 1 to 3, a difference of 2; its variance is 0.3, the bound; that of o - s is 0.1 + 0.2.
+        # The relation moves from 1 to 3; its variance is 0.3, the bound, that of o - s 0.1 + 0.2.
         (
             "atise-er",
             {"dim": 1},
@@ -198,8 +200,8 @@ def test_two_days_by_hand(
     name: str, settings: dict[str, Any], weights: dict[str, Any], scores: tuple[float, float]
 ) -> None:
     model = by_hand(name, weights, **settings)
-    asked = Queries(torch.tensor([0, 0]), torch.tensor([0, 0]), torch.tensor([0, 1]))
-    assert model.scores(asked)[:, 1].tolist() == pytest.approx(scores, rel=1e-12, abs=1e-12)
+    some_queries = Queries(torch.tensor([0, 0]), torch.tensor([0, 0]), torch.tensor([0, 1]))
+    assert model.scores(some_queries)[:, 1].tolist() == pytest.approx(scores, rel=1e-12, abs=1e-12)
     if not model.settings.reciprocal:
         turned = Queries(torch.tensor([1, 1]), torch.tensor([1, 1]), torch.tensor([0, 1]))
         assert model.scores(turned)[:, 0].tolist() == pytest.approx(scores, rel=1e-12, abs=1e-12)
@@ -209,30 +211,32 @@ def test_two_days_by_hand(
 @torch.no_grad()
 def test_one_candidate_a_sample_and_all_have_the_same_scores(name: str) -> None:
     model = build(small_graph(), name)
-    queries = every_question(model)
+    queries = every_query(model)
     scores = model.scores(queries)
     repeated, candidate = each_candidate(model, queries)
     own = model.score_pairs(model.encode_queries(repeated), repeated.time, candidate)
     assert_close(own.view_as(scores), scores, **EXACT)
     order = torch.randperm(len(scores))
-    asked = queries.take(order)
+    some_queries = queries.take(order)
     drawn = model.score_sampled(
-        model.encode_queries(asked), asked.time, 20, torch.Generator().manual_seed(1)
+        model.encode_queries(some_queries), some_queries.time, 20, torch.Generator().manual_seed(1)
     )
     assert_close(drawn.score, scores[order].gather(1, drawn.entity), **EXACT)
     # One sample for each time where entities change with it, or one for all.
     samples = {
         (time, tuple(row))
-        for time, row in zip(asked.time.tolist(), drawn.entity.tolist(), strict=True)
+        for time, row in zip(some_queries.time.tolist(), drawn.entity.tolist(), strict=True)
     }
     assert len(samples) == 5 and len({row for _, row in samples}) == (
         5 if model.entities.time_dependent else 1
     )
-    assert set(drawn.entity.flatten().tolist()) == set(range(4)), "every entity has its chance"
+    assert set(drawn.entity.flatten().tolist()) == set(range(4)), "every entity has its generator"
     for s, o, t in ((0, 1, 2), (3, 3, 4)):
         relations = torch.arange(2)
-        asked = Queries(torch.full_like(relations, s), relations, torch.full_like(relations, t))
-        assert_close(model.relation_scores(s, o, t), model.scores(asked)[:, o], **EXACT)
+        some_queries = Queries(
+            torch.full_like(relations, s), relations, torch.full_like(relations, t)
+        )
+        assert_close(model.relation_scores(s, o, t), model.scores(some_queries)[:, o], **EXACT)
 
 
 @EVERY
@@ -241,18 +245,18 @@ def test_neither_order_nor_memory_matter(
     name: str, budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = build(small_graph(), name)
-    queries = every_question(model)
+    queries = every_query(model)
     weights = dict(model.named_parameters())
     pull = torch.randn(len(queries.time), 4, dtype=torch.float64)
     expected = model.scores(queries)
-    slopes = torch.autograd.grad((expected * pull).sum(), weights.values())
+    grads = torch.autograd.grad((expected * pull).sum(), weights.values())
     monkeypatch.setitem(MEMORY_BUDGETS, "embedding_tables", Budget(budget, 0))
-    asked: list[int] = []
+    table_sizes: list[int] = []
     tables = model.entities.tables
     monkeypatch.setattr(
-        model.entities, "tables", lambda times: asked.append(len(times)) or tables(times)
+        model.entities, "tables", lambda times: table_sizes.append(len(times)) or tables(times)
     )
-    # Some questions twice, some not at all.
+    # Some queries twice, some not at all.
     order = torch.cat([torch.randperm(len(pull))[:50], torch.arange(30)])
     with torch.no_grad():
         assert_close(model.scores(queries.take(order)), expected[order], **EXACT)
@@ -260,11 +264,11 @@ def test_neither_order_nor_memory_matter(
     again = torch.autograd.grad(
         (model.scores(queries.take(order)) * pull[order]).sum(), weights.values()
     )
-    for weight, one, other in zip(weights, slopes, again, strict=True):
+    for weight, one, other in zip(weights, grads, again, strict=True):
         assert_close(one, other, **EXACT, msg=lambda text, weight=weight: f"{weight}: {text}")
     if model.entities.time_dependent:
-        at_once = max(1, budget // (4 * 4 * model.encode_queries(queries.take(order[:1])).shape[1]))
-        assert max(asked) == min(5, at_once) and len(asked) == 2 * -(-5 // at_once)
+        chunk = max(1, budget // (4 * 4 * model.encode_queries(queries.take(order[:1])).shape[1]))
+        assert max(table_sizes) == min(5, chunk) and len(table_sizes) == 2 * -(-5 // chunk)
 
 
 @pytest.mark.parametrize(
@@ -277,8 +281,8 @@ def test_a_burst_of_questions_takes_no_room_at_other_times(
     model = build(small_graph(entities=60, steps=30, facts=40), name).float()
     time = torch.arange(30).index_fill(0, torch.tensor([7]), 8).repeat_interleave(2)
     time = torch.cat([time, torch.full((300,), 7)])[torch.randperm(360)]
-    chance = torch.Generator().manual_seed(0)
-    queries = Queries(*(torch.randint(most, (360,), generator=chance) for most in (60, 2)), time)
+    generator = torch.Generator().manual_seed(0)
+    queries = Queries(*(torch.randint(high, (360,), generator=generator) for high in (60, 2)), time)
     expected = model.scores(queries)
     monkeypatch.setitem(MEMORY_BUDGETS, "embedding_tables", Budget(30 * 4 * 60 * 12, 0))
     # Differences are not what is looked at here.
@@ -293,30 +297,30 @@ def test_distributions_are_compared_within_both_budgets(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = build(small_graph(entities=60, relations=1, facts=40), name, dim=16).float()
-    chance = torch.Generator().manual_seed(0)
-    queries = Queries(*(torch.randint(most, (100,), generator=chance) for most in (60, 2, 5)))
-    pull = torch.randn(100, 60, generator=chance)
+    generator = torch.Generator().manual_seed(0)
+    queries = Queries(*(torch.randint(high, (100,), generator=generator) for high in (60, 2, 5)))
+    pull = torch.randn(100, 60, generator=generator)
 
     def measured() -> tuple[Tensor, tuple[Tensor, ...], int]:
         with LargestTensor() as largest:
             scores = model.scores(queries)
-            slopes = torch.autograd.grad((scores * pull).sum(), list(model.parameters()))
-        return scores, slopes, largest.bytes
+            grads = torch.autograd.grad((scores * pull).sum(), list(model.parameters()))
+        return scores, grads, largest.bytes
 
-    expected, slopes, whole = measured()
+    expected, grads, whole = measured()
     assert whole >= 4 * 100 * 60 * 16
-    # Tables of two times, and the differences of four questions with everyone.
+    # Tables of two times, and the differences of four queries with everyone.
     monkeypatch.setitem(MEMORY_BUDGETS, "embedding_tables", Budget(2 * 4 * 3 * 16 * 60, 0))
     monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(4 * 4 * 16 * 60, 0))
-    scores, again, most = measured()
-    assert most == expected.nbytes, "nothing is larger than the scores themselves"
+    scores, again, peak = measured()
+    assert peak == expected.nbytes, "nothing is larger than the scores themselves"
     assert_close(scores, expected, rtol=1e-4, atol=1e-4)
-    for one, other in zip(slopes, again, strict=True):
+    for one, other in zip(grads, again, strict=True):
         assert_close(one, other, rtol=1e-3, atol=1e-3)
 
 
 class Scores(nn.Module):
-    """The scores of every question as a function of all weights."""
+    """The scores of every query as a function of all weights."""
 
     def __init__(self, model: Embedding) -> None:
         super().__init__()
@@ -334,8 +338,8 @@ def test_slopes_of_scores_equal_finite_differences(name: str) -> None:
         # Slopes are also those of words that no label has; few words suffice.
         model.relations.tokens = model.relations.tokens % 5
         model.relations.token = nn.Parameter(model.relations.token[:5].detach().clone())
-    everything = every_question(model)
-    assert oracle_layers.slopes_hold(Scores(model), lambda: (everything,), [])
+    everything = every_query(model)
+    assert oracle_layers.gradients_hold(Scores(model), lambda: (everything,), [])
 
 
 @pytest.mark.parametrize("name", REGISTERED)
@@ -351,8 +355,8 @@ def test_scores_change_with_time_where_the_registry_says_so(name: str) -> None:
         later = torch.full_like(first, t)
         moved = model.entities(everyone, first) != model.entities(everyone, later)
         assert bool(moved.any(1).all()) == bool(moved.any()) == ("entities" in kind.time_dependent)
-        asked = [model.relations(Queries(first, relation, time)) for time in (first, later)]
-        turned = asked[0] != asked[1]
+        vectors = [model.relations(Queries(first, relation, time)) for time in (first, later)]
+        turned = vectors[0] != vectors[1]
         assert (
             bool(turned.any(1).all()) == bool(turned.any()) == ("relations" in kind.time_dependent)
         )
@@ -365,7 +369,7 @@ def test_scores_change_with_time_where_the_registry_says_so(name: str) -> None:
 @torch.no_grad()
 def test_single_precision_is_near_double(name: str) -> None:
     model = build(small_graph(), name)
-    queries = every_question(model)
+    queries = every_query(model)
     expected = model.scores(queries)
     assert_close(model.float().scores(queries).double(), expected, rtol=1e-4, atol=1e-4)
 

@@ -1,4 +1,4 @@
-"""Decoders by hand, against their formulas, and the two sides of a question against each other."""
+"""Decoders by hand, against their formulas, and the two sides of a query against each other."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def ask(made: FixedRelations, entity: Tensor, relation: Tensor) -> Tensor:
 
 
 def scores(made: FixedRelations, entity: Tensor, relation: Tensor, candidates: Tensor) -> Tensor:
-    """Every candidate's score for every question, as a model computes it, [n, candidates]."""
+    """Every candidate's score for every query, as a model computes it, [n, candidates]."""
     return made.decoder.score(ask(made, entity, relation), candidates)
 
 
@@ -72,14 +72,15 @@ def test_every_name_has_a_decoder() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "question", "inverted", "score"),
+    ("kind", "query", "inverted", "score"),
     [
         # 1*1*2 - 2*1*1 + 3*2*1 + 0
         (DistMultDecoder, [1, -2, 6, 0], [2, -1, 2, 0], 6.0),
         # (1+3i)(1+2i) = -5+5i and (2+4i)(-1) = -2-4i, times 2-i and 1-5i: real parts -5 and -22;
         # inverted, (2+i)(1-2i) = 4-3i and (1+5i)(-1) = -1-5i.
         (ComplExDecoder, [-5, -2, 5, -4], [4, -1, -3, -5], -27.0),
-        # ((1*1*1 - 2*1*5) + (2*2*3 + 1*0*4)) / 2; inverted, tail * r = (1, -5) and head * r' = (4, 0), halved.
+        # The mean of 1*1*1 - 2*1*5 and 2*2*3 + 1*0*4;
+        # inverted, tail * r = (1, -5) and head * r' = (4, 0), halved.
         (SimplEDecoder, [3, 0, 0.5, -1], [0.5, -2.5, 2, 0], 1.5),
         # |(0, 0, 4, -1)|
         (TranslationDecoder, [2, 1, 5, 4], [1, 2, -1, 5], -math.sqrt(17)),
@@ -87,10 +88,10 @@ def test_every_name_has_a_decoder() -> None:
     ],
 )
 def test_by_hand(
-    kind: type[Decoder], question: list[float], inverted: list[float], score: float
+    kind: type[Decoder], query: list[float], inverted: list[float], score: float
 ) -> None:
     made = relations(kind, R)
-    assert ask(made, S, torch.tensor([0])).tolist() == [question]
+    assert ask(made, S, torch.tensor([0])).tolist() == [query]
     assert ask(made, O, torch.tensor([1])).tolist() == [inverted]
     assert scores(made, S, torch.tensor([0]), O).item() == pytest.approx(score, rel=1e-12)
     assert scores(made, O, torch.tensor([1]), S).item() == pytest.approx(score, rel=1e-12)
@@ -167,7 +168,7 @@ def test_transe_is_minus_the_distance() -> None:
     assert_close(scores(made, s, relation, o), expected, **EXACT)
 
 
-def test_transe_has_a_slope_where_a_question_meets_its_answer() -> None:
+def test_transe_has_a_gradients_where_a_question_meets_its_answer() -> None:
     made = relations(TranslationDecoder, R)
     s = S.clone().requires_grad_()
     score = scores(made, s, torch.tensor([0]), S + R)
@@ -208,20 +209,18 @@ def test_l1_stays_within_its_budget_on_a_gpu(monkeypatch: pytest.MonkeyPatch) ->
     assert_close(grads, wanted, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("at_once", [1, 4, 9, 10])
-def test_distances_in_parts_are_those_at_once(
-    at_once: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("chunk", [1, 4, 9, 10])
+def test_distances_in_parts_are_those_at_once(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    question, candidates = (
+    query, candidates = (
         torch.randn(2, n, 6, dtype=torch.float64, requires_grad=True) for n in (9, 5)
     )
-    monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(at_once * 4 * 2 * 5 * 6, 0))
+    monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(chunk * 4 * 2 * 5 * 6, 0))
     distance = partial(torch.cdist, p=1)
-    found, expected = in_chunks(distance, question, candidates, 6), distance(question, candidates)
-    assert_close(found, expected)
-    slope = torch.randn_like(expected)
-    given = [question, candidates]
+    actual, expected = in_chunks(distance, query, candidates, 6), distance(query, candidates)
+    assert_close(actual, expected)
+    grad = torch.randn_like(expected)
+    given = [query, candidates]
     assert_close(
-        torch.autograd.grad(found, given, slope), torch.autograd.grad(expected, given, slope)
+        torch.autograd.grad(actual, given, grad), torch.autograd.grad(expected, given, grad)
     )

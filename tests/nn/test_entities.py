@@ -94,10 +94,10 @@ def test_a_projection_by_hand() -> None:
     planes = Hyperplanes(2, 2).double()
     with torch.no_grad():
         planes.normal.copy_(torch.tensor([[3.0, 4.0], [0.0, -2.0]]))
-    found = planes.project(
+    actual = planes.project(
         torch.tensor([[5.0, 0.0], [5.0, 1.0]], dtype=torch.float64), torch.tensor([0, 1])
     )
-    assert_close(found, torch.tensor([[3.2, -2.4], [5.0, 0.0]], dtype=torch.float64), **EXACT)
+    assert_close(actual, torch.tensor([[3.2, -2.4], [5.0, 0.0]], dtype=torch.float64), **EXACT)
 
 
 def test_projected_entities_lie_on_their_plane() -> None:

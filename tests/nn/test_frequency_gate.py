@@ -21,7 +21,7 @@ ALPHAS = {
 def gate_by_hand() -> FrequencyGate:
     """Each role reads the frequencies in its own way; of 1, 3 and 7 it makes ALPHAS."""
     gate = FrequencyGate(hidden=2).double()
-    # log(1 + f) is (1, 2, 3) log 2, each row makes 1 of (1, 2, 3), and tanh(log(3) / 2) is 1/2: the first unit's value.
+    # log(1 + f) is (1, 2, 3) log 2, each row maps (1, 2, 3) to 1, and tanh(log(3) / 2) is 1/2.
     reads = {
         (OBJECT, GIVEN): [1, 0, 0],
         (OBJECT, CANDIDATES): [0, 1 / 2, 0],

@@ -1,4 +1,4 @@
-"""The GaussianDecoder decoder against torch's divergences, in parts as at once, and how much memory it takes."""
+"""The Gaussian decoder against the divergences of torch, its chunks and its memory."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_scores_are_minus_the_mean_of_both_divergences(seed: int) -> None:
     scores = GaussianDecoder().score(GaussianDecoder().compose(subject, relation), candidates)
     assert_close(scores, -divergences(subject[:, None], relation[:, None], candidates), **EXACT)
     assert (scores < 0).all()
-    # Groups of questions, each with candidates of its own.
+    # Groups of queries, each with candidates of its own.
     subject, relation, candidates = gaussians(2, 3), gaussians(2, 3), gaussians(2, 4)
     scores = GaussianDecoder().score(GaussianDecoder().compose(subject, relation), candidates)
     assert_close(
@@ -77,37 +77,37 @@ def test_a_subject_question_is_an_object_question_of_the_inverted_relation() -> 
 
 
 @pytest.mark.parametrize("groups", [(), (3,)])
-@pytest.mark.parametrize("at_once", [1, 2, 5])
+@pytest.mark.parametrize("chunk", [1, 2, 5])
 def test_differences_stay_within_their_budget_and_change_nothing(
-    groups: tuple[int, ...], at_once: int, monkeypatch: pytest.MonkeyPatch
+    groups: tuple[int, ...], chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     torch.manual_seed(0)
-    # So many candidates that nothing else is as large as the differences of one question with all of them.
-    questions, candidates = 20, 90
+    # With so many candidates nothing is larger than the differences of one query.
+    queries, candidates = 20, 90
     query = (
         GaussianDecoder()
-        .compose(gaussians(*groups, questions), gaussians(*groups, questions))
+        .compose(gaussians(*groups, queries), gaussians(*groups, queries))
         .float()
         .requires_grad_()
     )
     table = gaussians(*groups, candidates).float().requires_grad_()
-    pull = torch.randn(*groups, questions, candidates)
+    pull = torch.randn(*groups, queries, candidates)
 
     def measured() -> tuple[Tensor, tuple[Tensor, ...], int]:
         with LargestTensor() as largest:
             scores = GaussianDecoder().score(query, table)
-            slopes = torch.autograd.grad((scores * pull).sum(), (query, table))
-        return scores, slopes, largest.bytes
+            grads = torch.autograd.grad((scores * pull).sum(), (query, table))
+        return scores, grads, largest.bytes
 
-    expected, slopes, whole = measured()
+    expected, grads, whole = measured()
     one = 4 * candidates * DIM * max(1, *groups, 1)
-    assert whole == questions * one
+    assert whole == queries * one
     # A little more than so many need, but not enough for one more.
-    monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(at_once * one + one // 2, 0))
-    scores, again, most = measured()
-    assert most <= max(at_once * one, expected.nbytes), "neither forward nor backward"
+    monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(chunk * one + one // 2, 0))
+    scores, again, peak = measured()
+    assert peak <= max(chunk * one, expected.nbytes), "neither forward nor backward"
     assert_close(scores, expected, rtol=1e-5, atol=1e-5)
-    for one_slope, other in zip(slopes, again, strict=True):
+    for one_slope, other in zip(grads, again, strict=True):
         assert_close(one_slope, other, rtol=1e-4, atol=1e-4)
 
 
@@ -118,7 +118,7 @@ def test_backward_keeps_no_differences_of_parts(monkeypatch: pytest.MonkeyPatch)
         gaussians(90).requires_grad_(),
     )
 
-    def kept() -> int:
+    def saved_bytes() -> int:
         sizes: dict[int, int] = {}
 
         def keep(tensor: Tensor) -> Tensor:
@@ -131,9 +131,9 @@ def test_backward_keeps_no_differences_of_parts(monkeypatch: pytest.MonkeyPatch)
         return sum(sizes.values())
 
     differences = query.element_size() * 20 * 90 * DIM
-    assert kept() > 2 * differences
+    assert saved_bytes() > 2 * differences
     monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(4 * 90 * DIM * 5, 0))
-    assert kept() < differences / 5
+    assert saved_bytes() < differences / 5
 
 
 def test_parts_are_exact_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -141,14 +141,12 @@ def test_parts_are_exact_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     query = GaussianDecoder().compose(gaussians(7), gaussians(7)).requires_grad_()
     table = gaussians(5).requires_grad_()
     scores = GaussianDecoder().score(query, table)
-    slopes = torch.autograd.grad(scores.sum(), (query, table))
+    grads = torch.autograd.grad(scores.sum(), (query, table))
     for budget in (0, 4 * 5 * DIM, 4 * 5 * DIM * 3):
         monkeypatch.setitem(MEMORY_BUDGETS, "differences", Budget(budget, 0))
         parts = GaussianDecoder().score(query, table)
         assert_close(parts, scores, **EXACT)
-        for one, other in zip(
-            slopes, torch.autograd.grad(parts.sum(), (query, table)), strict=True
-        ):
+        for one, other in zip(grads, torch.autograd.grad(parts.sum(), (query, table)), strict=True):
             assert_close(one, other, **EXACT)
         with torch.no_grad():
             assert_close(GaussianDecoder().score(query, table), scores, **EXACT)
@@ -162,7 +160,7 @@ def test_single_precision_is_near_double_where_variances_are_small() -> None:
     # Half of the candidates are nearly right.
     candidates[:25, :DIM] = (subject + relation)[:25, :DIM] + 0.01 * torch.randn(25, DIM)
     expected = GaussianDecoder().score(GaussianDecoder().compose(subject, relation), candidates)
-    found = GaussianDecoder().score(
+    actual = GaussianDecoder().score(
         GaussianDecoder().compose(subject.float(), relation.float()), candidates.float()
     )
-    assert_close(found.double(), expected, rtol=1e-5, atol=2e-3)
+    assert_close(actual.double(), expected, rtol=1e-5, atol=2e-3)

@@ -17,27 +17,27 @@ WEIGHTS = torch.linspace(1, 2, 12, dtype=torch.float64).view(3, 4)
 
 def test_numbers_are_added_at_cells_also_twice_at_one() -> None:
     cell = torch.tensor([1, 6, 1])
-    found, slopes = changed(lambda matrix, numbers: add_at(matrix, cell, numbers))
-    wanted = MATRIX.clone()
-    wanted[0, 1] += 2.5
-    wanted[1, 2] -= 1
-    assert_close(found, wanted)
-    assert_close(slopes[0], WEIGHTS)
-    assert_close(slopes[1], WEIGHTS.flatten()[cell])
+    actual, grads = changed(lambda matrix, numbers: add_at(matrix, cell, numbers))
+    expected = MATRIX.clone()
+    expected[0, 1] += 2.5
+    expected[1, 2] -= 1
+    assert_close(actual, expected)
+    assert_close(grads[0], WEIGHTS)
+    assert_close(grads[1], WEIGHTS.flatten()[cell])
 
 
-def test_numbers_put_at_cells_leave_no_slope_of_what_was_there() -> None:
+def test_numbers_put_at_cells_leave_no_gradients_of_what_was_there() -> None:
     cell = torch.tensor([1, 6, 11])
-    found, slopes = changed(lambda matrix, numbers: put_at(matrix, cell, numbers))
-    wanted, left = MATRIX.clone().flatten(), WEIGHTS.clone().flatten()
-    wanted[cell], left[cell] = NUMBERS, 0
-    assert_close(found, wanted.view(3, 4))
-    assert_close(slopes[0], left.view(3, 4))
-    assert_close(slopes[1], WEIGHTS.flatten()[cell])
+    actual, grads = changed(lambda matrix, numbers: put_at(matrix, cell, numbers))
+    expected, left = MATRIX.clone().flatten(), WEIGHTS.clone().flatten()
+    expected[cell], left[cell] = NUMBERS, 0
+    assert_close(actual, expected.view(3, 4))
+    assert_close(grads[0], left.view(3, 4))
+    assert_close(grads[1], WEIGHTS.flatten()[cell])
 
 
 def changed(change) -> tuple[Tensor, tuple[Tensor, ...]]:  # type: ignore[no-untyped-def]
-    """The matrix afterwards, and the slopes of its weighted sum, of the matrix before and of the numbers."""
+    """The changed matrix, and the gradients of its weighted sum to the matrix and the numbers."""
     before, numbers = MATRIX.clone().requires_grad_(), NUMBERS.clone().requires_grad_()
     inside = before * 1
     after = change(inside, numbers)

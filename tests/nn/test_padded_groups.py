@@ -18,31 +18,31 @@ def test_each_group_holds_its_rows_in_their_order_and_then_the_fill(groups: list
         [row for row, group in zip(rows.tolist(), groups, strict=True) if group == number]
         for number in range(5)
     ]
-    most = max(map(len, members))
-    assert layout == (5, most)
-    laid = pad_groups(rows, layout, slot, fill=-1.0)
-    assert laid.tolist() == [mine + [[-1.0, -1.0]] * (most - len(mine)) for mine in members]
-    assert torch.equal(laid.flatten(0, 1)[slot], rows)
+    largest = max(map(len, members))
+    assert layout == (5, largest)
+    padded = pad_groups(rows, layout, slot, fill=-1.0)
+    assert padded.tolist() == [mine + [[-1.0, -1.0]] * (largest - len(mine)) for mine in members]
+    assert torch.equal(padded.flatten(0, 1)[slot], rows)
     assert torch.equal(pad_groups(rows[:, 0], layout, slot), pad_groups(rows, layout, slot)[..., 0])
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 11), st.integers(0, 60))
 def test_every_group_is_in_one_part_and_parts_are_within_bounds(
-    members: list[int], most: int, slots: int
+    members: list[int], max_groups: int, slots: int
 ) -> None:
-    group, seen = torch.tensor(members, dtype=torch.int64), []
-    for groups, inside, place in chunk_groups(group, most, slots):
-        assert torch.equal(groups[place], group[inside])
+    group, covered = torch.tensor(members, dtype=torch.int64), []
+    for groups, member, index in chunk_groups(group, max_groups, slots):
+        assert torch.equal(groups[index], group[member])
         assert (
-            groups.tolist() == sorted(set(groups.tolist())) == sorted(set(group[inside].tolist()))
+            groups.tolist() == sorted(set(groups.tolist())) == sorted(set(group[member].tolist()))
         )
-        (rows, columns), _ = padded_layout(place, len(groups))
-        assert rows <= most and rows * columns <= max(slots, 2 * len(inside))
-        assert inside.tolist() == [
+        (rows, columns), _ = padded_layout(index, len(groups))
+        assert rows <= max_groups and rows * columns <= max(slots, 2 * len(member))
+        assert member.tolist() == [
             number for number, each in enumerate(members) if each in groups.tolist()
         ]
-        seen += groups.tolist()
-    assert sorted(seen) == sorted(set(members))
+        covered += groups.tolist()
+    assert sorted(covered) == sorted(set(members))
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ EXACT = {"rtol": 1e-11, "atol": 1e-11}
 COUNT = 2
 
 
-def asked(relation: list[int], time: list[int]) -> Queries:
+def make_queries(relation: list[int], time: list[int]) -> Queries:
     return Queries(
         torch.zeros(len(time), dtype=torch.int64), torch.tensor(relation), torch.tensor(time)
     )
@@ -36,12 +36,13 @@ def test_a_reciprocal_relation_has_a_vector_for_each_direction() -> None:
     torch.manual_seed(0)
     own = FixedRelations(ComplExDecoder(), COUNT, 4, 1.0, reciprocal=True)
     assert own.relation.shape == (4, 4)
-    assert torch.equal(own(asked([3, 0, 1, 2], [0] * 4)), own.relation[[3, 0, 1, 2]])
+    assert torch.equal(own(make_queries([3, 0, 1, 2], [0] * 4)), own.relation[[3, 0, 1, 2]])
     one = FixedRelations(ComplExDecoder(), COUNT, 4, 1.0)
     assert one.relation.shape == (2, 4)
     conjugate = one.relation * torch.tensor([1, 1, -1, -1])
     assert torch.equal(
-        one(asked([3, 0, 1, 2], [0] * 4)), torch.stack([conjugate[1], *one.relation, conjugate[0]])
+        one(make_queries([3, 0, 1, 2], [0] * 4)),
+        torch.stack([conjugate[1], *one.relation, conjugate[0]]),
     )
 
 
@@ -50,7 +51,11 @@ def test_shifted_relations_turn_round_as_a_whole() -> None:
     made.load_state_dict(
         {"relation": numbers([[1.0, 2.0]]), "time": numbers([[10.0, 20.0], [0.0, -5.0]])}
     )
-    assert made(asked([0, 1, 0], [0, 0, 1])).tolist() == [[11.0, 22.0], [-11.0, -22.0], [1.0, -3.0]]
+    assert made(make_queries([0, 1, 0], [0, 0, 1])).tolist() == [
+        [11.0, 22.0],
+        [-11.0, -22.0],
+        [1.0, -3.0],
+    ]
     assert made.time_embeddings() is made.time
 
 
@@ -67,7 +72,7 @@ def test_factored_relations_by_hand(constant: bool) -> None:
     made.load_state_dict(
         weights | ({"constant": numbers([[5.0, -1.0], [1.0, 0.0]])} if constant else {})
     )
-    queries = asked([0, 0, 1, 1], [0, 1, 0, 1])
+    queries = make_queries([0, 0, 1, 1], [0, 1, 0, 1])
     moving, still = (
         [[-2.0, 1.0], [2.0, 4.0], [0.0, 3.0], [6.0, 0.0]],
         [[5.0, -1.0]] * 2 + [[1.0, 0.0]] * 2,
@@ -82,7 +87,7 @@ def test_factored_relations_by_hand(constant: bool) -> None:
 
 def test_most_relations_are_one_part_without_moments() -> None:
     made = FixedRelations(DistMultDecoder(), COUNT, 3, 1.0)
-    queries = asked([0, 3], [0, 0])
+    queries = make_queries([0, 3], [0, 0])
     (part,) = made.terms(queries)
     assert torch.equal(part, made(queries)) and made.time_embeddings() is None
 
@@ -91,12 +96,12 @@ def test_projected_relations_share_planes_that_are_not_theirs() -> None:
     torch.manual_seed(0)
     planes = Hyperplanes(3, 4).double()
     made = ProjectedRelations(TranslationDecoder(), COUNT, 4, 1.0, planes).double()
-    queries = asked([0, 1, 2, 3], [0, 1, 2, 0])
+    queries = make_queries([0, 1, 2, 3], [0, 1, 2, 0])
     vectors = made(queries)
     assert_close(
         (vectors * planes.normal[queries.time]).sum(1), torch.zeros(4, dtype=torch.float64), **EXACT
     )
-    assert_close(vectors[3], -made(asked([1], [0]))[0], **EXACT)
+    assert_close(vectors[3], -made(make_queries([1], [0]))[0], **EXACT)
     assert list(made.state_dict()) == ["relation"], "or the planes would be saved twice"
     with torch.no_grad():
         planes.normal.copy_(torch.randn(3, 4))
@@ -113,7 +118,7 @@ def test_each_relation_and_time_is_read_once(monkeypatch: pytest.MonkeyPatch) ->
     assert made.token.shape == (6, 4)
     read: list[tuple[int, ...]] = []
     made.lstm.register_forward_pre_hook(lambda module, inputs: read.append(tuple(inputs[0].shape)))
-    queries = asked([0, 1, 2, 0, 3, 1, 0, 0], [0, 1, 0, 2, 1, 1, 0, 3])
+    queries = make_queries([0, 1, 2, 0, 3, 1, 0, 0], [0, 1, 0, 2, 1, 1, 0, 3])
     vectors = made(queries)
     # (0, 0), (1, 1), (0, 2) and (0, 3); a relation inverted is read as itself.
     assert read == [(4, 4, 4)]

@@ -32,7 +32,7 @@ EXACT = {"rtol": 1e-11, "atol": 1e-11}
 
 
 class Case(NamedTuple):
-    """A graph, the edges also as tuples; relations counts inverse ones, inverse_from is the first of those."""
+    """A graph, its edges also as tuples; relations from inverse_from on are inverse."""
 
     nodes: int
     relations: int
@@ -48,7 +48,7 @@ class Case(NamedTuple):
 
 @st.composite
 def cases(draw: st.DrawFn, most_edges: int = 40) -> Case:
-    """Few nodes and relations, so that repeated edges, self-loops and nodes without an edge abound."""
+    """Few nodes and relations: many repeated edges, self-loops and nodes without edges."""
     nodes, relations = draw(st.integers(1, 7)), draw(st.integers(1, 3))
     seed = draw(st.integers(0, 2**32 - 1))
     rng = np.random.default_rng(seed)
@@ -92,9 +92,9 @@ def test_edge_weights_by_hand() -> None:
 @settings(max_examples=200)
 @given(cases(), st.sampled_from(NORMS))
 def test_edge_weights_equal_a_loop(case: Case, norm: str) -> None:
-    found = edge_weights(case.edges, case.relations, norm)  # type: ignore[arg-type]
+    actual = edge_weights(case.edges, case.relations, norm)  # type: ignore[arg-type]
     assert_close(
-        found,
+        actual,
         torch.tensor(oracle.edge_weights(case.tuples, norm), dtype=torch.float32),
         rtol=0,
         atol=1e-7,
@@ -106,11 +106,11 @@ def test_edge_weights_equal_a_loop(case: Case, norm: str) -> None:
 def test_rgcn_equals_a_loop_over_edges(case: Case, blocks: int, norm: str) -> None:
     x, layer = case.x(6), RGCN(6, case.relations, blocks).double()
     weights = oracle.edge_weights(case.tuples, norm)
-    found = layer(x, case.edges, torch.tensor(weights, dtype=torch.float64))
-    assert_close(found, oracle.rgcn(layer, x, case.tuples, weights), **EXACT)
+    actual = layer(x, case.edges, torch.tensor(weights, dtype=torch.float64))
+    assert_close(actual, oracle.rgcn(layer, x, case.tuples, weights), **EXACT)
     # The weights that models use are rounded to single precision.
     rounded = layer(x, case.edges, edge_weights(case.edges, case.relations, norm))  # type: ignore[arg-type]
-    assert_close(rounded, found, rtol=1e-6, atol=1e-6)
+    assert_close(rounded, actual, rtol=1e-6, atol=1e-6)
 
 
 def test_rgcn_by_hand() -> None:
@@ -145,7 +145,7 @@ def pyg() -> ModuleType:
 def geometric_twin(
     kind: type[nn.Module], layer: RGCN, relations: int, blocks: int | None
 ) -> nn.Module:
-    """Their layer with our weights: theirs are [relations, in, out] without blocks, [relations, blocks, ...] with."""
+    """Their layer with our weights, [relations, in, out] or [relations, blocks, in, out]."""
     dim = layer.self_loop.in_features
     twin = kind(dim, dim, relations, num_blocks=blocks, aggr="mean", bias=False).double()
     with torch.no_grad():
@@ -164,8 +164,8 @@ def test_rgcn_equals_pytorch_geometric(
     x, layer = case.x(6), RGCN(6, case.relations, blocks or 1).double()
     twin = geometric_twin(getattr(pyg, kind), layer, case.relations, blocks)
     expected = twin(x, torch.stack([case.edges.source, case.edges.target]), case.edges.relation)
-    found = layer(x, case.edges, edge_weights(case.edges, case.relations, "relation"))
-    assert_close(found, expected, rtol=1e-6, atol=1e-6)
+    actual = layer(x, case.edges, edge_weights(case.edges, case.relations, "relation"))
+    assert_close(actual, expected, rtol=1e-6, atol=1e-6)
 
 
 @settings(max_examples=100)
@@ -185,8 +185,8 @@ def test_blockwise_equals_a_loop_over_rows(
     # Of three times as many relations most do not occur, the first and the last among them.
     relation = torch.randint(relations, (rows,)) * 3 + 1
     weight = torch.randn(3 * relations, blocks, size, size, dtype=torch.float64)
-    found = block_diagonal_product(x, relation, weight, tile)
-    assert_close(found, oracle.block_diagonal_product(x, relation.tolist(), weight), **EXACT)
+    actual = block_diagonal_product(x, relation, weight, tile)
+    assert_close(actual, oracle.block_diagonal_product(x, relation.tolist(), weight), **EXACT)
 
 
 def test_blockwise_by_default_with_more_rows_than_a_tile() -> None:
@@ -212,8 +212,8 @@ def test_compgcn_equals_a_loop_over_edges(
     x = case.x(dim)
     layer = CompGCN(dim, case.relations, composition, case.inverse_from).double()  # type: ignore[arg-type]
     weights = oracle.edge_weights(case.tuples, norm)
-    found = layer(x, case.edges, torch.tensor(weights, dtype=torch.float64))
-    assert_close(found, oracle.compgcn(layer, x, case.tuples, weights), **EXACT)
+    actual = layer(x, case.edges, torch.tensor(weights, dtype=torch.float64))
+    assert_close(actual, oracle.compgcn(layer, x, case.tuples, weights), **EXACT)
 
 
 def test_circular_correlation_by_hand() -> None:
@@ -224,7 +224,8 @@ def test_circular_correlation_by_hand() -> None:
         layer.inverse_edges.weight.copy_(10 * torch.eye(3))
         layer.relation.copy_(torch.tensor([[4.0, 5.0, 6.0], [1.0, 0.0, 0.0]]))
     x = torch.tensor([[1.0, 2.0, 3.0], [0.0, 0.0, 0.0]], dtype=torch.float64)
-    # 1*4 + 2*5 + 3*6, 1*5 + 2*6 + 3*4, 1*6 + 2*4 + 3*5; and 1*1, 3*1, 2*1 times 10 for the inverse edge.
+    # 1*4 + 2*5 + 3*6, 1*5 + 2*6 + 3*4, 1*6 + 2*4 + 3*5;
+    # and 1*1, 3*1, 2*1 times 10 for the inverse edge.
     expected = torch.tensor([[10.0, 30.0, 20.0], [32.0, 29.0, 29.0]], dtype=torch.float64)
     assert_close(layer(x, edges_of((0, 0, 1), (0, 1, 0)), torch.ones(2)), expected, **EXACT)
 
@@ -234,8 +235,8 @@ def test_circular_correlation_by_hand() -> None:
 def test_rgat_equals_a_loop_over_nodes(case: Case, heads: int) -> None:
     x, layer = case.x(6), RGAT(6, case.relations, heads).double()
     # The weights of other layers must not matter.
-    found = layer(x, case.edges, torch.full((len(case.tuples),), math.nan))
-    assert_close(found, oracle.rgat(layer, x, case.tuples), **EXACT)
+    actual = layer(x, case.edges, torch.full((len(case.tuples),), math.nan))
+    assert_close(actual, oracle.rgat(layer, x, case.tuples), **EXACT)
 
 
 @settings(max_examples=100)
@@ -248,10 +249,10 @@ def test_segment_softmax_equals_softmax_of_each_segment(
     torch.manual_seed(seed)
     logits = scale * torch.randn(rows, 3, dtype=torch.float64)
     segment = torch.randint(segments, (rows,))
-    found = segment_softmax(logits, segment, segments)
+    actual = segment_softmax(logits, segment, segments)
     for number in range(segments):
         assert_close(
-            found[segment == number], torch.softmax(logits[segment == number], dim=0), **EXACT
+            actual[segment == number], torch.softmax(logits[segment == number], dim=0), **EXACT
         )
 
 
@@ -273,7 +274,7 @@ def test_gradients(name: str) -> None:
     layer = layers(4, 4)[name].double()
     weights = edge_weights(SMALL, 4, "degree").double()
     x = torch.randn(4, 4, dtype=torch.float64)
-    assert oracle.slopes_hold(layer, lambda x: (x, SMALL, weights), [x])
+    assert oracle.gradients_hold(layer, lambda x: (x, SMALL, weights), [x])
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -289,7 +290,7 @@ def test_mixed_precision(name: str) -> None:
     x = torch.randn(4, 4)
     # Twice, as in an encoder: the second layer takes what the first one gives.
     with torch.autocast("cpu", torch.bfloat16):
-        found = layer(layer(x, SMALL, weights), SMALL, weights)
+        actual = layer(layer(x, SMALL, weights), SMALL, weights)
     assert_close(
-        found.float(), layer(layer(x, SMALL, weights), SMALL, weights), rtol=0.05, atol=0.1
+        actual.float(), layer(layer(x, SMALL, weights), SMALL, weights), rtol=0.05, atol=0.1
     )

@@ -31,7 +31,7 @@ BOTH = pytest.mark.parametrize("bidirectional", [False, True])
 
 
 class Situation(NamedTuple):
-    """Pairs (entity, time) with their windows in a context; the windows also as lists of rows, oldest first."""
+    """(entity, time) pairs with their windows in a context, also as lists of rows, oldest first."""
 
     x: Tensor
     windows: Windows
@@ -68,7 +68,7 @@ def situation(
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
     active = np.argwhere(rng.random((entities, steps)) < density).tolist()
-    asked = rng.integers(0, [entities, steps], (pairs, 2)).tolist()
+    targets = rng.integers(0, [entities, steps], (pairs, 2)).tolist()
 
     def rows_from(first: int, last: int) -> list[list[int]]:
         return [
@@ -77,12 +77,12 @@ def situation(
                 for row, (e, t) in enumerate(active)
                 if e == entity and time + first <= t <= time + last
             ]
-            for entity, time in asked
+            for entity, time in targets
         ]
 
     past, future = rows_from(-window, -1), rows_from(1, window) if bidirectional else None
     windows = Windows(
-        torch.tensor([time for _, time in asked], dtype=torch.int64),
+        torch.tensor([time for _, time in targets], dtype=torch.int64),
         ranges_of(past, rng, len(active)),
         None if future is None else ranges_of(future, rng, len(active)),
     )
@@ -93,7 +93,7 @@ def situation(
 
 @st.composite
 def situations(draw: st.DrawFn, bidirectional: bool) -> Situation:
-    """Gaps, empty windows, sides of different lengths; now and then no pair at all, or nobody ever active."""
+    """Gaps, empty windows, directions of different lengths; also no pairs or no active steps."""
     return situation(
         draw(st.integers(0, 2**32 - 1)),
         bidirectional,
@@ -116,7 +116,7 @@ def set_decay(layer: nn.Module, rate: float, shift: float) -> None:
 
 
 def with_empty_windows(rows: int, bidirectional: bool) -> Windows:
-    """Three pairs, their empty ranges at the start, inside and at the end of a context of two rows, or of none."""
+    """Three pairs with empty ranges at the start, inside and at the end of a context."""
     empty = Ranges(*[torch.arange(3).clamp(max=rows)] * 2)
     return Windows(torch.arange(3), empty, empty if bidirectional else None)
 
@@ -195,12 +195,12 @@ def test_attention_without_decay_equals_torch() -> None:
         )
         twin.out_proj.weight.copy_(torch.eye(6))
     # The pair itself stands first; what is not in a window is masked noise.
-    seen, hidden = torch.randn(20, 7, 6, dtype=torch.float64), torch.ones(20, 7, dtype=torch.bool)
+    states, hidden = torch.randn(20, 7, 6, dtype=torch.float64), torch.ones(20, 7, dtype=torch.bool)
     for index, (past, future) in enumerate(zip(at.past, at.future or [], strict=True)):
         rows = torch.cat([at.x[index : index + 1], at.context.x[past + future]])
-        seen[index, : len(rows)] = rows
+        states[index, : len(rows)] = rows
         hidden[index, : len(rows)] = False
-    expected, _ = twin(at.x[:, None], seen, seen, key_padding_mask=hidden, need_weights=False)
+    expected, _ = twin(at.x[:, None], states, states, key_padding_mask=hidden, need_weights=False)
     assert_close(layer(at.x, at.windows, at.context), expected[:, 0], **EXACT)
 
 
@@ -288,8 +288,10 @@ def test_gradients(bidirectional: bool, kind: str) -> None:
     at = situation(22, bidirectional, entities=2, steps=6, window=3, pairs=4, density=0.6, dim=2)
     # PackedSequences of different lengths, an empty one among them.
     assert len({len(rows) for rows in at.past}) > 2 and [] in at.past
-    assert oracle.slopes_hold(
-        layer, lambda x, seen: (x, at.windows, at.context._replace(x=seen)), [at.x, at.context.x]
+    assert oracle.gradients_hold(
+        layer,
+        lambda x, states: (x, at.windows, at.context._replace(x=states)),
+        [at.x, at.context.x],
     )
 
 
@@ -302,8 +304,8 @@ def test_mixed_precision(kind: str) -> None:
         at.context._replace(x=at.context.x.float()),
     )
     with torch.autocast("cpu", torch.bfloat16):
-        found, alone = layer(x, at.windows, context), layer.without_context(x)
-    assert_close(found.float(), layer(x, at.windows, context), rtol=0.05, atol=0.05)
+        actual, alone = layer(x, at.windows, context), layer.without_context(x)
+    assert_close(actual.float(), layer(x, at.windows, context), rtol=0.05, atol=0.05)
     assert_close(alone.float(), layer.without_context(x), rtol=0.05, atol=0.05)
 
 

@@ -1,4 +1,4 @@
-"""The loss of the embedding methods: against loops over facts, by hand, and what every way of training must do."""
+"""The loss of the embedding methods against loops over facts and by hand, and their training."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def made(name: str, facts: int = 12) -> Embedding:
     return build(small_graph(facts=facts), name, smallest_variance=0.2, largest_variance=2.0)
 
 
-def questions_of(model: Embedding, facts: Tensor) -> list[Fact]:
+def query_facts_of(model: Embedding, facts: Tensor) -> list[Fact]:
     """Both sides of some train facts, by their positions: (entity, relation, answer, time)."""
     rows = [tuple(row) for row in model.timeline.facts[facts].tolist()]
     return oracle.directed(rows, model.timeline.num_relations)
 
 
-def known_of(model: Embedding, question: Fact) -> set[int]:
+def known_of(model: Embedding, query_fact: Fact) -> set[int]:
     facts = oracle.directed(
         [tuple(row) for row in model.timeline.facts.tolist()], model.timeline.num_relations
     )
-    return {o for e, r, o, t in facts if (e, r, t) == (question[0], question[1], question[3])}
+    return {o for e, r, o, t in facts if (e, r, t) == (query_fact[0], query_fact[1], query_fact[3])}
 
 
-def as_queries(questions: list[Fact]) -> Queries:
-    columns = torch.tensor(questions)
+def as_queries(query_facts: list[Fact]) -> Queries:
+    columns = torch.tensor(query_facts)
     return Queries(columns[:, 0], columns[:, 1], columns[:, 3])
 
 
@@ -66,18 +66,18 @@ def loss_of(model: Embedding, facts: Tensor = SOME, seed: int = 1, **settings: A
 
 @EVERY
 def test_against_all_entities_the_loss_is_a_softmax_without_other_true_answers(name: str) -> None:
-    # So many facts that most questions have several answers.
+    # So many facts that most queries have several answers.
     model = made(name, facts=60)
-    questions = questions_of(model, SOME)
-    scores = model.scores(as_queries(questions)).tolist()
+    query_facts = query_facts_of(model, SOME)
+    scores = model.scores(as_queries(query_facts)).tolist()
     known = {
         (number, entity)
-        for number, question in enumerate(questions)
-        for entity in known_of(model, question)
+        for number, query_fact in enumerate(query_facts)
+        for entity in known_of(model, query_fact)
     }
-    assert len(known) > 1.5 * len(questions)
-    answers = [answer for _, _, answer, _ in questions]
-    expected = oracle_layers.softmax_loss(scores, list(range(len(questions))), answers, known)
+    assert len(known) > 1.5 * len(query_facts)
+    answers = [answer for _, _, answer, _ in query_facts]
+    expected = oracle_layers.softmax_loss(scores, list(range(len(query_facts))), answers, known)
     assert loss_of(model).item() == pytest.approx(expected, rel=1e-5)
 
 
@@ -86,21 +86,21 @@ def test_against_all_entities_the_loss_is_a_softmax_without_other_true_answers(n
 @pytest.mark.parametrize("batch", ["facts", "times"])
 def test_a_sample_counts_without_true_answers(name: str, kind: str, batch: str) -> None:
     model = made(name, facts=60)
-    questions = questions_of(model, SOME)
-    queries = as_queries(questions)
+    query_facts = query_facts_of(model, SOME)
+    queries = as_queries(query_facts)
     scores = model.scores(queries).tolist()
     with torch.no_grad():
         # The first thing that a step without dropout draws.
         drawn = model.score_sampled(
             model.encode_queries(queries), queries.time, 6, torch.Generator().manual_seed(1)
         ).entity.tolist()
-    positive = [row[answer] for row, (_, _, answer, _) in zip(scores, questions, strict=True)]
+    positive = [row[answer] for row, (_, _, answer, _) in zip(scores, query_facts, strict=True)]
     negative = [
         [row[entity] for entity in sample] for row, sample in zip(scores, drawn, strict=True)
     ]
     excluded = [
-        [entity in known_of(model, question) for entity in sample]
-        for question, sample in zip(questions, drawn, strict=True)
+        [entity in known_of(model, query_fact) for entity in sample]
+        for query_fact, sample in zip(query_facts, drawn, strict=True)
     ]
     assert any(itertools.chain(*excluded)) and not all(itertools.chain(*excluded))
     expected = {
@@ -108,8 +108,8 @@ def test_a_sample_counts_without_true_answers(name: str, kind: str, batch: str) 
         "margin": lambda: oracle_layers.margin_loss(positive, negative, excluded, 2.5),
         "logistic": lambda: oracle_layers.logistic_loss(positive, negative, excluded, 2.5),
     }[kind]()
-    found = loss_of(model, negatives=6, loss=kind, margin=2.5, batch=batch)
-    assert found.item() == pytest.approx(expected, rel=1e-4, abs=1e-6)
+    actual = loss_of(model, negatives=6, loss=kind, margin=2.5, batch=batch)
+    assert actual.item() == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["distmult", "de-simple", "atise-er"])
@@ -133,17 +133,17 @@ def moduli(vector: list[float], decoder: str) -> list[float]:
 @torch.no_grad()
 def test_n3_is_the_mean_of_cubed_sizes(name: str) -> None:
     model = made(name)
-    total, questions = 0.0, questions_of(model, SOME)
-    for question in questions:
-        entity, _, answer, time = question
+    total, query_facts = 0.0, query_facts_of(model, SOME)
+    for query_fact in query_facts:
+        entity, _, answer, time = query_fact
         rows = [
             model.entities(torch.tensor([e]), torch.tensor([time]))[0].tolist()
             for e in (entity, answer)
         ]
-        rows += [part[0].tolist() for part in model.relations.terms(as_queries([question]))]
+        rows += [part[0].tolist() for part in model.relations.terms(as_queries([query_fact]))]
         total += math.fsum(x**3 for row in rows for x in moduli(row, model.settings.decoder))
-    found = loss_of(model, n3=0.7) - loss_of(model)
-    assert found.item() == pytest.approx(0.7 * total / len(questions), rel=1e-4, abs=1e-4)
+    actual = loss_of(model, n3=0.7) - loss_of(model)
+    assert actual.item() == pytest.approx(0.7 * total / len(query_facts), rel=1e-4, abs=1e-4)
 
 
 def test_penalties_by_hand() -> None:
@@ -195,7 +195,7 @@ def test_dropout_leaves_out_numbers_of_questions_in_training_only() -> None:
     left = {loss_of(model, seed=seed, dropout=0.5).item() for seed in range(5)}
     assert len(left) == 5 and plain not in left
     assert loss_of(model, dropout=0.5).item() == loss_of(model, dropout=0.5).item()
-    queries = as_queries(questions_of(model, SOME))
+    queries = as_queries(query_facts_of(model, SOME))
     assert torch.equal(model.train().scores(queries), model.eval().scores(queries))
 
 
@@ -229,24 +229,24 @@ def test_mixed_precision(name: str, negatives: int | str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("batch", "at_once"), [("facts", 1), ("facts", 7), ("facts", 1000), ("times", 1), ("times", 3)]
+    ("batch", "size"), [("facts", 1), ("facts", 7), ("facts", 1000), ("times", 1), ("times", 3)]
 )
-def test_an_epoch_takes_every_fact_once(batch: str, at_once: int) -> None:
+def test_an_epoch_takes_every_fact_once(batch: str, size: int) -> None:
     # Steps 3 and 6 are empty.
     rng = np.random.default_rng(0)
     facts = np.unique(rng.integers(0, [9, 2, 9, 8], (50, 4)), axis=0)
     facts = facts[~np.isin(facts[:, 3], (3, 6))]
     model = build(dated(make_graph(facts, entities=9, relations=2, steps=8)), "distmult")
-    settings = FactTraining(batch=batch, facts_per_step=at_once, times_per_step=at_once)  # type: ignore[arg-type]
-    loss, chance = EmbeddingLoss(model, settings), torch.Generator().manual_seed(0)
-    epochs = [loss.batches(chance) for _ in range(3)]
+    settings = FactTraining(batch=batch, facts_per_step=size, times_per_step=size)  # type: ignore[arg-type]
+    loss, generator = EmbeddingLoss(model, settings), torch.Generator().manual_seed(0)
+    epochs = [loss.batches(generator) for _ in range(3)]
     for batches in epochs:
         assert torch.equal(torch.cat(list(batches)).sort().values, torch.arange(len(facts)))
         if batch == "facts":
-            assert [len(taken) for taken in batches[:-1]] == [at_once] * (len(batches) - 1)
+            assert [len(taken) for taken in batches[:-1]] == [size] * (len(batches) - 1)
         else:
             times = [set(model.timeline.facts[taken, 3].tolist()) for taken in batches]
-            assert [len(each) for each in times] == ([1] * 6 if at_once == 1 else [3, 3])
+            assert [len(each) for each in times] == ([1] * 6 if size == 1 else [3, 3])
             assert len(set.union(*times)) == 6, "all facts of a time in one step"
     orders = {tuple(torch.cat(list(batches)).tolist()) for batches in epochs}
     assert len(orders) == 3, "a new order each time"
@@ -262,19 +262,21 @@ def test_facts_of_a_busy_time_are_taken_by_several_steps(
     facts = np.array(quiet + [(s, 1, o, 2) for s in range(9) for o in range(9)])
     model = build(dated(make_graph(facts, entities=9, steps=4)), "de-simple").float()
     settings = FactTraining(batch="times", times_per_step=2, negatives=negatives)
-    loss, chance = EmbeddingLoss(model, settings), torch.Generator()
-    whole = loss.batches(chance.manual_seed(0))
+    loss, generator = EmbeddingLoss(model, settings), torch.Generator()
+    whole = loss.batches(generator.manual_seed(0))
     assert sorted(map(len, whole)) == [4, 83]
     candidates = 9 if negatives == "all" else 4
-    for most, wanted in ((20, [4, 16, 16, 17, 17, 17]), (82, [4, 41, 42]), (83, [4, 83])):
-        monkeypatch.setitem(MEMORY_BUDGETS, "embedding_loss", Budget(most * 2 * candidates * 4, 0))
-        parts = loss.batches(chance.manual_seed(0))
-        assert sorted(map(len, parts)) == wanted
+    for max_facts, sizes in ((20, [4, 16, 16, 17, 17, 17]), (82, [4, 41, 42]), (83, [4, 83])):
+        monkeypatch.setitem(
+            MEMORY_BUDGETS, "embedding_loss", Budget(max_facts * 2 * candidates * 4, 0)
+        )
+        parts = loss.batches(generator.manual_seed(0))
+        assert sorted(map(len, parts)) == sizes
         assert torch.equal(torch.cat(list(parts)), torch.cat(list(whole))), (
             "every fact once, in the same order"
         )
     monkeypatch.setitem(MEMORY_BUDGETS, "embedding_loss", Budget(1, 0))
-    assert all(len(part) == 1 for part in loss.batches(chance))
+    assert all(len(part) == 1 for part in loss.batches(generator))
 
 
 def test_steps_of_a_busy_time_take_less_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -295,7 +297,7 @@ def test_valid_and_test_facts_change_nothing(name: str) -> None:
     other = [[0, 0, 0, 0], [1, 1, 2, 3]]
     changed = TemporalGraph(**{**vars(graph), "valid": np.array(other), "test": np.array(other)})
     one, two = (build(each, name) for each in (graph, changed))
-    queries = as_queries(questions_of(one, SOME))
+    queries = as_queries(query_facts_of(one, SOME))
     assert torch.equal(one.scores(queries), two.scores(queries))
     for negatives in ("all", 3):
         assert torch.equal(loss_of(one, negatives=negatives), loss_of(two, negatives=negatives))
@@ -314,8 +316,8 @@ def test_valid_and_test_facts_change_nothing(name: str) -> None:
             (
                 name,
                 {},
-                f"{name}'s entities change with time: against all of them, batches are of whole times; "
-                "set train.batch=times or a number of negatives",
+                f"{name}'s entities change with time: against all of them, "
+                "batches are of whole times; set train.batch=times or a number of negatives",
             )
             for name, kind in REGISTERED.items()
             if "entities" in kind.time_dependent
@@ -323,7 +325,8 @@ def test_valid_and_test_facts_change_nothing(name: str) -> None:
         (
             "atise-er",
             {"dropout": 0.1},
-            "decoder gaussian takes no dropout, which would set variances to 0; set train.dropout=0",
+            "decoder gaussian takes no dropout, which would set variances to 0; "
+            "set train.dropout=0",
         ),
         (
             "distmult",
@@ -432,25 +435,25 @@ def train(graph: TemporalGraph, name: str, settings: FactTraining) -> TrainProgr
     return train_model(model, EmbeddingLoss(model, settings), settings, 0, hooks)
 
 
-def reached(order: tuple[int, ...], questions: list[Fact]) -> float:
-    """The sum of 1 / rank when a question that is asked at several times has its answers in one order."""
+def reached(order: tuple[int, ...], query_facts: list[Fact]) -> float:
+    """The sum of 1 / rank when a query at several times has its answers in one order."""
     total = 0.0
-    for _, _, answer, time in questions:
-        others = {o for _, _, o, t in questions if t == time} - {answer}
+    for _, _, answer, time in query_facts:
+        others = {o for _, _, o, t in query_facts if t == time} - {answer}
         total += 1 / (1 + [entity for entity in order if entity not in others].index(answer))
     return total
 
 
 def best_without_time(facts: list[Fact]) -> float:
-    """The highest MRR of scores that are the same at all times: the best order of each question's answers."""
-    questions, total = oracle.directed(facts, 2), 0.0
-    for asked in {question[:2] for question in questions}:
-        mine = [question for question in questions if question[:2] == asked]
+    """The highest MRR of scores that do not depend on time: the best order of all answers."""
+    query_facts, total = oracle.directed(facts, 2), 0.0
+    for key in {query_fact[:2] for query_fact in query_facts}:
+        mine = [query_fact for query_fact in query_facts if query_fact[:2] == key]
         total += max(
             reached(order, mine)
-            for order in itertools.permutations({question[2] for question in mine})
+            for order in itertools.permutations({query_fact[2] for query_fact in mine})
         )
-    return total / len(questions)
+    return total / len(query_facts)
 
 
 def facts_by_heart(one_way: bool) -> np.ndarray:
@@ -468,18 +471,18 @@ BY_HEART = FactTraining(
 
 @LISTED
 def test_twenty_facts_are_learned_by_heart(name: str) -> None:
-    # Who is a subject is no object: neither must a fact differ from its reverse nor do relations lead in a circle.
+    # Subjects are never objects: no fact needs to differ from its reverse, no relation is cyclic.
     facts = facts_by_heart(one_way=True)
-    found = train(
+    actual = train(
         dated(make_graph(facts, entities=10, relations=2, steps=6)), name, BY_HEART
     ).best_mrr
     if REGISTERED[name].time_dependent != "nothing":
-        assert found == 1
+        assert actual == 1
     else:
-        # As many as can be without time, or nearly: the loss does not care which of two answers that are true equally
-        # often comes first, but with a third answer true at one of these times it matters to the rank.
-        most = best_without_time(oracle.facts_of(facts))
-        assert most - 0.02 <= found <= most + 1e-9 < 1
+        # Nearly the best without time: for the loss the order of two equally frequent answers does
+        # not matter, but for the rank it does if a third answer is true at one of their times.
+        best = best_without_time(oracle.facts_of(facts))
+        assert best - 0.02 <= actual <= best + 1e-9 < 1
 
 
 LIMITED = {
@@ -487,8 +490,8 @@ LIMITED = {
     "distmult": 0.85,
     "ta-distmult": 0.9,
     "de-distmult": 0.9,
-    # Where r leads in a circle, |s + r - o| < |r| cannot hold all around it: the steps o - s add up to nothing, so that
-    # their squares would be less than nothing. Entities or planes that change with time get round it.
+    # |s + r - o| < |r| cannot hold for all edges of a cycle of r, because the differences o - s sum
+    # to zero; entities or hyperplanes that change with time avoid this.
     "transe": 0.7,
     "ttranse": 0.9,
 }
@@ -497,15 +500,15 @@ LIMITED = {
 @LISTED
 def test_facts_in_all_directions_are_learned_by_heart(name: str) -> None:
     facts = facts_by_heart(one_way=False)
-    found = train(
+    actual = train(
         dated(make_graph(facts, entities=9, relations=2, steps=6)), name, BY_HEART
     ).best_mrr
-    most = (
+    best = (
         best_without_time(oracle.facts_of(facts))
         if REGISTERED[name].time_dependent == "nothing"
         else 1.0
     )
-    assert LIMITED.get(name, 1.0) * most - 1e-9 <= found <= most + 1e-9
+    assert LIMITED.get(name, 1.0) * best - 1e-9 <= actual <= best + 1e-9
 
 
 WAYS: dict[str, dict[str, Any]] = {
