@@ -100,8 +100,7 @@ class Evaluation:
         count = len(self.facts)
 
         def repeated(*values: str) -> pa.Array:
-            rows = [value for value in values for _ in range(2 * count // len(values))]
-            return pa.array(rows).dictionary_encode()
+            return pa.array(np.repeat(values, 2 * count // len(values))).dictionary_encode()
 
         return pa.table(
             {

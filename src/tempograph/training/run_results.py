@@ -13,12 +13,6 @@ from tempograph.training.setting_values import Setting, SettingTables
 from tempograph.typing import SPLITS, Protocol, Split
 
 _METRICS: Final = ("mrr", "hits@1", "hits@3", "hits@10")
-_HEAD: Final = (
-    *("dataset", "model", "protocol", "seed", "preset", "config", "asked", "changed", "commit"),
-    *("hardware", "parameters", "finished", "best_epoch", "epoch_seconds", "train_seconds"),
-    "peak_memory_bytes",
-)
-"""Keys that every new file has, in their order; evaluations add theirs."""
 _NUMBERS: Final = (
     "parameters",
     "best_epoch",
@@ -74,8 +68,13 @@ class RunResults:
     train: EvaluationSummary | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     """Keys that this version does not know."""
-    keys: tuple[str, ...] = field(default=_HEAD, compare=False, repr=False)
-    """Keys that are always written, in this order: those of the file that was read."""
+    keys: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    """Keys that are always written, in this order; by default all fields above `gate`."""
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            names = [each.name for each in dataclasses.fields(self)]
+            self.keys = tuple(names[: names.index("gate")])
 
     @staticmethod
     def from_json(data: object) -> RunResults:
