@@ -84,7 +84,7 @@ def test_models_are_trained_and_their_table_is_written(fresh: Comparison, world:
     assert not list(fresh.folder.glob("*.log")) and not fresh.failed and not fresh.notes()
     assert json.loads((fresh.folder / "compare.json").read_text()) == fresh.summary()
     text = (fresh.folder / "compare.md").read_text()
-    assert "protocol strict" in text and "with model.dim=8" in text and "2 runs at once" in text
+    assert "protocol strict" in text and "with model.dim=8" in text and "2 runs at a time" in text
     assert len([line for line in text.splitlines() if line.count("|") == len(COLUMNS) + 1]) == 4
 
 
@@ -164,7 +164,7 @@ def test_a_run_stopped_by_the_time_limit_has_no_test_figure_and_resumes(
     assert run.state == "unfinished" and run.results.test is None
     assert comparison.rows[1].cells()[2:7] == ["0/1", "not finished", "-", "-", "-"]
     assert comparison.notes() == [
-        "srgcn-seed0: not finished when its time was up; the same command goes on with it"
+        "srgcn-seed0: stopped by the time limit; the same command resumes it"
     ]
     comparison = tempograph.compare(world, MODELS, **options)
     assert started == ["ted-seed0", "srgcn-seed0", "srgcn-seed0"]
@@ -210,7 +210,7 @@ def test_an_interrupt_ends_the_processes_and_the_same_command_resumes(
         patch.setattr(tempograph.experiments.scheduler.subprocess, "Popen", RecordedPopen)
         threading.Thread(target=interrupt, daemon=True).start()
         code, out, err = call(*command)
-    assert code == 130 and out == "" and "stopped; the same command goes on" in err
+    assert code == 130 and out == "" and "stopped; the same command resumes" in err
     assert [
         process.poll()
         for process in processes

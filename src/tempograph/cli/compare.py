@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 _LOG_SECONDS = 60
 """Seconds between two lines on running runs where standard error is no terminal."""
 
-_STATE_ORDER = ("finished", "unfinished", "failed", "running", "waiting")
+_STATES = {"finished": "finished", "unfinished": "out of time", "failed": "failed"}
+_STATES |= {"running": "running", "waiting": "waiting"}
 
 RunMaxTime = Annotated[
     float | None,
@@ -129,8 +130,8 @@ def show_progress(jobs: int, max_seconds: float | None, quiet: bool) -> Iterator
     logged = time.monotonic()
 
     def overview() -> Text:
-        counts = {state: sum(run.state == state for run in runs) for state in _STATE_ORDER}
-        parts = [f"{count} {_state(name)}" for name, count in counts.items() if count]
+        counts = {state: sum(run.state == state for run in runs) for state in _STATES}
+        parts = [f"{count} {_STATES[name]}" for name, count in counts.items() if count]
         left = seconds_left(runs, jobs, time.monotonic(), max_seconds)
         parts += [f"about {_duration(left)} left"] if left else []
         lines = [f"runs: {', '.join(parts)}"] if runs else []
@@ -146,21 +147,17 @@ def show_progress(jobs: int, max_seconds: float | None, quiet: bool) -> Iterator
         if ended:
             duration = f" after {_duration(changed.seconds or 0)}"
             why = f": {changed.reason}" if changed.reason else duration
-            note(f"{changed.name} {_state(changed.state)}{why}")
+            note(f"{changed.name} {_STATES[changed.state]}{why}")
         if not err.is_terminal and (ended or time.monotonic() > logged + _LOG_SECONDS):
             err.print(overview(), soft_wrap=True)
             logged = time.monotonic()
 
-    with stoppable(lambda: "the same command goes on"):
+    with stoppable(lambda: "the same command resumes"):
         if not err.is_terminal:
             yield watch
             return
         with Live(get_renderable=overview, console=err, transient=True, refresh_per_second=2):
             yield watch
-
-
-def _state(name: str) -> str:
-    return "out of time" if name == "unfinished" else name
 
 
 def _progress(run: RunStatus) -> str:

@@ -129,12 +129,12 @@ class Comparison:
         parts = [f"protocol {self.protocol}, filter time, Hits in per cent"]
         parts += [SPREAD] if any(len(row.test_metrics) > 1 for row in self.rows) else []
         parts += [f"with {' '.join(self.overrides)}"] if self.overrides else []
-        parts += [f"times are of up to {self.jobs} runs at once"] if self.jobs > 1 else []
+        parts += [f"times are of up to {self.jobs} runs at a time"] if self.jobs > 1 else []
         return "; ".join(parts)
 
     def notes(self) -> list[str]:
         """Return a line for each run without figures that says why it has none."""
-        stopped = "not finished when its time was up; the same command goes on with it"
+        stopped = "stopped by the time limit; the same command resumes it"
         return [
             f"{run.name}: {stopped if run.state == 'unfinished' else f'failed: {run.reason}'}"
             for row in self.rows

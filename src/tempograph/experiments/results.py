@@ -82,11 +82,11 @@ def load_unshared_epochs(folder: Path) -> EpochSeconds:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        setting = found["preset"], found["environment"]["hardware"]
+        speeds = json.loads(path.read_text(encoding="utf-8"))
+        setting = speeds["preset"], speeds["environment"]["hardware"]
         return {
             (row["dataset"], row["model"], *setting): float(row["epoch_seconds"])
-            for row in found["results"]
+            for row in speeds["results"]
         }
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise DataError(f"{path}: not measured speeds: {error!r}") from None

@@ -88,12 +88,14 @@ def reproduce(
     to count, or to draw. `note` is called with lines for people, `watch` with the status of all
     runs and of the one that has changed.
     """
-    wanted = [_artefact(name) for name in artefacts]
+    wanted = list(dict.fromkeys(_artefact(name) for name in artefacts))
     notify: Notify = note or (lambda _: None)
     graph = _load_data(dataset, wanted, train, notify)
-    name, folder = str(dataset) if graph is None else graph.name, Path(out)
-    measured = Path(results)
-    _check_results(measured, notify)
+    name, folder, measured = graph.name if graph else str(dataset), Path(out), Path(results)
+    if measured.exists() and not measured.is_dir():
+        raise ConfigError(f"{measured}: is a file; --results takes a folder of measured results")
+    if not measured.exists():
+        notify(f"{measured}: there is no such folder, so no measured results are known")
     make_folder(folder)
     with lock_folder(folder, wait=False):
         specs = [spec for what in wanted for spec in required_runs(what, name, protocols, seeds)]
@@ -110,11 +112,11 @@ def reproduce(
         failed = []
         if train and graph is not None:
             failed = train_required(required, graph, measured, jobs, notify, watch)
-        found, epochs = load_results(measured, MEASURED), load_unshared_epochs(measured)
+        all_results, epochs = load_results(measured, MEASURED), load_unshared_epochs(measured)
         tables: dict[str, TextTable] = {}
         empty: list[Artefact] = []
         for artefact in wanted:
-            made = _tables(artefact, found, name, graph, protocols, epochs)
+            made = _tables(artefact, all_results, name, graph, protocols, epochs)
             shown = {file: table for file, table in made.items() if table.rows}
             tables |= shown
             empty += [] if shown else [artefact]
@@ -124,9 +126,8 @@ def reproduce(
             write_text(folder / f"{file}.md", table.markdown_page())
             write_text(folder / f"{file}.tex", table.latex())
             write_text(folder / f"{file}.csv", table.csv())
-        pictures: tuple[Path, ...] = ()
-        if graph is not None and "figures" in wanted:
-            pictures = _draw(graph, measured, folder, protocols, notify)
+        drawn = graph if "figures" in wanted else None
+        pictures = _draw(drawn, measured, folder, protocols, notify) if drawn else ()
         missing = missing_runs(required, measured)
     return Reproduction(name, folder, tables, tuple(missing), tuple(failed), pictures)
 
@@ -153,14 +154,6 @@ def _load_data(
             raise
         notify(f"{error}; until then nothing is counted or drawn")
         return None
-
-
-def _check_results(folder: Path, notify: Notify) -> None:
-    """Refuse a file in place of the folder of results, and warn if there is no such folder."""
-    if folder.exists() and not folder.is_dir():
-        raise ConfigError(f"{folder}: is a file; --results takes a folder of measured results")
-    if not folder.exists():
-        notify(f"{folder}: there is no such folder, so no measured results are known")
 
 
 def _explain_empty(
@@ -227,8 +220,8 @@ def _draw(
     if ranks:
         others = " where no name says more" if any("-seed" in label for label in ranks) else ""
         alike = f"protocol strict, preset tuned, seed 0{others}"
-        found = RankAnalysis(graph, "test", ranks, alike, WINDOW)
-        figures |= {picture.name: picture.figure for picture in find_pictures(found.blocks(""))}
+        analysis = RankAnalysis(graph, "test", ranks, alike, WINDOW)
+        figures |= {picture.name: picture.figure for picture in find_pictures(analysis.blocks(""))}
     files = {folder / f"{name}.svg": figure for name, figure in figures.items()}
     for file, figure in files.items():
         save(figure, file)
