@@ -34,7 +34,7 @@ class GateSummary(TypedDict):
 
     steps: int
     sharpness: float
-    weights: list[dict[str, Any]]
+    weights: list[dict[str, str | float]]
 
 
 @dataclass
