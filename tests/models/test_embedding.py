@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,13 +14,15 @@ from torch.testing import assert_close
 
 import oracle_layers
 import oracle_methods as oracle
+import tempograph.models
 from graphs import graphs, make_graph
 from memory import LargestTensor
 from methods import METHODS, REGISTERED, build, dated, each_candidate, every_query, small_graph
 from tempograph import TemporalGraph
-from tempograph.data.timeline import Queries
+from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.models.embedding.embedding import Embedding
+from tempograph.models.embedding.methods import METHODS as LISTED
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 EVERY = pytest.mark.parametrize("name", METHODS)
@@ -27,6 +30,15 @@ EVERY = pytest.mark.parametrize("name", METHODS)
 
 def test_every_method_of_the_registry_has_a_twin() -> None:
     assert list(oracle.TWINS) == list(REGISTERED) and len(REGISTERED) == 14
+
+
+@pytest.mark.parametrize("method", LISTED, ids=lambda method: method.name)
+def test_a_method_is_documented_by_its_parts(method: type[Embedding]) -> None:
+    assert getattr(tempograph.models, method.__name__) is method
+    model = method(Timeline(small_graph()), replace(method.settings, dim=4))
+    assert model.name == method.name and model.settings.dim == 4 and method.settings.dim == 128
+    parts = [type(part).__name__ for part in (model.entities, model.relations, model.decoder)]
+    assert f"Parts: {', '.join(parts)}." in (method.__doc__ or "")
 
 
 @EVERY
@@ -241,7 +253,7 @@ def test_one_candidate_a_sample_and_all_have_the_same_scores(name: str) -> None:
 
 @EVERY
 @pytest.mark.parametrize("budget", [1, 4 * 4 * 12 * 2, 2**27])
-def test_neither_order_nor_memory_matter(
+def test_scores_depend_neither_on_order_nor_on_the_memory_budget(
     name: str, budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = build(small_graph(), name)
@@ -275,7 +287,7 @@ def test_neither_order_nor_memory_matter(
     "name", [name for name, kind in REGISTERED.items() if "entities" in kind.time_dependent]
 )
 @torch.no_grad()
-def test_a_burst_of_questions_takes_no_room_at_other_times(
+def test_many_queries_at_one_time_need_no_memory_at_other_times(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = build(small_graph(entities=60, steps=30, facts=40), name).float()
@@ -293,7 +305,7 @@ def test_a_burst_of_questions_takes_no_room_at_other_times(
 
 
 @pytest.mark.parametrize("name", ["atise-ee", "atise-er"])
-def test_distributions_are_compared_within_both_budgets(
+def test_gaussian_scores_stay_within_both_budgets(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = build(small_graph(entities=60, relations=1, facts=40), name, dim=16).float()
@@ -331,7 +343,7 @@ class Scores(nn.Module):
 
 
 @EVERY
-def test_slopes_of_scores_equal_finite_differences(name: str) -> None:
+def test_gradients_of_scores_equal_finite_differences(name: str) -> None:
     graph = small_graph(entities=3, relations=1, steps=2, facts=5)
     model = build(graph, name, dim=2, wave_share=0.5)
     if "relations.token" in dict(model.named_parameters()):

@@ -98,9 +98,7 @@ def test_by_hand(
 
 
 @KINDS
-def test_a_subject_question_is_an_object_question_of_the_inverted_relation(
-    kind: type[Decoder],
-) -> None:
+def test_a_subject_query_is_an_object_query_of_the_inverse_relation(kind: type[Decoder]) -> None:
     made, s, relation, o = random_case(kind)
     forward = scores(made, s, relation, o).diagonal()
     assert_close(scores(made, o, relation + RELATIONS, s).diagonal(), forward, **EXACT)
@@ -124,7 +122,7 @@ def test_directions_may_be_mixed(kind: type[Decoder]) -> None:
     assert torch.equal(ask(made, s, mixed), expected)
 
 
-def test_which_decoders_tell_directions_apart() -> None:
+def test_which_decoders_are_symmetric() -> None:
     for kind, symmetric in (
         (DistMultDecoder, True),
         (ComplExDecoder, False),
@@ -168,7 +166,7 @@ def test_transe_is_minus_the_distance() -> None:
     assert_close(scores(made, s, relation, o), expected, **EXACT)
 
 
-def test_transe_has_a_gradients_where_a_question_meets_its_answer() -> None:
+def test_transe_has_a_gradient_where_a_query_equals_its_answer() -> None:
     made = relations(TranslationDecoder, R)
     s = S.clone().requires_grad_()
     score = scores(made, s, torch.tensor([0]), S + R)
@@ -210,7 +208,9 @@ def test_l1_stays_within_its_budget_on_a_gpu(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("chunk", [1, 4, 9, 10])
-def test_distances_in_parts_are_those_at_once(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_distances_in_chunks_equal_those_of_all_queries(
+    chunk: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
     query, candidates = (
         torch.randn(2, n, 6, dtype=torch.float64, requires_grad=True) for n in (9, 5)

@@ -76,7 +76,7 @@ def test_some_entities_are_rows_of_the_tables(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_weight_has_a_part_in_some_row(kind: str) -> None:
+def test_every_weight_has_a_gradient(kind: str) -> None:
     entities = made(kind)
     (entities.tables(torch.arange(STEPS)) * torch.randn(COUNT, WIDTH)).sum().backward()
     for name, weight in entities.named_parameters():
@@ -100,7 +100,7 @@ def test_a_projection_by_hand() -> None:
     assert_close(actual, torch.tensor([[3.2, -2.4], [5.0, 0.0]], dtype=torch.float64), **EXACT)
 
 
-def test_projected_entities_lie_on_their_plane() -> None:
+def test_projected_entities_are_on_their_hyperplane() -> None:
     entities = made("projected")
     assert isinstance(entities, ProjectedEntities)
     times = torch.arange(STEPS)
@@ -127,7 +127,7 @@ def drifting() -> AdditiveTimeSeries:
 
 
 @torch.no_grad()
-def test_variances_keep_their_bounds_and_do_not_drift() -> None:
+def test_variances_are_bounded_and_constant() -> None:
     entities = drifting()
     _, variances = entities.tables(torch.arange(STEPS)).chunk(2, -1)
     assert torch.equal(variances, variances[:1].expand_as(variances))
@@ -139,7 +139,7 @@ def test_variances_keep_their_bounds_and_do_not_drift() -> None:
 
 
 @torch.no_grad()
-def test_a_trend_alone_takes_even_steps_from_the_constant() -> None:
+def test_a_trend_without_a_season_is_linear() -> None:
     entities = drifting()
     entities.season.zero_()
     means, _ = entities.tables(torch.arange(STEPS)).chunk(2, -1)
@@ -149,7 +149,7 @@ def test_a_trend_alone_takes_even_steps_from_the_constant() -> None:
 
 
 @torch.no_grad()
-def test_a_season_alone_comes_again() -> None:
+def test_a_season_without_a_trend_is_periodic() -> None:
     entities = drifting()
     entities.slope.zero_()
     entities.frequency.fill_(2.0)
@@ -177,7 +177,7 @@ def waves(entities: DiachronicEntities, unit: int, x: float) -> Tensor:
 
 @torch.no_grad()
 @pytest.mark.parametrize("unit", range(3))
-def test_each_part_of_a_date_has_waves_of_its_own(unit: int) -> None:
+def test_year_month_and_day_have_their_own_waves(unit: int) -> None:
     entities = made("diachronic")
     assert isinstance(entities, DiachronicEntities)
     for other in {0, 1, 2} - {unit}:
@@ -191,7 +191,7 @@ def test_each_part_of_a_date_has_waves_of_its_own(unit: int) -> None:
 
 
 @torch.no_grad()
-def test_waves_come_again_after_their_period() -> None:
+def test_waves_are_periodic() -> None:
     entities = DiachronicEntities(
         COUNT, WIDTH, 1.0, torch.arange(STEPS)[:, None].double(), 1.0, 1
     ).double()

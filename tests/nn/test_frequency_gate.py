@@ -65,7 +65,7 @@ def test_frequencies_of_zero_leave_the_biases() -> None:
     assert candidates.tolist() == pytest.approx([1 / (1 + 3**1.5)], rel=1e-12)
 
 
-def test_each_question_is_answered_by_itself() -> None:
+def test_queries_are_independent() -> None:
     torch.manual_seed(0)
     gate = FrequencyGate().double()
     frequencies, side = torch.randint(20, (50, 3)), torch.randint(2, (50,))
@@ -79,7 +79,7 @@ def test_each_question_is_answered_by_itself() -> None:
 
 @pytest.mark.parametrize("side", [OBJECT, SUBJECT])
 @pytest.mark.parametrize("role", [GIVEN, CANDIDATES])
-def test_a_side_and_a_role_have_weights_of_their_own(side: int, role: int) -> None:
+def test_each_side_and_role_has_its_own_weights(side: int, role: int) -> None:
     torch.manual_seed(0)
     gate = FrequencyGate()
     gate(torch.tensor([[2, 5, 1]]), torch.tensor([side]))[role].sum().backward()
@@ -98,7 +98,7 @@ def test_alphas_are_strictly_between_0_and_1() -> None:
             assert bool(((alpha > 0) & (alpha < 1)).all())
 
 
-def test_no_questions() -> None:
+def test_no_queries() -> None:
     given, candidates = FrequencyGate()(
         torch.empty(0, 3, dtype=torch.int64), torch.empty(0, dtype=torch.int64)
     )

@@ -61,7 +61,7 @@ def test_a_relation_that_is_the_difference_scores_0() -> None:
     ).item() == pytest.approx(0, abs=1e-12)
 
 
-def test_a_subject_question_is_an_object_question_of_the_inverted_relation() -> None:
+def test_a_subject_query_is_an_object_query_of_the_inverse_relation() -> None:
     torch.manual_seed(0)
     subject, relation, object_ = gaussians(6), gaussians(6), gaussians(6)
     there = (
@@ -111,7 +111,7 @@ def test_differences_stay_within_their_budget_and_change_nothing(
         assert_close(one_slope, other, rtol=1e-4, atol=1e-4)
 
 
-def test_backward_keeps_no_differences_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backward_saves_no_differences(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     query, table = (
         GaussianDecoder().compose(gaussians(20), gaussians(20)).requires_grad_(),
@@ -136,7 +136,7 @@ def test_backward_keeps_no_differences_of_parts(monkeypatch: pytest.MonkeyPatch)
     assert saved_bytes() < differences / 5
 
 
-def test_parts_are_exact_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_are_exact_in_doubles(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     query = GaussianDecoder().compose(gaussians(7), gaussians(7)).requires_grad_()
     table = gaussians(5).requires_grad_()

@@ -15,7 +15,7 @@ MATRIX, NUMBERS = (
 WEIGHTS = torch.linspace(1, 2, 12, dtype=torch.float64).view(3, 4)
 
 
-def test_numbers_are_added_at_cells_also_twice_at_one() -> None:
+def test_add_at_adds_repeated_cells() -> None:
     cell = torch.tensor([1, 6, 1])
     actual, grads = changed(lambda matrix, numbers: add_at(matrix, cell, numbers))
     expected = MATRIX.clone()
@@ -26,7 +26,7 @@ def test_numbers_are_added_at_cells_also_twice_at_one() -> None:
     assert_close(grads[1], WEIGHTS.flatten()[cell])
 
 
-def test_numbers_put_at_cells_leave_no_gradients_of_what_was_there() -> None:
+def test_put_at_leaves_no_gradient_of_previous_values() -> None:
     cell = torch.tensor([1, 6, 11])
     actual, grads = changed(lambda matrix, numbers: put_at(matrix, cell, numbers))
     expected, left = MATRIX.clone().flatten(), WEIGHTS.clone().flatten()

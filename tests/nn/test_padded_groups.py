@@ -11,7 +11,7 @@ from tempograph.nn.padded_groups import chunk_groups, pad_groups, padded_layout
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=20))
-def test_each_group_holds_its_rows_in_their_order_and_then_the_fill(groups: list[int]) -> None:
+def test_groups_are_padded_after_their_rows(groups: list[int]) -> None:
     rows = torch.arange(2.0 * len(groups)).view(-1, 2)
     layout, slot = padded_layout(torch.tensor(groups), 5)
     members = [
@@ -27,7 +27,7 @@ def test_each_group_holds_its_rows_in_their_order_and_then_the_fill(groups: list
 
 
 @given(st.lists(st.integers(0, 9), max_size=60), st.integers(1, 11), st.integers(0, 60))
-def test_every_group_is_in_one_part_and_parts_are_within_bounds(
+def test_every_group_is_in_one_chunk_and_chunks_are_within_bounds(
     members: list[int], max_groups: int, slots: int
 ) -> None:
     group, covered = torch.tensor(members, dtype=torch.int64), []
@@ -56,7 +56,7 @@ def test_every_group_is_in_one_part_and_parts_are_within_bounds(
         ([1, 4, 40, 400, 4, 1], 0, [[2, 3], [0, 1, 4, 5]]),
     ],
 )
-def test_only_groups_that_leave_most_of_a_large_layout_empty_are_parted(
+def test_chunks_are_split_only_to_avoid_mostly_empty_layouts(
     sizes: list[int], slots: int, parts: list[list[int]]
 ) -> None:
     group = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))

@@ -46,7 +46,7 @@ def test_a_reciprocal_relation_has_a_vector_for_each_direction() -> None:
     )
 
 
-def test_shifted_relations_turn_round_as_a_whole() -> None:
+def test_inverse_shifted_relations_negate_the_time_as_well() -> None:
     made = ShiftedRelations(TranslationDecoder(), 1, 2, 1.0, 2).double()
     made.load_state_dict(
         {"relation": numbers([[1.0, 2.0]]), "time": numbers([[10.0, 20.0], [0.0, -5.0]])}
@@ -85,14 +85,14 @@ def test_factored_relations_by_hand(constant: bool) -> None:
     assert made.time_embeddings() is made.time
 
 
-def test_most_relations_are_one_part_without_moments() -> None:
+def test_fixed_relations_have_one_term_and_no_time_embeddings() -> None:
     made = FixedRelations(DistMultDecoder(), COUNT, 3, 1.0)
     queries = make_queries([0, 3], [0, 0])
     (part,) = made.terms(queries)
     assert torch.equal(part, made(queries)) and made.time_embeddings() is None
 
 
-def test_projected_relations_share_planes_that_are_not_theirs() -> None:
+def test_projected_relations_share_the_hyperplanes_of_the_entities() -> None:
     torch.manual_seed(0)
     planes = Hyperplanes(3, 4).double()
     made = ProjectedRelations(TranslationDecoder(), COUNT, 4, 1.0, planes).double()
@@ -131,7 +131,7 @@ def test_each_relation_and_time_is_read_once(monkeypatch: pytest.MonkeyPatch) ->
     assert not torch.allclose(vectors[0], vectors[7])
 
 
-def test_gates_keep_the_relation_at_first() -> None:
+def test_the_forget_gates_start_open() -> None:
     torch.manual_seed(0)
     made = TokenRelations(DistMultDecoder(), COUNT, 4, 0.1, TOKENS)
     bias = made.lstm.bias_ih_l0.detach()

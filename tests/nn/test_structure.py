@@ -176,7 +176,7 @@ def test_rgcn_equals_pytorch_geometric(
     st.sampled_from([1, 3, 32]),
     st.integers(0, 2**32 - 1),
 )
-def test_blockwise_equals_a_loop_over_rows(
+def test_block_diagonal_product_equals_a_loop_over_rows(
     rows: int, relations: int, shape: tuple[int, int], tile: int, seed: int
 ) -> None:
     torch.manual_seed(seed)
@@ -189,7 +189,7 @@ def test_blockwise_equals_a_loop_over_rows(
     assert_close(actual, oracle.block_diagonal_product(x, relation.tolist(), weight), **EXACT)
 
 
-def test_blockwise_by_default_with_more_rows_than_a_tile() -> None:
+def test_block_diagonal_product_with_more_rows_than_a_tile() -> None:
     torch.manual_seed(0)
     # Exactly one tile, one row more, one row less, none.
     relation = torch.tensor([0] * 32 + [2] * 33 + [3] * 31)[torch.randperm(96)]

@@ -140,7 +140,7 @@ def test_decay_by_hand() -> None:
     assert decay(gaps).tolist() == [[pytest.approx(math.exp(-0.5)), 1], [1, 1]], "never more than 1"
 
 
-def test_longer_than_by_hand() -> None:
+def test_batch_sizes_by_hand() -> None:
     assert batch_sizes(torch.tensor([[3, 1, 1, 0]])) == [3, 1, 1]
     assert batch_sizes(torch.tensor([[3, 0, 0, 0], [2, 2, 1, 0]])) == [3, 2, 1]
     assert batch_sizes(torch.tensor([[0, 0], [0, 0]])) == []
@@ -229,7 +229,7 @@ def encoders(bidirectional: bool) -> dict[str, DecayedGRU | TemporalAttention]:
 @BOTH
 @pytest.mark.parametrize("kind", ["gru", "attention"])
 @pytest.mark.parametrize("rows", [0, 2])
-def test_alone_is_what_empty_windows_give(bidirectional: bool, kind: str, rows: int) -> None:
+def test_without_context_equals_empty_windows(bidirectional: bool, kind: str, rows: int) -> None:
     layer = encoders(bidirectional)[kind]
     set_decay(layer, 0.5, 0.5)
     context = Context(torch.randn(rows, DIM, dtype=torch.float64), torch.arange(rows))
@@ -243,7 +243,7 @@ def test_alone_is_what_empty_windows_give(bidirectional: bool, kind: str, rows: 
 
 @BOTH
 @pytest.mark.parametrize("kind", ["gru", "attention"])
-def test_alone_among_others(bidirectional: bool, kind: str) -> None:
+def test_pairs_without_context_among_others(bidirectional: bool, kind: str) -> None:
     at = situation(3, bidirectional, entities=4, steps=9, window=2, pairs=30, density=0.3)
     alone = [i for i in range(30) if not at.past[i] and not (at.future and at.future[i])]
     assert 0 < len(alone) < 30

@@ -84,7 +84,7 @@ def test_against_all_entities_the_loss_is_a_softmax_without_other_true_answers(n
 @EVERY
 @pytest.mark.parametrize("kind", ["softmax", "margin", "logistic"])
 @pytest.mark.parametrize("batch", ["facts", "times"])
-def test_a_sample_counts_without_true_answers(name: str, kind: str, batch: str) -> None:
+def test_the_sampled_loss_excludes_true_answers(name: str, kind: str, batch: str) -> None:
     model = made(name, facts=60)
     query_facts = query_facts_of(model, SOME)
     queries = as_queries(query_facts)
@@ -113,7 +113,7 @@ def test_a_sample_counts_without_true_answers(name: str, kind: str, batch: str) 
 
 
 @pytest.mark.parametrize("name", ["distmult", "de-simple", "atise-er"])
-def test_where_all_entities_are_true_answers_nothing_is_wrong(name: str) -> None:
+def test_the_loss_is_zero_if_all_entities_are_true_answers(name: str) -> None:
     everything = [(s, 0, o, 0) for s in range(3) for o in range(3)]
     model = build(dated(make_graph(everything, entities=3, relations=1, steps=2)), name)
     facts = torch.arange(9)
@@ -189,7 +189,7 @@ def test_one_step_is_smooth() -> None:
     assert loss_of(model, fact, smoothness=1.0).item() == loss_of(model, fact).item()
 
 
-def test_dropout_leaves_out_numbers_of_questions_in_training_only() -> None:
+def test_dropout_applies_in_training_only() -> None:
     model = build(small_graph(), "distmult")
     plain = loss_of(model).item()
     left = {loss_of(model, seed=seed, dropout=0.5).item() for seed in range(5)}
@@ -340,7 +340,9 @@ def test_valid_and_test_facts_change_nothing(name: str) -> None:
         ),
     ],
 )
-def test_training_that_cannot_be_says_so(name: str, settings: dict[str, Any], message: str) -> None:
+def test_impossible_training_is_a_config_error(
+    name: str, settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ConfigError) as caught:
         EmbeddingLoss(made(name), FactTraining(**settings))
     assert str(caught.value) == message
@@ -414,7 +416,7 @@ def test_the_defaults_of_every_method_fit_together(name: str) -> None:
         ),
     ],
 )
-def test_parts_that_do_not_fit_say_so(settings: dict[str, Any], message: str) -> None:
+def test_parts_that_do_not_fit_are_a_config_error(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as caught:
         EmbeddingSettings(**settings)
     assert str(caught.value) == message
@@ -456,7 +458,7 @@ def best_without_time(facts: list[Fact]) -> float:
     return total / len(query_facts)
 
 
-def facts_by_heart(one_way: bool) -> np.ndarray:
+def random_facts(one_way: bool) -> np.ndarray:
     rng = np.random.default_rng(0 if one_way else 2)
     facts = np.unique(rng.integers(0, [5, 2, 5, 6] if one_way else [9, 2, 9, 6], (200, 4)), axis=0)
     facts = rng.permutation(facts)[:20]
@@ -464,17 +466,17 @@ def facts_by_heart(one_way: bool) -> np.ndarray:
     return facts
 
 
-BY_HEART = FactTraining(
+MEMORISE = FactTraining(
     epochs=80, batch="times", times_per_step=6, learning_rate=0.05, patience=80, validate_every=20
 )
 
 
 @LISTED
-def test_twenty_facts_are_learned_by_heart(name: str) -> None:
+def test_twenty_facts_are_memorised(name: str) -> None:
     # Subjects are never objects: no fact needs to differ from its reverse, no relation is cyclic.
-    facts = facts_by_heart(one_way=True)
+    facts = random_facts(one_way=True)
     actual = train(
-        dated(make_graph(facts, entities=10, relations=2, steps=6)), name, BY_HEART
+        dated(make_graph(facts, entities=10, relations=2, steps=6)), name, MEMORISE
     ).best_mrr
     if REGISTERED[name].time_dependent != "nothing":
         assert actual == 1
@@ -498,10 +500,10 @@ LIMITED = {
 
 
 @LISTED
-def test_facts_in_all_directions_are_learned_by_heart(name: str) -> None:
-    facts = facts_by_heart(one_way=False)
+def test_facts_in_all_directions_are_memorised(name: str) -> None:
+    facts = random_facts(one_way=False)
     actual = train(
-        dated(make_graph(facts, entities=9, relations=2, steps=6)), name, BY_HEART
+        dated(make_graph(facts, entities=9, relations=2, steps=6)), name, MEMORISE
     ).best_mrr
     best = (
         best_without_time(oracle.facts_of(facts))
@@ -524,8 +526,8 @@ WAYS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-def test_every_way_of_training_lowers_the_loss(way: dict[str, Any]) -> None:
-    facts = facts_by_heart(one_way=False)
+def test_every_kind_of_training_lowers_the_loss(way: dict[str, Any]) -> None:
+    facts = random_facts(one_way=False)
     settings = FactTraining(
         **{"epochs": 40, "batch": "times", "learning_rate": 0.02, "validate_every": 20, **way}
     )
