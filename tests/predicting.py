@@ -35,10 +35,10 @@ def slow_side(
     """Score, probability and rank of one side, by loops over candidates and facts."""
     subject, relation, object_, time = fact
     inverse = relation + len(predictor.graph.relations)
-    given, asked, right = (
+    given, query_relation, right = (
         (subject, relation, object_) if side == "object" else (object_, inverse, subject)
     )
-    scores = entity_scores(predictor.model, given, asked, time)
+    scores = entity_scores(predictor.model, given, query_relation, time)
     known = set()
     for s, r, o, t in np.concatenate([predictor.graph.facts(split) for split in SPLITS]).tolist():
         if (r, t) == (relation, time) and (s if side == "object" else o) == given:

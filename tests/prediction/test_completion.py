@@ -19,8 +19,8 @@ pytest_plugins = ("predictor_fixtures",)
 
 def test_probabilities_equal_a_loop_over_candidates(predictor: Predictor) -> None:
     subject, relation, _, time = GRAPH.test[0].tolist()
-    found = predictor.objects(subject, relation, time, top=len(GRAPH.entities))
-    for answer in found.answers:
+    completion = predictor.objects(subject, relation, time, top=len(GRAPH.entities))
+    for answer in completion.answers:
         fact = (subject, relation, GRAPH.entities.index(answer.name), time)
         score, probability, _ = slow_side(predictor, fact, "object")
         assert answer.score == pytest.approx(score, rel=1e-4, abs=1e-4)
@@ -28,8 +28,8 @@ def test_probabilities_equal_a_loop_over_candidates(predictor: Predictor) -> Non
             None if probability is None else pytest.approx(probability, rel=1e-3)
         )
     if predictor.temperature is not None:
-        fresh = [answer.probability or 0 for answer in found.answers if answer.known is None]
-        assert sum(fresh) == pytest.approx(1)
+        unknown = [answer.probability or 0 for answer in completion.answers if answer.known is None]
+        assert sum(unknown) == pytest.approx(1)
 
 
 def test_names_ids_and_dates_give_the_same_answers(predictor: Predictor) -> None:
@@ -56,8 +56,8 @@ def test_names_ids_and_dates_give_the_same_answers(predictor: Predictor) -> None
 def test_times_are_ranked_by_both_sides(predictor: Predictor) -> None:
     subject, relation, object_, _ = GRAPH.test[0].tolist()
     period = range(4, 15)
-    found = predictor.times(subject, relation, object_, top=30, first=GRAPH.times[4], last=14)
-    assert found.asked == "time" and found.time is None and "?" in found.question
+    completion = predictor.times(subject, relation, object_, top=30, first=GRAPH.times[4], last=14)
+    assert completion.asked == "time" and completion.time is None and "?" in completion.question
     expected = {}
     for time in period:
         sides = [
@@ -68,12 +68,12 @@ def test_times_are_ranked_by_both_sides(predictor: Predictor) -> None:
         values = [math.log(value) for value in probabilities] or [score for score, _, _ in sides]
         expected[GRAPH.times[time]] = sum(values) / 2
     expected = {label: value for label, value in expected.items() if value > -math.inf}
-    assert {answer.name: answer.score for answer in found.answers} == pytest.approx(
+    assert {answer.name: answer.score for answer in completion.answers} == pytest.approx(
         expected, rel=1e-3, abs=1e-3
     )
     if predictor.temperature is not None:
         total = sum(math.exp(value) for value in expected.values())
-        for answer in found.answers:
+        for answer in completion.answers:
             assert answer.probability == pytest.approx(
                 math.exp(expected[answer.name]) / total, rel=1e-3
             )

@@ -22,9 +22,9 @@ pytest_plugins = ("predictor_fixtures",)
 def test_effects_equal_full_rescores_without_the_fact(run: Run) -> None:
     predictor = Predictor(run)
     subject, relation, _, time = GRAPH.test[2].tolist()
-    found = predictor.objects(subject, relation, time, top=3, evidence=5)
+    completion = predictor.objects(subject, relation, time, top=3, evidence=5)
     effective = 0
-    for answer in found.answers:
+    for answer in completion.answers:
         candidate = GRAPH.entities.index(answer.name)
         before = entity_scores(run.model, subject, relation, time)[candidate]
         effects = [fact.effect for fact in answer.evidence]
@@ -41,7 +41,7 @@ def test_effects_equal_full_rescores_without_the_fact(run: Run) -> None:
             effective += bool(fact.effect)
     assert effective if run.model.uses_train_facts else not effective
     if not run.model.uses_train_facts:
-        assert any("does not use train facts" in note for note in found.notes)
+        assert any("does not use train facts" in note for note in completion.notes)
 
 
 def test_why_lists_facts_by_the_size_of_their_effect(predictor: Predictor) -> None:
@@ -63,10 +63,10 @@ def test_why_lists_facts_by_the_size_of_their_effect(predictor: Predictor) -> No
 
 
 def test_evidence_contains_the_fact_that_a_rule_used() -> None:
-    """In a made world most right answers show a fact of the rule that made them."""
+    """In a synthetic world most right answers show the fact that the rule used."""
     world = make_world(entities=40, relations=20, steps=60, facts=3000)
     run = tempograph.train(world.graph, "pointer", device="cpu", overrides=["train.epochs=8"])
-    predictor, asked, found = Predictor(run), 0, 0
+    predictor, right, explained = Predictor(run), 0, 0
     for fact, (number, cause) in zip(
         world.graph.test.tolist(), world.origins["test"].tolist(), strict=True
     ):
@@ -78,6 +78,6 @@ def test_evidence_contains_the_fact_that_a_rule_used() -> None:
         answer = predictor.objects(subject, relation, time, top=1).answers[0]
         if answer.name == world.graph.entities[object_]:
             shown = [(e.subject, e.relation, e.object, e.time) for e in answer.evidence]
-            asked += 1
-            found += tuple(world.graph.describe(world.graph.train[cause]).values()) in shown
-    assert asked >= 20 and found >= 0.8 * asked
+            right += 1
+            explained += tuple(world.graph.describe(world.graph.train[cause]).values()) in shown
+    assert right >= 20 and explained >= 0.8 * right

@@ -74,17 +74,19 @@ def test_a_loop_is_found_once_with_any_budget(tmp_path: Path) -> None:
     predictor = Predictor(
         tempograph.train(graph, "pointer", overrides=["train.epochs=1"], device="cpu")
     )
-    found = []
+    facts_by_budget = []
     for budget in (None, 1):
         count = predictor.missing(
-            "e0", at_least=1e-9, out=tmp_path / "found.parquet", budget=budget
+            "e0", at_least=1e-9, out=tmp_path / "facts.parquet", budget=budget
         )
         rows = [
-            tuple(row.values())[:4] for row in pq.read_table(tmp_path / "found.parquet").to_pylist()
+            tuple(row.values())[:4] for row in pq.read_table(tmp_path / "facts.parquet").to_pylist()
         ]
         assert count == len(rows) == len(set(rows))
-        found.append(sorted(rows))
-    assert found[0] == found[1] and any(row[0] == row[2] for row in found[0])
+        facts_by_budget.append(sorted(rows))
+    assert facts_by_budget[0] == facts_by_budget[1] and any(
+        row[0] == row[2] for row in facts_by_budget[0]
+    )
 
 
 def test_the_chunk_size_does_not_change_a_scan(

@@ -22,7 +22,7 @@ pytest_plugins = ("predictor_fixtures",)
 
 
 def test_removing_added_facts_restores_the_model(predictor: Predictor) -> None:
-    before, asked = sample_scores(predictor), predictor.objects(0, 0, 9)
+    before, answers = sample_scores(predictor), predictor.objects(0, 0, 9)
     new = [("2030-01-22", 3), ("2030-01-05", 4)]
     rows = [(GRAPH.entities[0], GRAPH.relations[0], GRAPH.entities[o], label) for label, o in new]
     rows = [
@@ -35,7 +35,7 @@ def test_removing_added_facts_restores_the_model(predictor: Predictor) -> None:
     if predictor.model.uses_train_facts:
         assert sample_scores(predictor) != before
     predictor.remove(rows)
-    assert sample_scores(predictor) == before and predictor.objects(0, 0, 9) == asked
+    assert sample_scores(predictor) == before and predictor.objects(0, 0, 9) == answers
     gone = [tuple(GRAPH.describe(fact).values()) for fact in GRAPH.train[:3]]
     predictor.remove(gone)
     assert len(predictor.graph.train) == len(GRAPH.train) - 3
@@ -87,12 +87,12 @@ def test_facts_at_later_steps_can_be_added_and_queried(predictor: Predictor) -> 
         predictor.objects(0, 0, "2030-01-23")
     predictor.add([(0, 0, 1, "2030-01-23"), (1, 0, 2, date(2030, 1, 22))])
     assert predictor.graph.times[-3:] == ("2030-01-21", "2030-01-22", "2030-01-23")
-    found = predictor.objects(0, 0, "2030-01-23", evidence=2)
-    assert found.answers and any(
-        "after 2030-01-20, the last step of training" in note for note in found.notes
+    completion = predictor.objects(0, 0, "2030-01-23", evidence=2)
+    assert completion.answers and any(
+        "after 2030-01-20, the last step of training" in note for note in completion.notes
     )
     assert (
-        next(answer for answer in found.answers if answer.name == GRAPH.entities[1]).known
+        next(answer for answer in completion.answers if answer.name == GRAPH.entities[1]).known
         == "train"
     )
     predictor.remove([(0, 0, 1, "2030-01-23")])

@@ -40,8 +40,8 @@ def test_scores_without_ranks_are_the_same(predictor: Predictor) -> None:
     alone, ranked = predictor.score(facts, ranks=False), predictor.score(facts)
     assert alone.column_names == [*ranked.column_names[:5], "object_score", "subject_score"]
     for side in ("object", "subject"):
-        found, expected = (table[f"{side}_score"].to_pylist() for table in (alone, ranked))
-        assert found == pytest.approx(expected, rel=1e-4, abs=1e-4)
+        scores, expected = (table[f"{side}_score"].to_pylist() for table in (alone, ranked))
+        assert scores == pytest.approx(expected, rel=1e-4, abs=1e-4)
     assert len(predictor.score(facts[:0], ranks=False)) == 0
 
 
@@ -53,7 +53,7 @@ def test_a_model_with_tables_for_each_time_scores_no_facts() -> None:
 
 
 def test_surprising_facts_are_the_least_plausible(predictor: Predictor) -> None:
-    found = predictor.surprising(("test",), top=7)
+    table = predictor.surprising(("test",), top=7)
     sides = [
         [slow_side(predictor, fact, side) for side in ("object", "subject")]
         for fact in GRAPH.test.tolist()
@@ -66,6 +66,6 @@ def test_surprising_facts_are_the_least_plausible(predictor: Predictor) -> None:
         / 2
         for both in sides
     ]
-    assert found["surprise"].to_pylist() == pytest.approx(
+    assert table["surprise"].to_pylist() == pytest.approx(
         sorted(surprise, reverse=True)[:7], rel=1e-2
     )

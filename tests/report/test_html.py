@@ -30,7 +30,7 @@ class Reader(HTMLParser):
 
     def values(self, attribute: str) -> list[str]:
         return [
-            found for _, attributes in self.tags if (found := attributes.get(attribute)) is not None
+            value for _, attributes in self.tags if (value := attributes.get(attribute)) is not None
         ]
 
 

@@ -48,19 +48,19 @@ def test_decay_curves_equal_hand_computed_values() -> None:
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_gate_weights_equal_those_of_single_queries(bidirectional: bool) -> None:
     model = make_model(gate=True, bidirectional=bidirectional)
-    found = gate_weights(model, GRAPH.test)
-    assert found is not None and model.gate is not None
+    weights = gate_weights(model, GRAPH.test)
+    assert weights is not None and model.gate is not None
     future = 3 if bidirectional else 0
     for i, fact in enumerate(oracle.facts_of(np.tile(GRAPH.test, (2, 1)))):
         s, o, r, sr, ro, _, _ = oracle.frequencies(TRAIN, fact, 3, future)
         asks_subject = i >= len(GRAPH.test)
-        assert found.frequencies[i].tolist() == ([o, r, ro] if asks_subject else [s, r, sr])
-        assert found.asks_subject[i] == asks_subject
+        assert weights.frequencies[i].tolist() == ([o, r, ro] if asks_subject else [s, r, sr])
+        assert weights.asks_subject[i] == asks_subject
         alphas = model.gate(
-            torch.from_numpy(found.frequencies[i : i + 1]), torch.tensor([int(asks_subject)])
+            torch.from_numpy(weights.frequencies[i : i + 1]), torch.tensor([int(asks_subject)])
         )
         assert_allclose(
-            [found.given[i], found.candidates[i]], [alpha.item() for alpha in alphas], rtol=1e-5
+            [weights.given[i], weights.candidates[i]], [alpha.item() for alpha in alphas], rtol=1e-5
         )
     assert gate_weights(make_model(gate=False), GRAPH.test) is None
 
@@ -89,12 +89,12 @@ def test_gate_curves_hold_80_percent_of_the_weights() -> None:
 @pytest.mark.parametrize("bidirectional", [False, True])
 def test_attention_by_distance_equals_a_loop(bidirectional: bool) -> None:
     model = make_model(temporal="attention", gate=False, bidirectional=bidirectional)
-    found = attention_by_distance(model)
+    result = attention_by_distance(model)
     attention = model.temporal
-    assert found is not None and isinstance(attention, TemporalAttention)
+    assert result is not None and isinstance(attention, TemporalAttention)
     future = 3 if bidirectional else 0
-    assert found.distance.tolist() == list(range(-3, future + 1))
-    sums, counts = np.zeros((2, len(found.distance))), np.zeros(len(found.distance))
+    assert result.distance.tolist() == list(range(-3, future + 1))
+    sums, counts = np.zeros((2, len(result.distance))), np.zeros(len(result.distance))
 
     alike = TeMPSettings(dim=8, window=3, heads=2, temporal="none", imputation=False, gate=False)
     static = TeMP(model.timeline, alike)
@@ -141,8 +141,8 @@ def test_attention_by_distance_equals_a_loop(bidirectional: bool) -> None:
                 for step, share in zip(steps, torch.softmax(logits, 0), strict=True):
                     sums[:, step - time + 3] += share.numpy()
                     counts[step - time + 3] += 1
-    assert found.pairs.tolist() == counts.tolist()
-    assert_allclose(found.shares, sums / counts, rtol=1e-4)
+    assert result.pairs.tolist() == counts.tolist()
+    assert_allclose(result.shares, sums / counts, rtol=1e-4)
     assert attention_by_distance(make_model(temporal="gru")) is None
 
 
@@ -150,6 +150,6 @@ def test_shares_without_active_steps_are_nan() -> None:
     torch.manual_seed(0)
     graph = make_graph([(0, 0, 1, 0)], steps=3)
     settings = TeMPSettings(dim=4, window=2, heads=1, temporal="attention", gate=False)
-    found = attention_by_distance(TeMP(Timeline(graph), settings))
-    assert found is not None and found.pairs.tolist() == [2, 2, 6, 0, 0]
-    assert np.isnan(found.shares[0, 3:]).all() and not np.isnan(found.shares[0, :3]).any()
+    result = attention_by_distance(TeMP(Timeline(graph), settings))
+    assert result is not None and result.pairs.tolist() == [2, 2, 6, 0, 0]
+    assert np.isnan(result.shares[0, 3:]).all() and not np.isnan(result.shares[0, :3]).any()

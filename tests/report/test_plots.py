@@ -114,9 +114,9 @@ def test_the_size_of_a_dot_is_the_effect_of_its_fact() -> None:
     facts = [EvidenceFact("a", "r", "b", "step 1", None, effect) for effect in (-5.0, -0.5, 0.0)]
     for more, largest in (([], 12), ([EvidenceFact("a", "r", "b", "step 2", None, 0.1)], 312)):
         answer = Answer(1, "b", 1.0, None, None, "why", (*facts, *more), 4)
-        asked = Completion("a", "r", None, "step 1", "object", (answer,), ())
+        completion = Completion("a", "r", None, "step 1", "object", (answer,), ())
         figure = model_plots.completion_figure(
-            asked, graph_named("n").times, "ted on n; protocol strict"
+            completion, graph_named("n").times, "ted on n; protocol strict"
         )
         assert figure.get_supxlabel() == "ted on n; protocol strict"
         sizes = [float(size) for dots in figure.axes[0].collections for size in dots.get_sizes()]  # type: ignore[attr-defined]
@@ -156,5 +156,5 @@ def test_a_single_time_step_and_no_answers_are_drawn() -> None:
         1, "b", 1.0, None, None, "why", (EvidenceFact("a", "r", "b", "step 0", None, 0.1),), 1
     )
     for answers in ((answer,), ()):
-        asked = Completion("a", "r", None, "step 0", "object", answers, ())
-        model_plots.completion_figure(asked, ("step 0",), "").canvas.draw()
+        completion = Completion("a", "r", None, "step 0", "object", answers, ())
+        model_plots.completion_figure(completion, ("step 0",), "").canvas.draw()

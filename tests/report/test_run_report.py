@@ -25,11 +25,11 @@ def test_the_metrics_equal_those_of_the_runs(report_page: Path, runs: Path) -> N
         results = json.loads((runs / name / "results.json").read_text())
         for split in ("valid", "test"):
             for kind in ("metrics", "subject", "object", "optimistic", "pessimistic"):
-                found = results[split][kind]
+                metrics = results[split][kind]
                 hits = "".join(
-                    f'<td class="number">{100 * found[f"hits@{k}"]:.1f}</td>' for k in (1, 3, 10)
+                    f'<td class="number">{100 * metrics[f"hits@{k}"]:.1f}</td>' for k in (1, 3, 10)
                 )
-                assert f'<td class="number">{found["mrr"]:.3f}</td>{hits}' in text
+                assert f'<td class="number">{metrics["mrr"]:.3f}</td>{hits}' in text
     assert (
         text.count("protocol strict") > 10
         and "odd &amp; $x, test, filter time; protocol strict" in text

@@ -40,10 +40,10 @@ def complete(
 
     `scores` [candidates] are those of all candidates.
     """
-    model, asked = scenario.model, fact.index(-1)
+    model, part = scenario.model, fact.index(-1)
     best = _best(scores, top) if candidate is None else [candidate]
     log_probs = None
-    if asked == 1:
+    if part == 1:
         if model.probabilistic:
             log_probs = torch.log_softmax(scores.double(), 0)
     elif (temperature := scenario.temperature) is not None:
@@ -51,7 +51,7 @@ def complete(
         log_probs = log_probabilities(scores[None].to(model.device), known, temperature)[0].cpu()
     if not max_evidence:
         evidence = [Evidence("not asked for", scenario.timeline.facts[:0]) for _ in best]
-    elif asked == 1:
+    elif part == 1:
         query = scenario.query
         evidence = [model.evidence(query((fact[0], r, -1, fact[3])), fact[2]) for r in best]
     else:
@@ -103,13 +103,13 @@ def _completion(
     max_evidence: int,
 ) -> Completion:
     """Candidates, their scores and their evidence in names."""
-    graph, asked = scenario.graph, fact.index(-1)
+    graph, part = scenario.graph, fact.index(-1)
     names = (graph.entities, graph.relations, graph.entities, graph.times)
-    known = graph.known_answers(fact, asked)
+    known = graph.known_answers(fact, part)
     answers = tuple(
         Answer(
             rank=1 + int((scores > scores[candidate]).sum()),
-            name=names[asked][candidate],
+            name=names[part][candidate],
             score=float(scores[candidate]),
             probability=None if log_probs is None else math.exp(float(log_probs[candidate])),
             known=known.get(candidate),
@@ -123,7 +123,7 @@ def _completion(
         None if id_ < 0 else column[id_] for id_, column in zip(fact, names, strict=True)
     )
     notes = _notes(scenario, fact, answers, scores)
-    return Completion(subject, relation, object_, time, COLUMNS[asked], answers, notes)
+    return Completion(subject, relation, object_, time, COLUMNS[part], answers, notes)
 
 
 def _named_facts(graph: TemporalGraph, evidence: Evidence, limit: int) -> tuple[EvidenceFact, ...]:

@@ -117,8 +117,8 @@ def _facts_to_test(timeline: Timeline, fact: list[int], named: Evidence) -> Tens
 def _positions(timeline: Timeline, facts: Tensor) -> Tensor:
     """Positions [n] of a few facts [n, 4] in the timeline."""
     start = timeline.step_start
-    found = []
+    positions = []
     for fact in facts.to(timeline.device):
         first, stop = int(start[fact[3]]), int(start[fact[3] + 1])
-        found.append(first + int((timeline.facts[first:stop] == fact).all(1).nonzero()[0, 0]))
-    return torch.tensor(found, dtype=torch.int64, device=timeline.device)
+        positions.append(first + int((timeline.facts[first:stop] == fact).all(1).nonzero()[0, 0]))
+    return torch.tensor(positions, dtype=torch.int64, device=timeline.device)

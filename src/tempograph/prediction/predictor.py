@@ -114,10 +114,10 @@ class Predictor:
         if side not in SIDES:
             raise ConfigError(f"side must be object or subject, found '{side}'")
         whole = self._scenario.fact_ids(subject, relation, object, time)
-        asked = COLUMNS.index(side)
-        fact: Fact = (*whole[:asked], -1, *whole[asked + 1 :])  # type: ignore[assignment]
+        part = COLUMNS.index(side)
+        fact: Fact = (*whole[:part], -1, *whole[part + 1 :])  # type: ignore[assignment]
         scores = score_candidates(self._scenario, fact)
-        return self.complete(fact, scores, 1, evidence, candidate=whole[asked])
+        return self.complete(fact, scores, 1, evidence, candidate=whole[part])
 
     def complete(
         self,

@@ -55,10 +55,10 @@ Block = Heading | Paragraph | Code | TextTable | Picture | Details
 
 def find_pictures(blocks: Sequence[Block]) -> list[Picture]:
     """All pictures of a document, also those in details."""
-    found = []
+    pictures = []
     for block in blocks:
         if isinstance(block, Details):
-            found += find_pictures(block.blocks)
+            pictures += find_pictures(block.blocks)
         elif isinstance(block, Picture):
-            found.append(block)
-    return found
+            pictures.append(block)
+    return pictures
