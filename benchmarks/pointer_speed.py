@@ -3,11 +3,7 @@
 On a GPU the sum over facts is a Triton kernel forward and backward; on a CPU both are the same. The
 loss and the gradients of one step are compared before anything is timed.
 
-<<<<<<< HEAD
-PYTHONPATH=src python benchmarks/pointer_speed.py --datasets icews14 --json pointer.json model.max_facts=4096
-=======
 PYTHONPATH=src python benchmarks/pointer_speed.py --datasets icews14 --json pointer.json
->>>>>>> ec94648 (Give a run one spec, one status and one way through an experiment)
 """
 
 from __future__ import annotations

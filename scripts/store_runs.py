@@ -1,6 +1,6 @@
-"""Write small run folders of this version into tests/stored/, which later versions must still load.
+"""Write small run folders of this version to tests/stored/; later versions must load them.
 
-To be called once, when the format of run folders changes: python scripts/store_runs.py
+Run it once, when the format of run folders changes: python scripts/store_runs.py
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RUNS = {
 
 
 def main() -> None:
-    """Train, save, and keep some scores beside."""
+    """Train and save each run, and write some of its scores."""
     torch.set_num_threads(1)
     graph = make_world(seed=3, entities=12, relations=4, steps=10, facts=150).graph
     shutil.rmtree(STORED, ignore_errors=True)

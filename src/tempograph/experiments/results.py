@@ -77,7 +77,7 @@ EpochSeconds = dict[tuple[str, str, str, str], float]
 
 
 def load_unshared_epochs(folder: Path) -> EpochSeconds:
-    """Return what benchmarks/methods_speed.py measured: epochs that shared the GPU with no other."""
+    """Return the epochs of benchmarks/methods_speed.py, which shared the GPU with no other run."""
     path = folder / "methods-speed.json"
     if not path.is_file():
         return {}
