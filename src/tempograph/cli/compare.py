@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from tempograph.cli.console import err, note, out, print_json, show, stoppable
-from tempograph.cli.options import Dataset, Device, Json, ProtocolOption
+from tempograph.cli.shared_options import Dataset, Device, Json, ProtocolOption
 from tempograph.report.text_table import TextTable
 
 if TYPE_CHECKING:

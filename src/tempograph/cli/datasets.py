@@ -12,7 +12,7 @@ import typer
 
 from tempograph.cli.console import out, print_json, print_note, progress_bar, table
 from tempograph.cli.import_options import Files, print_import_notes, takes_import_options
-from tempograph.cli.options import Json, OverwriteDataset, Plot, ProtocolOption
+from tempograph.cli.shared_options import Json, OverwriteDataset, Plot, ProtocolOption
 
 if TYPE_CHECKING:
     from tempograph.data.importers.options import ImportOptions

@@ -19,13 +19,11 @@ from tempograph.cli.console import (
     progress_bar,
     table,
 )
-from tempograph.cli.options import Json
+from tempograph.cli.shared_options import Json
 from tempograph.cli.train import training_progress
 
 if TYPE_CHECKING:
-    from tempograph.evaluation.evaluator import EvaluationSummary
-    from tempograph.prediction.answers import Completion
-    from tempograph.prediction.predictor import Predictor
+    from tempograph.evaluation.evaluator import Evaluation
 
 
 def demo(
@@ -49,24 +47,28 @@ def demo(
             f"{len(graph.train):,} train facts. What else happened?\n"
         )
 
-    def fit_and_evaluate(model: str, *overrides: str) -> EvaluationSummary:
+    def fit_and_evaluate(model: str, *overrides: str) -> Evaluation:
         path = folder / model
         with training_progress(path, model, quiet=True) as (_, progress):
             run = train(
                 graph, model, out=path, overwrite=True, overrides=overrides, progress=progress
             )
         with progress_bar(f"ranking with {model}") as progress:
-            return evaluate(run, progress=progress).summary()
+            return evaluate(run, progress=progress)
 
     # A demo has no time for frequent validation.
     rarely = "train.validate_every=10"
+    temp = fit_and_evaluate("temp-gru", rarely)
     summaries = {
-        "ComplEx, blind to time": fit_and_evaluate("complex", rarely),
-        "TED, copying nearby facts": fit_and_evaluate("ted"),
-        "TeMP-GRU": fit_and_evaluate("temp-gru", rarely),
+        "ComplEx, blind to time": fit_and_evaluate("complex", rarely).summary(),
+        "TED, copying what is near": fit_and_evaluate("ted").summary(),
+        "TeMP-GRU": temp.summary(),
     }
+    # The latest object query of the test split that TeMP-GRU answers correctly.
+    correct = temp.facts[(temp.ranks.pessimistic.chunk(2)[0] == 1).cpu().numpy()]
+    subject, relation_id, _, step = min(correct.tolist(), key=lambda fact: (-fact[3], fact[0]))
     run = folder / "temp-gru"
-    completion = _correct_completion(Predictor(run, "auto"))
+    completion = Predictor(run, "auto").objects(subject, relation_id, step, top=5)
     if json_output:
         answer = dataclasses.asdict(completion)
         print_json({"run": str(run), "models": summaries, "completion": answer})
@@ -82,23 +84,3 @@ def demo(
     query = f"--relation {relation} --object {name} --time {completion.time}"
     out.print(f"  tempograph complete {quote(str(run))} {query}", soft_wrap=True)
     out.print("  tempograph fit events.csv --out runs/mine", soft_wrap=True)
-
-
-def _correct_completion(predictor: Predictor) -> Completion:
-    """The best answers to the latest object query of the test split that the run gets right."""
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
-    assert predictor.run.path is not None
-    ranks = pq.read_table(predictor.run.path / "ranks.parquet")
-    correct = (
-        (pc.field("split") == "test")
-        & (pc.field("side") == "object")
-        & (pc.field("pessimistic") == 1)
-    )
-    order = [("t", "descending"), ("s", "ascending")]
-    fact = ranks.filter(correct).sort_by(order).slice(0, 1).to_pylist()[0]
-    graph = predictor.graph
-    return predictor.objects(
-        graph.entities[fact["s"]], graph.relations[fact["r"]], graph.times[fact["t"]], top=5
-    )

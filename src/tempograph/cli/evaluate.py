@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,12 +13,13 @@ from tempograph.cli.console import (
     metric_columns,
     out,
     print_json,
+    print_note,
     progress_bar,
     show,
     table,
 )
-from tempograph.cli.options import Device, Json, Plot, RunFolder, ScoreMemory
-from tempograph.cli.train import note_unfinished
+from tempograph.cli.shared_options import Device, Json, Plot, RunFolder, ScoreMemory
+from tempograph.cli.train import is_finished
 from tempograph.typing import Filter, Split
 
 if TYPE_CHECKING:
@@ -63,7 +65,9 @@ def evaluate(
             budget=memory * 2**20 if memory else None,
             progress=progress,
         )
-    note_unfinished(run)
+    if is_finished(run) is False:
+        resume = f"tempograph resume {quote(str(run))}"
+        print_note(f"the training is not finished; continue with: {resume}")
     # Published figures have three digits.
     reached = {name: round(evaluation.summary()["metrics"][name], 3) for name in targets}
     missed = {name: value for name, value in targets.items() if reached[name] < value}

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tempograph.cli.console import out, print_json, progress_bar
-from tempograph.cli.options import Device, Json, RunFolder
+from tempograph.cli.shared_options import Device, Json, RunFolder
 
 
 def export(

@@ -10,7 +10,7 @@ import typer
 
 from tempograph.cli.console import note, out, print_json, progress_bar, show
 from tempograph.cli.import_options import Files, takes_import_options
-from tempograph.cli.options import Device, Json, MaxTime, OverwriteRun
+from tempograph.cli.shared_options import Device, Json, MaxTime, OverwriteRun
 from tempograph.cli.train import refuse_unfinished, training_progress
 from tempograph.report.text_table import TextTable
 

@@ -16,7 +16,15 @@ from tempograph.cli.answer_tables import (
 )
 from tempograph.cli.console import out, print_json, progress_bar
 from tempograph.cli.import_options import COLUMNS, takes_import_options
-from tempograph.cli.options import Device, Json, ParquetFile, Plot, RunFolder, ScoreMemory, Top
+from tempograph.cli.shared_options import (
+    Device,
+    Json,
+    ParquetFile,
+    Plot,
+    RunFolder,
+    ScoreMemory,
+    Top,
+)
 from tempograph.typing import SPLITS, Split
 
 if TYPE_CHECKING:

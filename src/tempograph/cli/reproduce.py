@@ -10,7 +10,7 @@ import typer
 
 from tempograph.cli.compare import RunMaxTime, parse_seeds, show_progress
 from tempograph.cli.console import note, out, print_json, show
-from tempograph.cli.options import Device, Json
+from tempograph.cli.shared_options import Device, Json
 from tempograph.typing import ARTEFACTS, Artefact, Protocol
 
 if TYPE_CHECKING:

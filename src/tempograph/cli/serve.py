@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.cli.options import Device
+from tempograph.cli.shared_options import Device
 
 
 def serve(

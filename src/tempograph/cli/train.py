@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from tempograph.cli.console import err, note, out, print_json, progress_bar, stoppable
-from tempograph.cli.options import (
+from tempograph.cli.console import err, out, print_json, progress_bar, stoppable
+from tempograph.cli.shared_options import (
     Dataset,
     Device,
     Json,
@@ -193,10 +193,3 @@ def _print_run(run: Run, folder: Path, json_output: bool) -> None:
         cross_fitted = ", cross-fitted" if "note" in results.valid else ""
         mrr = f"valid MRR {results.valid['metrics']['mrr']:.3f}{epoch}{cross_fitted}"
         out.print(f"{mrr}; next: tempograph evaluate {quoted} --split test", soft_wrap=True)
-
-
-def note_unfinished(folder: Path) -> None:
-    """Print a note if the training of a run is not finished."""
-    if is_finished(folder) is False:
-        resume = f"tempograph resume {quote(str(folder))}"
-        note(f"note: the training is not finished; continue with: {resume}")

@@ -94,7 +94,7 @@ class CandidateScore(_Response):
     """Ties share their mean rank."""
 
 
-class FactScores(_Response):
+class ScoredFact(_Response):
     """A fact as the answer for its object, and as the answer for its subject."""
 
     known: Split | None
@@ -107,7 +107,7 @@ class ScoreResponse(_Response):
     """Scores in the order of the request."""
 
     run: str
-    facts: list[FactScores]
+    facts: list[ScoredFact]
 
 
 class EvidenceResponse(_Response):

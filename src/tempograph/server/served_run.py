@@ -29,8 +29,8 @@ from tempograph.server.schema import (
     EvidenceRequest,
     EvidenceResponse,
     FactRequest,
-    FactScores,
     RunInfo,
+    ScoredFact,
     ScoreResponse,
     WindowSize,
 )
@@ -122,7 +122,10 @@ class ServedRun:
         predictor = self.predictor
 
         def finish(scores: Tensor) -> CompletionResponse:
-            row = scores[0] if len(scores) else predictor.model.relation_scores(*_pair(fact))
+            if relation is None:
+                row = predictor.model.relation_scores(fact[0], fact[2], fact[3])
+            else:
+                row = scores[0]
             completion = predictor.complete(fact, row, top, evidence)
             model = predictor.run.config.name
             return CompletionResponse(run=self.name, model=model, **vars(completion))
@@ -143,7 +146,7 @@ class ServedRun:
         # Queries at one time share its encoding; small chunks let other requests go between them.
         order = sorted(range(len(ids)), key=lambda index: ids[index][3])
         chunk = max(1, self.batcher.max_queries // 2)
-        scored: dict[int, FactScores] = {}
+        scored: dict[int, ScoredFact] = {}
         for start in range(0, len(order), chunk):
             part = order[start : start + chunk]
             rows = [ids[index] for index in part]
@@ -151,9 +154,9 @@ class ServedRun:
             scored |= zip(part, scores, strict=True)
         return ScoreResponse(run=self.name, facts=[scored[index] for index in range(len(ids))])
 
-    def _score_facts(self, facts: list[Fact], _: Tensor) -> list[FactScores]:
+    def _score_facts(self, facts: list[Fact], _: Tensor) -> list[ScoredFact]:
         return [
-            FactScores(
+            ScoredFact(
                 known=row["known"], **{side: _side(row, side) for side in ("object", "subject")}
             )
             for row in self.predictor.score(np.array(facts)).to_pylist()
@@ -201,10 +204,6 @@ class ServedRun:
             return await self.batcher.submit(queries, finish)
         except QueryError as error:
             raise invalid(str(error)) from error
-
-
-def _pair(fact: Fact) -> tuple[int, int, int]:
-    return fact[0], fact[2], fact[3]
 
 
 def _side(row: dict[str, float], side: str) -> CandidateScore:
