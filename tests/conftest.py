@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -34,6 +35,18 @@ os.environ |= {
     "OMP_NUM_THREADS": "1",
     "OMP_WAIT_POLICY": "passive",
 }
+if not torch.cuda.is_available() and importlib.util.find_spec("triton"):
+    # Triton's interpreter runs kernels on CPU tensors if this is set when Triton is imported.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TRITON_INTERPRET", "1")
+        importlib.import_module("triton")
+
+
+@pytest.fixture
+def triton_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run Triton kernels in the interpreter on a machine without a GPU."""
+    if not torch.cuda.is_available():
+        monkeypatch.setenv("TRITON_INTERPRET", "1")
 
 
 def benchmark(name: str) -> TemporalGraph:

@@ -11,6 +11,7 @@ from memory import LargestTensor
 from tempograph.nn.decoders import GaussianDecoder, entity_divergence
 
 pytest.importorskip("triton", reason="needs Triton")
+pytestmark = pytest.mark.usefixtures("triton_interpreter")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -16,6 +16,7 @@ from tempograph.nn.packed_gru import (
 )
 
 pytest.importorskip("triton", reason="needs Triton")
+pytestmark = pytest.mark.usefixtures("triton_interpreter")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -9,6 +9,7 @@ from torch.testing import assert_close
 from tempograph.nn.structure import Edges, add_messages_torch
 
 pytest.importorskip("triton", reason="needs Triton")
+pytestmark = pytest.mark.usefixtures("triton_interpreter")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

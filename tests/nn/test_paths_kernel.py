@@ -14,6 +14,7 @@ from tempograph.data.timeline import Timeline
 from tempograph.models.pointer.paths import add_path_scores_torch, grad_path_coefficients_torch
 
 pytest.importorskip("triton", reason="needs Triton")
+pytestmark = pytest.mark.usefixtures("triton_interpreter")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -7,6 +7,7 @@ import torch
 from torch.testing import assert_close
 
 pytest.importorskip("triton", reason="needs Triton")
+pytestmark = pytest.mark.usefixtures("triton_interpreter")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -13,6 +13,7 @@ from tempograph.models.pointer.copying import Copying
 from tempograph.nn.votes import add_contributions_torch
 
 pytest.importorskip("triton", reason="needs Triton")
+pytestmark = pytest.mark.usefixtures("triton_interpreter")
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 # The interpreter is slow: fewer facts and queries, but still more than one block of facts.
 FACTS, QUERIES = (900, 20) if DEVICE == "cuda" else (450, 4)
