@@ -20,6 +20,7 @@ from tempograph.cli.console import (
 )
 from tempograph.cli.shared_options import Device, Json, Plot, RunFolder, ScoreMemory
 from tempograph.cli.train import is_finished
+from tempograph.report.text_table import TextTable
 from tempograph.typing import Filter, Split
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def calibration(
     """
     from tempograph.device import resolve_device
     from tempograph.errors import QueryError
-    from tempograph.report.reliability_table import reliability_table
+    from tempograph.evaluation.calibration import reliability_cells
     from tempograph.training.runs import Run
 
     loaded = Run.load(run, resolve_device(device))
@@ -137,7 +138,7 @@ def calibration(
         f"filter time; temperature {found['temperature']:.3f}; expected calibration error "
         f"{found['calibration_error']:.3f}, before {found['calibration_error_before']:.3f}"
     )
-    show(reliability_table(found, title, caption))
+    show(TextTable(title, *reliability_cells(found["reliability"]), caption=caption))
 
 
 def report(

@@ -68,7 +68,7 @@ def fit(
 
 def _print_result(result: FitResult, folder: Path) -> None:
     """Print the data, the model and why, how well it answers, and what to do next."""
-    from tempograph.report.reliability_table import reliability_table
+    from tempograph.evaluation.calibration import reliability_cells
 
     graph, imported, run = result.run.graph, result.imported, quote(str(folder))
     skipped = {"repeated": imported.duplicates, "skipped": sum(s.rows for s in imported.skipped)}
@@ -95,7 +95,9 @@ def _print_result(result: FitResult, folder: Path) -> None:
     calibration = result.run.results.calibration
     if calibration is not None:
         caption = "Probability of the first answer, on the validation facts."
-        show(reliability_table(calibration, "How far a probability can be trusted", caption))
+        title = "How far a probability can be trusted"
+        cells = reliability_cells(calibration["reliability"])
+        show(TextTable(title, *cells, caption=caption))
     names = (graph.entities[0], graph.relations[0], graph.times[-1])
     subject, relation, time = map(quote, names)
     out.print(
