@@ -1,10 +1,10 @@
-# An image that serves run folders; docs/serve.md says how to start it.
+# An image that serves run folders; see docs/serve.md.
 FROM python:3.12-slim
 
 WORKDIR /app
 COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY src src
-# For an image without GPU libraries, gigabytes smaller, pass the index of torch's builds for CPUs as this argument.
+# For a much smaller image without GPU libraries, pass the index of the CPU builds of torch.
 ARG TORCH_INDEX=
 RUN pip install --no-cache-dir --constraint constraints.txt ${TORCH_INDEX:+--index-url "$TORCH_INDEX"} torch \
  && pip install --no-cache-dir --constraint constraints.txt '.[serve]' \

@@ -24,7 +24,7 @@ def test_facts_of_an_entity_match_a_scan_of_all_facts(graph: TemporalGraph) -> N
             assert sorted(found) == sorted(wanted)
             assert [row[3] for row in found] == sorted(row[3] for row in wanted)
             assert sum(each.facts for each in lookup.step_counts(positions)) == len(wanted)
-    assert lookup.entity_counts.sum() == sum(len({row[0], row[2]}) for row in rows)
+    assert graph.entity_index.counts.sum() == sum(len({row[0], row[2]}) for row in rows)
 
 
 @given(graphs(), st.integers(1, 4))
@@ -42,10 +42,10 @@ def test_examples_are_held_out_facts_of_frequent_subjects_near_the_middle(
         assert fact in eligible
         own = [other for other in eligible if other[0] == fact[0]]
         assert abs(fact[3] - middle) == min(abs(other[3] - middle) for other in own)
-    counts = [int(lookup.entity_counts[fact[0]]) for fact in found]
+    counts = [int(graph.entity_index.counts[fact[0]]) for fact in found]
     left = {fact[0] for fact in eligible} - {fact[0] for fact in found}
     assert counts == sorted(counts, reverse=True)
-    assert all(lookup.entity_counts[subject] <= counts[-1] for subject in left)
+    assert all(graph.entity_index.counts[subject] <= counts[-1] for subject in left)
 
 
 @given(graphs(), st.integers(1, 4), st.integers(0, 5))

@@ -25,7 +25,7 @@ class FactLookup:
         order = np.argsort(graph.all_facts[:, 3], kind="stable")
         self.facts = graph.all_facts[order]
         self.split = split[order]
-        subject, relation, object_, time = self.facts.T
+        subject, _, object_, time = self.facts.T
         self._step_start = np.searchsorted(time, np.arange(len(graph.times) + 1))
         position, distinct = np.arange(len(time)), object_ != subject
         entity = np.concatenate([subject, object_[distinct]])
@@ -33,8 +33,6 @@ class FactLookup:
         by_key = np.argsort(key, kind="stable")
         self._key = key[by_key]
         self._position = np.concatenate([position, position[distinct]])[by_key]
-        self.entity_counts = np.bincount(entity, minlength=len(graph.entities))
-        self.relation_counts = np.bincount(relation, minlength=len(graph.relations))
 
     def of_entity(self, entity: int, first: int, last: int) -> Positions:
         """The facts of an entity from step `first` to step `last`, in order of time."""
@@ -57,7 +55,7 @@ class FactLookup:
         distance = np.abs(self.facts[positions, 3] - middle)
         positions = positions[np.argsort(distance, kind="stable")]
         subjects, first = np.unique(self.facts[positions, 0], return_index=True)
-        frequent = np.argsort(-self.entity_counts[subjects], kind="stable")[:count]
+        frequent = np.argsort(-self.graph.entity_index.counts[subjects], kind="stable")[:count]
         return positions[first[frequent]]
 
     def describe(self, positions: Positions) -> list[SplitFact]:
