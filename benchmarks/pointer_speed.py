@@ -32,7 +32,7 @@ from tempograph.models.pointer.pointer_model import Pointer
 from tempograph.nn import votes as voting
 from tempograph.training.config import Config
 from tempograph.training.losses.pointer_loss import PointerLoss
-from tempograph.training.settings import PointerTraining
+from tempograph.training.settings import PointerTrainSettings
 from tempograph.training.setup import configure
 
 
@@ -126,7 +126,7 @@ def start(
     """Return a pointer before its first step, with its loss and batches."""
     torch.manual_seed(0)
     model = Pointer(Timeline(graph, "strict", device), config.model)
-    assert isinstance(config.train, PointerTraining)
+    assert isinstance(config.train, PointerTrainSettings)
     loss = PointerLoss(model, config.train)
     generator = torch.Generator(device).manual_seed(0)
     return model, loss, loss.batches(generator), generator

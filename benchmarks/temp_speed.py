@@ -36,7 +36,7 @@ from tempograph.nn.temporal import DecayedGRU
 from tempograph.training.config import make_config
 from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.temp_loss import TeMPLoss
-from tempograph.training.settings import SnapshotTraining
+from tempograph.training.settings import SnapshotTrainSettings
 
 Precision = Literal["32-true", "tf32"]
 
@@ -138,7 +138,7 @@ def main() -> None:
     results = []
     for graph in load_datasets(arguments.datasets):
         for name in arguments.models.split(","):
-            train = SnapshotTraining(
+            train = SnapshotTrainSettings(
                 epochs=arguments.epochs + 1,
                 times_per_step=arguments.times_per_step,
                 validate_every=arguments.epochs + 1,
@@ -180,7 +180,11 @@ def _load(dataset: str) -> TemporalGraph:
 
 
 def measure(
-    name: str, graph: TemporalGraph, train: SnapshotTraining, rates: Rates, device: torch.device
+    name: str,
+    graph: TemporalGraph,
+    train: SnapshotTrainSettings,
+    rates: Rates,
+    device: torch.device,
 ) -> dict[str, Any]:
     """Train for some epochs, evaluate, and compare the median epoch with the lower bound."""
     torch.manual_seed(0)

@@ -15,7 +15,7 @@ import oracle_methods as oracle
 from graphs import make_graph
 from tempograph import TemporalGraph
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.models.embedding.embedding import Embedding
+from tempograph.models.embedding.embedding_model import Embedding
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.registry import MODELS
 

@@ -19,9 +19,9 @@ import httpx2
 from starlette.testclient import TestClient
 
 from tempograph import Predictor
-from tempograph.server.admission import AdmissionMiddleware
 from tempograph.server.app import create_app
 from tempograph.server.limits import Limits
+from tempograph.server.middleware import AdmissionMiddleware
 from tempograph.server.service import Service
 
 # A Predictor stores its fitted temperature in the run folder; the stored runs must not change.

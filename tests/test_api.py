@@ -25,7 +25,7 @@ def test_every_public_name_is_there() -> None:
 INTERNAL = {
     "tempograph.cache",
     "tempograph.data.importers.event_formats",
-    "tempograph.data.importers.skipped_rows",
+    "tempograph.data.importers.bad_rows",
     "tempograph.data.sorted_ranges",
     "tempograph.training.recipes",
     "tempograph.training.settings",

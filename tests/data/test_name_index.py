@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tempograph.data.name_index import NameIndex
-from tempograph.errors import closest_names, fold
+from tempograph.data.suggestions import closest_names, fold
 
 NAMES = (
     "Angela Merkel",

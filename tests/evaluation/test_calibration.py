@@ -200,7 +200,7 @@ def test_a_run_without_a_calibration_is_calibrated_on_first_use(
 
 def test_scores_that_are_no_log_probabilities_have_no_temperature() -> None:
     run = tempograph.train(GRAPH, "ted", overrides=["model.sigma=1"])
-    assert run.temperature() is None and run.results.calibration is None
+    assert run.fit_temperature() is None and run.results.calibration is None
     found = Predictor(run).objects(0, 0, 0)
     assert "the scores of ted are not probabilities" in found.notes
     assert all(answer.probability is None for answer in found.answers)

@@ -21,8 +21,10 @@ from methods import METHODS, REGISTERED, build, dated, each_candidate, every_que
 from tempograph import TemporalGraph
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import MEMORY_BUDGETS, Budget
-from tempograph.models.embedding.embedding import Embedding
+from tempograph.models.embedding.embedding_model import Embedding
 from tempograph.models.embedding.methods import METHODS as LISTED
+from tempograph.training.losses.embedding_loss import EmbeddingLoss
+from tempograph.training.settings import FactTrainSettings
 
 EXACT = {"rtol": 1e-9, "atol": 1e-9}
 EVERY = pytest.mark.parametrize("name", METHODS)
@@ -230,19 +232,25 @@ def test_one_candidate_a_sample_and_all_have_the_same_scores(name: str) -> None:
     assert_close(own.view_as(scores), scores, **EXACT)
     order = torch.randperm(len(scores))
     some_queries = queries.take(order)
-    drawn = model.score_sampled(
-        model.encode_queries(some_queries), some_queries.time, 20, torch.Generator().manual_seed(1)
+    loss = EmbeddingLoss(model, FactTrainSettings(negatives=20))
+    generator = torch.Generator().manual_seed(1)
+    negatives, times, group = loss.draw_negatives(some_queries.time, 20, generator)
+    query = model.encode_queries(some_queries)
+    drawn = negatives[group]
+    assert_close(
+        model.score_candidates(query, group, negatives, times),
+        scores[order].gather(1, drawn),
+        **EXACT,
     )
-    assert_close(drawn.score, scores[order].gather(1, drawn.entity), **EXACT)
     # One sample for each time where entities change with it, or one for all.
     samples = {
         (time, tuple(row))
-        for time, row in zip(some_queries.time.tolist(), drawn.entity.tolist(), strict=True)
+        for time, row in zip(some_queries.time.tolist(), drawn.tolist(), strict=True)
     }
     assert len(samples) == 5 and len({row for _, row in samples}) == (
         5 if model.entities.time_dependent else 1
     )
-    assert set(drawn.entity.flatten().tolist()) == set(range(4)), "every entity has its generator"
+    assert set(drawn.flatten().tolist()) == set(range(4)), "every entity is drawn"
     for s, o, t in ((0, 1, 2), (3, 3, 4)):
         relations = torch.arange(2)
         some_queries = Queries(

@@ -29,7 +29,8 @@ from tempograph.models.pointer.copying import Copying, signed_bins
 from tempograph.models.pointer.paths import Paths
 from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
 from tempograph.training.losses.pointer_loss import PointerLoss
-from tempograph.training.settings import PointerTraining
+from tempograph.training.lr_schedule import learning_rate
+from tempograph.training.settings import PointerTrainSettings
 from tempograph.typing import Protocol
 
 KEYS: tuple[Key, ...] = ("entity", "relation", "both", "time", "any")
@@ -292,7 +293,9 @@ def test_pair_tables_of_many_relations_have_low_rank(monkeypatch: pytest.MonkeyP
         whole.entity.copy_(narrow.entity)
         queries, _ = queries_of(whole.timeline.facts[:5])
         assert_close(narrow.scores(queries), whole.scores(queries), rtol=1e-9, atol=1e-12)
-    loss = PointerLoss(narrow, PointerTraining())(torch.arange(5), torch.Generator().manual_seed(0))
+    loss = PointerLoss(narrow, PointerTrainSettings())(
+        torch.arange(5), torch.Generator().manual_seed(0)
+    )
     left = narrow.get_parameter("sources.0.pair.left")
     assert float(torch.autograd.grad(loss, left)[0].abs().sum()) > 0
 
@@ -322,7 +325,7 @@ def test_it_learns_to_copy_and_never_from_the_fact_itself() -> None:
     facts = np.unique(rng.integers(0, [30, 2, 30, 40], (400, 4)), axis=0)
     graph = make_graph(facts, valid=facts[:5], test=facts[:5], entities=30, relations=2, steps=40)
     model = Pointer(Timeline(graph), PointerSettings())
-    loss = PointerLoss(model, PointerTraining(facts_per_step=100))
+    loss = PointerLoss(model, PointerTrainSettings(facts_per_step=100))
     optimizer = torch.optim.Adam(model.parameters(), 0.03)
     generator = torch.Generator().manual_seed(0)
     for _ in range(12):
@@ -342,7 +345,7 @@ def test_it_learns_to_copy_and_never_from_the_fact_itself() -> None:
 def test_the_loss_equals_a_loop_over_questions(dropout: float) -> None:
     """Each query without its own fact, against all false answers; dropped facts do not vote."""
     model = random_pointer(random_graph(6), 6)
-    loss = PointerLoss(model, PointerTraining(fact_dropout=dropout))
+    loss = PointerLoss(model, PointerTrainSettings(fact_dropout=dropout))
     facts, batch = model.timeline.facts, torch.tensor([1, 4, 9])
     fact_mask = (
         torch.rand(len(facts), generator=torch.Generator().manual_seed(5)) >= dropout
@@ -393,7 +396,7 @@ def test_chunks_within_a_budget_have_the_same_loss_and_gradients(
     num_queries: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = random_pointer(random_graph(4), 4)
-    loss = PointerLoss(model, PointerTraining(fact_dropout=0.2))
+    loss = PointerLoss(model, PointerTrainSettings(fact_dropout=0.2))
     actual = []
     for budget in (2**30, num_queries * model.bytes_per_candidate * ENTITIES):
         monkeypatch.setitem(MEMORY_BUDGETS, "pointer_loss", Budget(budget, 0))
@@ -427,7 +430,7 @@ def test_valid_and_test_facts_change_nothing(seed: int, protocol: Protocol) -> N
     for each in (graph, changed):
         model = Pointer(Timeline(each, protocol), PointerSettings(7, 9, 5, 8, 10, paths=True))
         queries, left_out = queries_of(model.timeline.facts)
-        loss = PointerLoss(model, PointerTraining())(
+        loss = PointerLoss(model, PointerTrainSettings())(
             left_out[: len(graph.train)], torch.Generator().manual_seed(1)
         )
         actual.append(
@@ -508,12 +511,15 @@ def test_shares_equal_the_contributions_of_votes() -> None:
             lambda: PointerSettings(max_facts_per_time=-1),
             "max_facts_per_time must be at least 0, found -1",
         ),
-        (lambda: PointerTraining(negatives=5), "trained against all entities, found negatives = 5"),
         (
-            lambda: PointerTraining(fact_dropout=1.0),
+            lambda: PointerTrainSettings(negatives=5),
+            "trained against all entities, found negatives = 5",
+        ),
+        (
+            lambda: PointerTrainSettings(fact_dropout=1.0),
             "fact_dropout must be at least 0 and below 1, found 1.0",
         ),
-        (lambda: PointerTraining(cooldown=1.5), "cooldown must be between 0 and 1, found 1.5"),
+        (lambda: PointerTrainSettings(cooldown=1.5), "cooldown must be between 0 and 1, found 1.5"),
     ],
 )
 def test_invalid_settings_are_refused(make: Callable[[], object], message: str) -> None:
@@ -523,11 +529,11 @@ def test_invalid_settings_are_refused(make: Callable[[], object], message: str) 
 
 def test_the_learning_rate_falls_to_a_tenth() -> None:
     rates = [
-        PointerTraining(epochs=10, learning_rate=1.0, cooldown=0.5).learning_rate_at(epoch)
+        learning_rate(PointerTrainSettings(epochs=10, learning_rate=1.0, cooldown=0.5), epoch)
         for epoch in range(10)
     ]
     assert rates == pytest.approx([1, 1, 1, 1, 1, 0.82, 0.64, 0.46, 0.28, 0.1])
-    assert PointerTraining(epochs=10, learning_rate=1.0).learning_rate_at(9) == 1.0
+    assert learning_rate(PointerTrainSettings(epochs=10, learning_rate=1.0), 9) == 1.0
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -541,7 +547,10 @@ def test_a_step_does_not_wait_for_the_gpu() -> None:
         steps=20,
     )
     model = Pointer(Timeline(graph, device=torch.device("cuda")), PointerSettings(paths=True))
-    loss, chance = PointerLoss(model, PointerTraining()), torch.Generator("cuda").manual_seed(0)
+    loss, chance = (
+        PointerLoss(model, PointerTrainSettings()),
+        torch.Generator("cuda").manual_seed(0),
+    )
     batch = torch.arange(300, device="cuda")
     loss(batch, chance).backward()
     torch.cuda.set_sync_debug_mode("error")

@@ -30,7 +30,7 @@ from tempograph.nn.structure import Edges, add_inverse_edges, edge_weights
 from tempograph.nn.temporal import Context, Windows
 from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.temp_loss import TeMPLoss, sample_per_group
-from tempograph.training.settings import SnapshotTraining
+from tempograph.training.settings import SnapshotTrainSettings
 from tempograph.typing import PROTOCOLS, Protocol
 
 SMALL = {"dim": 4, "heads": 2, "window": 2, "feature_dropout": 0.0, "initial_scale": 1.0}
@@ -209,7 +209,7 @@ def test_strict_hides_valid_and_test_facts(
     assert torch.equal(one.encode(times).tables(len(times)), other.encode(times).tables(len(times)))
     losses = []
     for model in (one, other):
-        loss = TeMPLoss(model, SnapshotTraining())(times, torch.Generator().manual_seed(1))
+        loss = TeMPLoss(model, SnapshotTrainSettings())(times, torch.Generator().manual_seed(1))
         losses.append(loss)
     assert torch.equal(*losses)
 
@@ -255,7 +255,7 @@ def test_subject_ranks_are_object_ranks_of_the_inverted_graph(variant: dict[str,
 
 
 def train(
-    model: TeMP, settings: SnapshotTraining, graph: TemporalGraph, split: str = "train"
+    model: TeMP, settings: SnapshotTrainSettings, graph: TemporalGraph, split: str = "train"
 ) -> float:
     hooks = LoopHooks(
         validate=lambda m: evaluate_model(m, graph, split, "strict").summary()["metrics"],  # type: ignore[arg-type]
@@ -280,7 +280,7 @@ def test_twenty_facts_are_learned_by_heart(variant: dict[str, Any]) -> None:
         **variant,
     }
     model = TeMP(Timeline(graph), TeMPSettings(**chosen))
-    settings = SnapshotTraining(
+    settings = SnapshotTrainSettings(
         epochs=50, times_per_step=3, learning_rate=0.02, patience=50, validate_every=10
     )
     # DistMult is symmetric, so it may rank an answer behind the entity of the query.
@@ -295,7 +295,7 @@ def test_every_variant_trains_in_half_precision_without_output(
         [(0, 0, 1, 0), (1, 1, 2, 1), (2, 0, 3, 1), (0, 1, 3, 2)], entities=4, relations=2, steps=3
     )
     model = TeMP(Timeline(graph), TeMPSettings(**{**SMALL, **variant}))
-    settings = SnapshotTraining(epochs=1, precision="bf16-mixed")
+    settings = SnapshotTrainSettings(epochs=1, precision="bf16-mixed")
     assert train(model, settings, graph) > 0
     assert capfd.readouterr() == ("", "")
 
@@ -318,7 +318,7 @@ def test_every_kind_of_training_lowers_the_loss() -> None:
             Timeline(graph),
             TeMPSettings(**{**SMALL, "dim": 16, "dropout_by_frequency": "average" in way}),
         )
-        settings = SnapshotTraining(
+        settings = SnapshotTrainSettings(
             epochs=30, times_per_step=2, learning_rate=0.02, patience=30, **way
         )
         hooks = LoopHooks(
@@ -354,7 +354,9 @@ def test_facts_are_dropped_at_their_rates() -> None:
         steps=10,
     )
     model = build(graph, edge_dropout=0.6, context_dropout=0.1)
-    sample = TeMPLoss(model, SnapshotTraining()).sample_dropout(torch.Generator().manual_seed(0))
+    sample = TeMPLoss(model, SnapshotTrainSettings()).sample_dropout(
+        torch.Generator().manual_seed(0)
+    )
     assert float(sample.keep.double().mean()) == pytest.approx(0.4, abs=0.02)
     assert float(sample.context_keep.double().mean()) == pytest.approx(0.9, abs=0.02)
 
@@ -375,7 +377,7 @@ def test_the_facts_of_busy_pairs_are_dropped_more_often() -> None:
         make_graph(facts_met, entities=6, relations=2, steps=7), dropout_by_frequency=True
     )
     twice = 0.2 + 0.6 * np.log(2) / np.log(3)
-    loss = TeMPLoss(model, SnapshotTraining())
+    loss = TeMPLoss(model, SnapshotTrainSettings())
     facts, dropout = map(tuple, model.timeline.facts.tolist()), loss._frequency_rates
     rates = dict(zip(facts, dropout.tolist(), strict=True))
     assert [rates[fact] for fact in facts_met] == pytest.approx(
@@ -389,7 +391,7 @@ def test_the_facts_of_busy_pairs_are_dropped_more_often() -> None:
     once = build(
         make_graph([(0, 0, 1, 0), (0, 0, 1, 1), (2, 0, 3, 0)], steps=7), dropout_by_frequency=True
     )
-    assert TeMPLoss(once, SnapshotTraining())._frequency_rates.tolist() == pytest.approx(
+    assert TeMPLoss(once, SnapshotTrainSettings())._frequency_rates.tolist() == pytest.approx(
         [0.8, 0.2, 0.8]
     )
 
@@ -398,7 +400,7 @@ def test_only_dropped_facts_are_targets_if_so_set(monkeypatch: pytest.MonkeyPatc
     graph = make_graph(
         [(s, 0, o, t) for s in range(4) for o in range(4) for t in range(3)], entities=4, steps=3
     )
-    loss = TeMPLoss(build(graph, edge_dropout=0.5), SnapshotTraining(targets="dropped"))
+    loss = TeMPLoss(build(graph, edge_dropout=0.5), SnapshotTrainSettings(targets="dropped"))
     facts = loss.timeline.facts
     keep = torch.rand(len(facts), generator=torch.Generator().manual_seed(0)) < 0.5
     vectors: list[Tensor] = []
@@ -432,7 +434,7 @@ def test_sample_per_group_keeps_at_most_max_members() -> None:
 
 def test_negatives_are_never_true() -> None:
     graph = make_graph([(0, 0, o, 1) for o in range(3)] + [(3, 1, 0, 1)], entities=4)
-    loss = TeMPLoss(build(graph), SnapshotTraining(negatives=2))
+    loss = TeMPLoss(build(graph), SnapshotTrainSettings(negatives=2))
     queries = Queries(torch.tensor([0, 0, 3]), torch.tensor([0, 1, 1]), torch.tensor([1, 1, 1]))
     everyone = torch.arange(4).expand(3, 4)
     assert loss.known.contains(queries, everyone).tolist() == [

@@ -22,12 +22,12 @@ from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluator import evaluate_model
-from tempograph.models.embedding.embedding import Embedding
+from tempograph.models.embedding.embedding_model import Embedding
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.embedding_loss import EmbeddingLoss
 from tempograph.training.recipes import recipe_for
-from tempograph.training.settings import FactTraining
+from tempograph.training.settings import FactTrainSettings
 from tempograph.training.train_state import TrainProgress
 
 EVERY = pytest.mark.parametrize("name", METHODS)
@@ -60,7 +60,7 @@ def as_queries(query_facts: list[Fact]) -> Queries:
 
 
 def loss_of(model: Embedding, facts: Tensor = SOME, seed: int = 1, **settings: Any) -> Tensor:
-    chosen = FactTraining(**{"batch": "times", **settings})
+    chosen = FactTrainSettings(**{"batch": "times", **settings})
     return EmbeddingLoss(model, chosen)(facts, torch.Generator().manual_seed(seed))
 
 
@@ -91,9 +91,10 @@ def test_the_sampled_loss_excludes_true_answers(name: str, kind: str, batch: str
     scores = model.scores(queries).tolist()
     with torch.no_grad():
         # The first thing that a step without dropout draws.
-        drawn = model.score_sampled(
-            model.encode_queries(queries), queries.time, 6, torch.Generator().manual_seed(1)
-        ).entity.tolist()
+        loss = EmbeddingLoss(model, FactTrainSettings(negatives=6))
+        generator = torch.Generator().manual_seed(1)
+        negatives, _, group = loss.draw_negatives(queries.time, 6, generator)
+        drawn = negatives[group].tolist()
     positive = [row[answer] for row, (_, _, answer, _) in zip(scores, query_facts, strict=True)]
     negative = [
         [row[entity] for entity in sample] for row, sample in zip(scores, drawn, strict=True)
@@ -237,7 +238,7 @@ def test_an_epoch_takes_every_fact_once(batch: str, size: int) -> None:
     facts = np.unique(rng.integers(0, [9, 2, 9, 8], (50, 4)), axis=0)
     facts = facts[~np.isin(facts[:, 3], (3, 6))]
     model = build(dated(make_graph(facts, entities=9, relations=2, steps=8)), "distmult")
-    settings = FactTraining(batch=batch, facts_per_step=size, times_per_step=size)  # type: ignore[arg-type]
+    settings = FactTrainSettings(batch=batch, facts_per_step=size, times_per_step=size)  # type: ignore[arg-type]
     loss, generator = EmbeddingLoss(model, settings), torch.Generator().manual_seed(0)
     epochs = [loss.batches(generator) for _ in range(3)]
     for batches in epochs:
@@ -261,7 +262,7 @@ def test_facts_of_a_busy_time_are_taken_by_several_steps(
     quiet = [(s, 0, 1, t) for t in (0, 1, 3) for s in (2, 3)]
     facts = np.array(quiet + [(s, 1, o, 2) for s in range(9) for o in range(9)])
     model = build(dated(make_graph(facts, entities=9, steps=4)), "de-simple").float()
-    settings = FactTraining(batch="times", times_per_step=2, negatives=negatives)
+    settings = FactTrainSettings(batch="times", times_per_step=2, negatives=negatives)
     loss, generator = EmbeddingLoss(model, settings), torch.Generator()
     whole = loss.batches(generator.manual_seed(0))
     assert sorted(map(len, whole)) == [4, 83]
@@ -283,7 +284,7 @@ def test_steps_of_a_busy_time_take_less_memory(monkeypatch: pytest.MonkeyPatch) 
     rng = np.random.default_rng(0)
     facts = np.unique(rng.integers(0, [200, 2, 200, 1], (2000, 4)), axis=0)
     model = build(dated(make_graph(facts, entities=200, steps=1)), "de-simple").float()
-    loss = EmbeddingLoss(model, FactTraining(batch="times"))
+    loss = EmbeddingLoss(model, FactTrainSettings(batch="times"))
     monkeypatch.setitem(MEMORY_BUDGETS, "embedding_loss", Budget(2**18, 0))
     with LargestTensor() as largest:
         for batch in loss.batches(torch.Generator().manual_seed(0)):
@@ -344,7 +345,7 @@ def test_impossible_training_is_a_config_error(
     name: str, settings: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        EmbeddingLoss(made(name), FactTraining(**settings))
+        EmbeddingLoss(made(name), FactTrainSettings(**settings))
     assert str(caught.value) == message
 
 
@@ -422,7 +423,7 @@ def test_parts_that_do_not_fit_are_a_config_error(settings: dict[str, Any], mess
     assert str(caught.value) == message
 
 
-def train(graph: TemporalGraph, name: str, settings: FactTraining) -> TrainProgress:
+def train(graph: TemporalGraph, name: str, settings: FactTrainSettings) -> TrainProgress:
     torch.manual_seed(0)
     model = Embedding(
         Timeline(graph),
@@ -466,7 +467,7 @@ def random_facts(one_way: bool) -> np.ndarray:
     return facts
 
 
-MEMORISE = FactTraining(
+MEMORISE = FactTrainSettings(
     epochs=80, batch="times", times_per_step=6, learning_rate=0.05, patience=80, validate_every=20
 )
 
@@ -528,7 +529,7 @@ WAYS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_every_kind_of_training_lowers_the_loss(way: dict[str, Any]) -> None:
     facts = random_facts(one_way=False)
-    settings = FactTraining(
+    settings = FactTrainSettings(
         **{"epochs": 40, "batch": "times", "learning_rate": 0.02, "validate_every": 20, **way}
     )
     progress = train(

@@ -19,7 +19,7 @@ from tempograph.errors import ConfigError, DataError, QueryError, RunError, Stor
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.ted import PAPER_SIGMAS, TED
 from tempograph.prediction.predictor import Predictor
-from tempograph.training.objective import Objective
+from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.runs import Run
 
 GRAPH = make_world(seed=1, entities=30, relations=6, steps=30, facts=600).graph
@@ -226,7 +226,7 @@ def test_running_out_of_memory_names_the_way_out(
         ("srgcn", "times_per_step"),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr(Objective, "__call__", full)
+            patch.setattr(TrainingLoss, "__call__", full)
             size = "facts" if model == "complex" else "times"
             with pytest.raises(
                 RunError,

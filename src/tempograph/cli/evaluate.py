@@ -117,7 +117,7 @@ def calibration(
     loaded = Run.load(run, resolve_device(device))
     config = loaded.config
     with progress_bar("scoring the valid split") as progress:
-        if loaded.temperature(progress) is None:
+        if loaded.fit_temperature(progress) is None:
             raise QueryError(f"the scores of {config.name} are not probabilities; nothing to check")
     if loaded.results.calibration is None:
         raise QueryError(f"{run}: its valid split has no facts, so nothing can be calibrated")

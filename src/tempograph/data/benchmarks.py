@@ -20,7 +20,8 @@ import numpy as np
 
 from tempograph.data.folder import DATASET_MARKER, write_folder
 from tempograph.data.graph import Facts, TemporalGraph
-from tempograph.errors import DataError, refuse_unknown
+from tempograph.data.suggestions import refuse_unknown
+from tempograph.errors import DataError
 from tempograph.io import refuse_existing
 
 PUBLISHED: Final = "https://raw.githubusercontent.com/JiapengWu/TeMP/53e90c1e337615cfaa91c2cbfb21e2ed53842104/interpolation"

@@ -12,7 +12,8 @@ from typing import Final
 from tempograph.data.benchmarks import BENCHMARKS, Counts, find_benchmark
 from tempograph.data.folder import DATASET_MARKER, read_folder
 from tempograph.data.graph import TemporalGraph
-from tempograph.errors import DataError, did_you_mean
+from tempograph.data.suggestions import did_you_mean
+from tempograph.errors import DataError
 
 DEMO: Final = "demo"
 

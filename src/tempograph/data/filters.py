@@ -10,8 +10,8 @@ from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.sorted_ranges import Ranges, equal_range
+from tempograph.data.suggestions import refuse_unknown
 from tempograph.data.timeline import Queries, both_directions
-from tempograph.errors import refuse_unknown
 from tempograph.typing import FILTERS, Filter
 
 

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempograph.data.name_index import NameIndex
-from tempograph.errors import DataError, QueryError, refuse_unknown, suggest
+from tempograph.data.suggestions import refuse_unknown, suggest
+from tempograph.errors import DataError, QueryError
 from tempograph.typing import SPLITS, Split
 
 Name = str | int

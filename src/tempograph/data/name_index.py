@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tempograph.errors import closest_names, fold
+from tempograph.data.suggestions import closest_names, fold
 
 _MAX_SIMILAR: Final = 30
 _MAX_LETTERS: Final = 100

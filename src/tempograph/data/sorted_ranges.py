@@ -20,7 +20,7 @@ class Ranges(NamedTuple):
         return self.stop - self.start
 
     def take(self, index: Tensor) -> Ranges:
-        """Some of the ranges."""
+        """The ranges at the given positions [k]."""
         return Ranges(self.start[index], self.stop[index])
 
     def expand(self) -> tuple[Tensor, Tensor]:

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempograph.data.graph import Facts, TemporalGraph, sort_by_time
+from tempograph.data.graph import TemporalGraph, sort_by_time
+from tempograph.data.protocol import active_pairs
 from tempograph.data.sorted_ranges import Ranges, key_range
-from tempograph.errors import refuse_unknown
-from tempograph.typing import PROTOCOLS, Protocol
+from tempograph.typing import Protocol
 
 
 class Queries(NamedTuple):
@@ -23,7 +23,7 @@ class Queries(NamedTuple):
     time: Tensor
 
     def take(self, index: Tensor) -> Queries:
-        """Some of the queries."""
+        """The queries at the given positions [k]."""
         return Queries(self.entity[index], self.relation[index], self.time[index])
 
 
@@ -52,9 +52,7 @@ def undirected_facts(directed: Tensor, num_relations: int) -> Tensor:
 class Timeline:
     """What a model may know of a dataset: the train facts, and which entity is active when.
 
-    Under `strict` an entity is active at t if a train fact at t names it. Under `paper` facts of
-    valid and test count as well, as in the authors' code: a leak, kept only to compare with the
-    published table.
+    `data.protocol` says which facts make an entity active.
 
     The key of a pair (entity, step) is entity * steps + step. `pair_keys` holds the active pairs in
     ascending order, so the active steps of an entity inside any window are a contiguous range of
@@ -67,7 +65,6 @@ class Timeline:
         protocol: Protocol = "strict",
         device: torch.device | str = "cpu",
     ) -> None:
-        refuse_unknown("protocol", protocol, PROTOCOLS)
         self.protocol: Protocol = protocol
         self.device = torch.device(device)
         self.sizes = graph.sizes
@@ -80,9 +77,7 @@ class Timeline:
         self.step_start = torch.searchsorted(self.facts[:, 3].contiguous(), steps)
         """Edges of step t are facts[step_start[t]:step_start[t + 1]], [steps + 1]."""
 
-        train_keys = _pair_keys(graph.train, self.num_steps)
-        held_out = np.concatenate([graph.valid, graph.test])
-        extra_keys = _pair_keys(held_out if protocol == "paper" else held_out[:0], self.num_steps)
+        train_keys, extra_keys = active_pairs(graph, protocol)
         self.extra_pair_keys = torch.from_numpy(extra_keys).to(self.device)
         """Pairs that are active whatever the train facts: those of valid and test under `paper`."""
         self.pair_keys = torch.from_numpy(np.union1d(train_keys, extra_keys)).to(self.device)
@@ -114,8 +109,3 @@ class Timeline:
 
     def _key(self, entity: Tensor, time: Tensor) -> Tensor:
         return entity * self.num_steps + time
-
-
-def _pair_keys(facts: Facts, num_steps: int) -> Facts:
-    """The keys of all (entity, step) that some fact names, ascending, [pairs]."""
-    return np.unique(facts[:, [0, 2]] * num_steps + facts[:, [3]])

@@ -60,7 +60,7 @@ METRIC_LABELS: Final[
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The ranks of one split, with all that must be known to read its figures."""
+    """The ranks of one split, with everything needed to read its figures."""
 
     dataset: str
     model: str

@@ -43,7 +43,7 @@ PAPER_SIZES: Final[dict[str, list[int]]] = _PAPER["sizes"]
 """Entities, relations and time steps of a dataset, then facts of train, valid and test."""
 
 PROTOCOL_DEPENDENT: Final = ("srgcn", "temp-gru", "temp-sa")
-"""Models that use which entities are active, so that their figures depend on the protocol."""
+"""Models that know which entities are active, so that their figures depend on the protocol."""
 
 
 def protocols_of(model: str, protocols: Sequence[Protocol]) -> Sequence[Protocol]:

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.suggestions import did_you_mean
 from tempograph.device import resolve_device
-from tempograph.errors import ConfigError, RunError, did_you_mean
+from tempograph.errors import ConfigError, RunError
 from tempograph.experiments.results import changes_of, current_names, settings_of
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.training.config import Config

@@ -40,7 +40,7 @@ class CrossFitted(NamedTuple):
     scorer: Tensor
     """[facts] index of the function that scores each fact."""
     note: str
-    """What to tell beside the resulting figures."""
+    """A note to show beside the resulting figures."""
 
 
 class Model(torch.nn.Module, ABC):
@@ -48,6 +48,10 @@ class Model(torch.nn.Module, ABC):
 
     Higher is more plausible; -inf rules an entity out. Relation r + |R| is the inverse of r and
     asks for a subject.
+
+    A model of your own sets `name`, `bytes_per_candidate` and `timeline` and implements `scores`;
+    everything else has a default. Register it with `ModelKind` (models/registry.py) and say how it
+    is trained with `register_recipe` (training/recipes.py).
     """
 
     name: str

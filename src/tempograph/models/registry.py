@@ -16,9 +16,10 @@ from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
-from tempograph.errors import ConfigError, refuse_unknown
+from tempograph.data.suggestions import refuse_unknown
+from tempograph.errors import ConfigError
 from tempograph.models.base import Model
-from tempograph.models.embedding.embedding import Embedding
+from tempograph.models.embedding.embedding_model import Embedding
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.embedding.methods import METHODS
 from tempograph.models.ensemble.ensemble_model import Ensemble

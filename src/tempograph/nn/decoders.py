@@ -14,7 +14,7 @@ from tempograph.device import memory_budget
 
 
 class Decoder:
-    """Composes an entity and a relation to a query vector and scores candidates for it.
+    """Composes an entity and a relation into a query vector and scores candidates for it.
 
     A query (?, r, o) is the query (o, r inverted, ?). Scoring n queries against c candidates costs
     O(n c dim) time and O(n c) memory.

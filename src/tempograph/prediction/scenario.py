@@ -39,7 +39,7 @@ class Scenario:
     @property
     def temperature(self) -> float | None:
         """Softmax temperature, fitted on valid at the first use; None without probabilities."""
-        return self.run.temperature()
+        return self.run.fit_temperature()
 
     def add(self, facts: FactsLike) -> Scenario:
         """The scenario with further train facts, at known time steps or later ones."""

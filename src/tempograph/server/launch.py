@@ -19,11 +19,11 @@ import uvicorn
 
 from tempograph.errors import ConfigError
 from tempograph.prediction.predictor import Predictor
-from tempograph.server.admission import AdmissionMiddleware
 from tempograph.server.app import create_app
 from tempograph.server.connections import http_protocol
 from tempograph.server.event_log import event_log, redirect_uvicorn_log
 from tempograph.server.limits import Limits
+from tempograph.server.middleware import AdmissionMiddleware
 from tempograph.server.service import Service, named_runs
 
 TOKEN_VARIABLE: Final = "TEMPOGRAPH_TOKEN"

@@ -10,7 +10,11 @@ from tempograph.errors import ConfigError
 
 @dataclass(frozen=True)
 class Limits:
-    """What one request, and all requests together, may use."""
+    """What one request, and all requests together, may use.
+
+    `middleware` enforces `body` and `seconds`, `batching` the queue and batches, `connections` the
+    idle time; `schema` and `service` enforce the rest.
+    """
 
     body: int = 2**20
     """Bytes of a request."""

@@ -1,4 +1,4 @@
-"""Who is called during training, and when training must stop."""
+"""Callbacks of a training run, and the time at which it must stop."""
 
 from __future__ import annotations
 

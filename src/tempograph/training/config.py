@@ -50,7 +50,7 @@ class Config:
 
     @property
     def about(self) -> str:
-        """Model, dataset, protocol and seed in words, to be read beside figures."""
+        """Model, dataset, protocol and seed in words, to print beside figures."""
         return f"{self.name} on {self.dataset}; protocol {self.protocol}, seed {self.seed}"
 
     def to_toml(self) -> str:

@@ -17,7 +17,8 @@ from tempograph.device import explain_out_of_memory
 from tempograph.errors import RunError
 from tempograph.models.base import Model
 from tempograph.training.distributed import Processes, launch_fabric
-from tempograph.training.objective import Objective
+from tempograph.training.losses.training_loss import TrainingLoss
+from tempograph.training.lr_schedule import learning_rate
 from tempograph.training.settings import TrainSettings
 from tempograph.training.train_state import MetricsLine, TrainProgress, TrainState
 
@@ -37,7 +38,7 @@ class LoopHooks:
 
 
 def train_model(
-    model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: LoopHooks
+    model: Model, loss: TrainingLoss, settings: TrainSettings, seed: int, hooks: LoopHooks
 ) -> TrainProgress:
     """Train until the epochs, the patience or the time are used up; then load the best weights.
 
@@ -54,7 +55,7 @@ def train_model(
 
 
 def _train(
-    model: Model, loss: Objective, settings: TrainSettings, seed: int, hooks: LoopHooks
+    model: Model, loss: TrainingLoss, settings: TrainSettings, seed: int, hooks: LoopHooks
 ) -> TrainProgress:
     processes = Processes.from_environment()
     fabric = launch_fabric(model.device, settings, processes)
@@ -71,7 +72,7 @@ def _train(
         state.generator.set_state(fabric.broadcast(state.generator.get_state()))
         batches = processes.shard(loss.batches(state.generator))
         for group in state.optimizer.param_groups:
-            group["lr"] = settings.learning_rate_at(progress.epoch)
+            group["lr"] = learning_rate(settings, progress.epoch)
         model.train()
         for batch in batches:
             value = step(batch, state.generator)
@@ -92,7 +93,7 @@ def _train(
         }
         if math.isnan(line["loss"]):
             raise RunError(
-                f"epoch {progress.epoch}: the loss is not a number any more; lower "
+                f"epoch {progress.epoch}: the loss became NaN; lower "
                 f"train.learning_rate from {settings.learning_rate:g}, or clip gradients with "
                 "train.clip"
             )

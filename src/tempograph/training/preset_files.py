@@ -7,7 +7,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from tempograph.errors import ConfigError, did_you_mean
+from tempograph.data.suggestions import did_you_mean
+from tempograph.errors import ConfigError
 
 _TABLES: Final = ("run", "model", "train", "target")
 _PRESETS: Final = resources.files("tempograph") / "training" / "presets"

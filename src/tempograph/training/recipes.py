@@ -21,12 +21,12 @@ from tempograph.training.ensemble_fit import fit_ensemble
 from tempograph.training.losses.embedding_loss import EmbeddingLoss
 from tempograph.training.losses.pointer_loss import PointerLoss
 from tempograph.training.losses.temp_loss import TeMPLoss
-from tempograph.training.objective import Objective
+from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.run_results import GateSummary
 from tempograph.training.settings import (
-    FactTraining,
-    PointerTraining,
-    SnapshotTraining,
+    FactTrainSettings,
+    PointerTrainSettings,
+    SnapshotTrainSettings,
     TrainSettings,
 )
 from tempograph.typing import MetricsCallback, Progress
@@ -36,10 +36,10 @@ Validate = Callable[[Model], dict[str, float]]
 
 
 @dataclass(frozen=True)
-class Gradient:
+class GradientTraining:
     """Gradient descent on a loss."""
 
-    loss: Callable[[Any, Any], Objective]
+    loss: Callable[[Any, Any], TrainingLoss]
     """Called with the model and the training settings."""
     settings: type[TrainSettings]
     suggest: Suggest
@@ -50,7 +50,7 @@ class Gradient:
 class Recipe:
     """How a family of models is trained: exactly one of the three is set."""
 
-    gradient: Gradient | None = None
+    gradient: GradientTraining | None = None
     choose: Callable[[Any, Timeline, Validate, MetricsCallback], Any] | None = None
     """Choose settings on valid: settings as given -> settings as fitted.
 
@@ -78,9 +78,11 @@ def choose_sigma(
 
 _RECIPES: Final[dict[type, Recipe]] = {
     TEDSettings: Recipe(choose=choose_sigma),
-    EmbeddingSettings: Recipe(Gradient(EmbeddingLoss, FactTraining, suggest_embedding)),
-    PointerSettings: Recipe(Gradient(PointerLoss, PointerTraining, suggest_pointer)),
-    TeMPSettings: Recipe(Gradient(TeMPLoss, SnapshotTraining, suggest_temp)),
+    EmbeddingSettings: Recipe(
+        GradientTraining(EmbeddingLoss, FactTrainSettings, suggest_embedding)
+    ),
+    PointerSettings: Recipe(GradientTraining(PointerLoss, PointerTrainSettings, suggest_pointer)),
+    TeMPSettings: Recipe(GradientTraining(TeMPLoss, SnapshotTrainSettings, suggest_temp)),
     EnsembleSettings: Recipe(combine=fit_ensemble),
 }
 

@@ -78,7 +78,7 @@ class RunResults:
 
     @staticmethod
     def from_json(data: object) -> RunResults:
-        """Check and read a JSON object; raises ValueError with the reason if it is no result."""
+        """Check and read a JSON object; raises ValueError with the reason if it is not a result."""
         checked = _check(data)
         values = {"preset": None} | checked
         names = {each.name for each in dataclasses.fields(RunResults)} - {"extra", "keys"}

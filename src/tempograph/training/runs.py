@@ -173,10 +173,10 @@ class Run:
         changes = {evaluation.split: evaluation.summary()} if evaluation.filter == "time" else {}
         self.update_results(**changes)
 
-    def temperature(self, progress: Progress | None = None) -> float | None:
+    def fit_temperature(self, progress: Progress | None = None) -> float | None:
         """The temperature of the softmax, fitted on valid at the first call and kept.
 
-        It is None if the scores are no log-probabilities, and 1 if there are no valid facts.
+        It is None if the scores are not log-probabilities, and 1 if there are no valid facts.
         """
         if not self.model.probabilistic:
             return None

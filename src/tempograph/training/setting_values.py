@@ -9,7 +9,8 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from tempograph.errors import ConfigError, did_you_mean
+from tempograph.data.suggestions import did_you_mean
+from tempograph.errors import ConfigError
 
 T = TypeVar("T")
 

@@ -42,15 +42,9 @@ class TrainSettings:
         if self.negatives != "all" and self.negatives < 1:
             raise ConfigError(f"negatives must be 'all' or at least 1, found {self.negatives}")
 
-    def learning_rate_at(self, epoch: int) -> float:
-        """The learning rate of an epoch, counted from 0."""
-        start = self.epochs * (1 - self.cooldown)
-        cooled = max(0.0, (epoch + 1 - start) / max(1.0, self.epochs - start))
-        return self.learning_rate * (1 - 0.9 * cooled)
-
 
 @dataclass(frozen=True)
-class SnapshotTraining(TrainSettings):
+class SnapshotTrainSettings(TrainSettings):
     """Training by whole snapshots; sampled negatives are drawn for each time and side."""
 
     times_per_step: PositiveInt = 8
@@ -61,7 +55,7 @@ class SnapshotTraining(TrainSettings):
 
 
 @dataclass(frozen=True)
-class FactTraining(TrainSettings):
+class FactTrainSettings(TrainSettings):
     """Training by facts; sampled negatives are drawn for each step.
 
     They are drawn for each time of a step if entities change with time.
@@ -83,7 +77,7 @@ class FactTraining(TrainSettings):
 
 
 @dataclass(frozen=True)
-class PointerTraining(TrainSettings):
+class PointerTrainSettings(TrainSettings):
     """Training of the pointer; always against all entities."""
 
     facts_per_step: PositiveInt = 1000

@@ -12,9 +12,10 @@ from typing import Final
 import torch
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.suggestions import did_you_mean
 from tempograph.data.timeline import Timeline
 from tempograph.device import hardware, source_commit
-from tempograph.errors import ConfigError, RunError, did_you_mean
+from tempograph.errors import ConfigError, RunError
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.evaluation.ranking import Metrics
 from tempograph.models.base import Model
@@ -100,7 +101,7 @@ def valid_metrics(
 
 
 def part_configs(ensemble: Config, graph: TemporalGraph, device: torch.device) -> list[Config]:
-    """The configurations of the parts that a model trains; none if it is no ensemble."""
+    """The configurations of the parts that a model trains; none unless it is an ensemble."""
     specs = _part_specs(ensemble, graph, device)
     return [spec for spec in specs.values() if isinstance(spec, Config)]
 

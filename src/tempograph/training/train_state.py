@@ -17,7 +17,7 @@ from torch import Tensor
 from tempograph.errors import RunError
 from tempograph.io import atomic_file
 from tempograph.models.base import Model
-from tempograph.training.objective import Objective
+from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.settings import TrainSettings
 
 MetricsLine = dict[str, float]
@@ -26,7 +26,7 @@ MetricsLine = dict[str, float]
 
 @dataclass
 class TrainProgress:
-    """How far training is."""
+    """How far training has come."""
 
     epoch: int = 0
     best_epoch: int = 0
@@ -46,7 +46,9 @@ class TrainState:
     the random generator and the progress.
     """
 
-    def __init__(self, model: Model, loss: Objective, settings: TrainSettings, seed: int) -> None:
+    def __init__(
+        self, model: Model, loss: TrainingLoss, settings: TrainSettings, seed: int
+    ) -> None:
         self.model = model
         self.decay = settings.average
         self.optimizer = _make_optimizer(loss, settings)
@@ -124,7 +126,7 @@ class TrainState:
         self.generator.set_state(generator[""])
 
 
-def _make_optimizer(loss: Objective, settings: TrainSettings) -> torch.optim.Optimizer:
+def _make_optimizer(loss: TrainingLoss, settings: TrainSettings) -> torch.optim.Optimizer:
     weights = list(loss.parameters())
     rate, decay = settings.learning_rate, settings.weight_decay
     if settings.optimizer == "adagrad":

@@ -19,7 +19,7 @@ from tempograph.models.base import Model
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.distributed import Processes
 from tempograph.training.loop import LoopHooks, train_model
-from tempograph.training.objective import Objective
+from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.run_folder import RUN_MARKER
 from tempograph.training.runs import Run
 from tempograph.training.setup import build_model, configure, prepare_run, valid_metrics
@@ -121,7 +121,7 @@ def _unfinished(run: Run) -> Iterator[Run]:
         yield run
 
 
-def _build_losses(run: Run) -> dict[Model, Objective]:
+def _build_losses(run: Run) -> dict[Model, TrainingLoss]:
     """The loss of every model that is still to be trained by gradient."""
     return {
         each.model: each.config.recipe.gradient.loss(each.model, each.config.train)
@@ -130,7 +130,7 @@ def _build_losses(run: Run) -> dict[Model, Objective]:
     }
 
 
-def _train_run(run: Run, losses: dict[Model, Objective], callbacks: Callbacks) -> Run:
+def _train_run(run: Run, losses: dict[Model, TrainingLoss], callbacks: Callbacks) -> Run:
     """Train the parts, then the run itself, as far as the time allows."""
     for name, part in run.parts.items():
         if not part.results.finished:
@@ -161,7 +161,7 @@ def _combine_parts(run: Run, callbacks: Callbacks) -> Run:
     return _finish(run, seconds + time.perf_counter() - started, callbacks.progress)
 
 
-def _train_by_gradient(run: Run, loss: Objective, callbacks: Callbacks) -> Run:
+def _train_by_gradient(run: Run, loss: TrainingLoss, callbacks: Callbacks) -> Run:
     """Train by gradient descent, from the checkpoint if there is one."""
     config, settings = run.config, run.config.train
     assert settings is not None
@@ -206,7 +206,7 @@ def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
     run.write_results()
     if len(run.graph.valid):
         evaluate(run, "valid", progress=progress)
-        run.temperature(progress)
+        run.fit_temperature(progress)
     # Last, so that a run interrupted before this is resumed; only valid is measured twice.
     run.update_results(finished=True)
     if run.checkpoint is not None:

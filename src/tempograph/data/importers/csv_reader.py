@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from tempograph.data.importers.bad_rows import NOT_UTF8, WRONG_WIDTH, SkipCounter
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.skipped_rows import NOT_UTF8, WRONG_WIDTH, SkipCounter
 from tempograph.data.importers.sources import delimiter_of, is_gzip, suffix_of
-from tempograph.errors import DataError, did_you_mean
+from tempograph.data.suggestions import did_you_mean
+from tempograph.errors import DataError
 
 SKIP_HINT: Final = "--skip-bad skips such rows"
 

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from tempograph.data.importers.bad_rows import EVENT_FAULTS, WRONG_WIDTH, Positions, SkipCounter
 from tempograph.data.importers.event_formats import EventColumns, EventLayout
-from tempograph.data.importers.skipped_rows import EVENT_FAULTS, WRONG_WIDTH, Positions, SkipCounter
 from tempograph.data.importers.sources import readable, texts
 from tempograph.data.importers.table_reader import Batch
 from tempograph.data.importers.time_grid import TimeGrid

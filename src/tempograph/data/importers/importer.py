@@ -13,10 +13,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph, sort_by_time
+from tempograph.data.importers.bad_rows import SkipCounter, SkippedRows
 from tempograph.data.importers.event_formats import detect_format, find_layouts
 from tempograph.data.importers.event_reader import DATE_FORMAT, read_events
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.skipped_rows import SkipCounter, SkippedRows
 from tempograph.data.importers.sources import file_size, find_files
 from tempograph.data.importers.table_reader import Batch, read_table
 from tempograph.data.importers.time_grid import TimeGrid

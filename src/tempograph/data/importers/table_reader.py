@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tempograph.data.graph import COLUMNS
+from tempograph.data.importers.bad_rows import TABLE_FAULTS, Positions, SkipCounter
 from tempograph.data.importers.csv_reader import (
     SKIP_HINT,
     TableFile,
@@ -21,7 +22,6 @@ from tempograph.data.importers.csv_reader import (
     read_slowly,
 )
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.skipped_rows import TABLE_FAULTS, Positions, SkipCounter
 from tempograph.data.importers.sources import delimiter_of, is_parquet, readable
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.data.importers.time_parsing import (

@@ -1,1 +1,1 @@
-"""The TeMP paper: published figures, its tables, and how to reproduce them."""
+"""The TeMP paper: its tables, and how to reproduce them."""

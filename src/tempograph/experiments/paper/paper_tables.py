@@ -93,7 +93,7 @@ def ted_table(results: Sequence[RunResults], dataset: str, split: Split) -> Text
         for sigma in sorted({*ours, *PAPER_TED_VALID[dataset]})
     ]
     columns = ("sigma", f"{dataset} {split}: MRR", *BOTH_COLUMNS[1:])
-    caption = "Hits in per cent; TED depends on no protocol."
+    caption = "Hits in per cent; TED does not depend on the protocol."
     title, names = f"TED on {dataset}, {split}", ("sigma", *BOTH_NAMES)
     narrow = (("sigma", [0]), *narrow_figures(1))
     return TextTable(title, columns, rows, 0, caption, narrow, names)

@@ -10,7 +10,8 @@ from typing import Any, Final
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
-from tempograph.errors import ConfigError, DataError, did_you_mean
+from tempograph.data.suggestions import did_you_mean
+from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation.rank_table import RankTable
 from tempograph.experiments.paper.paper_tables import (
     ablation_table,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tempograph.errors import ConfigError, refuse_unknown
+from tempograph.data.suggestions import refuse_unknown
+from tempograph.errors import ConfigError
 from tempograph.nn.decoders import DECODERS
 from tempograph.typing import Fraction, NonNegativeFloat, PositiveFloat, PositiveInt, check_bounds
 
@@ -18,7 +19,7 @@ class EmbeddingSettings:
     decoder: str = "complex"
     """transe, distmult, complex, simple, gaussian, or a name added to `nn.decoders.DECODERS`."""
     distance: Literal["l1", "l2"] = "l2"
-    """Of transe."""
+    """The distance of TransE and its variants."""
     entities: Literal["fixed", "diachronic", "projected", "drifting"] = "fixed"
     relations: Literal["fixed", "shifted", "factored", "projected", "tokens", "drifting"] = "fixed"
     constant: bool = True

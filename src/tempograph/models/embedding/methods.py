@@ -14,7 +14,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from tempograph.models.embedding.embedding import Embedding
+from tempograph.models.embedding.embedding_model import Embedding
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 
 _BY_TIME: Final = MappingProxyType({"batch": "times"})

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tempograph.data.sorted_ranges import equal_range, key_range
 from tempograph.data.timeline import Timeline
 from tempograph.models.temp.temp_settings import TeMPSettings
-from tempograph.nn.losses import dropout
+from tempograph.nn.dropout import dropout
 from tempograph.nn.structure import STRUCTURES, Edges, LayerShape, add_inverse_edges, edge_weights
 from tempograph.nn.temporal import Context, DecayedGRU, Imputation, TemporalAttention, Windows
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tempograph.errors import ConfigError, refuse_unknown
+from tempograph.data.suggestions import refuse_unknown
+from tempograph.errors import ConfigError
 from tempograph.nn.decoders import DECODERS
 from tempograph.nn.structure import STRUCTURES, Composition, Norm
 from tempograph.typing import (

@@ -10,17 +10,18 @@ from torch import Tensor
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import memory_budget
 from tempograph.errors import ConfigError
-from tempograph.models.embedding.embedding import Embedding
-from tempograph.nn.losses import dropout, logistic_loss, margin_loss, sampled_loss, softmax_loss
+from tempograph.models.embedding.embedding_model import Embedding
+from tempograph.nn.dropout import dropout
+from tempograph.nn.loss_functions import logistic_loss, margin_loss, sampled_loss, softmax_loss
 from tempograph.nn.relations import sum_terms
-from tempograph.training.objective import Objective
-from tempograph.training.settings import FactTraining
+from tempograph.training.losses.training_loss import TrainingLoss
+from tempograph.training.settings import FactTrainSettings
 
 
-class EmbeddingLoss(Objective):
+class EmbeddingLoss(TrainingLoss):
     """The mean loss over the queries of a batch of facts, in both directions."""
 
-    def __init__(self, model: Embedding, settings: FactTraining) -> None:
+    def __init__(self, model: Embedding, settings: FactTrainSettings) -> None:
         super().__init__(model.timeline)
         self.model = model
         self.settings = settings
@@ -74,6 +75,22 @@ class EmbeddingLoss(Objective):
             loss = self._sampled(query, queries, answer, s.negatives, generator)
         return loss + self._penalty(queries, answer, terms)
 
+    def draw_negatives(
+        self, time: Tensor, count: int, generator: torch.Generator
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Random entities [groups, count], the time of each group, and the group of each query.
+
+        Queries of one time [n] share a sample; all queries do if entities ignore the time.
+        """
+        times, group = torch.unique(time, return_inverse=True)
+        if not self.model.entities.time_dependent:
+            times, group = times[:1], torch.zeros_like(group)
+        size = len(times), count
+        negatives = torch.randint(
+            self.timeline.num_entities, size, device=time.device, generator=generator
+        )
+        return negatives, times, group
+
     def _sampled(
         self,
         query: Tensor,
@@ -82,9 +99,11 @@ class EmbeddingLoss(Objective):
         count: int,
         generator: torch.Generator,
     ) -> Tensor:
-        entity, scores = self.model.score_sampled(query, queries.time, count, generator)
+        """The loss of each answer against negatives; true answers among them are excluded."""
+        negatives, times, group = self.draw_negatives(queries.time, count, generator)
+        scores = self.model.score_candidates(query, group, negatives, times)
         positive = self.model.score_pairs(query, queries.time, answer).float()
-        negative, excluded = scores.float(), self.known.contains(queries, entity)
+        negative, excluded = scores.float(), self.known.contains(queries, negatives[group])
         if self.settings.loss == "margin":
             return margin_loss(positive, negative, excluded, self.settings.margin)
         if self.settings.loss == "logistic":

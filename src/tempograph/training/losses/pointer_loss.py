@@ -13,18 +13,18 @@ from torch.utils.checkpoint import checkpoint
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import memory_budget
 from tempograph.models.pointer.pointer_model import Pointer
-from tempograph.nn.losses import softmax_loss
-from tempograph.training.objective import Objective
-from tempograph.training.settings import PointerTraining
+from tempograph.nn.loss_functions import softmax_loss
+from tempograph.training.losses.training_loss import TrainingLoss
+from tempograph.training.settings import PointerTrainSettings
 
 _LOOKUP_BATCH: Final = 2**17
 """Queries that are looked up together before training."""
 
 
-class PointerLoss(Objective):
+class PointerLoss(TrainingLoss):
     """The mean loss of both queries of each fact of a batch, the fact itself left out."""
 
-    def __init__(self, model: Pointer, settings: PointerTraining) -> None:
+    def __init__(self, model: Pointer, settings: PointerTrainSettings) -> None:
         super().__init__(model.timeline)
         self.model = model
         self.settings = settings

@@ -13,16 +13,16 @@ from tempograph.data.timeline import Queries, fact_queries
 from tempograph.models.temp.encoder import DropoutSample, Encoded
 from tempograph.models.temp.gated_decoder import QueryVectors
 from tempograph.models.temp.temp_model import TeMP
-from tempograph.nn.losses import sampled_loss, softmax_loss
+from tempograph.nn.loss_functions import sampled_loss, softmax_loss
 from tempograph.nn.padded_groups import padded_layout
-from tempograph.training.objective import Objective
-from tempograph.training.settings import SnapshotTraining
+from tempograph.training.losses.training_loss import TrainingLoss
+from tempograph.training.settings import SnapshotTrainSettings
 
 
-class TeMPLoss(Objective):
+class TeMPLoss(TrainingLoss):
     """The mean loss of both queries of each fact at some times."""
 
-    def __init__(self, model: TeMP, settings: SnapshotTraining) -> None:
+    def __init__(self, model: TeMP, settings: SnapshotTrainSettings) -> None:
         super().__init__(model.timeline)
         self.model = model
         self.settings = settings

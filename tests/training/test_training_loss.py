@@ -17,10 +17,11 @@ from tempograph.data.timeline import Queries
 from tempograph.errors import ConfigError
 from tempograph.nn import inplace as cells
 from tempograph.nn.decoders import DECODERS
-from tempograph.nn.losses import dropout, logistic_loss, margin_loss, sampled_loss, softmax_loss
+from tempograph.nn.dropout import dropout
+from tempograph.nn.loss_functions import logistic_loss, margin_loss, sampled_loss, softmax_loss
 from tempograph.nn.relations import FixedRelations
 from tempograph.training.setting_values import make_settings
-from tempograph.training.settings import FactTraining, SnapshotTraining
+from tempograph.training.settings import FactTrainSettings, SnapshotTrainSettings
 
 NOBODY = torch.empty(0, dtype=torch.int64)
 SEEDS = st.integers(0, 2**32 - 1)
@@ -267,7 +268,7 @@ def test_sampling_every_other_entity_is_the_whole_softmax() -> None:
 )
 def test_invalid_values_are_refused(setting: str, value: float, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        SnapshotTraining(**{setting: value})  # type: ignore[arg-type]
+        SnapshotTrainSettings(**{setting: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -292,7 +293,7 @@ def test_invalid_values_are_refused_by_training_by_facts(
     setting: str, value: float, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        FactTraining(**{setting: value})  # type: ignore[arg-type]
+        FactTrainSettings(**{setting: value})  # type: ignore[arg-type]
     assert str(caught.value) == message
 
 
@@ -309,7 +310,7 @@ def test_training_by_facts_checks_its_own_choices(
     setting: str, value: object, message: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
-        make_settings(FactTraining, {setting: value}, "train")
+        make_settings(FactTrainSettings, {setting: value}, "train")
     assert str(caught.value) == message
 
 
@@ -329,12 +330,12 @@ def test_values_of_the_wrong_type_are_refused_by_a_configuration(
     setting: str, value: object
 ) -> None:
     with pytest.raises(ConfigError, match=f"train: {setting} must be .*found {value!r}"):
-        make_settings(SnapshotTraining, {setting: value}, "train")
+        make_settings(SnapshotTrainSettings, {setting: value}, "train")
 
 
 def test_values_at_the_bounds_are_accepted() -> None:
-    settings = SnapshotTraining(
+    settings = SnapshotTrainSettings(
         epochs=1, times_per_step=1, max_facts=1, negatives=1, patience=1, average=0.0
     )
     assert settings.negatives == 1
-    assert SnapshotTraining().negatives == "all"
+    assert SnapshotTrainSettings().negatives == "all"

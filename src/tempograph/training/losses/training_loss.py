@@ -13,7 +13,7 @@ from tempograph.data.filters import KnownAnswers
 from tempograph.data.timeline import Queries, Timeline
 
 
-class Objective(nn.Module, ABC):
+class TrainingLoss(nn.Module, ABC):
     """The loss that training minimizes; a module, so that it can run in several processes."""
 
     def __init__(self, timeline: Timeline) -> None:

@@ -91,9 +91,3 @@ def logistic_loss(positive: Tensor, negative: Tensor, excluded: Tensor, margin: 
     negatives = (~excluded).sum(1).clamp(min=1)
     negative_loss = softplus(margin + negative).masked_fill(excluded, 0).sum(1) / negatives
     return (softplus(-margin - positive) + negative_loss).mean() / 2
-
-
-def dropout(x: Tensor, rate: float, generator: torch.Generator) -> Tensor:
-    """Dropout that draws from our own generator, so that a resumed run repeats exactly."""
-    kept = torch.rand(x.shape, device=x.device, generator=generator) >= rate
-    return x * (kept / (1 - rate))

@@ -1,4 +1,8 @@
-"""Count rows that an import skips: why, how many, and where the first one is."""
+"""Bad rows of an import: what is wrong with them, how many there are, and where the first one is.
+
+A bad row of a table stops the import with one line that names file, line and value, unless
+`skip_bad` is set. Bad rows among coded events (ICEWS, GDELT) are always skipped and counted.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +49,7 @@ class SkipCounter:
         self._first: dict[str, str] = {}
 
     def add(self, reason: str, file: str, lines: Positions) -> None:
-        """Skip the rows on some lines of a file, counted from 0."""
+        """Count rows on some lines of a file as skipped; lines start at 0."""
         if len(lines):
             self._rows[reason] += len(lines)
             self._first.setdefault(reason, f"{file}:{lines[0] + 1}")

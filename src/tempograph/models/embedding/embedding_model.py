@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,13 +35,6 @@ from tempograph.nn.relations import (
     TokenRelations,
 )
 from tempograph.nn.shared_weights import copy_sharing_weights
-
-
-class SampledScores(NamedTuple):
-    """Sampled entities and their scores, [n, count] each."""
-
-    entity: Tensor
-    score: Tensor
 
 
 class Embedding(Model):
@@ -109,22 +102,15 @@ class Embedding(Model):
             return query.new_empty(0, self.timeline.num_entities)
         return torch.cat(parts).index_select(0, torch.argsort(torch.cat(order)))
 
-    def score_sampled(
-        self, query: Tensor, time: Tensor, count: int, generator: torch.Generator
-    ) -> SampledScores:
-        """Scores of `count` random entities, shared by all queries of a time.
+    def score_candidates(
+        self, query: Tensor, group: Tensor, entities: Tensor, times: Tensor
+    ) -> Tensor:
+        """Scores of the entities [groups, count] of each query's group at its time [groups].
 
-        Query vectors [n, width] at times [n]; one sample for all if entities ignore the time.
+        Query vectors [n, width] and their groups [n] -> [n, count].
         """
-        times, group = torch.unique(time, return_inverse=True)
-        if not self.entities.time_dependent:
-            times, group = times[:1], torch.zeros_like(group)
-        sample = torch.randint(
-            self.timeline.num_entities, (len(times), count), device=self.device, generator=generator
-        )
-        rows: Tensor = self.entities(sample.flatten(), times.repeat_interleave(count))
-        scores = self._score_groups(query, group, rows.view(*sample.shape, -1))
-        return SampledScores(sample[group], scores)
+        rows: Tensor = self.entities(entities.flatten(), times.repeat_interleave(entities.shape[1]))
+        return self._score_groups(query, group, rows.view(*entities.shape, -1))
 
     def score_pairs(self, query: Tensor, time: Tensor, entity: Tensor) -> Tensor:
         """The score of one entity [n] for each query vector [n, width] at its time [n]: [n]."""
