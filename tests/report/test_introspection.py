@@ -71,7 +71,7 @@ def test_gate_curves_hold_80_percent_of_the_weights() -> None:
     assert weights is not None
     curves = gate_curves(model, GRAPH.train)
     assert list(curves) == [
-        f"{a} asked: {b}" for a in ("object", "subject") for b in ("given", "candidates")
+        f"{a} query: {b}" for a in ("object", "subject") for b in ("given", "candidates")
     ]
     for name, curve in curves.items():
         assert curve.questions.sum() == len(GRAPH.train)

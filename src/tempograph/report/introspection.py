@@ -108,7 +108,7 @@ def gate_curves(model: TeMP, facts: Facts, bins: int = 12) -> dict[str, Curve]:
             bounds = [np.quantile(alpha[bin_index == i], [0.1, 0.9]) for i in np.unique(bin_index)]
             low, high = np.array(bounds).T
             curve = binned_curve(frequency, alpha, bin_index)
-            curves[f"{asked} asked: {name}"] = curve._replace(low=low, high=high)
+            curves[f"{asked} query: {name}"] = curve._replace(low=low, high=high)
     return curves
 
 

@@ -103,7 +103,7 @@ def completion_figure(
     axes.set_xticks(ticks, [times[tick] for tick in ticks])
     axes.set_title(escape_math(completion.question))
     axes.set_xlabel(
-        "train facts each answer rests on, larger for a larger effect; orange: the time asked about"
+        "evidence for each answer; larger dots: larger effect; orange: time of the query"
     )
     axes.grid(axis="y", color=GRID, linewidth=0.6)
     axes.set_axisbelow(True)
@@ -129,12 +129,12 @@ def introspection_figure(parts: Introspection, about: str) -> Figure:
             band: dict[str, Any] = {"color": style.colour, "alpha": 0.12, "linewidth": 0}
             axes.fill_between(curve.at, curve.low, curve.high, **band)
         set_frequency_axis(axes, list(parts.gate.values()))
-        axes.set(xlabel="facts of entity and relation in window", ylabel="share of the snapshot")
-        axes.set(ylim=(0, 1), title="gate; bands hold 8 in 10")
+        axes.set(xlabel="facts of entity and relation in window", ylabel="weight of the snapshot")
+        axes.set(ylim=(0, 1), title="gate; bands: 80% of queries")
     if parts.decay:
         axes = next(panels)
         _draw_curves(axes, {name: (range(len(left)), left) for name, left in parts.decay.items()})
-        axes.set(xlabel="steps between", ylabel="share that is left", ylim=(0, 1.05), title="decay")
+        axes.set(xlabel="gap in steps", ylabel="weight left", ylim=(0, 1.05), title="decay")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     if parts.attention:
         _draw_attention(next(panels), parts.attention)
@@ -155,10 +155,10 @@ def _draw_curves(axes: Axes, curves: Mapping[str, tuple[Any, Any]]) -> None:
 def _draw_attention(axes: Axes, attention: AttentionByDistance) -> None:
     distance, shares = attention.distance, attention.shares
     for index, head in enumerate(shares):
-        label = None if index else "a head"
+        label = None if index else "single head"
         axes.plot(distance, head, color=GREY, alpha=0.5, linewidth=0.8, label=label)
     mean = shares.mean(0)
     axes.plot(distance, mean, color=BLUE, marker="o", markersize=4, label="mean of heads")
-    axes.set(xlabel="steps from the question", ylabel="mean share of an active step")
+    axes.set(xlabel="steps from the query", ylabel="mean weight of an active step")
     axes.set(ylim=(0, None), title="attention")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -16,7 +16,7 @@ from tempograph.evaluation.rank_table import Side
 from tempograph.report.drawing import clean_axes, escape_math, styles
 
 _PARTS: Final = {"s": "subject", "r": "relation", "o": "object"}
-_SIDES: Final = {"subject": "subjects asked", "object": "objects asked", "both": "both sides"}
+_SIDES: Final = {"subject": "subject queries", "object": "object queries", "both": "all queries"}
 
 
 class Panel(NamedTuple):
@@ -69,7 +69,7 @@ def groups_figure(panels: Mapping[str, Mapping[str, GroupMetrics]], about: str) 
         axes.set_title(escape_math(title), fontsize=10)
         axes.set_xlim(-0.6, len(labels) - 0.4)
         clean_axes(axes, grid=True)
-    title = "Hits@10 by what train holds about a question"
+    title = "Hits@10 by what train says about a query"
     _add_title_and_legend(figure, title, f"{about}; bars: 95%", grid[0])
     return figure
 
@@ -90,7 +90,7 @@ def relations_figure(
     axes.set(ylim=(len(chosen) - 0.4, -0.6), xlabel="Hits@10")
     axes.xaxis.set_major_formatter(PercentFormatter(1))
     clean_axes(axes, grid=True)
-    title = "Hits@10 by relation, with the number of questions"
+    title = "Hits@10 by relation, with the number of queries"
     _add_title_and_legend(figure, title, f"{about}; bars: 95%", axes)
     return figure
 

@@ -25,8 +25,8 @@ from tempograph.report.text_table import TextTable
 from tempograph.typing import Split
 
 _DRAWN_GROUPS: Final[dict[str, Callable[[RankTable, TemporalGraph], QueryGroups]]] = {
-    "answer seen with the given entity": by_pair_history,
-    "steps to the nearest same fact in train": by_distance,
+    "answer and given entity in train": by_pair_history,
+    "steps to the nearest repetition in train": by_distance,
     "train facts of the answer": lambda ranked, graph: by_degree(ranked, graph, "answer"),
     "train facts of the given entity": lambda ranked, graph: by_degree(ranked, graph, "given"),
 }
@@ -121,10 +121,10 @@ class RankAnalysis:
         drawn = {title: figures[title] for title in _DRAWN_GROUPS}
         rows = [[title, *row] for title, runs in figures.items() for row in _rows(runs)]
         alt = (
-            "Hits@10 of questions grouped by what train holds about them: whether a fact of any "
-            "time joins the answer with the given entity, by the same relation or only by "
-            "another; how far away the nearest fact with the same subject, relation and object "
-            "is; how many facts name the answer, and the given entity. Bars hold 95%."
+            "Hits@10 of queries grouped by what train says about them: whether the answer and the "
+            "given entity occur together, with the same relation or only with others; the "
+            "distance to the nearest fact with the same subject, relation and object; and how "
+            "many facts mention the answer and the given entity. Bars are 95% intervals."
         )
         columns = ("by", "group", "run", *_METRICS)
         table = TextTable("Groups of questions", columns, rows, 3, self._hits_caption)
