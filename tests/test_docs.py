@@ -168,6 +168,13 @@ def test_links_between_pages_resolve() -> None:
             assert exists or target.startswith("https://"), f"{page.name}: {target}"
 
 
+def test_the_modules_named_in_the_contributing_guide_exist() -> None:
+    modules = re.findall(r"`([\w/]+\.py)`", read(ROOT / "CONTRIBUTING.md"))
+    assert len(modules) >= 20
+    for module in modules:
+        assert (ROOT / "src/tempograph" / module).exists() or (ROOT / module).exists(), module
+
+
 def test_the_reference_lists_everything_exported() -> None:
     documented = set(re.findall(r"^::: tempograph\.(\w+)$", read(ROOT / "docs/reference.md"), re.M))
     assert documented >= {name for name in tempograph.__all__ if name != "__version__"}
