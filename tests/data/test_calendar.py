@@ -24,7 +24,7 @@ from tempograph.typing import GRANULARITIES, Granularity
         ("2014-03-09T23", (2014, 3, 9)),
         ("2014-03-09T23:45:00Z", (2014, 3, 9)),
         ("2014-03-09 23:45", (2014, 3, 9)),
-        # Weeks are seven days each, from the first of January; months of 30 days, the last one longer.
+        # Weeks have seven days, from the first of January; months 30 days, the last one more.
         ("2014-W01", (2014, 1, 1)),
         ("2014-W05", (2014, 1, 29)),
         ("2014-W06", (2014, 2, 6)),
@@ -39,7 +39,7 @@ def test_a_label_by_hand(label: str, expected: tuple[int, int, int]) -> None:
 
 
 @given(st.dates(date(1, 1, 1), date(9999, 11, 1)))
-def test_days_are_those_of_the_calendar(first: date) -> None:
+def test_days_follow_the_calendar(first: date) -> None:
     days = [first + timedelta(step) for step in range(60)]
     assert calendar([str(day) for day in days]).tolist() == [
         [day.year, day.month, day.day] for day in days
@@ -62,14 +62,14 @@ def test_dates_rise_with_the_steps(granularity: Granularity) -> None:
 @pytest.mark.parametrize(
     "names", [[str(step) for step in range(400)], [f"day {step}" for step in range(400)]]
 )
-def test_labels_that_are_no_dates_have_a_calendar_of_their_own(names: list[str]) -> None:
+def test_labels_other_than_dates_get_an_artificial_calendar(names: list[str]) -> None:
     found = calendar(names).tolist()
     assert found[0] == [0, 1, 1] and found[29] == [0, 1, 30] and found[30] == [0, 2, 1]
     assert found[359] == [0, 12, 30] and found[360] == [1, 1, 1] and found[399] == [1, 2, 10]
     assert len({tuple(row) for row in found}) == 400
 
 
-def test_one_label_that_is_no_date_decides_for_all() -> None:
+def test_one_label_that_is_no_date_makes_the_calendar_artificial() -> None:
     assert calendar(["2014-03-09", "spring", "2014-05-01"]).tolist() == [
         [0, 1, 1],
         [0, 1, 2],

@@ -1,4 +1,4 @@
-"""What is told of candidates equals a loop over facts, with and without a fact."""
+"""What is features of candidates equals a loop over facts, with and without a fact."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def slow(
         if left_out >= 0
         else timeline.facts
     )
-    told = []
+    features = []
     for shared in SHARED:
         gaps = [
             abs(when - time)
@@ -36,8 +36,8 @@ def slow(
             and ("s" not in shared or subject == entity)
             and ("r" not in shared or its_relation == relation)
         ]
-        told += [math.log1p(len(gaps)), math.log1p(min(gaps, default=timeline.num_steps))]
-    return told
+        features += [math.log1p(len(gaps)), math.log1p(min(gaps, default=timeline.num_steps))]
+    return features
 
 
 @given(graphs(), st.integers(0, 99), st.booleans())
@@ -51,9 +51,9 @@ def test_equals_a_loop(graph: TemporalGraph, seed: int, without: bool) -> None:
         Queries(*torch.from_numpy(asked).unbind(1)), torch.from_numpy(left_out) if without else None
     )
     assert found.shape == (6, entities, 2 * len(SHARED))
-    for row, (question, gone) in enumerate(zip(asked.tolist(), left_out.tolist(), strict=True)):
+    for row, (question, left_out) in enumerate(zip(asked.tolist(), left_out.tolist(), strict=True)):
         for candidate in range(entities):
-            expected = slow(timeline, question, candidate, gone if without else -1)
+            expected = slow(timeline, question, candidate, left_out if without else -1)
             assert found[row, candidate].tolist() == pytest.approx(expected, abs=1e-5)
 
 
@@ -62,25 +62,26 @@ def test_a_loop_of_one_day_is_left_out_on_both_sides() -> None:
     query = Queries(*torch.tensor([[0], [0], [3]]))
     timeline = Timeline(graph)
     position = timeline.facts.tolist().index([0, 0, 0, 3])
-    told = CandidateFeatures(timeline).compute(query, torch.tensor([position]))[0, 0]
-    assert told.expm1().round().long().tolist() == [1, 2, 4, 0, 1, 2, 4, 0]
+    features = CandidateFeatures(timeline).compute(query, torch.tensor([position]))[0, 0]
+    assert features.expm1().round().long().tolist() == [1, 2, 4, 0, 1, 2, 4, 0]
 
 
 @pytest.mark.parametrize("without", [False, True])
-def test_how_well_a_candidate_is_known_through_others_comes_last(without: bool) -> None:
-    """0 knows 2 through 1, who has met two and each of them twice or once; without a fact one meeting is gone."""
+def test_common_neighbors_are_the_last_features(without: bool) -> None:
+    """0 reaches 2 through 1, a neighbor of both; facts that are left out do not count."""
     graph = make_graph(
         [(0, 0, 1, 0), (1, 1, 0, 2), (1, 0, 2, 1), (3, 0, 3, 0)], entities=4, relations=2, steps=4
     )
     timeline = Timeline(graph)
-    gone = timeline.facts.tolist().index([0, 0, 1, 0]) if without else -1
-    meetings = CandidateFeatures(timeline, through_others=True)
-    told = meetings.compute(
-        Queries(*torch.tensor([[0, 3], [0, 1], [3, 0]])), torch.tensor([gone, -1])
+    left_out = timeline.facts.tolist().index([0, 0, 1, 0]) if without else -1
+    candidate_features = CandidateFeatures(timeline, through_others=True)
+    features = candidate_features.compute(
+        Queries(*torch.tensor([[0, 3], [0, 1], [3, 0]])), torch.tensor([left_out, -1])
     )
     assert (
-        told.shape == (2, 4, meetings.num_features) and meetings.num_features == 2 * len(SHARED) + 1
+        features.shape == (2, 4, candidate_features.num_features)
+        and candidate_features.num_features == 2 * len(SHARED) + 1
     )
     known = math.log(2 if without else 3) * math.log(2) / 3
-    assert told[0, :, -1].tolist() == pytest.approx([0, 0, math.log1p(1000 * known), 0])
-    assert not told[1, :, -1].any()
+    assert features[0, :, -1].tolist() == pytest.approx([0, 0, math.log1p(1000 * known), 0])
+    assert not features[1, :, -1].any()

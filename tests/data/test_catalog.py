@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from messages import raises
 from tempograph.data.benchmarks import BENCHMARKS
 from tempograph.data.catalog import (
     Available,
@@ -22,7 +23,7 @@ from tempograph.errors import DataError
 
 
 def graph_of(name: str) -> TemporalGraph:
-    """A graph that can be told from others by its first entity."""
+    """A graph that its first entity distinguishes from others."""
     facts = np.array([[0, 0, 1, 0]])
     return TemporalGraph(
         name,
@@ -75,13 +76,12 @@ def test_a_path_is_read(data: Path) -> None:
 
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize("path", ["nowhere/mine", "./icews14", ".hidden", "/nowhere/icews14"])
-def test_a_path_to_nothing(path: str) -> None:
-    with pytest.raises(DataError, match=r": no such dataset folder$") as caught:
+def test_a_missing_path_is_named(path: str) -> None:
+    with raises(DataError, "folder.no_folder", path=Path(path)):
         load_dataset(path)
-    assert Path(path).name in str(caught.value)
 
 
-def test_names_are_looked_up_here_then_in_the_data_folder_then_in_the_cache(
+def test_names_are_looked_up_in_the_current_folder_then_the_data_folder_then_the_cache(
     data: Path, cache: Path
 ) -> None:
     for name in ("icews14", "mine"):
@@ -93,22 +93,22 @@ def test_names_are_looked_up_here_then_in_the_data_folder_then_in_the_cache(
         assert mark_of(load_dataset(name)) == "here"
 
 
-def test_a_local_folder_that_is_no_dataset_does_not_hide_one(data: Path) -> None:
+def test_a_local_folder_that_is_no_dataset_does_not_hide_a_dataset(data: Path) -> None:
     Path("icews14").mkdir()
     put(data / "icews14", "data")
     assert mark_of(load_dataset("icews14")) == "data"
 
 
 @pytest.mark.usefixtures("data")
-def test_a_local_folder_that_is_no_dataset_is_named_when_there_is_nothing_else() -> None:
+def test_a_local_folder_that_is_no_dataset_is_named_if_no_dataset_has_the_name() -> None:
     Path("run").mkdir()
-    with pytest.raises(DataError, match=r"run: not a dataset folder; it holds no entities.txt"):
+    with raises(DataError, "catalog.not_a_dataset", path="run"):
         load_dataset("run")
 
 
 def test_a_damaged_dataset_under_a_root_is_named(data: Path) -> None:
     (data / "icews14").mkdir()
-    with pytest.raises(DataError, match=f"{data}/icews14/entities.txt: no such file"):
+    with raises(DataError, "folder.no_file", path=data / "icews14" / "entities.txt"):
         load_dataset("icews14")
 
 
@@ -120,41 +120,42 @@ def test_benchmark_names_are_known_in_any_case(data: Path) -> None:
 
 @pytest.mark.usefixtures("data")
 @pytest.mark.parametrize("name", ["icews14", "ICEWS14"])
-def test_a_benchmark_that_is_not_here(name: str) -> None:
-    with pytest.raises(DataError) as caught:
+def test_a_missing_benchmark_says_how_to_get_it(name: str) -> None:
+    with raises(DataError, "catalog.not_here", dataset="icews14"):
         load_dataset(name)
-    assert str(caught.value) == (
-        "icews14 is not on this machine; run 'tempograph data get icews14', "
-        "or point TEMPOGRAPH_DATA at the folder that holds it"
-    )
 
 
-def test_an_unknown_name_tells_where_was_looked_and_what_is_near(data: Path, cache: Path) -> None:
+def test_an_unknown_name_lists_the_searched_folders_and_close_names(
+    data: Path, cache: Path
+) -> None:
     put(cache / "embassies", "cache")
-    where = f"in the current folder or in {data}, {cache}"
-    for wrong, hint in {
-        "embasies": "; did you mean 'embassies'?",
-        "icews-14": "; did you mean 'icews14' or 'icews05-15'?",
-        "DEMOS": "; did you mean 'demo'?",
-        "wikidata": "; run 'tempograph data list' to see which there are",
-        "": "; run 'tempograph data list' to see which there are",
+    roots = f"{data}, {cache}"
+    for wrong, names in {
+        "embasies": "'embassies'",
+        "icews-14": "'icews14' or 'icews05-15'",
+        "DEMOS": "'demo'",
     }.items():
-        with pytest.raises(DataError) as caught:
+        with raises(DataError, "catalog.misspelt", dataset=wrong, roots=roots, names=names):
             load_dataset(wrong)
-        assert str(caught.value) == f"there is no dataset '{wrong}' {where}{hint}"
+    for wrong in ("wikidata", ""):
+        with raises(DataError, "catalog.no_dataset", dataset=wrong, roots=roots):
+            load_dataset(wrong)
 
 
-def test_no_name_is_not_the_current_folder(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_empty_name_is_not_the_current_folder(
+    data: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(put(data / "mine", "data"))
     assert mark_of(load_dataset(".")) == "data"
-    with pytest.raises(DataError, match="there is no dataset ''"):
+    with raises(DataError, "catalog.no_dataset", dataset="", roots=f"{data}, {cache}"):
         load_dataset("")
 
 
 @pytest.mark.usefixtures("data")
-def test_a_name_the_system_refuses() -> None:
-    with pytest.raises(DataError, match="n: cannot be read: File name too long"):
-        load_dataset("n" * 5000)
+def test_a_name_that_is_too_long_is_refused() -> None:
+    name = "n" * 5000
+    with raises(DataError, "folder.unreadable", path=name, reason="File name too long"):
+        load_dataset(name)
 
 
 @pytest.mark.usefixtures("data")
@@ -179,11 +180,12 @@ def test_roots_follow_the_environment(
 
 
 def test_only_benchmarks_are_downloaded() -> None:
-    with pytest.raises(DataError, match="there is no benchmark 'mine'"):
+    names = "icews14, icews05-15, gdelt"
+    with raises(DataError, "errors.choose", kind="benchmark", value="mine", names=names):
         download_target("mine")
 
 
-def test_available_lists_demo_benchmarks_and_what_else_lies_under_the_roots(
+def test_available_lists_the_demo_benchmarks_and_other_folders_under_the_roots(
     data: Path, cache: Path
 ) -> None:
     both = put(data / "both", "data")
@@ -217,5 +219,5 @@ def test_a_root_that_cannot_be_read_is_named(data: Path, monkeypatch: pytest.Mon
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "iterdir", refuse)
-    with pytest.raises(DataError, match=f"{data}: cannot be read: Permission denied"):
+    with raises(DataError, "folder.unreadable", path=data, reason="Permission denied"):
         available()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
 from graphs import graphs, make_graph
+from messages import raises
 from tempograph import TemporalGraph
 from tempograph.data.frequency import PATTERNS, PatternFrequencies
 from tempograph.data.timeline import Timeline
@@ -41,5 +41,5 @@ def test_counts_by_hand() -> None:
 def test_too_many_patterns_for_64_bits_are_refused() -> None:
     timeline = Timeline(make_graph([(0, 0, 1, 0)]))
     timeline.num_entities = 2**31
-    with pytest.raises(DataError, match="too many to count"):
+    with raises(DataError, "frequency.too_many", entities=2**31, relations=2):
         PatternFrequencies(timeline)

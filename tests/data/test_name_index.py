@@ -67,7 +67,7 @@ def test_case_and_accents_may_differ_if_the_match_is_unique() -> None:
     assert [names.find(name) for name in ("mexico", "MÉXICO", "angel", "Mexicó")] == [1, 0, 2, None]
 
 
-def test_a_misspelt_name_brings_the_closest_names() -> None:
+def test_a_misspelt_name_gets_the_closest_names() -> None:
     names = NameIndex(NAMES, np.zeros(len(NAMES), dtype=np.int64))
     assert names.closest("Angela Merkle")[0] == "Angela Merkel"
     assert names.closest("Mexiko") == ["México"]

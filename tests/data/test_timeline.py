@@ -1,15 +1,15 @@
-"""The timeline against plain loops, and what each protocol lets a model see."""
+"""The timeline against plain loops, and which facts each protocol shows to a model."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
 from graphs import graphs, make_graph
+from messages import raises
 from tempograph import TemporalGraph
 from tempograph.data.timeline import Queries, Timeline, both_directions, undirected_facts
 from tempograph.errors import ConfigError
@@ -22,14 +22,14 @@ def all_pairs(graph: TemporalGraph) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.from_numpy(entity), torch.from_numpy(time)
 
 
-def seen_by(graph: TemporalGraph, protocol: Protocol) -> list[oracle.Fact]:
+def visible_facts(graph: TemporalGraph, protocol: Protocol) -> list[oracle.Fact]:
     return oracle.facts_of(graph.train if protocol == "strict" else graph.all_facts)
 
 
 @settings(max_examples=200)
 @given(graphs(), st.sampled_from(PROTOCOLS))
-def test_who_is_active_equals_a_loop(graph: TemporalGraph, protocol: Protocol) -> None:
-    timeline, facts = Timeline(graph, protocol), seen_by(graph, protocol)
+def test_active_entities_equal_a_loop(graph: TemporalGraph, protocol: Protocol) -> None:
+    timeline, facts = Timeline(graph, protocol), visible_facts(graph, protocol)
     pairs = zip(timeline.pair_entity.tolist(), timeline.pair_time.tolist(), strict=True)
     steps, entities = range(len(graph.times)), range(len(graph.entities))
     assert list(pairs) == [(e, t) for e in entities for t in steps if oracle.active(facts, e, t)]
@@ -40,7 +40,7 @@ def test_who_is_active_equals_a_loop(graph: TemporalGraph, protocol: Protocol) -
 def test_windows_are_contiguous_ranges(
     graph: TemporalGraph, protocol: Protocol, past: int, future: int
 ) -> None:
-    timeline, facts = Timeline(graph, protocol), seen_by(graph, protocol)
+    timeline, facts = Timeline(graph, protocol), visible_facts(graph, protocol)
     entity, time = all_pairs(graph)
     windows = timeline.window(entity, time - past, time + future)
     for e, t, start, stop in zip(
@@ -78,7 +78,7 @@ def test_both_directions_by_hand() -> None:
     ]
 
 
-def what_a_model_sees(graph: TemporalGraph, protocol: Protocol) -> list[torch.Tensor]:
+def visible_tensors(graph: TemporalGraph, protocol: Protocol) -> list[torch.Tensor]:
     """Every tensor of a timeline, and every score of a model built on it."""
     timeline = Timeline(graph, protocol)
     tensors = [value for value in vars(timeline).values() if isinstance(value, torch.Tensor)]
@@ -93,29 +93,32 @@ def same(one: list[torch.Tensor], other: list[torch.Tensor]) -> bool:
 
 @settings(max_examples=200)
 @given(graphs(), st.data())
-def test_strict_hides_valid_and_test_facts(graph: TemporalGraph, data: st.DataObject) -> None:
+def test_the_strict_protocol_hides_valid_and_test_facts(
+    graph: TemporalGraph, data: st.DataObject
+) -> None:
     sizes = graph.sizes
     fact = st.tuples(*(st.integers(0, size - 1) for size in sizes))
     valid, test = (data.draw(st.lists(fact, max_size=6)) for _ in range(2))
     changed = make_graph(graph.train, valid, test, sizes[0], sizes[1], sizes[3])
-    assert same(what_a_model_sees(graph, "strict"), what_a_model_sees(changed, "strict"))
+    assert same(visible_tensors(graph, "strict"), visible_tensors(changed, "strict"))
 
 
-def test_paper_shows_who_is_active_in_valid_and_test() -> None:
+def test_the_paper_protocol_shows_active_entities_of_valid_and_test() -> None:
     without = make_graph([(0, 0, 1, 0)])
     for changed in (
         make_graph([(0, 0, 1, 0)], valid=[(2, 0, 3, 1)]),
         make_graph([(0, 0, 1, 0)], test=[(0, 1, 1, 4)]),
     ):
-        assert same(what_a_model_sees(without, "strict"), what_a_model_sees(changed, "strict"))
-        assert not same(what_a_model_sees(without, "paper"), what_a_model_sees(changed, "paper"))
+        assert same(visible_tensors(without, "strict"), visible_tensors(changed, "strict"))
+        assert not same(visible_tensors(without, "paper"), visible_tensors(changed, "paper"))
     leaked = Timeline(make_graph([(0, 0, 1, 0)], test=[(2, 0, 3, 1)]), "paper")
     assert leaked.pair_entity[leaked.pair_time == 1].tolist() == [2, 3]
     assert leaked.facts.tolist() == [[0, 0, 1, 0]], "facts themselves never leak, under no protocol"
 
 
 def test_an_unknown_protocol_is_named() -> None:
-    with pytest.raises(ConfigError, match="no protocol 'strikt'.*did you mean 'strict'"):
+    typo = {"kind": "protocol", "value": "strikt", "names": "'strict'"}
+    with raises(ConfigError, "errors.did_you_mean", **typo):
         Timeline(make_graph([(0, 0, 1, 0)]), "strikt")  # type: ignore[arg-type]
 
 

@@ -16,6 +16,7 @@ import torch
 import tempograph
 from conftest import Call, as_json
 from graphs import make_graph
+from messages import message, raises
 from tempograph.data.importers.column_guessing import guess_columns, resolve_columns
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.synthetic.world import make_world
@@ -86,39 +87,33 @@ def test_a_given_column_is_not_guessed() -> None:
 
 
 def test_a_missing_column_is_an_error() -> None:
-    with pytest.raises(
-        DataError, match="x.csv: no column is called like an object; there are 'who', 'did', 'when'"
+    columns = "'who', 'did', 'when'"
+    with raises(
+        DataError, "column_guessing.no_column", path="x.csv", part="object", columns=columns
     ):
         guess_columns(Path("x.csv"), ["who", "did", "when"], ImportOptions(relation="did"))
 
 
 @pytest.mark.parametrize(
-    ("names", "message"),
+    ("names", "fitting"),
     [
-        (
-            ["date", "source", "actor", "action", "target"],
-            "x.csv: 'source' and 'actor' fit the subject equally well; "
-            "say which it is with --subject",
-        ),
-        (
-            ["date", "actor", "action", "type", "target"],
-            "'action' and 'type' fit the relation equally well",
-        ),
-        (
-            ["day", "month", "year", "who", "what", "whom"],
-            "'day' and 'month' and 'year' fit the time equally well",
-        ),
+        (["date", "source", "actor", "action", "target"], {"subject": "'source' and 'actor'"}),
+        (["date", "actor", "action", "type", "target"], {"relation": "'action' and 'type'"}),
+        (["day", "month", "year", "who", "what", "whom"], {"time": "'day' and 'month' and 'year'"}),
         (
             ["date", "source name", "source country", "event", "type", "target name"],
-            "--subject; 'event' and 'type' fit the relation equally well; "
-            "say which it is with --relation",
+            {"subject": "'source name' and 'source country'", "relation": "'event' and 'type'"},
         ),
     ],
 )
-def test_ambiguous_columns_are_an_error(names: list[str], message: str) -> None:
+def test_ambiguous_columns_are_an_error(names: list[str], fitting: dict[str, str]) -> None:
     with pytest.raises(DataError) as caught:
         guess_columns(Path("x.csv"), names, ImportOptions())
-    assert message in str(caught.value)
+    questions = [
+        message("column_guessing.two_columns", part=part, columns=columns)
+        for part, columns in fitting.items()
+    ]
+    assert str(caught.value) == f"x.csv: {'; '.join(questions)}"
 
 
 def test_a_given_column_resolves_an_ambiguity() -> None:

@@ -83,7 +83,7 @@ def _read_names(path: Path) -> tuple[str, ...]:
     if all(name.endswith("\r") for name in names):
         names = tuple(name.removesuffix("\r") for name in names)
     if not names:
-        raise DataError(f"{path}: the file is empty; it must name at least one id")
+        raise DataError(f"{path}: the file is empty; it must hold at least one name")
     if len(set(names)) < len(names):
         lines: dict[str, int] = {}
         for line, name in enumerate(names, 1):

@@ -1,13 +1,14 @@
-"""Tables of dated events become the dataset that a slow reading of them makes, and faults are named where they are."""
+"""Tables of dated events: imports equal a slow twin, and faults are named by file and line."""
 
 from __future__ import annotations
 
 import csv
 import gzip
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,6 +21,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from messages import message, raises
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers import csv_reader as reading
 from tempograph.data.importers.importer import ImportResult, import_table
@@ -41,7 +43,7 @@ LABELS = {
 
 @dataclass
 class Slow:
-    """What an import should give: names in order, labels of the whole grid, and the distinct facts by name."""
+    """The expected result: names in order, labels of the grid, distinct facts by name."""
 
     entities: list[str]
     relations: list[str]
@@ -137,17 +139,16 @@ def read(path: Path, **options: object) -> ImportResult:
     return import_table([path], ImportOptions(**options), "events")  # type: ignore[arg-type]
 
 
-def complaint(paths: Path | list[Path], **options: object) -> str:
-    """The one line with which an import is refused."""
+def error_of(paths: Path | list[Path], **options: object) -> str:
+    """The error message, one line, of an import."""
     with pytest.raises(DataError) as caught:
         import_table(
             paths if isinstance(paths, list) else [paths],
             ImportOptions(**options),  # type: ignore[arg-type]
             "events",
         )
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
 
 
 NAMES = st.sampled_from(
@@ -214,7 +215,7 @@ STYLES = st.builds(
 
 
 def write_styled(folder: Path, rows: Sequence[Row], style: Style) -> tuple[Path, list[int]]:
-    """Write the rows with a column of notes, and tell on which line each of them begins."""
+    """Write the rows with a column of notes; returns the path and each row's first line."""
     text, lines = io.StringIO(), []
     writer = csv.writer(text, lineterminator=style.eol)
     writer.writerow([*HEADER, "notes"])
@@ -230,7 +231,7 @@ def write_styled(folder: Path, rows: Sequence[Row], style: Style) -> tuple[Path,
 
 @settings(deadline=None, max_examples=150)
 @given(tables(), STYLES, st.sampled_from([150, 400, 1 << 20]))
-def test_text_imports_as_a_slow_reading_does(
+def test_a_text_import_equals_its_slow_twin(
     table: tuple[list[Row], Granularity | None], style: Style, block: int
 ) -> None:
     rows, granularity = table
@@ -241,7 +242,7 @@ def test_text_imports_as_a_slow_reading_does(
 
 @settings(deadline=None, max_examples=60)
 @given(tables(), st.integers(1, 5))
-def test_parquet_imports_as_a_slow_reading_does(
+def test_a_parquet_import_equals_its_slow_twin(
     table: tuple[list[Row], Granularity | None], group: int
 ) -> None:
     rows, granularity = table
@@ -253,12 +254,12 @@ def test_parquet_imports_as_a_slow_reading_does(
 
 
 EVENT_FAULTS = [
-    ((0, ""), "the subject is empty; fill it in or remove the row"),
-    ((1, " "), "the relation is empty; fill it in or remove the row"),
-    ((2, "a\nb"), "the object 'a\\nb' contains a line break; a name must be one line"),
-    ((3, "NaN"), "the time is 'NaN'; fill it in or remove the row"),
-    ((3, "soon"), "the time 'soon' is neither an ISO date"),
-    ((3, "2014-02-30"), "the time '2014-02-30' is neither an ISO date"),
+    ((0, ""), message("table_reader.empty", column="subject")),
+    ((1, " "), message("table_reader.empty", column="relation")),
+    ((2, "a\nb"), message("table_reader.line_break", column="object", value="a\nb")),
+    ((3, "NaN"), message("time_grid.missing", value="NaN")),
+    ((3, "soon"), message("time_grid.neither", value="soon")),
+    ((3, "2014-02-30"), message("time_grid.neither", value="2014-02-30")),
 ]
 
 
@@ -270,14 +271,14 @@ EVENT_FAULTS = [
     STYLES,
     st.data(),
 )
-def test_the_line_of_the_first_fault(
+def test_the_first_fault_is_named_by_its_line(
     count: int,
     faulty: list[int],
     fault: tuple[tuple[int, str], str],
     style: Style,
     data: st.DataObject,
 ) -> None:
-    (column, value), message = fault
+    (column, value), problem = fault
     rows: list[list[str]] = [
         [f"subject {number}", "r", "o", "2014-01-01"] for number in range(count)
     ]
@@ -294,7 +295,8 @@ def test_the_line_of_the_first_fault(
         patch.object(reading, "_SLOW_ROWS", chunk),
     ):
         path, lines = write_styled(Path(folder), [tuple(row) for row in rows], style)
-        assert f"{path}:{lines[min(faulty)]}: {message}" in complaint(path)
+        line = lines[min(faulty)]
+        assert error_of(path) == message("table_reader.line", path=path, line=line, problem=problem)
 
 
 BAD = [
@@ -318,7 +320,7 @@ BAD = [
 def test_bad_rows_are_skipped_and_counted(
     kinds: list[tuple[str, str] | None], block: int, chunk: int
 ) -> None:
-    """What is left is what an import of the good rows alone gives; each reason has its count and its first line."""
+    """The import equals one of the good rows alone; each reason has a count and a first line."""
     good = [f"a{number % 7},r,b,2014-01-{number % 28 + 1:02},x" for number in range(len(kinds) + 1)]
     lines, kept, reasons, at = ["subject,relation,object,time,note"], [], {}, 2
     for number, kind in enumerate([None, *kinds]):
@@ -356,38 +358,39 @@ def test_bad_rows_of_parquet_are_skipped_and_counted(tmp_path: Path) -> None:
     )
     imported = read(path, skip_bad=True)
     assert [str(skip) for skip in imported.skipped] == [
-        f"no usable subject: 1 row, at {path}:4322",
-        f"no readable time: 2 rows, the first at {path}:8",
+        message("skipped_rows.one", reason="no usable subject", path=path, line=4322),
+        message("skipped_rows.several", reason="no readable time", rows=2, path=path, line=8),
     ]
     assert imported.rows == 5000 and imported.duplicates == 4997 - 9
 
 
-def test_a_bad_first_row_does_not_say_what_times_are(tmp_path: Path) -> None:
+def test_a_bad_first_row_does_not_decide_the_kind_of_times(tmp_path: Path) -> None:
     path = write_csv(
         tmp_path / "a.csv", [("a", "r", "b", "n/a"), ("a", "r", "b", "17"), ("a", "r", "b", "18")]
     )
     assert read(path, skip_bad=True).graph.times == ("17", "18")
 
 
-def test_nothing_but_bad_rows_is_refused(tmp_path: Path) -> None:
+def test_a_file_of_bad_rows_is_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [("a", "r", "b", "never"), ("a", "", "b", "17")])
-    assert complaint(path, skip_bad=True) == (
-        f"{path}: none of 2 rows is an event; no usable relation: 1 row, at {path}:3; "
-        f"no readable time: 1 row, at {path}:2"
-    )
+    reasons = [
+        message("skipped_rows.one", reason="no usable relation", path=path, line=3),
+        message("skipped_rows.one", reason="no readable time", path=path, line=2),
+    ]
+    expected = message("importer.no_events", paths=path, rows=2, reasons="; ".join(reasons))
+    assert error_of(path, skip_bad=True) == expected
 
 
-def test_a_time_far_from_all_others_is_asked_about(tmp_path: Path) -> None:
+def test_a_time_far_from_all_others_gets_a_note(tmp_path: Path) -> None:
     rows = [("a", "r", "b", f"2023-01-{day:02}") for day in range(1, 29)]
     path = write_csv(tmp_path / "a.csv", [*rows, ("a", "r", "b", "1023-01-01")])
     (note,) = read(path).notes(guessed=True)
-    assert note == (
-        "only 29 of the 365,271 steps from 1023-01-01 to 2023-01-28 have a fact; is one of these two a typo?"
-    )
+    ends = {"first": "1023-01-01", "last": "2023-01-28"}
+    assert note == message("importer.sparse", used=29, count="365,271", **ends)
     assert not read(write_csv(path, [*rows, ("a", "r", "b", "2022-01-01")])).notes(guessed=True)
 
 
-def test_all_formats_are_one(tmp_path: Path) -> None:
+def test_all_formats_give_the_same_graph(tmp_path: Path) -> None:
     rows = [
         (f"s{number % 7}", f"r{number % 3}", f"o{number % 5}", f"2014-01-{number % 28 + 1:02}")
         for number in range(90)
@@ -465,7 +468,7 @@ def test_any_suffix_and_any_delimiter(tmp_path: Path) -> None:
     assert read(path, delimiter="|").graph.entities == ("a", "b")
 
 
-def test_several_files_are_one_dataset(tmp_path: Path) -> None:
+def test_several_files_make_one_dataset(tmp_path: Path) -> None:
     first = write_csv(tmp_path / "a.csv", [("a", "r", "b", "1"), ("a", "r", "b", "2")])
     second = write_csv(
         tmp_path / "b.tsv",
@@ -495,7 +498,9 @@ def test_ids_do_not_depend_on_blocks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("faulty", [False, True], ids=["sound", "faulty"])
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
-def test_progress_tells_of_every_fiftieth(tmp_path: Path, suffix: str, faulty: bool) -> None:
+def test_progress_is_reported_at_least_fifty_times(
+    tmp_path: Path, suffix: str, faulty: bool
+) -> None:
     # Names that do not repeat keep the packed file long enough for many reads.
     names = [
         f"{number:x}" for number in np.random.default_rng(0).integers(0, 1 << 60, 100_000).tolist()
@@ -518,11 +523,11 @@ def test_progress_tells_of_every_fiftieth(tmp_path: Path, suffix: str, faulty: b
     assert done[-1] == total
     steps = np.diff(done)
     assert (steps >= 0).all()
-    # A read of Python's own buffer may take a little more of a packed file than the block asked for.
+    # A read of Python's own buffer may take a little more of a packed file than one block.
     assert steps.max() <= total / 50 + (1 << 17)
 
 
-def test_progress_comes_to_an_end_that_has_no_rows(tmp_path: Path) -> None:
+def test_progress_reaches_the_end_after_the_last_row(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("subject,relation,object,time\na,r,b,1\n" + "\n" * 5000)
     calls: list[tuple[int, int]] = []
@@ -628,131 +633,149 @@ def test_chronological_splits_keep_steps_whole(
         assert before.max() < after.min()
 
 
+def choice(setting: str, choices: str, value: str) -> str:
+    return message("options.choice", setting=setting, choices=choices, value=value)
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "expected"),
     [
-        (
-            {"valid_share": -0.1},
-            "valid_share and test_share must be at least 0 and together below 1, found -0.1 and 0.1",
-        ),
-        ({"valid_share": 0.5, "test_share": 0.5}, "together below 1, found 0.5 and 0.5"),
-        ({"test_share": float("nan")}, "together below 1, found 0.1 and nan"),
-        ({"seed": -1}, "seed must be at least 0, found -1"),
+        ({"valid_share": -0.1}, message("options.shares", valid=-0.1, test=0.1)),
+        ({"valid_share": 0.5, "test_share": 0.5}, message("options.shares", valid=0.5, test=0.5)),
+        ({"test_share": float("nan")}, message("options.shares", valid=0.1, test="nan")),
+        ({"seed": -1}, message("options.seed", value=-1)),
         (
             {"granularity": "minute"},
-            "granularity must be one of hour, day, week, month, year; found 'minute'",
+            choice("granularity", "hour, day, week, month, year", "minute"),
         ),
-        ({"split": "temporal"}, "split must be one of random, chronological; found 'temporal'"),
-        ({"delimiter": ",,"}, "the delimiter must be one ASCII character such as ',', found ',,'"),
-        ({"delimiter": "§"}, "the delimiter must be one ASCII character such as ',', found '§'"),
-        ({"delimiter": ""}, "the delimiter must be one ASCII character such as ',', found ''"),
+        ({"split": "temporal"}, choice("split", "random, chronological", "temporal")),
+        ({"delimiter": ",,"}, message("options.delimiter", value=",,")),
+        ({"delimiter": "§"}, message("options.delimiter", value="§")),
+        ({"delimiter": ""}, message("options.delimiter", value="")),
+        ({"header": False}, message("options.number", value="subject")),
         (
-            {"header": False},
-            "without a header, columns are given by number from 0, found 'subject'",
+            {"object": "subject"},
+            message("options.four_columns", columns=("subject", "relation", "subject", "time")),
         ),
-        ({"object": "subject"}, "subject, relation, object and time must be four columns"),
-        ({"time_format": "%Q"}, "the time format '%Q' has '%Q'; the directives are"),
+        (
+            {"time_format": "%Q"},
+            message("time_parsing.directive", time_format="%Q", directive="%Q"),
+        ),
         (
             {"time_format": "integer", "granularity": "day"},
-            "granularity 'day' is for dates, but the times are integers",
+            message("time_grid.for_dates", granularity="day"),
         ),
     ],
 )
-def test_options_that_cannot_be_meant(options: dict[str, object], message: str) -> None:
+def test_invalid_options_are_refused(options: dict[str, object], expected: str) -> None:
     with pytest.raises(ConfigError) as caught:
         ImportOptions(**options)  # type: ignore[arg-type]
-    assert message in str(caught.value)
+    assert str(caught.value) == expected
 
 
 def test_a_granularity_with_integers_in_the_file(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [("a", "r", "b", "17")])
-    with pytest.raises(
-        ConfigError, match="granularity 'week' is for dates, but the times are integers"
-    ):
+    with raises(ConfigError, "time_grid.for_dates", granularity="week"):
         read(path, granularity="week")
+
+
+def fields(line: int, found: int) -> Callable[..., str]:
+    return partial(message, "csv_reader.wrong_field_count", line=line, expected=5, found=found)
+
+
+def line(number: int, name: str, **values: object) -> Callable[..., str]:
+    return partial(message, "table_reader.line", line=number, problem=message(name, **values))
+
+
+def row(number: int, name: str, **values: object) -> Callable[..., str]:
+    return partial(message, "table_reader.row", row=number, problem=message(name, **values))
 
 
 GOOD = b"subject,relation,object,time,note\n" + b"a,r,b,2014-01-01,x\n" * 3
 
 
 @pytest.mark.parametrize(
-    ("content", "message"),
+    ("content", "expected"),
     [
-        (GOOD + b"a,r,b,2014-01-01\n", ":5: expected 5 fields, found 4"),
-        (GOOD + b"\n\na,r,b,2014-01-01,x,y\n", ":7: expected 5 fields, found 6"),
-        (GOOD + b"a,r\rb,2014-01-01,x,y\n", ":5: expected 5 fields, found 2"),
-        (GOOD + b"  \n", ":5: expected 5 fields, found 1"),
-        (GOOD + b"a,,b,2014-01-01\n", ":5: expected 5 fields, found 4"),
-        (
-            GOOD + b"a,,b,2014-01-01,x\na,r,b\n",
-            ":5: the relation is empty; fill it in or remove the row",
-        ),
-        (GOOD + b"a,r,b\na,,b,2014-01-01,x\n", ":5: expected 5 fields, found 3"),
-        (GOOD + b"a,r,,,x\n", ":5: the object is empty; fill it in or remove the row"),
-        (GOOD + b"a,r,b,,x\n", ":5: the time is empty; fill it in or remove the row"),
-        (GOOD + b"a,r,b,nan,x\n", ":5: the time is 'nan'; fill it in or remove the row"),
-        (
-            GOOD + b"a,r,b,17,x\n",
-            ":5: the time '17' is an integer, but those before it are dates; write all",
-        ),
-        (
-            GOOD + b"a,r,b,01/02/2014,x\n",
-            ":5: the time '01/02/2014' is neither an ISO date such as 2014-01-31T05:00",
-        ),
+        (GOOD + b"a,r,b,2014-01-01\n", fields(5, 4)),
+        (GOOD + b"\n\na,r,b,2014-01-01,x,y\n", fields(7, 6)),
+        (GOOD + b"a,r\rb,2014-01-01,x,y\n", fields(5, 2)),
+        (GOOD + b"  \n", fields(5, 1)),
+        (GOOD + b"a,,b,2014-01-01\n", fields(5, 4)),
+        (GOOD + b"a,,b,2014-01-01,x\na,r,b\n", line(5, "table_reader.empty", column="relation")),
+        (GOOD + b"a,r,b\na,,b,2014-01-01,x\n", fields(5, 3)),
+        (GOOD + b"a,r,,,x\n", line(5, "table_reader.empty", column="object")),
+        (GOOD + b"a,r,b,,x\n", line(5, "time_grid.empty")),
+        (GOOD + b"a,r,b,nan,x\n", line(5, "time_grid.missing", value="nan")),
+        (GOOD + b"a,r,b,17,x\n", line(5, "time_grid.integer_among_dates", value="17")),
+        (GOOD + b"a,r,b,01/02/2014,x\n", line(5, "time_grid.neither", value="01/02/2014")),
         (
             GOOD + b"a,r,Curr\xe9,2014-01-01,x\n",
-            ":5: byte 0xe9 is not UTF-8; save the file as UTF-8",
+            partial(message, "csv_reader.not_utf8", line=5, byte="0xe9"),
         ),
         (
             GOOD + b'a,r,b,2014-01-01,"x\na,r,b,2014-01-01,x\n',
-            ":5: a quotation mark opened in this row is never closed",
+            partial(message, "csv_reader.open_quote", line=5),
         ),
-        (
-            GOOD + b'a,"r,b,2014-01-01,x\n',
-            ":5: a quotation mark opened in this row is never closed",
-        ),
+        (GOOD + b'a,"r,b,2014-01-01,x\n', partial(message, "csv_reader.open_quote", line=5)),
         (
             GOOD + b'a,r,b,2014-01-01,"x\n' + b"a,r,b,2014-01-01,x\n" * 99_999,
-            ":5: field larger than field limit (131072); is a quotation mark left open?",
+            partial(
+                message,
+                "csv_reader.csv_error",
+                line=5,
+                reason="field larger than field limit (131072)",
+            ),
         ),
-        (b"", ": the file is empty, so there is nothing to import"),
-        (b"\n\n", ": the file is empty, so there is nothing to import"),
-        (
-            b"subject,relation,object,time\n",
-            ": the file has no rows, so there is nothing to import",
-        ),
-        (b"subject,relation,object,time", ": the file has no rows, so there is nothing to import"),
+        (b"", partial(message, "csv_reader.empty")),
+        (b"\n\n", partial(message, "csv_reader.empty")),
+        (b"subject,relation,object,time\n", partial(message, "csv_reader.no_rows")),
+        (b"subject,relation,object,time", partial(message, "csv_reader.no_rows")),
         (
             b"\nsubject,r\xffelation,object,time\n",
-            ":2: byte 0xff is not UTF-8; save the file as UTF-8",
+            partial(message, "csv_reader.not_utf8", line=2, byte="0xff"),
         ),
-        (
-            b"Subject,relation,object,time\n",
-            ": the file has no rows, so there is nothing to import",
-        ),
+        (b"Subject,relation,object,time\n", partial(message, "csv_reader.no_rows")),
         (
             b"Subject,relation,object,time\na,r,b,1\n",
-            ": there is no column 'subject' among 'Subject', 'relation', 'object', 'time'; did you mean 'Subject' or",
+            partial(
+                message,
+                "csv_reader.misspelt_column",
+                column="subject",
+                columns="'Subject', 'relation', 'object', 'time'",
+                names="'Subject' or 'object'",
+            ),
         ),
         (
             b"subject,object,relation,time,object\na,b,r,1,c\n",
-            ": 2 columns are named 'object'; rename all but one",
+            partial(message, "csv_reader.repeated_column", count=2, column="object"),
         ),
         (
             b"subject,relation,object,time\na,r,b,20140101\na,r,b,20140102\n",
-            ": the times, from 20140101 to 20140102, look like dates: pass the time format '%Y%m%d'",
+            partial(
+                message,
+                "time_grid.look_like_dates",
+                first=20140101,
+                last=20140102,
+                time_format="%Y%m%d",
+            ),
         ),
         (
             b"subject,relation,object,time\na,r,b,1\na,r,b,2000000\n",
-            ": the times run from 1 to 2000000, which is 2,000,000 steps and more than 1,000,000;",
+            partial(
+                message, "time_grid.too_long_integers", first=1, last=2000000, count="2,000,000"
+            ),
         ),
     ],
 )
 @pytest.mark.parametrize("packed", [False, True])
-def test_text_that_is_refused(tmp_path: Path, content: bytes, message: str, packed: bool) -> None:
+def test_invalid_text_is_refused(
+    tmp_path: Path, content: bytes, expected: Callable[..., str], packed: bool
+) -> None:
     path = tmp_path / ("events.csv.gz" if packed else "events.csv")
     path.write_bytes(gzip.compress(content) if packed else content)
-    assert complaint(path).startswith(f"{path}{message}")
+    # Messages about the whole grid do not name the file themselves.
+    assert error_of(path).removeprefix(f"{path}: ") == expected(path=path).removeprefix(f"{path}: ")
 
 
 def test_bytes_that_are_not_used_may_be_in_any_encoding(tmp_path: Path) -> None:
@@ -760,7 +783,7 @@ def test_bytes_that_are_not_used_may_be_in_any_encoding(tmp_path: Path) -> None:
     path.write_bytes(GOOD + b"a,r,c,2014-01-02,caf\xe9\n")
     assert read(path).graph.entities == ("a", "b", "c")
     path.write_bytes(GOOD + b"a,r,c,2014-01-02,caf\xe9\na,r,c,never,x\n")
-    assert f"{path}:6: the time 'never' is neither" in complaint(path)
+    assert error_of(path) == line(6, "time_grid.neither", value="never")(path=path)
 
 
 def test_a_single_quotation_mark_inside_a_field_is_text(tmp_path: Path) -> None:
@@ -771,55 +794,49 @@ def test_a_single_quotation_mark_inside_a_field_is_text(tmp_path: Path) -> None:
     assert read(path).graph.entities == ("a", "b", '5" pipe', "d", '7" pipe')
 
 
-def test_the_line_of_a_fault_beyond_the_first_block(tmp_path: Path) -> None:
+def test_a_fault_beyond_the_first_block_is_named_by_its_line(tmp_path: Path) -> None:
     path = tmp_path / "events.csv"
     path.write_bytes(
         GOOD + b"a,r,b,2014-01-01,x\n" * 120_000 + b"a,r,b,2014-01-01,x,y\n" + b"a,r,b,x,x\n"
     )
     assert path.stat().st_size > 2 << 20
-    assert (
-        complaint(path) == f"{path}:120005: expected 5 fields, found 6; --skip-bad skips such rows"
-    )
+    assert error_of(path) == fields(120005, 6)(path=path)
 
 
 def test_times_that_do_not_match_the_format(tmp_path: Path) -> None:
     path = write_csv(
         tmp_path / "a.csv", [("a", "r", "b", "31/01/2014"), ("a", "r", "b", "2014-01-31")]
     )
-    assert (
-        f"{path}:3: the time '2014-01-31' does not match the time format '%d/%m/%Y'"
-        in complaint(path, time_format="%d/%m/%Y")
-    )
-    assert f"{path}:2: the time '31/01/2014' does not match the time format 'integer'" in complaint(
-        path, time_format="integer"
-    )
+    for number, time, time_format in ((3, "2014-01-31", "%d/%m/%Y"), (2, "31/01/2014", "integer")):
+        fault = line(number, "time_grid.no_match", value=time, time_format=time_format)
+        assert error_of(path, time_format=time_format) == fault(path=path)
 
 
 def test_a_missing_column_by_number(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [("a", "r", "b", "1")], header=None)
-    assert f"{path}: there is no column '4' among '0', '1', '2', '3'" in complaint(
-        path, header=False, subject="0", relation="1", object="2", time="4"
+    columns = "'0', '1', '2', '3'"
+    assert error_of(path, header=False, subject="0", relation="1", object="2", time="4") == message(
+        "csv_reader.no_column", path=path, column="4", columns=columns
     )
 
 
 def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     good = write_csv(tmp_path / "good.csv", [("a", "r", "b", "1")])
-    assert complaint([good, tmp_path / "none.csv"]) == f"{tmp_path / 'none.csv'}: no such file"
-    assert complaint(tmp_path) == f"{tmp_path}: is a folder; name the files in it"
-    assert complaint(good / "inner.csv") == f"{good / 'inner.csv'}: cannot be read: Not a directory"
-    assert complaint([]) == "there is no file to import; name at least one"
-    with patch.object(Path, "open", side_effect=PermissionError(13, "Permission denied")):
-        assert complaint(good) == f"{good}: cannot be read: Permission denied"
+    none, inner = tmp_path / "none.csv", good / "inner.csv"
+    assert error_of([good, none]) == message("sources.no_file", path=none)
+    assert error_of(tmp_path) == message("sources.folder", path=tmp_path)
+    assert error_of(inner) == message("sources.unreadable", path=inner, reason="Not a directory")
+    assert error_of([]) == message("importer.no_files")
+    reason = "Permission denied"
+    with patch.object(Path, "open", side_effect=PermissionError(13, reason)):
+        assert error_of(good) == message("sources.unreadable", path=good, reason=reason)
 
 
 @pytest.mark.parametrize("name", ["events.xlsx", "events", "events.txt.gz", "events.parquet.gz"])
 def test_unknown_suffixes(tmp_path: Path, name: str) -> None:
     path = write_csv(tmp_path / name, [("a", "r", "b", "1")])
     suffix = Path(name.removesuffix(".gz")).suffix
-    assert (
-        f"{path}: the suffix '{suffix}' is unknown; import .csv, .tsv, .csv.gz, .tsv.gz or .parquet"
-        in complaint(path)
-    )
+    assert error_of(path) == message("csv_reader.suffix", path=path, suffix=suffix)
 
 
 @pytest.mark.parametrize("keep", [5, 200, 60_000])
@@ -830,11 +847,13 @@ def test_damaged_gzip(tmp_path: Path, keep: int) -> None:
     path = write_csv(tmp_path / "a.csv.gz", [(name, "r", "o", "1") for name in names])
     whole = path.read_bytes()
     path.write_bytes(whole[:keep])
-    assert f"{path}: cannot be read: Compressed file ended before" in complaint(path)
+    reason = "Compressed file ended before the end-of-stream marker was reached"
+    assert error_of(path) == message("sources.incomplete", path=path, reason=reason)
     path.write_bytes(whole[:keep] + bytes(64) + whole[keep + 64 :])
-    assert f"{path}: cannot be read: " in complaint(path)
+    assert error_of(path).startswith(message("sources.unreadable", path=path, reason=""))
     path.write_bytes(b"subject,relation,object,time\na,r,b,1\n")
-    assert f"{path}: cannot be read: Not a gzipped file" in complaint(path)
+    reason = "Not a gzipped file (b'su')"
+    assert error_of(path) == message("sources.incomplete", path=path, reason=reason)
 
 
 def test_damaged_parquet(tmp_path: Path) -> None:
@@ -847,82 +866,73 @@ def test_damaged_parquet(tmp_path: Path) -> None:
     )
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
-    assert f"{path}: cannot be read: Parquet magic bytes not found in footer." in complaint(path)
-    path.write_bytes(whole[:4] + bytes(60) + whole[64:])
-    assert f"{path}: cannot be read: " in complaint(path)
-    path.write_bytes(b"")
-    assert (
-        f"{path}: cannot be read: Parquet file size is 0 bytes; is the file complete?"
-        in complaint(path)
+    magic = message(
+        "sources.unreadable", path=path, reason="Parquet magic bytes not found in footer."
     )
+    assert error_of(path).startswith(magic)
+    path.write_bytes(whole[:4] + bytes(60) + whole[64:])
+    assert error_of(path).startswith(message("sources.unreadable", path=path, reason=""))
+    path.write_bytes(b"")
+    reason = "Parquet file size is 0 bytes"
+    assert error_of(path) == message("sources.incomplete", path=path, reason=reason)
+
+
+NOT_UTF8 = partial(message, "table_reader.not_utf8", first=2, last=2)
 
 
 @pytest.mark.parametrize(
-    ("column", "values", "message"),
+    ("column", "values", "expected"),
     [
-        (
-            "subject",
-            pa.array(["a", None]),
-            ": row 2: the subject is empty; fill it in or remove the row",
-        ),
+        ("subject", pa.array(["a", None]), row(2, "table_reader.empty", column="subject")),
         (
             "relation",
             pa.array([1.5, float("nan")]),
-            ": row 2: the relation is empty; fill it in or remove the row",
+            row(2, "table_reader.empty", column="relation"),
         ),
         (
             "object",
             pa.array(["a", "b\nc"]),
-            ": row 2: the object 'b\\nc' contains a line break; a name must be one line",
+            row(2, "table_reader.line_break", column="object", value="b\nc"),
         ),
         (
             "object",
             pa.array(["b\r", "c"]),
-            ": row 1: the object 'b\\r' contains a line break; a name must be one line",
+            row(1, "table_reader.line_break", column="object", value="b\r"),
         ),
-        ("time", pa.array([1, None]), ": row 2: the time is empty; fill it in or remove the row"),
-        (
-            "time",
-            pa.array([1, float("nan")]),
-            ": row 2: the time is 'nan'; fill it in or remove the row",
-        ),
-        ("time", pa.array([1, 2.5]), ": row 2: the time '2.5' is neither an ISO date"),
-        (
-            "time",
-            pa.array([date(2014, 1, 1), None]),
-            ": row 2: the time is empty; fill it in or remove the row",
-        ),
+        ("time", pa.array([1, None]), row(2, "time_grid.empty")),
+        ("time", pa.array([1, float("nan")]), row(2, "time_grid.missing", value="nan")),
+        ("time", pa.array([1, 2.5]), row(2, "time_grid.neither", value="2.5")),
+        ("time", pa.array([date(2014, 1, 1), None]), row(2, "time_grid.empty")),
         (
             "time",
             pa.array(["2014-01-01", "17"]),
-            ": row 2: the time '17' is an integer, but those before it are dates",
+            row(2, "time_grid.integer_among_dates", value="17"),
         ),
-        ("time", pa.array([True, False]), ": row 1: the time 'true' is neither an ISO date"),
+        ("time", pa.array([True, False]), row(1, "time_grid.neither", value="true")),
         (
             "subject",
             pa.array([["a"], ["b"]]),
-            ": column 'subject' must hold text, numbers or dates, not list<",
+            partial(
+                message, "table_reader.column_type", column="subject", type="list<element: string>"
+            ),
         ),
-        ("subject", pa.array([b"a", b"caf\xe9"]), ": rows 2 to 2 hold text that is not UTF-8"),
-        (
-            "subject",
-            pa.array([b"a", b"caf\xe9"]).view(pa.string()),
-            ": rows 2 to 2 hold text that is not UTF-8",
-        ),
-        (
-            "time",
-            pa.array([b"1", b"caf\xe9"]).view(pa.string()),
-            ": rows 2 to 2 hold text that is not UTF-8",
-        ),
+        ("subject", pa.array([b"a", b"caf\xe9"]), NOT_UTF8),
+        ("subject", pa.array([b"a", b"caf\xe9"]).view(pa.string()), NOT_UTF8),
+        ("time", pa.array([b"1", b"caf\xe9"]).view(pa.string()), NOT_UTF8),
         (
             "when",
             pa.array([1, 2]),
-            ": there is no column 'time' among 'subject', 'relation', 'object', 'when'",
+            partial(
+                message,
+                "csv_reader.no_column",
+                column="time",
+                columns="'subject', 'relation', 'object', 'when'",
+            ),
         ),
     ],
 )
-def test_parquet_that_is_refused(
-    tmp_path: Path, column: str, values: pa.Array, message: str
+def test_invalid_parquet_is_refused(
+    tmp_path: Path, column: str, values: pa.Array, expected: Callable[..., str]
 ) -> None:
     columns = {
         "subject": ["a", "b"],
@@ -934,7 +944,7 @@ def test_parquet_that_is_refused(
     if column == "when":
         del columns["time"]
     path = write_parquet(tmp_path / "a.parquet", **columns)
-    assert complaint(path).startswith(f"{path}{message}")
+    assert error_of(path) == expected(path=path)
 
 
 def test_rows_of_parquet_count_over_batches(tmp_path: Path) -> None:
@@ -947,15 +957,14 @@ def test_rows_of_parquet_count_over_batches(tmp_path: Path) -> None:
         object=names,
         time=[1] * 5000,
     )
-    fault = "the subject is empty; fill it in or remove the row"
-    assert complaint(path) == f"{path}: row 4322: {fault}; --skip-bad skips such rows"
+    assert error_of(path) == row(4322, "table_reader.empty", column="subject")(path=path)
 
 
 def test_parquet_without_rows(tmp_path: Path) -> None:
     path = write_parquet(
         tmp_path / "a.parquet", **{column: pa.array([], pa.string()) for column in HEADER}
     )
-    assert complaint(path) == f"{path}: the file has no rows, so there is nothing to import"
+    assert error_of(path) == message("table_reader.no_rows", path=path)
 
 
 def test_dates_in_one_file_and_integers_in_another(tmp_path: Path) -> None:
@@ -964,15 +973,13 @@ def test_dates_in_one_file_and_integers_in_another(tmp_path: Path) -> None:
     third = write_parquet(
         tmp_path / "c.parquet", subject=["a"], relation=["r"], object=["b"], time=[date(2014, 1, 1)]
     )
-    expected = "the time '2014-01-01' is a date, but those before it are integers; write all of them one way"
-    expected += "; --skip-bad skips such rows"
-    assert complaint([first, second]) == f"{second}:2: {expected}"
-    assert complaint([first, third]) == f"{third}: row 1: {expected}"
+    fault = {"name": "time_grid.date_among_integers", "value": "2014-01-01"}
+    assert error_of([first, second]) == line(2, **fault)(path=second)
+    assert error_of([first, third]) == row(1, **fault)(path=third)
 
 
-def test_a_grid_that_is_too_long_names_all_files(tmp_path: Path) -> None:
+def test_the_error_about_a_long_grid_names_all_files(tmp_path: Path) -> None:
     first = write_csv(tmp_path / "a.csv", [("a", "r", "b", "1")])
     second = write_csv(tmp_path / "b.csv", [("a", "r", "b", "2000000")])
-    assert complaint([first, second]).startswith(
-        f"{first}, {second}: the times run from 1 to 2000000"
-    )
+    grid = message("time_grid.too_long_integers", first=1, last=2000000, count="2,000,000")
+    assert error_of([first, second]) == f"{first}, {second}: {grid}"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from datetime import date, timedelta
 
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from messages import raises
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.synthetic.world import World, make_world
 from tempograph.errors import ConfigError, DataError
@@ -42,7 +44,7 @@ def earlier(facts: Array) -> Array:
 
 
 def assert_consistent(world: World) -> None:
-    """What holds in every world: distinct facts, no loops, lifetimes kept, an origin that explains each fact."""
+    """Every world has distinct facts, no loops, entities alive, and an origin for each fact."""
     facts, names = world.graph.all_facts, world.graph.entities
     assert len(np.unique(facts, axis=0)) == len(facts)
     assert (facts[:, 0] != facts[:, 2]).all()
@@ -175,7 +177,10 @@ def test_some_entities_come_and_go_and_are_active_meanwhile(world: World) -> Non
 
 
 def reciprocal_ranks(graph: TemporalGraph, decay: float) -> NDArray[np.float64]:
-    """1 / filtered rank of each test object under scores sum exp(-decay |t - t'|) over train facts (s, r, o, t')."""
+    """1 / filtered rank of each test object, scored by its train facts (s, r, o, t').
+
+    The score is the sum of exp(-decay |t - t'|).
+    """
     train, test, known = graph.train, graph.test, graph.all_facts
     query = np.arange(len(test))
     weight = np.exp(-decay * np.abs(test[:, 3:] - train[:, 3]))
@@ -248,35 +253,35 @@ def test_small_worlds_are_consistent(
     assert len(made.graph.all_facts) == facts
 
 
-def test_a_world_can_be_filled_to_the_half_and_no_further() -> None:
+def test_a_world_holds_at_most_half_of_the_possible_facts() -> None:
     # Four entities are all lasting: 4 * 3 pairs, 4 relations, 3 steps make 144 possible facts.
     half = make_world(entities=4, relations=4, steps=3, facts=72)
     assert_consistent(half)
     assert len(half.graph.all_facts) == 72
-    with pytest.raises(
-        DataError, match=r"^73 facts do not fit: 4 entities, 4 relations and 3 steps .* ask for 72 "
-    ):
-        make_world(entities=4, relations=4, steps=3, facts=73)
+    too_many = {"entities": 4, "relations": 4, "steps": 3, "facts": 73}
+    with raises(DataError, "world.too_many_facts", **too_many, room=144, limit=72):
+        make_world(**too_many)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "name", "values"),
     [
-        ({"seed": -1}, "seed must be at least 0, not -1"),
-        ({"entities": 1}, "entities must be at least 2, not 1"),
-        ({"relations": 3}, "relations must be at least 4, not 3"),
-        ({"steps": 0}, "steps must be at least 1, not 0"),
-        ({"facts": 2}, "facts must be at least 3, not 2"),
-        ({"valid_share": 0.0}, "valid_share must be above 0 and below 1, not 0.0"),
-        ({"test_share": float("nan")}, "test_share must be above 0 and below 1, not nan"),
+        ({"seed": -1}, "world.at_least", {"argument": "seed", "least": 0, "value": -1}),
+        ({"entities": 1}, "world.at_least", {"argument": "entities", "least": 2, "value": 1}),
+        ({"relations": 3}, "world.at_least", {"argument": "relations", "least": 4, "value": 3}),
+        ({"steps": 0}, "world.at_least", {"argument": "steps", "least": 1, "value": 0}),
+        ({"facts": 2}, "world.at_least", {"argument": "facts", "least": 3, "value": 2}),
+        ({"valid_share": 0.0}, "world.share", {"argument": "valid_share", "value": 0.0}),
+        ({"test_share": math.nan}, "world.share", {"argument": "test_share", "value": "nan"}),
         (
             {"valid_share": 0.5, "test_share": 0.5},
-            "valid_share 0.5 and test_share 0.5 leave none of 15000 facts to train",
+            "world.no_train_facts",
+            {"valid": 0.5, "test": 0.5, "facts": 15000},
         ),
     ],
 )
 def test_bad_arguments_are_named_with_their_value(
-    arguments: dict[str, float], message: str
+    arguments: dict[str, float], name: str, values: dict[str, object]
 ) -> None:
-    with pytest.raises(ConfigError, match=f"^{re.escape(message)}$"):
+    with raises(ConfigError, name, **values):
         make_world(**arguments)  # type: ignore[arg-type]

@@ -138,11 +138,11 @@ def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> d
         fitting["relation"] = _fitting("relation", free())
     lacking = [part for part in COLUMNS if not fitting[part]]
     if lacking:
-        part = f"{'an' if lacking[0] == 'object' else 'a'} {lacking[0]}"
+        part = lacking[0]
         known = ", ".join(map(repr, names))
         raise DataError(
-            f"{path}: no column is called like {part}; there are {known}: "
-            f"name it with --{lacking[0]}"
+            f"{path}: no column name suggests the {part}; the columns are {known}: "
+            f"name it with --{part}"
         )
     unclear = [part for part in COLUMNS if len(fitting[part]) > 1]
     if unclear:

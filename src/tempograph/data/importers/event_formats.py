@@ -128,7 +128,7 @@ def _find_layout(name: str, head: bytes, columns: EventColumns) -> EventLayout:
     if not any(lines):
         raise DataError(f"{name}: the file is empty, so there is nothing to import")
     if b"\0" in head:
-        raise DataError(f"{name}: is not {title}, nor any other text")
+        raise DataError(f"{name}: is not {title}: it is not a text file")
     if columns.format == "gdelt":
         counts = Counter(line.count(b"\t") + 1 for line in lines if line).most_common()
         width = next((width for width, _ in counts if width in _GDELT_WIDTHS), None)

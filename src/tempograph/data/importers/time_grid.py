@@ -152,7 +152,7 @@ def _refuse_compact_dates(steps: Integers) -> None:
         if parse_dates(texts, format_pattern(time_format))[1].all():
             raise DataError(
                 f"the times, from {first} to {last}, look like dates: pass the time format "
-                f"'{time_format}', or 'integer' if they do count steps"
+                f"'{time_format}', or 'integer' if they count steps"
             )
 
 
@@ -207,8 +207,8 @@ def _granularity(graph: TemporalGraph, label: str) -> Granularity | None:
             if step_labels(start, end, granularity) == graph.times:
                 return granularity
     raise QueryError(
-        f"'{label}' is not on the time grid of {graph.name}, "
-        f"and how its labels, {first} to {last}, go on is not clear"
+        f"'{label}' is not on the time grid of {graph.name}, whose labels, {first} to {last}, "
+        "are neither consecutive dates nor consecutive integers, so it cannot be extended"
     )
 
 

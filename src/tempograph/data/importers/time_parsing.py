@@ -67,14 +67,15 @@ def format_pattern(time_format: str) -> str:
         if not space and not literal and directive not in _DIRECTIVES:
             known = " ".join(f"%{name}" for name in _DIRECTIVES)
             raise ConfigError(
-                f"the time format '{time_format}' has '%{directive}'; the directives are {known}"
+                f"the time format '{time_format}' uses '%{directive}', "
+                f"which is not a directive; the directives are {known}"
             )
         pattern += r"\s+" if space else re.escape(literal) if literal else _DIRECTIVES[directive]
     try:
         parts = re.compile(pattern).groupindex
     except re.error:
         raise ConfigError(
-            f"the time format '{time_format}' names one part of the time twice"
+            f"the time format '{time_format}' gives one part of the time twice; give each part once"
         ) from None
     if not parts.keys() & {"year", "short_year", "epoch"}:
         raise ConfigError(

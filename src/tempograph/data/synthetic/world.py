@@ -287,14 +287,14 @@ def _take(rows: Ids, order: Ids) -> Ids:
 def _at_least(least: int, **arguments: int) -> None:
     for argument, value in arguments.items():
         if value < least:
-            raise ConfigError(f"{argument} must be at least {least}, not {value}")
+            raise ConfigError(f"{argument} must be at least {least}, found {value}")
 
 
 def _split_bounds(facts: int, valid_share: float, test_share: float) -> list[int]:
     """Where valid and test begin among `facts` rows, none of the three splits empty."""
     for argument, share in (("valid_share", valid_share), ("test_share", test_share)):
         if not 0 < share < 1:
-            raise ConfigError(f"{argument} must be above 0 and below 1, not {share}")
+            raise ConfigError(f"{argument} must be above 0 and below 1, found {share}")
     valid, test = (max(1, round(share * facts)) for share in (valid_share, test_share))
     if valid + test >= facts:
         raise ConfigError(

@@ -1,0 +1,241 @@
+"""The messages of the package, word for word.
+
+Tests look a message up by name, so rewording one means an edit in src and an edit here.
+A name is the module that makes the message and what the message is about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+MESSAGES = {
+    # The root of the package
+    "errors.choose": "there is no {kind} '{value}'; choose from {names}",
+    "errors.did_you_mean": "there is no {kind} '{value}'; did you mean {names}?",
+    "errors.unknown": "there is no {kind} '{value}'",
+    "io.exists": "{path} exists already; choose another path or pass --overwrite",
+    "io.not_ours": "{path} has no {marker}, so it is not overwritten; choose another path",
+    # The data package
+    "benchmarks.not_fetched": (
+        "{address}: cannot be fetched ({reason}); try again later, "
+        "or set TEMPOGRAPH_MIRROR to another base address of the same files"
+    ),
+    "benchmarks.not_published": (
+        "{address}: not the published file (git blob id {found}, expected {expected}); "
+        "set TEMPOGRAPH_MIRROR to another base address"
+    ),
+    "benchmarks.not_web": "{address}: not a web address ({reason}); check TEMPOGRAPH_MIRROR",
+    "benchmarks.status": (
+        "{address}: the server answered with HTTP status {status}; try again later, "
+        "or set TEMPOGRAPH_MIRROR to another base address of the same files"
+    ),
+    "benchmarks.truncated": (
+        "{address}: the connection ended after {done} of {total} bytes; try again later, "
+        "or set TEMPOGRAPH_MIRROR to another base address of the same files"
+    ),
+    "catalog.misspelt": (
+        "there is no dataset '{dataset}' in the current folder or in {roots}; did you mean {names}?"
+    ),
+    "catalog.no_dataset": (
+        "there is no dataset '{dataset}' in the current folder or in {roots}; "
+        "run 'tempograph data list' to see which there are"
+    ),
+    "catalog.not_a_dataset": "{path}: not a dataset folder; it holds no entities.txt",
+    "catalog.not_here": (
+        "{dataset} is not on this machine; run 'tempograph data get {dataset}', "
+        "or point TEMPOGRAPH_DATA at the folder that holds it"
+    ),
+    "fact_ids.fact": "fact {row}: {problem}",
+    "fact_ids.not_a_name": "the {column} must be a name or an id, found {value}",
+    "folder.empty_names": "{path}: the file is empty; it must hold at least one name",
+    "folder.incomplete_gzip": (
+        "{path}: not a complete gzip file "
+        "(Compressed file ended before the end-of-stream marker was reached)"
+    ),
+    "folder.line_break": "{path}: the name {name!r} contains a line break",
+    "folder.long_id": "{path}:{line}: id {value} is out of range",
+    "folder.no_file": "{path}: no such file",
+    "folder.no_folder": "{path}: no such dataset folder",
+    "folder.no_split": "{path}: no such file, nor {split}.tsv.gz",
+    "folder.no_train_facts": "{path}: the train split has no facts to learn from",
+    "folder.not_an_id": "{path}:{line}: '{value}' is not an integer id",
+    "folder.not_utf8": "{path}:{line}: byte {byte} is not UTF-8; save the file as UTF-8",
+    "folder.out_of_range": (
+        "{path}:{line}: {column} id {value} is out of range; the dataset has ids 0 to {last}"
+    ),
+    "folder.repeated_name": "{path}:{line}: the name '{name}' is on line {first} already",
+    "folder.two_files": "{path}: exists beside {other}; remove one of the two",
+    "folder.unreadable": "{path}: cannot be read: {reason}",
+    "folder.wrong_field_count": "{path}:{line}: expected 4 tab-separated fields, found {found}",
+    "frequency.too_many": "{entities} entities and {relations} relations are too many to count",
+    "graph.date_for_label": (
+        "the time {date} is a date, but the steps have labels such as '{label}'; give a label"
+    ),
+    "graph.not_on_grid": (
+        "'{time}' is not on the time grid of {graph} ({count} steps, {first} to {last})"
+    ),
+    "graph.out_of_range": "{graph}: {split} fact {row} has {column} {value}, outside 0 to {last}",
+    "graph.wrong_shape": "{graph}: {split} facts must be int64 [n, 4], found {found}",
+    # The importers of the data package
+    "column_guessing.no_column": (
+        "{path}: no column name suggests the {part}; the columns are {columns}: "
+        "name it with --{part}"
+    ),
+    "column_guessing.two_columns": (
+        "{columns} fit the {part} equally well; say which it is with --{part}"
+    ),
+    "csv_reader.csv_error": "{path}:{line}: {reason}; is a quotation mark left open?",
+    "csv_reader.empty": "{path}: the file is empty, so there is nothing to import",
+    "csv_reader.misspelt_column": (
+        "{path}: there is no column '{column}' among {columns}; did you mean {names}?"
+    ),
+    "csv_reader.no_column": "{path}: there is no column '{column}' among {columns}",
+    "csv_reader.no_rows": "{path}: the file has no rows, so there is nothing to import",
+    "csv_reader.not_utf8": "{path}:{line}: byte {byte} is not UTF-8; save the file as UTF-8",
+    "csv_reader.open_quote": "{path}:{line}: a quotation mark opened in this row is never closed",
+    "csv_reader.repeated_column": (
+        "{path}: {count} columns are named '{column}'; rename all but one"
+    ),
+    "csv_reader.suffix": (
+        "{path}: the suffix '{suffix}' is unknown; import .csv, .tsv, .csv.gz, .tsv.gz or "
+        ".parquet, or pass the delimiter of a text file"
+    ),
+    "csv_reader.wrong_field_count": (
+        "{path}:{line}: expected {expected} fields, found {found}; --skip-bad skips such rows"
+    ),
+    "event_formats.empty": "{path}: the file is empty, so there is nothing to import",
+    "event_formats.not_icews": (
+        "{path}: the header has no column '{column}', so it is not an ICEWS file of coded events"
+    ),
+    "event_formats.not_text": "{path}: is not {title}: it is not a text file",
+    "event_formats.relation_level": (
+        "{path}: the header has no column '{column}'; use relation level '{level}'"
+    ),
+    "event_formats.wrong_width": (
+        "{path}: is not a GDELT event export: "
+        "expected 57, 58 or 61 tab-separated columns, found {found}"
+    ),
+    "importer.no_events": "{paths}: none of {rows} rows is an event; {reasons}",
+    "importer.no_files": "there is no file to import; name at least one",
+    "importer.no_rows": "{paths}: none of 0 rows is an event",
+    "importer.sparse": (
+        "only {used} of the {count} steps from {first} to {last} have a fact; "
+        "is one of these two a typo?"
+    ),
+    "options.choice": "{setting} must be one of {choices}; found '{value}'",
+    "options.delimiter": ("the delimiter must be one ASCII character such as ',', found '{value}'"),
+    "options.fixed_columns": (
+        "the format {format} has fixed columns and dates; leave out {setting}"
+    ),
+    "options.for_events": (
+        "{setting} is for the formats icews, gdelt; for a table, name the columns"
+    ),
+    "options.four_columns": (
+        "subject, relation, object and time must be four columns, found {columns}"
+    ),
+    "options.hour": (
+        "granularity 'hour' is too fine: "
+        "events of the format {format} have a date but no time of day"
+    ),
+    "options.number": "without a header, columns are given by number from 0, found '{value}'",
+    "options.seed": "seed must be at least 0, found {value}",
+    "options.shares": (
+        "valid_share and test_share must be at least 0 and together below 1, "
+        "found {valid} and {test}"
+    ),
+    "skipped_rows.one": "{reason}: 1 row, at {path}:{line}",
+    "skipped_rows.several": "{reason}: {rows} rows, the first at {path}:{line}",
+    "sources.empty_archive": "{path}: the archive holds no files, so there is nothing to import",
+    "sources.encrypted": "{path}: is encrypted; unpack the archive first",
+    "sources.folder": "{path}: is a folder; name the files in it",
+    "sources.incomplete": "{path}: cannot be read: {reason}; is the file complete?",
+    "sources.no_file": "{path}: no such file",
+    "sources.no_match": "{path}: no file matches",
+    "sources.unreadable": "{path}: cannot be read: {reason}",
+    "table_reader.column_type": (
+        "{path}: column '{column}' must hold text, numbers or dates, not {type}"
+    ),
+    "table_reader.empty": "the {column} is empty; fill it in or remove the row",
+    "table_reader.line": "{path}:{line}: {problem}; --skip-bad skips such rows",
+    "table_reader.line_break": (
+        "the {column} {value!r} contains a line break; a name must be one line"
+    ),
+    "table_reader.no_rows": "{path}: the file has no rows, so there is nothing to import",
+    "table_reader.not_utf8": "{path}: rows {first} to {last} hold text that is not UTF-8",
+    "table_reader.row": "{path}: row {row}: {problem}; --skip-bad skips such rows",
+    "time_grid.date_among_integers": (
+        "the time '{value}' is a date, but those before it are integers; write all of them one way"
+    ),
+    "time_grid.empty": "the time is empty; fill it in or remove the row",
+    "time_grid.for_dates": (
+        "granularity '{granularity}' is for dates, but the times are integers, which are steps "
+        "themselves; leave it out, or pass a time format such as '%Y%m%d' if they are dates"
+    ),
+    "time_grid.integer_among_dates": (
+        "the time '{value}' is an integer, but those before it are dates; write all of them one way"
+    ),
+    "time_grid.look_like_dates": (
+        "the times, from {first} to {last}, look like dates: "
+        "pass the time format '{time_format}', or 'integer' if they count steps"
+    ),
+    "time_grid.missing": "the time is '{value}'; fill it in or remove the row",
+    "time_grid.neither": (
+        "the time '{value}' is neither an ISO date such as 2014-01-31T05:00 nor an integer; "
+        "correct it, or pass its time format, such as '%d/%m/%Y'"
+    ),
+    "time_grid.no_continuation": (
+        "'{time}' is not on the time grid of {graph}, whose labels, {first} to {last}, "
+        "are neither consecutive dates nor consecutive integers, so it cannot be extended"
+    ),
+    "time_grid.no_match": "the time '{value}' does not match the time format '{time_format}'",
+    "time_grid.too_long_dates": (
+        "the times run from {first} to {last}, which is {count} steps "
+        "and more than 1,000,000; choose a coarser granularity"
+    ),
+    "time_grid.too_long_integers": (
+        "the times run from {first} to {last}, which is {count} steps and more than 1,000,000; "
+        "number them more coarsely, or pass a time format such as '%Y%m%d' if they are dates"
+    ),
+    "time_grid.too_long_seconds": (
+        "the times run from {first} to {last}, which is {count} steps and more than 1,000,000; "
+        "they look like seconds since 1970: pass the time format '%s' and a granularity"
+    ),
+    "time_parsing.directive": (
+        "the time format '{time_format}' uses '{directive}', which is not a directive; "
+        "the directives are %Y %y %m %b %B %d %a %A %H %I %p %M %S %f %z %s %%"
+    ),
+    "time_parsing.no_year": (
+        "the time format '{time_format}' has no year; add %Y, %y or %s (seconds since 1970)"
+    ),
+    "time_parsing.twice": (
+        "the time format '{time_format}' gives one part of the time twice; give each part once"
+    ),
+    # The synthetic world of the data package
+    "world.at_least": "{argument} must be at least {least}, found {value}",
+    "world.no_train_facts": (
+        "valid_share {valid} and test_share {test} leave none of {facts} facts to train"
+    ),
+    "world.share": "{argument} must be above 0 and below 1, found {value}",
+    "world.too_many_facts": (
+        "{facts} facts do not fit: {entities} entities, {relations} relations and {steps} steps "
+        "leave room for {room} and at most half of it is filled; ask for {limit} facts or fewer"
+    ),
+}
+
+
+def message(name: str, /, **values: object) -> str:
+    """The message of that name, with its placeholders filled in."""
+    return MESSAGES[name].format(**values)
+
+
+@contextmanager
+def raises(
+    error: type[Exception], name: str, /, **values: object
+) -> Iterator[pytest.ExceptionInfo[Exception]]:
+    """Expect an error with exactly this message."""
+    with pytest.raises(error) as caught:
+        yield caught
+    assert str(caught.value) == message(name, **values)
