@@ -62,7 +62,10 @@ def gdelt_columns(width: int) -> list[str]:
 def gdelt_row(
     subject: str, code: str, object_: str, date: str, width: int = 61, **others: str
 ) -> str:
-    """A line of a GDELT event export, without its line end; the code of an actor is its name in three letters."""
+    """A line of a GDELT event export, without its line end.
+
+    The code of an actor is its name in three letters.
+    """
     values = {
         "GLOBALEVENTID": "410479387",
         "SQLDATE": date,

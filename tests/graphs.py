@@ -1,4 +1,4 @@
-"""Small random graphs for hypothesis: few ids, so that ties, gaps, repeats, loops and empty snapshots abound."""
+"""Small random graphs for hypothesis: few ids make many ties, gaps, loops and empty snapshots."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def make_graph(
 def graphs(draw: st.DrawFn, largest: int = 40) -> TemporalGraph:
     """Distinct facts, dealt into three splits; valid and test may be empty.
 
-    Only sizes and a seed are drawn: lists of drawn facts would be short, and short graphs have few ties.
+    Only sizes and a seed are drawn: drawn lists of facts would be short and have few ties.
     """
     sizes = draw(st.integers(1, 6)), draw(st.integers(1, 3)), draw(st.integers(1, 9))
     entities, relations, steps = sizes

@@ -13,9 +13,6 @@ import pytest
 
 MESSAGES = {
     # The root of the package
-    "errors.choose": "there is no {kind} '{value}'; choose from {names}",
-    "errors.did_you_mean": "there is no {kind} '{value}'; did you mean {names}?",
-    "errors.unknown": "there is no {kind} '{value}'",
     "io.exists": "{path} exists already; choose another path or pass --overwrite",
     "io.not_ours": "{path} has no {marker}, so it is not overwritten; choose another path",
     # The data package
@@ -79,7 +76,12 @@ MESSAGES = {
     ),
     "graph.out_of_range": "{graph}: {split} fact {row} has {column} {value}, outside 0 to {last}",
     "graph.wrong_shape": "{graph}: {split} facts must be int64 [n, 4], found {found}",
+    "suggestions.choose": "there is no {kind} '{value}'; choose from {names}",
+    "suggestions.did_you_mean": "there is no {kind} '{value}'; did you mean {names}?",
+    "suggestions.unknown": "there is no {kind} '{value}'",
     # The importers of the data package
+    "bad_rows.one": "{reason}: 1 row, at {path}:{line}",
+    "bad_rows.several": "{reason}: {rows} rows, the first at {path}:{line}",
     "column_guessing.no_column": (
         "{path}: no column name suggests the {part}; the columns are {columns}: "
         "name it with --{part}"
@@ -146,8 +148,6 @@ MESSAGES = {
         "valid_share and test_share must be at least 0 and together below 1, "
         "found {valid} and {test}"
     ),
-    "skipped_rows.one": "{reason}: 1 row, at {path}:{line}",
-    "skipped_rows.several": "{reason}: {rows} rows, the first at {path}:{line}",
     "sources.empty_archive": "{path}: the archive holds no files, so there is nothing to import",
     "sources.encrypted": "{path}: is encrypted; unpack the archive first",
     "sources.folder": "{path}: is a folder; name the files in it",

@@ -38,7 +38,7 @@ def machine() -> str:
 
 
 def measure(model: str) -> dict[str, Any]:
-    """The loss of each epoch and both ranks of each test fact, of a short training on a small graph."""
+    """The loss of each epoch and both ranks of each test fact after a short training."""
     torch.set_num_threads(1)
     graph = read_folder(DATASET, "recorded")
     run = tempograph.train(graph, model, overrides=RUNS[model], device="cpu")

@@ -460,10 +460,12 @@ def test_overwriting_keeps_the_old_folder_until_the_download_is_complete(
 def test_an_unknown_benchmark_gets_suggestions() -> None:
     assert find_benchmark("GDELT") is BENCHMARKS["gdelt"]
     names = "'icews14' or 'icews05-15'"
-    with raises(DataError, "errors.did_you_mean", kind="benchmark", value="ICEWS-14", names=names):
+    with raises(
+        DataError, "suggestions.did_you_mean", kind="benchmark", value="ICEWS-14", names=names
+    ):
         find_benchmark("ICEWS-14")
     names = "icews14, icews05-15, gdelt"
-    with raises(DataError, "errors.choose", kind="benchmark", value="wikidata", names=names):
+    with raises(DataError, "suggestions.choose", kind="benchmark", value="wikidata", names=names):
         find_benchmark("wikidata")
 
 

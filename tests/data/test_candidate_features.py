@@ -1,4 +1,4 @@
-"""What is features of candidates equals a loop over facts, with and without a fact."""
+"""Features of candidates equal a loop over facts, with and without a fact."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tempograph.data.timeline import Queries, Timeline, both_directions
 
 
 def slow(
-    timeline: Timeline, question: tuple[int, int, int], candidate: int, left_out: int
+    timeline: Timeline, query: tuple[int, int, int], candidate: int, left_out: int
 ) -> list[float]:
-    entity, relation, time = question
+    entity, relation, time = query
     facts = (
         torch.cat([timeline.facts[:left_out], timeline.facts[left_out + 1 :]])
         if left_out >= 0
@@ -44,17 +44,18 @@ def slow(
 def test_equals_a_loop(graph: TemporalGraph, seed: int, without: bool) -> None:
     rng = np.random.default_rng(seed)
     entities, relations, _, steps = graph.sizes
-    asked = rng.integers(0, [entities, 2 * relations, steps], (6, 3))
+    queries = rng.integers(0, [entities, 2 * relations, steps], (6, 3))
     left_out = rng.integers(-1, len(graph.train), 6)
     timeline = Timeline(graph)
-    found = CandidateFeatures(timeline).compute(
-        Queries(*torch.from_numpy(asked).unbind(1)), torch.from_numpy(left_out) if without else None
+    features = CandidateFeatures(timeline).compute(
+        Queries(*torch.from_numpy(queries).unbind(1)),
+        torch.from_numpy(left_out) if without else None,
     )
-    assert found.shape == (6, entities, 2 * len(SHARED))
-    for row, (question, left_out) in enumerate(zip(asked.tolist(), left_out.tolist(), strict=True)):
+    assert features.shape == (6, entities, 2 * len(SHARED))
+    for row, (query, position) in enumerate(zip(queries.tolist(), left_out.tolist(), strict=True)):
         for candidate in range(entities):
-            expected = slow(timeline, question, candidate, left_out if without else -1)
-            assert found[row, candidate].tolist() == pytest.approx(expected, abs=1e-5)
+            expected = slow(timeline, query, candidate, position if without else -1)
+            assert features[row, candidate].tolist() == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_loop_of_one_day_is_left_out_on_both_sides() -> None:

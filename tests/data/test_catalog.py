@@ -181,7 +181,7 @@ def test_roots_follow_the_environment(
 
 def test_only_benchmarks_are_downloaded() -> None:
     names = "icews14, icews05-15, gdelt"
-    with raises(DataError, "errors.choose", kind="benchmark", value="mine", names=names):
+    with raises(DataError, "suggestions.choose", kind="benchmark", value="mine", names=names):
         download_target("mine")
 
 

@@ -61,7 +61,7 @@ def test_every_kind_of_column_is_looked_up() -> None:
             "time": [0] * 3,
         }
     )
-    problem = message("errors.unknown", kind="relation", value="x")
+    problem = message("suggestions.unknown", kind="relation", value="x")
     with raises(QueryError, "fact_ids.fact", row=2, problem=problem):
         to_fact_ids(GRAPH, table)
 
@@ -129,5 +129,5 @@ def test_a_date_is_refused_by_a_grid_of_numbers() -> None:
 def test_the_error_lists_all_names_that_differ_by_case() -> None:
     graph = replace(make_graph([(0, 0, 1, 0)]), entities=("ANN", "Ann", "ann", "nan"))
     typo = {"kind": "entity", "value": "aNN", "names": "'ANN', 'Ann' or 'ann'"}
-    with raises(QueryError, "errors.did_you_mean", **typo):
+    with raises(QueryError, "suggestions.did_you_mean", **typo):
         graph.entity_id("aNN")

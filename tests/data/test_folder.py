@@ -248,7 +248,7 @@ def test_names_are_looked_up_and_typos_get_suggestions() -> None:
         ("Merkle", "'Angela Merkel'"),
         ("china", "'China' or 'CHINA'"),
     ):
-        with raises(QueryError, "errors.did_you_mean", kind="entity", value=typo, names=offer):
+        with raises(QueryError, "suggestions.did_you_mean", kind="entity", value=typo, names=offer):
             graph.entity_id(typo)
     grid = {"graph": "x", "count": 1, "first": "2014-01-01", "last": "2014-01-01"}
     with raises(QueryError, "graph.not_on_grid", time="2014-01-02", **grid):

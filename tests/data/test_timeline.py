@@ -118,7 +118,7 @@ def test_the_paper_protocol_shows_active_entities_of_valid_and_test() -> None:
 
 def test_an_unknown_protocol_is_named() -> None:
     typo = {"kind": "protocol", "value": "strikt", "names": "'strict'"}
-    with raises(ConfigError, "errors.did_you_mean", **typo):
+    with raises(ConfigError, "suggestions.did_you_mean", **typo):
         Timeline(make_graph([(0, 0, 1, 0)]), "strikt")  # type: ignore[arg-type]
 
 

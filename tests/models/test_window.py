@@ -11,7 +11,7 @@ from tempograph.models.temp.temp_settings import TeMPSettings
 
 
 def test_the_window_of_an_ensemble_is_the_widest_of_its_parts() -> None:
-    """A part without a bound leaves none; a model that reads only its own step has window (0, 0)."""
+    """One unbounded part makes it unbounded; a model that reads its own step has (0, 0)."""
     timeline = Predictor(STORED / "temp-gru", "cpu").run.timeline
     near, wide = (TeMP(timeline, TeMPSettings(dim=4, window=window)) for window in (2, 5))
     alone = TeMP(

@@ -78,7 +78,7 @@ class Slow:
         if not rows:
             return ""
         path, line = self.first[fault].rsplit(":", 1)
-        name = "skipped_rows.one" if rows == 1 else "skipped_rows.several"
+        name = "bad_rows.one" if rows == 1 else "skipped_rows.several"
         return message(name, reason=fault, rows=rows, path=path, line=line)
 
 
@@ -681,10 +681,10 @@ def refused(tmp_path: Path) -> dict[str, tuple[list[Path], dict[str, object], st
 
     def no_events(paths: str, times: int) -> str:
         wrong, lacking = {"path": none, "line": 2}, {"path": none, "line": 1}
-        columns = "skipped_rows.one" if times == 1 else "skipped_rows.several"
+        columns = "bad_rows.one" if times == 1 else "skipped_rows.several"
         reasons = (
             message(columns, reason="wrong number of columns", rows=times, **wrong),
-            message("skipped_rows.several", reason="no subject", rows=2 * times, **lacking),
+            message("bad_rows.several", reason="no subject", rows=2 * times, **lacking),
         )
         return message(
             "importer.no_events", paths=paths, rows=3 * times, reasons="; ".join(reasons)

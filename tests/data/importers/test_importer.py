@@ -358,8 +358,8 @@ def test_bad_rows_of_parquet_are_skipped_and_counted(tmp_path: Path) -> None:
     )
     imported = read(path, skip_bad=True)
     assert [str(skip) for skip in imported.skipped] == [
-        message("skipped_rows.one", reason="no usable subject", path=path, line=4322),
-        message("skipped_rows.several", reason="no readable time", rows=2, path=path, line=8),
+        message("bad_rows.one", reason="no usable subject", path=path, line=4322),
+        message("bad_rows.several", reason="no readable time", rows=2, path=path, line=8),
     ]
     assert imported.rows == 5000 and imported.duplicates == 4997 - 9
 
@@ -374,8 +374,8 @@ def test_a_bad_first_row_does_not_decide_the_kind_of_times(tmp_path: Path) -> No
 def test_a_file_of_bad_rows_is_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [("a", "r", "b", "never"), ("a", "", "b", "17")])
     reasons = [
-        message("skipped_rows.one", reason="no usable relation", path=path, line=3),
-        message("skipped_rows.one", reason="no readable time", path=path, line=2),
+        message("bad_rows.one", reason="no usable relation", path=path, line=3),
+        message("bad_rows.one", reason="no readable time", path=path, line=2),
     ]
     expected = message("importer.no_events", paths=path, rows=2, reasons="; ".join(reasons))
     assert error_of(path, skip_bad=True) == expected
