@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import math
 import os
-import resource
 import secrets
 import signal
 import socket
@@ -130,6 +129,10 @@ def _bound_socket(host: str, port: int) -> Iterator[socket.socket]:
 
 def _raise_file_limit() -> None:
     """Allow as many open files as the system does: every connection is one."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit.
+        return
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     # Some systems refuse an unlimited value; the usual limit then stays.
     with suppress(ValueError, OSError):
