@@ -94,7 +94,10 @@ def test_help_does_not_wait_for_torch() -> None:
 
 
 def test_the_core_imports_without_extras() -> None:
+    # fcntl and resource do not exist on Windows.
     hidden = (
+        "fcntl",
+        "resource",
         "fastapi",
         "uvicorn",
         "polars",

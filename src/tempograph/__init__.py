@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tempograph.data.graph import TemporalGraph as TemporalGraph
     from tempograph.data.importers.importer import ImportResult as ImportResult
     from tempograph.data.importers.options import ImportOptions as ImportOptions
+    from tempograph.data.name_index import NameIndex as NameIndex
+    from tempograph.data.name_index import NameMatch as NameMatch
     from tempograph.data.timeline import Queries as Queries
     from tempograph.data.timeline import Timeline as Timeline
     from tempograph.errors import ConfigError as ConfigError
@@ -62,6 +64,7 @@ _EXPORTS = {
     "data.graph": ("TemporalGraph",),
     "data.importers.importer": ("ImportResult",),
     "data.importers.options": ("ImportOptions",),
+    "data.name_index": ("NameIndex", "NameMatch"),
     "data.timeline": ("Queries", "Timeline"),
     "errors": (
         *("ConfigError", "DataError", "QueryError", "RunError", "StorageError"),

@@ -55,7 +55,7 @@ def atomic_folder(path: Path, marker: str, overwrite: bool = False) -> Iterator[
 
 
 def _replace_folder(path: Path, new: Path) -> None:
-    """Rename a new folder to `path`; if that fails, the folder that was there comes back."""
+    """Rename a new folder to `path`; if that fails, restore the previous folder."""
     if not path.exists():
         new.rename(path)
         return

@@ -127,7 +127,7 @@ def test_finished_runs_are_reused_and_only_missing_ones_are_trained(
         "paper settings: ted",
         "tuned settings: srgcn",
         f"ted has no setting for {', '.join(TINY)}",
-        "2 of 4 runs are there",
+        "2 of 4 runs are already finished",
     ]
     for row in comparison.rows:
         first, second = (metrics["mrr"] for metrics in row.test_metrics)
@@ -263,7 +263,7 @@ def test_the_command_prints_the_table_and_one_json_object(
     )
     assert as_json(call(*command, "--json")) == json.loads((folder / "compare.json").read_text())
     code, out, err = call(*command)
-    assert code == 0 and "2 of 2 runs are there" in err
+    assert code == 0 and "2 of 2 runs are already finished" in err
     for text in (
         "Models on icews14, test",
         "protocol strict",

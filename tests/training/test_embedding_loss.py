@@ -317,8 +317,8 @@ def test_valid_and_test_facts_change_nothing(name: str) -> None:
             (
                 name,
                 {},
-                f"{name}'s entities change with time: against all of them, "
-                "batches are of whole times; set train.batch=times or a number of negatives",
+                f"{name}'s entities change with time, so scoring all of them needs batches of "
+                "whole time steps; set train.batch=times or train.negatives",
             )
             for name, kind in REGISTERED.items()
             if "entities" in kind.time_dependent

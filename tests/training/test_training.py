@@ -61,7 +61,7 @@ def test_training_without_valid_facts_is_refused_before_anything_is_written(tmp_
 def test_settings_that_do_not_fit_are_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(
         ConfigError,
-        match="hyte's entities change with time: .*; set train.batch=times or a number of",
+        match="hyte's entities change with time, .*; set train.batch=times or train.negatives",
     ):
         tempograph.train(GRAPH, "hyte", out=tmp_path / "run", overrides=["train.batch=facts"])
     assert list(tmp_path.iterdir()) == []

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tempograph.experiments.status import RunStatus, Watch
 
 _LOG_SECONDS = 60
-"""Seconds between two lines on running runs where standard error is no terminal."""
+"""Seconds between progress lines when standard error is not a terminal."""
 
 _STATES = {"finished": "finished", "unfinished": "out of time", "failed": "failed"}
 _STATES |= {"running": "running", "waiting": "waiting"}
@@ -120,7 +120,7 @@ def parse_seeds(text: str) -> list[int]:
 
 @contextmanager
 def show_progress(jobs: int, max_seconds: float | None, quiet: bool) -> Iterator[Watch]:
-    """Print each run that ends on standard error; show those that run if it is a terminal.
+    """Print each run on standard error as it ends; on a terminal, also show running ones.
 
     An interrupt says that the same command resumes.
     """

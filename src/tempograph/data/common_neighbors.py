@@ -14,7 +14,7 @@ from tempograph.data.timeline import Timeline
 from tempograph.device import memory_budget
 
 _MIN_QUERIES_FOR_TABLES: Final = 256
-"""Queries in a batch from which on the tables of all pairs are worth building."""
+"""The smallest batch for which building the tables of all pairs pays off."""
 _TABLE_ROWS_PER_CHUNK: Final = 1024
 ROUNDING: Final = 1e-6
 """A path score that falls below this share of itself when a fact is removed counts as 0."""

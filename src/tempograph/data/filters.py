@@ -1,4 +1,4 @@
-"""Known answers: the entities that filtered ranking and losses leave out."""
+"""Known answers, which filtered ranking (`evaluation.ranking`) and the losses leave out."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def fold(text: str) -> str:
 def closest_names(value: str, names: Iterable[str], limit: int = 3) -> list[str]:
     """Names that contain the value, then names spelled like it, else names with a similar word.
 
-    Case and accents do not matter.
+    Case and accents do not matter. `NameIndex.closest` selects the entities to compare.
     """
     folded = fold(value)
     by_fold: dict[str, list[str]] = {}
@@ -45,7 +45,7 @@ def suggest(names: Sequence[str]) -> str:
 
 
 def did_you_mean(value: str, names: Iterable[str]) -> str:
-    """The end of an error message that offers the names closest to a misspelt one, if any."""
+    """The end of an error message that offers the names closest to a misspelled one, if any."""
     return suggest(closest_names(value, names))
 
 

@@ -23,7 +23,10 @@ class Ranks(NamedTuple):
 
 
 def filtered_ranks(scores: Tensor, answer: Tensor, known: tuple[Tensor, Tensor]) -> Ranks:
-    """The rank of each answer among the candidates that are not known to be right as well.
+    """The rank of each answer among the candidates that are not also true.
+
+    This is where the filter is applied: `known` comes from `data.filters.KnownAnswers`, by default
+    the other answers that are true at the same time step.
 
     scores [queries, candidates], answer [queries]; `known` holds distinct pairs (query, known
     answer), [pairs] each. An answer is never filtered from its own query.

@@ -118,9 +118,9 @@ def fit(
 ) -> FitResult:
     """Import files of events, choose a model for them, train it, and test it on held-out facts.
 
-    Columns that the options do not name are guessed from the header; if two fit, it raises. The run
-    folder `out` holds everything, the data too. `note` is called with what was guessed and what was
-    left out, before training.
+    Columns that the options do not name are guessed from the header; it is an error if
+    two fit. The run folder `out` holds everything, the data too. `note` is called before training
+    with what was guessed and what was left out.
     """
     refuse_existing(Path(out), RUN_MARKER, overwrite)
     resolved = resolve_device(device)

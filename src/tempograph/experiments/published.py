@@ -13,7 +13,7 @@ Figures = tuple[float, float, float, float]
 """MRR, then Hits@1, 3 and 10 in per cent."""
 
 Published = tuple[float | None, float | None, float | None, float | None]
-"""The same in a printed table, which has a dash here and there."""
+"""The same in a printed table; None for a dash."""
 
 _NONE: Final[Published] = (None, None, None, None)
 _FILE: Final = resources.files("tempograph") / "experiments" / "published.toml"
@@ -47,12 +47,12 @@ PROTOCOL_DEPENDENT: Final = ("srgcn", "temp-gru", "temp-sa")
 
 
 def protocols_of(model: str, protocols: Sequence[Protocol]) -> Sequence[Protocol]:
-    """Return the protocols that a model is measured under: strict, if it depends on none."""
+    """Return the protocols to measure a model under: strict alone if they do not differ."""
     return protocols if model in PROTOCOL_DEPENDENT else ("strict",)
 
 
 def published(dataset: str, model: str, protocol: str) -> Published:
-    """Return what the paper prints for a model on test and holds under this protocol.
+    """Return the published test figures of a model that hold under this protocol.
 
     The figures of protocol-dependent models are those of protocol paper.
     """

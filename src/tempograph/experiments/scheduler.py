@@ -46,7 +46,7 @@ def train_missing(
     runs = [initial_status(spec, graph) for spec in specs]
     done = sum(run.state == "finished" for run in runs)
     if notify is not None and done:
-        notify(f"{done} of {len(runs)} runs are there")
+        notify(f"{done} of {len(runs)} runs are already finished")
 
     def on_change(run: RunStatus) -> None:
         if run.state == "finished" and on_finished is not None:
@@ -68,7 +68,7 @@ def initial_status(spec: RunSpec, graph: TemporalGraph) -> RunStatus:
 
 
 def _dependencies(specs: Sequence[RunSpec], graph: TemporalGraph) -> dict[RunSpec, set[RunSpec]]:
-    """Return for each run those that are parts of it."""
+    """Map each run to the runs that are its parts."""
     configs = {spec: spec.config(graph) for spec in specs}
     dependencies = {}
     for spec, config in configs.items():
@@ -83,9 +83,9 @@ def run_processes(
     jobs: int,
     on_change: Callable[[RunStatus], None],
 ) -> None:
-    """Bring every run to its end, `jobs` at a time, none before those that it depends on.
+    """Run everything to completion, `jobs` at a time; each run waits for its parts.
 
-    Whatever ends this function, an interrupt too, ends the processes.
+    The processes are stopped however this function exits, including on an interrupt.
     """
     waiting, running = {run.spec: run for run in runs}, dict[RunSpec, subprocess.Popen[str]]()
     messages: Messages = queue.SimpleQueue()
@@ -173,5 +173,5 @@ def _stop_processes(running: Mapping[RunSpec, subprocess.Popen[str]]) -> None:
 
 def _exit_reason(code: int) -> str:
     if code == -signal.SIGKILL:
-        return "killed from outside, as the system does when memory runs out"
+        return "killed by the system, probably because memory ran out"
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with status {code}"

@@ -1,4 +1,4 @@
-"""What to run: the arguments of a training, the name of its results and its run folder."""
+"""What to run: the arguments of a training run, the name of its results and its run folder."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ State = Literal["waiting", "running", "finished", "unfinished", "failed"]
 
 @dataclass
 class RunStatus:
-    """A run on its way: its state, what it last reported, and its results once it has some."""
+    """The progress of a run: its state, what it last reported, and its results once it has some."""
 
     spec: RunSpec
     state: State = "waiting"
@@ -59,7 +59,7 @@ class RunStatus:
         self.state = "failed" if reason else "finished" if finished else "unfinished"
 
     def seconds_left(self, now: float) -> float | None:
-        """Return the seconds that a running run takes at most, if it has reported them."""
+        """Return the most seconds that the run still takes, if it has reported them."""
         if self.max_seconds_left is None or self.part is not None:
             return None
         return max(0.0, self.max_seconds_left - (now - self.reported_at))

@@ -137,9 +137,7 @@ class Model(torch.nn.Module, ABC):
 
         Steps after the last one of training take the weights of that one.
         """
-        raise QueryError(
-            f"{self.name} cannot be asked about other facts than those it was trained on"
-        )
+        raise QueryError(f"{self.name} can only be queried with the facts it was trained on")
 
     def counterfactual_scores(
         self, query: Queries, left_out: Tensor, candidates: Tensor

@@ -22,7 +22,7 @@ SAME: Final = ("same entity and relation", "same entity", "same relation")
 """What a copied fact shares with the query, best first."""
 
 _LARGEST_SIGMA: Final = 64.0
-"""exp(-64) is lost beside 1 in double precision: a larger sigma gives the same order."""
+"""exp(-64) vanishes next to 1 in double precision: a larger sigma gives the same order."""
 _TIE: Final = 1e-9
 """Logarithms of sums that differ by less are equal."""
 

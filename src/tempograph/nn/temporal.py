@@ -52,7 +52,9 @@ class Decay(nn.Module):
 
 
 class DecayedGRU(nn.Module):
-    """z_t = GRU(x_t, decay(t - t') z_t') along an entity's active steps t' and then t itself.
+    """The encoder of TeMP-GRU.
+
+    z_t = GRU(x_t, decay(t - t') z_t') along an entity's active steps t' and then t itself.
 
     With a future, a second cell runs from the farthest later step towards t, and both states are
     added. n pairs with windows of at most L active steps cost O(n L dim^2) in L batched steps.
@@ -128,7 +130,9 @@ def _pack(windows: Windows, time: Tensor) -> tuple[PackedSequences, Tensor, Tens
 
 
 class TemporalAttention(nn.Module):
-    """z_t = sum over t' of a_t' V x_t', over the active steps t' in the window and t itself.
+    """The encoder of TeMP-SA.
+
+    z_t = sum over t' of a_t' V x_t', over the active steps t' in the window and t itself.
 
     a is, for each head, the softmax of `(Q x_t) . (K x_t') / sqrt(d) - decay exponent of |t - t'|`.
     Costs O((n + rows) dim^2 + links dim) for n pairs with `links` context rows in their windows.

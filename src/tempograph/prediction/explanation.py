@@ -13,10 +13,11 @@ from tempograph.data.timeline import Queries, Timeline, undirected_facts
 from tempograph.models.base import Evidence, Model
 
 _MAX_PAIR_FACTS: Final = 12
-"""How many facts of the subject and the object are tested for an answer; likewise below."""
 _MAX_RELATION_FACTS: Final = 4
 _MAX_ENTITY_FACTS: Final = 4
 _MAX_MODEL_FACTS: Final = 8
+"""How many facts are tested for one answer: of the pair, of the entity and relation, of the entity
+alone, and of those that the model itself names."""
 
 
 def explain(

@@ -58,7 +58,7 @@ class RankAnalysis:
 
     @property
     def about(self) -> str:
-        """What readers must know beside the figures."""
+        """The dataset, split, filter and protocols, to print beside the figures."""
         return f"{self.graph.name}, {self.split}, filter time; {self.protocols}"
 
     def blocks(self, prefix: str) -> list[Block]:

@@ -130,7 +130,7 @@ class AdmissionMiddleware:
             size = sum(map(len, parts))
             more = message.get("more_body", False)
         if size > self._limits.body:
-            detail = f"a request has at most {self._limits.body:,} bytes"
+            detail = f"a request may have at most {self._limits.body:,} bytes"
             raise Problem(413, "too-large", detail, headers={"Connection": "close"})
         return b"".join(parts)
 

@@ -138,7 +138,7 @@ class ServedRun:
         """Score, probability and rank of each fact as the answer for its object and its subject."""
         if len(facts) > self.limits.facts:
             raise invalid(
-                f"a request has at most {self.limits.facts:,} facts, found {len(facts):,}"
+                f"a request may have at most {self.limits.facts:,} facts, found {len(facts):,}"
             )
         ids = [
             self._fact_ids(fact.subject, fact.relation, fact.object, fact.time) for fact in facts

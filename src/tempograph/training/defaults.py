@@ -58,7 +58,7 @@ def suggest_embedding(kind: ModelKind, graph: TemporalGraph, device: torch.devic
 
 
 def suggest_pointer(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
-    """Settings of the pointer: with paths if their tables fit into memory, else they are slow."""
+    """Settings of the pointer, with paths if their tables fit into memory and so are fast."""
     return {
         "model": {"paths": pair_tables_fit(len(graph.entities), device)},
         "train": {

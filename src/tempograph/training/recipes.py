@@ -48,13 +48,13 @@ class GradientTraining:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a family of models is trained: exactly one of the three is set."""
+    """How a family of models is trained: at most one of the three is set."""
 
     gradient: GradientTraining | None = None
     choose: Callable[[Any, Timeline, Validate, MetricsCallback], Any] | None = None
     """Choose settings on valid: settings as given -> settings as fitted.
 
-    A model with nothing to train returns the settings it is given.
+    A model with nothing to train may return the settings it is given.
     """
     combine: (
         Callable[[Any, TemporalGraph, int, MetricsCallback, Progress | None], GateSummary] | None
@@ -88,7 +88,7 @@ _RECIPES: Final[dict[type, Recipe]] = {
 
 
 def register_recipe(settings: type, recipe: Recipe) -> None:
-    """Say how models with this class of settings are trained, for models of other packages."""
+    """Register how models with this settings class are trained; for models of other packages."""
     if settings in _RECIPES:
         raise ConfigError(f"models with {settings.__name__} have a training recipe already")
     _RECIPES[settings] = recipe

@@ -27,7 +27,7 @@ RANKS: Final = "ranks.parquet"
 PARTS: Final = "parts"
 """The folder of an ensemble's parts, each a run folder without a dataset of its own."""
 FORMAT: Final = "1"
-"""The version of the weights; a change that old folders cannot be read after makes a new one."""
+"""The format version of the weights; a change that breaks old folders needs a new one."""
 _READABLE: Final = ("1",)
 _SIZES: Final = ("dim", "hidden", "layers", "heads", "blocks")
 """Settings that bound the size of the weights."""

@@ -1,7 +1,8 @@
 """Bad rows of an import: what is wrong with them, how many there are, and where the first one is.
 
 A bad row of a table stops the import with one line that names file, line and value, unless
-`skip_bad` is set. Bad rows among coded events (ICEWS, GDELT) are always skipped and counted.
+`skip_bad` is set; `csv_reader` and `table_reader` find them. Bad rows among coded events (ICEWS,
+GDELT) are always skipped and counted.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def read_blocks(file: TableFile) -> Iterator[tuple[list[pa.Array], int]]:
         for number, batch in enumerate(reader):
             yield [batch.column(column) for column in columns], source.positions[number]
     if source.quotes % 2:
-        # Arrow takes a quotation mark that is never closed for a field up to the end of the file.
+        # Arrow reads an unclosed quotation mark as a field that runs to the end of the file.
         with _records(file.path, file.delimiter) as (records, _):
             deque(records, maxlen=0)
 
@@ -126,7 +126,7 @@ class _Source:
         return block
 
 
-def read_slowly(
+def read_records(
     file: TableFile, skips: SkipCounter | None = None, first_row: int = 0
 ) -> Iterator[tuple[list[pa.Array], list[int], int]]:
     """The four columns as text, the line where each row starts, and the bytes read so far.
@@ -160,7 +160,7 @@ def read_slowly(
 
 
 def _record_fault(file: TableFile, fields: Sequence[str]) -> str | None:
-    """Why a record has no four texts to look at, if it has none."""
+    """Why a record cannot be split into readable fields, or None if it can."""
     if len(fields) != len(file.fields):
         return WRONG_WIDTH
     try:

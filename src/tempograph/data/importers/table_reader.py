@@ -19,7 +19,7 @@ from tempograph.data.importers.csv_reader import (
     column_positions,
     open_table,
     read_blocks,
-    read_slowly,
+    read_records,
 )
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.sources import delimiter_of, is_parquet, readable
@@ -147,14 +147,14 @@ def _text_batches(
     except (_RowError, pa.ArrowInvalid) as error:
         if skips is None:
             raise _first_fault(file, grid, str(error)) from None
-        for columns, lines, read in read_slowly(file, skips, rows):
+        for columns, lines, read in read_records(file, skips, rows):
             valid = _skip_faulty(columns, grid, skips, path, np.array(lines) - 1)
             yield *valid, max(done, read)
 
 
 def _first_fault(file: TableFile, grid: TimeGrid, message: str) -> DataError:
     """The error of the first faulty row, found by reading the file again record by record."""
-    for columns, lines, _ in read_slowly(file):
+    for columns, lines, _ in read_records(file):
         try:
             _check(columns, grid)
         except _RowError as error:

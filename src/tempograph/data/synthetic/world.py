@@ -146,7 +146,7 @@ def _skewed(rng: np.random.Generator, size: int, shape: int | tuple[int, int]) -
 
 
 def _check_room(society: _Society, relations: int, facts: int) -> None:
-    """Half of the possible facts is the limit: beyond it there is no pattern left to see."""
+    """Refuse more than half of the possible facts: beyond that no pattern is left to learn."""
     born, dead = (
         np.bincount(ends, minlength=society.steps + 1) for ends in (society.births, society.deaths)
     )
@@ -206,7 +206,7 @@ def _beats(rng: np.random.Generator, society: _Society, number: int, rule: Rule,
     beats = 1 + society.steps // rule.lag
     start = rng.integers(1 - rule.lag, society.steps, 1 + 2 * count // beats)
     subject, object_ = society.pairs(rng, start)
-    # One rhythm a pair: two of them would look like none.
+    # One rhythm per pair: two rhythms together would look random.
     pair = np.unique(subject * len(society.births) + object_, return_index=True)[1]
     jitter = rng.integers(0, 10, (len(pair), beats))
     time = start[pair, None] + rule.lag * np.arange(beats) + (jitter == 9) - (jitter == 0)

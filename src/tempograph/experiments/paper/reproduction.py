@@ -164,7 +164,7 @@ def _explain_empty(
     lacking = [artefact for artefact in empty if artefact != "figures"]
     if "ablation" in lacking and "paper" not in protocols:
         lacking.remove("ablation")
-        yield "ablation: left out, as it is of protocol paper"
+        yield "ablation: skipped, since it needs protocol paper"
     if lacking:
         there = ", ".join(PAPER_TED_VALID if lacking == ["ted"] else PAPER_TEST)
         yield (
@@ -204,7 +204,7 @@ def _draw(
     graph: TemporalGraph, results: Path, folder: Path, protocols: Sequence[Protocol], notify: Notify
 ) -> tuple[Path, ...]:
     """Write the pictures of the data and of all saved ranks; return their files."""
-    # Imported here: matplotlib takes long.
+    # Imported here because matplotlib is slow to import.
     from tempograph.report.dataset_plots import statistics_figure
     from tempograph.report.document import find_pictures
     from tempograph.report.drawing import save
@@ -217,7 +217,7 @@ def _draw(
         if ranked.covers(graph.test):
             ranks[label] = ranked
         else:
-            notify(f"{file}: ranks of other facts than the test facts of these data; left out")
+            notify(f"{file}: skipped, since its ranks are not those of the test facts here")
     if ranks:
         others = " where no name says more" if any("-seed" in label for label in ranks) else ""
         alike = f"protocol strict, preset tuned, seed 0{others}"

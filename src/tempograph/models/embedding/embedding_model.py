@@ -44,7 +44,7 @@ class Embedding(Model):
     summary = ""
     formula = ""
     time_dependent = "nothing"
-    """What depends on time: nothing, entities, relations, or entities, relations."""
+    """What depends on time: "nothing", "entities", "relations" or "entities, relations"."""
     reference = ""
     settings = EmbeddingSettings()
     """The parts and their sizes: the method's defaults on the class, the model's own on a model."""

@@ -82,7 +82,7 @@ class CachedTeMP(Model):
         return self.network.score(vectors.unsqueeze(), candidate[:, None])[:, 0, 0]
 
     def _scores_at(self, queries: Queries, time_index: Tensor, encoded: list[Encoded]) -> Tensor:
-        """Scores of queries whose times are encoded; time_index [n] says which of them is whose."""
+        """Scores of queries; time_index [n] is the position of each query's time in `encoded`."""
         of_time = [(time_index == number).nonzero()[:, 0] for number in range(len(encoded))]
         base = encoded[0].base
         given = torch.empty(len(time_index), base.shape[1], dtype=base.dtype, device=self.device)

@@ -207,7 +207,7 @@ def _grad_kernel(
     grad += group * size * other_size
     row_offset = read.to(tl.int64) * row_stride
     # Only scalars advance: vectors of pointers would go through shared memory. A while loop, since
-    # Triton's interpreter accepts no range over a number that is no constant with NumPy 2.4.
+    # Triton's interpreter needs a range with a constant bound (NumPy 2.4).
     other = 0
     while other < other_size:
         difference = mean - tl.load(others + in_d)

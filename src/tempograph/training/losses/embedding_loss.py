@@ -40,8 +40,8 @@ class EmbeddingLoss(TrainingLoss):
                 raise ConfigError(f"loss {settings.loss} needs a number of negatives, found 'all'")
             if model.entities.time_dependent and settings.batch == "facts":
                 raise ConfigError(
-                    f"{model.name}'s entities change with time: against all of them, "
-                    "batches are of whole times; set train.batch=times or a number of negatives"
+                    f"{model.name}'s entities change with time, so scoring all of them "
+                    "needs batches of whole time steps; set train.batch=times or train.negatives"
                 )
 
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
