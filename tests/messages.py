@@ -13,8 +13,20 @@ import pytest
 
 MESSAGES = {
     # The root of the package
+    "device.ranking_memory": (
+        "ranking ran out of memory; take a smaller model or, with evaluate, "
+        "a smaller budget for scores (--memory MIB)"
+    ),
+    "device.training_memory": (
+        "training ran out of memory; take smaller steps, with {sizes}, or a smaller model"
+    ),
+    "device.unknown": (
+        "there is no device '{device}' here; use auto, cpu, or cuda on a machine with a GPU"
+    ),
     "io.exists": "{path} exists already; choose another path or pass --overwrite",
+    "io.in_use": "{path} is in use by another command; wait for it or choose another --out",
     "io.not_ours": "{path} has no {marker}, so it is not overwritten; choose another path",
+    "typing.bounds": "{setting} must be {bounds}, found {value}",
     # The data package
     "benchmarks.not_fetched": (
         "{address}: cannot be fetched ({reason}); try again later, "
@@ -46,6 +58,12 @@ MESSAGES = {
         "or point TEMPOGRAPH_DATA at the folder that holds it"
     ),
     "fact_ids.fact": "fact {row}: {problem}",
+    "fact_ids.four_parts": (
+        "fact {row} must be a subject, a relation, an object and a time, found {value!r}"
+    ),
+    "fact_ids.missing_column": (
+        "a table needs the columns subject, relation, object, time; '{column}' is missing"
+    ),
     "fact_ids.not_a_name": "the {column} must be a name or an id, found {value}",
     "folder.empty_names": "{path}: the file is empty; it must hold at least one name",
     "folder.incomplete_gzip": (
@@ -71,6 +89,7 @@ MESSAGES = {
     "graph.date_for_label": (
         "the time {date} is a date, but the steps have labels such as '{label}'; give a label"
     ),
+    "graph.no_id": "there is no entity {value}; ids run from 0 to {last}",
     "graph.not_on_grid": (
         "'{time}' is not on the time grid of {graph} ({count} steps, {first} to {last})"
     ),
@@ -86,6 +105,7 @@ MESSAGES = {
         "{path}: no column name suggests the {part}; the columns are {columns}: "
         "name it with --{part}"
     ),
+    "column_guessing.no_files": "there is no file to fit; name at least one",
     "column_guessing.two_columns": (
         "{columns} fit the {part} equally well; say which it is with --{part}"
     ),
@@ -170,6 +190,7 @@ MESSAGES = {
         "the time '{value}' is a date, but those before it are integers; write all of them one way"
     ),
     "time_grid.empty": "the time is empty; fill it in or remove the row",
+    "time_grid.far": "'{time}' is {steps} steps after the last one, {last}; is it a typo?",
     "time_grid.for_dates": (
         "granularity '{granularity}' is for dates, but the times are integers, which are steps "
         "themselves; leave it out, or pass a time format such as '%Y%m%d' if they are dates"
@@ -222,6 +243,163 @@ MESSAGES = {
     "world.too_many_facts": (
         "{facts} facts do not fit: {entities} entities, {relations} relations and {steps} steps "
         "leave room for {room} and at most half of it is filled; ask for {limit} facts or fewer"
+    ),
+    # The models package
+    "base.no_relation_scores": (
+        "{model} ranks entities, not relations; give a relation and one entity"
+    ),
+    "embedding_settings.drifting": "drifting vectors are for decoder gaussian, not {decoder}",
+    "embedding_settings.even_dim": "decoder {decoder} needs an even dim, found {dim}",
+    "embedding_settings.factored": (
+        "factored relations are for decoder complex or distmult, not {decoder}"
+    ),
+    "embedding_settings.gaussian": (
+        "decoder gaussian takes {setting} fixed or drifting, found {value}"
+    ),
+    "embedding_settings.l1": "distance l1 is for decoder transe, not {decoder}",
+    "embedding_settings.planes": (
+        "projected relations share the planes of projected entities; set entities=projected"
+    ),
+    "embedding_settings.reciprocal": (
+        "reciprocal relations are fixed, factored or drifting, found {value}"
+    ),
+    "embedding_settings.variances": (
+        "smallest_variance must be at most largest_variance, found {smallest} and {largest}"
+    ),
+    "ensemble_model.fitted_part": (
+        "{model} is fitted on valid, and so was its part {part}; name the parts of it"
+    ),
+    "ensemble_model.no_probabilities": (
+        "{model} combines probabilities, and {part} does not give any; leave it out"
+    ),
+    "ensemble_settings.common_neighbors": (
+        "common_neighbors needs candidate_hidden of at least 1, found {value}"
+    ),
+    "ensemble_settings.no_parts": (
+        'an ensemble needs parts, such as parts=["complex", "temp-gru"]; found none'
+    ),
+    "ted.sigma": "sigma must be a number of at least 0 or 'auto', found {value}",
+    "temp_settings.divides": "{setting} must divide dim = {dim}, found {value}",
+    "temp_settings.even_dim": "decoder {decoder} needs an even dim, found {dim}",
+    "temp_settings.imputation": "imputation is a part of attention; set imputation=true",
+    "temp_settings.no_temporal": (
+        "gate and imputation need a temporal encoder; set gate=false and imputation=false"
+    ),
+    # The evaluation package
+    "evaluator.no_facts": (
+        "{graph}: the {split} split has no facts, so there is nothing to evaluate"
+    ),
+    "rank_table.not_a_table": "{path}: not a table of ranks: ",
+    "ranking.cutoff": "Hits@k needs k of at least 1, found {value}",
+    "ranking.nan": "a score is NaN, so its rank is undefined",
+    # The training package
+    "config.lacks_setting": "{path}: [run] lacks the setting '{setting}'",
+    "config.no_gradient": "{model} is not trained by gradient and has no settings under train",
+    "embedding_loss.dropout": (
+        "decoder gaussian takes no dropout, which would set variances to 0; set train.dropout=0"
+    ),
+    "embedding_loss.negatives": "loss {loss} needs a number of negatives, found 'all'",
+    "embedding_loss.smoothness": (
+        "smoothness is for relations shifted or factored, not {relations}; set train.smoothness=0"
+    ),
+    "embedding_loss.whole_times": (
+        "{model}'s entities change with time, so scoring all of them needs batches of "
+        "whole time steps; set train.batch=times or train.negatives"
+    ),
+    "loop.diverged": (
+        "epoch {epoch}: the loss became NaN; lower train.learning_rate from "
+        "{learning_rate}, or clip gradients with train.clip"
+    ),
+    "preset_files.no_file": "{path}: no such preset file",
+    "preset_files.no_preset": (
+        "{model} has no preset '{preset}' for dataset {dataset}; there are {presets}"
+    ),
+    "preset_files.not_toml": "{path}: {reason}",
+    "preset_files.not_utf8": "{path}: cannot be read: it is not UTF-8",
+    "preset_files.run_table": (
+        "{path}: a preset has no table 'run'; pass --protocol and --seed, and remove it"
+    ),
+    "preset_files.unknown_table": (
+        "{path}: unknown table or setting '{table}'; did you mean {names}?"
+    ),
+    "run_folder.damaged": "{path}: the run is damaged: {reason}",
+    "run_folder.later_format": (
+        "{path}: made by a later version (format {format}, here 1); update tempograph"
+    ),
+    "run_folder.no_run": "{path}: no run here; `tempograph train ... --out {path}` makes one",
+    "run_folder.no_weights": (
+        "{path}: model.safetensors holds no weights of tempograph; train the run again"
+    ),
+    "run_folder.size": (
+        "{path}: config.toml asks for {setting} = {value}, which its weights do not have"
+    ),
+    "run_results.no_figures": "it has no {split} figures",
+    "run_results.no_sections": "'config' must hold sections",
+    "run_results.not_an_object": (
+        "expected an object with dataset, model and figures, found {type}"
+    ),
+    "run_results.wrong_type": "'{key}' is missing or has the wrong type",
+    "setting_values.misspelt": "{owner} has no setting '{setting}'; did you mean {names}?",
+    "setting_values.no_section": (
+        "'{override}': there is no section '{section}'; the sections are model and train"
+    ),
+    "setting_values.not_an_override": (
+        "'{override}' is not an override; write section.setting=value, such as model.sigma=0.1"
+    ),
+    "setting_values.unknown": "{owner} has no setting '{setting}'",
+    "setting_values.wrong_type": "{owner}: {setting} must be {kind}, found {value!r}",
+    "settings.pointer_negatives": (
+        "the pointer is trained against all entities, found negatives = {value}"
+    ),
+    "setup.no_such_part": (
+        "'{part}' cannot be a part of {model}: there is no such model or run folder; "
+        "did you mean {names}?"
+    ),
+    "setup.other_data": "{path}: trained on other data than {graph}; train it again",
+    "setup.other_protocol": "{path}: trained under protocol paper, not strict; train it again",
+    "setup.unfinished_part": (
+        "{path}: a part must be finished; run `tempograph resume {path}` first"
+    ),
+    "train_state.damaged": "{path}: the checkpoint is damaged: {reason}",
+    "train_state.other_device": (
+        "{path}: made on {device}, and random numbers differ on {here}; use --device {device}"
+    ),
+    "trainer.finished": "{path}: this run is finished; train another one, or evaluate it",
+    "trainer.no_valid_facts": (
+        "{graph}: {model} needs the valid split to know when to stop, and it has no facts"
+    ),
+    # The prediction package
+    "predictor.side": "side must be object or subject, found '{value}'",
+    "predictor.top": "top must be at least 1, found {value}",
+    "scenario.absent": "{fact} is not among the facts that the model uses",
+    "scenario.present": ("{fact} is already among the facts that the model uses; remove it first"),
+    "scenario.three_parts": "give three parts of a fact; more than one of them is None",
+    # The experiments package
+    "comparison.no_seed": "compare needs at least one seed, found 0",
+    "comparison.no_test_facts": (
+        "{graph}: the test split has no facts, so there is nothing to compare models by"
+    ),
+    "reproduction.unknown": "'{value}' cannot be reproduced; did you mean {names}?",
+    "required_runs.no_facts": (
+        "{graph}: the {split} split has no facts, so there is nothing to measure models by"
+    ),
+    "results.not_a_result": "{path}: not a result: {reason}",
+    "specs.not_a_run": "{path}: exists and is not a run; choose another --out, or remove it",
+    "specs.other_data": (
+        "{path}: a run on other data of the name {graph}; choose another --out, or remove it"
+    ),
+    "specs.other_settings": (
+        "{path}: a run with other settings ({setting} is {there}, not {wanted}); "
+        "choose another --out, or remove it"
+    ),
+    # The server
+    "limits.above_0": "the limit '{limit}' must be above 0, found {value}",
+    "service.no_runs": "name at least one run folder to serve",
+    "service.same_name": "two runs are named '{run}'; rename one: NAME={folder}",
+    # The command line
+    "train.unfinished": (
+        "{path} holds an unfinished run; "
+        "continue it with: tempograph resume {path}, or pass --overwrite"
     ),
 }
 

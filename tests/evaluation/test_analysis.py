@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from numpy.testing import assert_allclose
 import oracle
 import tempograph
 from graphs import graphs, make_graph
+from messages import message
 from tempograph import TemporalGraph
 from tempograph.data.folder import write_folder
 from tempograph.data.frequency import PATTERNS
@@ -300,7 +302,8 @@ def test_ranks_come_back_by_split(tmp_path: Path) -> None:
         list(read_run_ranks(tmp_path / "run", "raw")) == ["test"] and read_run_ranks(tmp_path) == {}
     )
     (tmp_path / "ranks.parquet").write_text("none")
-    with pytest.raises(RunError, match="ranks.parquet: not a table of ranks"):
+    start = message("rank_table.not_a_table", path=tmp_path / "ranks.parquet")
+    with pytest.raises(RunError, match=f"^{re.escape(start)}"):
         read_run_ranks(tmp_path)
 
 

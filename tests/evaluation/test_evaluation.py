@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import oracle
 from graphs import graphs, make_graph
+from messages import raises
 from tempograph import TemporalGraph
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.timeline import Queries
@@ -164,12 +165,13 @@ def test_summary_and_table_hold_every_query() -> None:
 
 
 def test_an_empty_split_is_refused() -> None:
-    with pytest.raises(DataError, match="small: the test split has no facts"):
+    with raises(DataError, "evaluator.no_facts", graph="small", split="test"):
         evaluation_of(make_graph([(0, 0, 1, 0)]))
 
 
 def test_an_unknown_filter_is_named() -> None:
-    with pytest.raises(ConfigError, match="no filter 'tiem'.*did you mean 'time'"):
+    typo = {"kind": "filter", "value": "tiem", "names": "'time'"}
+    with raises(ConfigError, "suggestions.did_you_mean", **typo):
         KnownAnswers.from_graph(make_graph([(0, 0, 1, 0)]), "tiem")  # type: ignore[arg-type]
 
 

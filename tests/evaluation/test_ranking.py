@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import oracle
+from messages import raises
 from tempograph.errors import ConfigError
 from tempograph.evaluation.ranking import filtered_ranks, metrics
 
@@ -55,7 +56,7 @@ def test_ranks_by_hand() -> None:
 
 def test_a_nan_score_is_refused() -> None:
     none = torch.empty(0, dtype=torch.int64)
-    with pytest.raises(FloatingPointError, match="NaN"):
+    with raises(FloatingPointError, "ranking.nan"):
         filtered_ranks(torch.tensor([[0.0, math.nan]]), torch.tensor([0]), (none, none))
 
 
@@ -70,5 +71,5 @@ def test_metrics_by_hand() -> None:
             "hits@50": 1.0,
         }
     )
-    with pytest.raises(ConfigError, match="at least 1, found 0"):
+    with raises(ConfigError, "ranking.cutoff", value=0):
         metrics(torch.tensor([1.0]), hits=(0,))

@@ -21,6 +21,7 @@ import pytest
 import tempograph
 import tempograph.experiments.scheduler
 from conftest import Call, as_json
+from messages import raises
 from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import ConfigError, DataError, RunError, StorageError
@@ -334,28 +335,23 @@ def test_a_run_with_other_settings_or_data_is_refused(
         )
 
     other = [*TINY, "train.epochs=4"]
-    with pytest.raises(
-        RunError,
-        match=r"srgcn-seed0: a run with other settings \(train.epochs is 3, asked for 4\); choo",
-    ):
+    ted = folder / "ted-seed0"
+    change = {"setting": "train.epochs", "there": 3, "wanted": 4}
+    with raises(RunError, "specs.other_settings", path=folder / "srgcn-seed0", **change):
         again(overrides=other)
-    with pytest.raises(
-        RunError, match="ted-seed0: a run with other settings .protocol is strict, asked for paper"
-    ):
+    change = {"setting": "protocol", "there": "strict", "wanted": "paper"}
+    with raises(RunError, "specs.other_settings", path=ted, **change):
         again(protocol="paper")
-    with pytest.raises(RunError, match="model.sigma is 0.1, asked for auto"):
+    change = {"setting": "model.sigma", "there": 0.1, "wanted": "auto"}
+    with raises(RunError, "specs.other_settings", path=ted, **change):
         again(preset="tuned")
     larger = tmp_path / "data" / "icews14"
     write_folder(make_world(seed=3, entities=12, relations=4, steps=10, facts=200).graph, larger)
-    with pytest.raises(
-        RunError, match="ted-seed0: a run on other data of the name icews14; choose another --out"
-    ):
+    with raises(RunError, "specs.other_data", path=ted, graph="icews14"):
         again(larger)
     shutil.rmtree(folder / "ted-seed0")
     (folder / "ted-seed0").mkdir()
-    with pytest.raises(
-        RunError, match="ted-seed0: exists and is not a run; choose another --out, or remove it"
-    ):
+    with raises(RunError, "specs.not_a_run", path=ted):
         again()
     assert started == []
 
@@ -370,10 +366,7 @@ def test_settings_chosen_on_valid_do_not_count_as_other_settings(
 
 
 def test_two_comparisons_cannot_use_one_folder(folder: Path, world: Path) -> None:
-    with (
-        lock_folder(folder),
-        pytest.raises(StorageError, match="table is in use by another command"),
-    ):
+    with lock_folder(folder), raises(StorageError, "io.in_use", path=folder):
         tempograph.compare(world, MODELS, out=folder, overrides=TINY, device="cpu")
 
 
@@ -391,9 +384,9 @@ def test_comparing_needs_test_facts_and_a_seed(tmp_path: Path) -> None:
         ),
         tmp_path / "bare",
     )
-    with pytest.raises(DataError, match="bare: the test split has no facts"):
+    with raises(DataError, "comparison.no_test_facts", graph="bare"):
         tempograph.compare(tmp_path / "bare", out=tmp_path / "table")
-    with pytest.raises(ConfigError, match="needs at least one seed, found 0"):
+    with raises(ConfigError, "comparison.no_seed"):
         tempograph.compare("demo", MODELS * 2, out=tmp_path / "table", seeds=())
 
 

@@ -20,7 +20,7 @@ from messages import message, raises
 from tempograph.data.importers.column_guessing import guess_columns, resolve_columns
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.synthetic.world import make_world
-from tempograph.errors import DataError, TempographError
+from tempograph.errors import DataError
 from tempograph.experiments.autofit import choose_model, known_pair_share
 
 QUICK = ["train.epochs=2"]
@@ -248,5 +248,5 @@ def test_bad_input_is_one_line_and_leaves_no_folder(
 
 
 def test_fit_needs_a_file(tmp_path: Path) -> None:
-    with pytest.raises(TempographError, match="there is no file to fit"):
+    with raises(DataError, "column_guessing.no_files"):
         tempograph.fit([], out=tmp_path / "run")

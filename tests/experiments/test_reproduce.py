@@ -16,6 +16,7 @@ import torch
 
 import tempograph
 from conftest import Call, as_json
+from messages import raises
 from tempograph.cli.console import out, table
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.synthetic.world import make_world
@@ -436,7 +437,7 @@ def test_sizes_are_shown_with_the_published_ones(world: Path) -> None:
 
 
 def test_an_unknown_artefact_is_an_error(world: Path, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="'figure' cannot be reproduced; did you mean 'figures'"):
+    with raises(ConfigError, "reproduction.unknown", value="figure", names="'figures'"):
         reproduce(["figure"], world, results=tmp_path, out=tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -447,7 +448,7 @@ def test_an_empty_split_is_an_error_before_training(
 ) -> None:
     graph = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
     write_folder(dataclasses.replace(graph, **{split: graph.test[:0]}), tmp_path / "icews14")
-    with pytest.raises(DataError, match=f"icews14: the {split} split has no facts"):
+    with raises(DataError, "required_runs.no_facts", graph="icews14", split=split):
         reproduce(
             ["ted"],
             tmp_path / "icews14",

@@ -11,6 +11,7 @@ from docs_tables import tried_table
 
 import tempograph
 from graphs import make_graph
+from messages import message, raises
 from tempograph.errors import DataError
 from tempograph.experiments.paper.paper_tables import comparative_table, ted_table
 from tempograph.experiments.published import PAPER_TEST, published
@@ -206,26 +207,27 @@ def test_a_result_is_saved_under_its_name(tmp_path: Path) -> None:
         RunResults.from_json(json.loads(json.dumps(run.results.to_json())))
     ]
     path.write_text("{")
-    with pytest.raises(DataError, match=r"ted-sigma1-strict-seed0.json: not a result"):
+    reason = "Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"
+    with raises(DataError, "results.not_a_result", path=path, reason=reason):
         load_results(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "reason"),
     [
-        ("null", "expected an object .*, found NoneType"),
-        ("[1]", "expected an object .*, found list"),
-        ("{}", "'dataset' is missing"),
-        ({"seed": "0"}, "'seed' is missing or of another kind"),
-        ({"config": {"model": 1}}, "'config' holds something other"),
-        ({"changed": []}, "'changed' is missing or of another kind"),
-        ({"train_seconds": "long"}, "'train_seconds' is missing or of another kind"),
-        ({"test": None}, "it has no figures of test"),
-        ({"valid": {"metrics": {"mrr": 0.5}}}, "it has no figures of valid"),
+        ("null", message("run_results.not_an_object", type="NoneType")),
+        ("[1]", message("run_results.not_an_object", type="list")),
+        ("{}", message("run_results.wrong_type", key="dataset")),
+        ({"seed": "0"}, message("run_results.wrong_type", key="seed")),
+        ({"config": {"model": 1}}, message("run_results.no_sections")),
+        ({"changed": []}, message("run_results.wrong_type", key="changed")),
+        ({"train_seconds": "long"}, message("run_results.wrong_type", key="train_seconds")),
+        ({"test": None}, message("run_results.no_figures", split="test")),
+        ({"valid": {"metrics": {"mrr": 0.5}}}, message("run_results.no_figures", split="valid")),
     ],
 )
 def test_a_file_that_is_no_result_is_named(
-    tmp_path: Path, change: str | dict[str, Any], message: str
+    tmp_path: Path, change: str | dict[str, Any], reason: str
 ) -> None:
     whole = result_json("ted", "strict", 8, 0, 0.5, 0.5)
     path = tmp_path / "icews14" / "x.json"
@@ -233,7 +235,7 @@ def test_a_file_that_is_no_result_is_named(
     path.write_text(json.dumps(whole))
     assert load_results(tmp_path, ("valid", "test")) == [RunResults.from_json(whole)]
     path.write_text(change if isinstance(change, str) else json.dumps(whole | change))
-    with pytest.raises(DataError, match=rf"x\.json: not a result: {message}"):
+    with raises(DataError, "results.not_a_result", path=path, reason=reason):
         load_results(tmp_path, ("valid", "test"))
 
 
@@ -246,7 +248,8 @@ def test_only_the_requested_splits_must_be_there(tmp_path: Path) -> None:
         )
     )
     assert len(load_results(tmp_path)) == len(load_results(tmp_path, ("valid",))) == 1
-    with pytest.raises(DataError, match="it has no figures of test"):
+    reason = message("run_results.no_figures", split="test")
+    with raises(DataError, "results.not_a_result", path=path, reason=reason):
         load_results(tmp_path, ("test",))
 
 

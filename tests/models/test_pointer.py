@@ -18,6 +18,7 @@ from torch.testing import assert_close
 import tempograph
 from graphs import make_graph
 from memory import PeakMemory
+from messages import raises
 from tempograph.data.fact_index import FactIndex, Key, hash_facts
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Queries, Timeline, both_directions
@@ -504,27 +505,24 @@ def test_shares_equal_the_contributions_of_votes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "message"),
+    ("kind", "setting", "value", "bounds"),
     [
-        (lambda: PointerSettings(max_facts=0), "max_facts must be at least 1, found 0"),
-        (
-            lambda: PointerSettings(max_facts_per_time=-1),
-            "max_facts_per_time must be at least 0, found -1",
-        ),
-        (
-            lambda: PointerTrainSettings(negatives=5),
-            "trained against all entities, found negatives = 5",
-        ),
-        (
-            lambda: PointerTrainSettings(fact_dropout=1.0),
-            "fact_dropout must be at least 0 and below 1, found 1.0",
-        ),
-        (lambda: PointerTrainSettings(cooldown=1.5), "cooldown must be between 0 and 1, found 1.5"),
+        (PointerSettings, "max_facts", 0, "at least 1"),
+        (PointerSettings, "max_facts_per_time", -1, "at least 0"),
+        (PointerTrainSettings, "fact_dropout", 1.0, "at least 0 and below 1"),
+        (PointerTrainSettings, "cooldown", 1.5, "between 0 and 1"),
     ],
 )
-def test_invalid_settings_are_refused(make: Callable[[], object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        make()
+def test_settings_out_of_bounds_are_refused(
+    kind: Callable[..., object], setting: str, value: float, bounds: str
+) -> None:
+    with raises(ConfigError, "typing.bounds", setting=setting, bounds=bounds, value=value):
+        kind(**{setting: value})
+
+
+def test_sampled_negatives_are_refused() -> None:
+    with raises(ConfigError, "settings.pointer_negatives", value=5):
+        PointerTrainSettings(negatives=5)
 
 
 def test_the_learning_rate_falls_to_a_tenth() -> None:

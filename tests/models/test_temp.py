@@ -16,6 +16,7 @@ from torch.testing import assert_close
 
 from graphs import graphs, make_graph
 from memory import LargestTensor
+from messages import raises
 from tempograph import TemporalGraph
 from tempograph.data.sorted_ranges import Ranges
 from tempograph.data.timeline import Queries, Timeline
@@ -445,19 +446,29 @@ def test_negatives_are_never_true() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "message"),
+    ("wrong", "name", "values"),
     [
-        ({"dim": 0}, "dim must be at least 1, found 0"),
-        ({"dim": 5}, "decoder complex needs an even dim, found 5"),
-        ({"blocks": 3}, "blocks must divide dim = 4, found 3"),
-        ({"temporal": "none"}, "gate and imputation need a temporal encoder"),
-        ({"temporal": "attention", "imputation": False}, "imputation is a part of attention"),
-        ({"temporal": "attention", "heads": 3}, "heads must divide dim = 4, found 3"),
-        ({"edge_dropout": 1.0}, "edge_dropout must be at least 0 and below 1, found 1.0"),
+        ({"dim": 0}, "typing.bounds", {"setting": "dim", "bounds": "at least 1", "value": 0}),
+        ({"dim": 5}, "temp_settings.even_dim", {"decoder": "complex"}),
+        ({"blocks": 3}, "temp_settings.divides", {"setting": "blocks", "value": 3}),
+        ({"temporal": "none"}, "temp_settings.no_temporal", {}),
+        ({"temporal": "attention", "imputation": False}, "temp_settings.imputation", {}),
+        (
+            {"temporal": "attention", "heads": 3},
+            "temp_settings.divides",
+            {"setting": "heads", "value": 3},
+        ),
+        (
+            {"edge_dropout": 1.0},
+            "typing.bounds",
+            {"setting": "edge_dropout", "bounds": "at least 0 and below 1", "value": 1.0},
+        ),
     ],
 )
-def test_parts_that_do_not_fit_are_refused(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_parts_that_do_not_fit_are_refused(
+    wrong: dict[str, Any], name: str, values: dict[str, object]
+) -> None:
+    with raises(ConfigError, name, **{"dim": 4} | wrong | values):
         replace(TeMPSettings(**SMALL), **wrong)
 
 

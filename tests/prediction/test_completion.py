@@ -10,6 +10,7 @@ import pytest
 
 import tempograph
 from graphs import make_graph
+from messages import raises
 from predicting import GRAPH, slow_side
 from tempograph import Predictor
 from tempograph.errors import QueryError
@@ -94,5 +95,5 @@ def test_a_note_tells_that_few_candidates_have_evidence(objects: int, note_start
 
 
 def test_a_query_with_two_missing_parts_is_refused(ted_predictor: Predictor) -> None:
-    with pytest.raises(QueryError, match="give three parts of a fact"):
+    with raises(QueryError, "scenario.three_parts"):
         ted_predictor.objects(None, 0, 0)  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 import tempograph
+from messages import raises
 from predicting import GRAPH, entity_scores
 from tempograph import Predictor, Run
 from tempograph.data.fact_ids import to_fact_ids
@@ -58,7 +59,7 @@ def test_why_lists_facts_by_the_size_of_their_effect(predictor: Predictor) -> No
             assert answer.rank == next(
                 (a.rank for a in every.answers if a.name == answer.name), answer.rank
             )
-    with pytest.raises(ConfigError, match="side must be object or subject, found 'relation'"):
+    with raises(ConfigError, "predictor.side", value="relation"):
         predictor.why(*fact.values(), side="relation")
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow.parquet as pq
-import pytest
 import torch
 
 from conftest import Call, as_json
-from tempograph.errors import DataError, QueryError
+from messages import raises
+from tempograph.errors import QueryError
 from tempograph.prediction.vectors import export_vectors
 from tempograph.training.runs import Run
 
@@ -45,7 +45,7 @@ def test_the_export_command(call: Call, tmp_path: Path) -> None:
     made = as_json(call("export", folder, "--out", "v.parquet", "--times", "all", "--json"))
     assert made["width"] == 8 and pq.read_table("v.parquet").num_rows == 12 * 10
     code, out, _ = call("export", folder, "--out", "w.parquet")
-    assert code == 0 and "12 entities, 8 numbers each, in w.parquet" in out
+    assert code == 0 and out == "12 entities, vectors of 8 numbers: w.parquet\n"
     code, _, err = call("export", folder, "--out", "x.parquet", "--times", "1066-10-14")
     assert code == 2 and "1066-10-14" in err and not Path("x.parquet").exists()
     pointer = str(next(path for path in STORED if path.stem == "pointer").with_suffix(""))
@@ -58,5 +58,6 @@ def test_the_export_command(call: Call, tmp_path: Path) -> None:
 
 
 def test_an_unknown_time_is_refused(tmp_path: Path) -> None:
-    with pytest.raises((DataError, QueryError)):
+    grid = {"graph": "demo", "count": 10, "first": "2030-01-01", "last": "2030-01-10"}
+    with raises(QueryError, "graph.not_on_grid", time="never", **grid):
         export_vectors(load_stored("temp-gru"), tmp_path / "v.parquet", ["never"])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import tempograph
+from messages import raises
 from tempograph.cli.train import refuse_unfinished
 from tempograph.errors import StorageError
 from tempograph.training.distributed import Processes
@@ -84,7 +85,7 @@ def test_only_the_main_process_checks_for_an_unfinished_run(
 ) -> None:
     """The others would find the one that the first has just begun."""
     (tmp_path / "results.json").write_text('{"finished": false}')
-    with pytest.raises(StorageError, match="tempograph resume"):
+    with raises(StorageError, "train.unfinished", path=tmp_path):
         refuse_unfinished(tmp_path)
     monkeypatch.setenv("RANK", "1")
     refuse_unfinished(tmp_path)

@@ -15,6 +15,7 @@ import oracle
 import oracle_layers
 from graphs import make_graph
 from memory import LargestTensor
+from messages import message, raises
 from methods import METHODS, REGISTERED, build, dated, small_graph
 from oracle import Fact
 from tempograph import TemporalGraph
@@ -305,48 +306,30 @@ def test_valid_and_test_facts_change_nothing(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "settings", "message"),
+    ("name", "settings", "expected"),
     [
-        ("distmult", {"loss": "margin"}, "loss margin needs a number of negatives, found 'all'"),
-        (
-            "distmult",
-            {"loss": "logistic"},
-            "loss logistic needs a number of negatives, found 'all'",
-        ),
+        ("distmult", {"loss": "margin"}, message("embedding_loss.negatives", loss="margin")),
+        ("distmult", {"loss": "logistic"}, message("embedding_loss.negatives", loss="logistic")),
         *(
-            (
-                name,
-                {},
-                f"{name}'s entities change with time, so scoring all of them needs batches of "
-                "whole time steps; set train.batch=times or train.negatives",
-            )
+            (name, {}, message("embedding_loss.whole_times", model=name))
             for name, kind in REGISTERED.items()
             if "entities" in kind.time_dependent
         ),
-        (
-            "atise-er",
-            {"dropout": 0.1},
-            "decoder gaussian takes no dropout, which would set variances to 0; "
-            "set train.dropout=0",
-        ),
-        (
-            "distmult",
-            {"smoothness": 0.1},
-            "smoothness is for relations shifted or factored, not fixed; set train.smoothness=0",
-        ),
+        ("atise-er", {"dropout": 0.1}, message("embedding_loss.dropout")),
+        ("distmult", {"smoothness": 0.1}, message("embedding_loss.smoothness", relations="fixed")),
         (
             "atise-er",
             {"smoothness": 0.1},
-            "smoothness is for relations shifted or factored, not drifting; set train.smoothness=0",
+            message("embedding_loss.smoothness", relations="drifting"),
         ),
     ],
 )
 def test_impossible_training_is_a_config_error(
-    name: str, settings: dict[str, Any], message: str
+    name: str, settings: dict[str, Any], expected: str
 ) -> None:
     with pytest.raises(ConfigError) as caught:
         EmbeddingLoss(made(name), FactTrainSettings(**settings))
-    assert str(caught.value) == message
+    assert str(caught.value) == expected
 
 
 @LISTED
@@ -365,62 +348,69 @@ def test_the_defaults_of_every_method_fit_together(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "name", "values"),
     [
-        ({"dim": 0}, "dim must be at least 1, found 0"),
-        ({"dim": 5}, "decoder complex needs an even dim, found 5"),
-        ({"dim": 5, "decoder": "simple"}, "decoder simple needs an even dim, found 5"),
-        ({"distance": "l1"}, "distance l1 is for decoder transe, not complex"),
-        ({"wave_share": 1.1}, "wave_share must be between 0 and 1, found 1.1"),
-        ({"wave_share": math.nan}, "wave_share must be between 0 and 1, found nan"),
-        ({"smallest_variance": 0.0}, "smallest_variance must be above 0, found 0.0"),
+        ({"dim": 0}, "typing.bounds", {"setting": "dim", "bounds": "at least 1", "value": 0}),
+        ({"dim": 5}, "embedding_settings.even_dim", {"decoder": "complex"}),
+        ({"dim": 5, "decoder": "simple"}, "embedding_settings.even_dim", {}),
+        ({"distance": "l1"}, "embedding_settings.l1", {"decoder": "complex"}),
+        (
+            {"wave_share": 1.1},
+            "typing.bounds",
+            {"setting": "wave_share", "bounds": "between 0 and 1", "value": 1.1},
+        ),
+        (
+            {"wave_share": math.nan},
+            "typing.bounds",
+            {"setting": "wave_share", "bounds": "between 0 and 1", "value": math.nan},
+        ),
+        (
+            {"smallest_variance": 0.0},
+            "typing.bounds",
+            {"setting": "smallest_variance", "bounds": "above 0", "value": 0.0},
+        ),
         (
             {"smallest_variance": 0.4},
-            "smallest_variance must be at most largest_variance, found 0.4 and 0.3",
+            "embedding_settings.variances",
+            {"smallest": 0.4, "largest": 0.3},
         ),
-        ({"entities": "drifting"}, "drifting vectors are for decoder gaussian, not complex"),
-        (
-            {"relations": "drifting", "decoder": "transe"},
-            "drifting vectors are for decoder gaussian, not transe",
-        ),
+        ({"entities": "drifting"}, "embedding_settings.drifting", {"decoder": "complex"}),
+        ({"relations": "drifting", "decoder": "transe"}, "embedding_settings.drifting", {}),
         (
             {"decoder": "gaussian", "entities": "diachronic"},
-            "decoder gaussian takes entities fixed or drifting, found diachronic",
+            "embedding_settings.gaussian",
+            {"setting": "entities", "value": "diachronic"},
         ),
         (
             {"decoder": "gaussian", "relations": "tokens"},
-            "decoder gaussian takes relations fixed or drifting, found tokens",
+            "embedding_settings.gaussian",
+            {"setting": "relations", "value": "tokens"},
         ),
-        (
-            {"relations": "projected"},
-            "projected relations share the planes of projected entities; set entities=projected",
-        ),
-        (
-            {"decoder": "transe", "relations": "factored"},
-            "factored relations are for decoder complex or distmult, not transe",
-        ),
-        (
-            {"decoder": "simple", "relations": "factored"},
-            "factored relations are for decoder complex or distmult, not simple",
-        ),
+        ({"relations": "projected"}, "embedding_settings.planes", {}),
+        ({"decoder": "transe", "relations": "factored"}, "embedding_settings.factored", {}),
+        ({"decoder": "simple", "relations": "factored"}, "embedding_settings.factored", {}),
         (
             {"relations": "tokens", "reciprocal": True},
-            "reciprocal relations are fixed, factored or drifting, found tokens",
+            "embedding_settings.reciprocal",
+            {"value": "tokens"},
         ),
         (
             {"relations": "shifted", "reciprocal": True},
-            "reciprocal relations are fixed, factored or drifting, found shifted",
+            "embedding_settings.reciprocal",
+            {"value": "shifted"},
         ),
         (
             {"decoder": "gaussian", "longest_mean": -1.0},
-            "longest_mean must be at least 0, found -1.0",
+            "typing.bounds",
+            {"setting": "longest_mean", "bounds": "at least 0", "value": -1.0},
         ),
     ],
 )
-def test_parts_that_do_not_fit_are_a_config_error(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_parts_that_do_not_fit_are_a_config_error(
+    settings: dict[str, Any], name: str, values: dict[str, object]
+) -> None:
+    with raises(ConfigError, name, **settings | values):
         EmbeddingSettings(**settings)
-    assert str(caught.value) == message
 
 
 def train(graph: TemporalGraph, name: str, settings: FactTrainSettings) -> TrainProgress:

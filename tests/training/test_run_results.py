@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from messages import raises
 from tempograph.training.run_results import RunResults
 
 ROOT = Path(__file__).parents[2]
@@ -39,18 +40,20 @@ def test_a_new_result_has_all_keys_that_training_knows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("change", "name", "values"),
     [
-        ({"seed": "0"}, "'seed' is missing or of another kind"),
-        ({"config": {"model": 1}}, "'config' holds something other than sections"),
-        ({"preset": 1}, "'preset' is missing or of another kind"),
-        ({"changed": []}, "'changed' is missing or of another kind"),
-        ({"parameters": "many"}, "'parameters' is missing or of another kind"),
-        ({"valid": {"metrics": {"mrr": 0.5}}}, "it has no figures of valid"),
+        ({"seed": "0"}, "run_results.wrong_type", {"key": "seed"}),
+        ({"config": {"model": 1}}, "run_results.no_sections", {}),
+        ({"preset": 1}, "run_results.wrong_type", {"key": "preset"}),
+        ({"changed": []}, "run_results.wrong_type", {"key": "changed"}),
+        ({"parameters": "many"}, "run_results.wrong_type", {"key": "parameters"}),
+        ({"valid": {"metrics": {"mrr": 0.5}}}, "run_results.no_figures", {"split": "valid"}),
     ],
 )
-def test_a_damaged_result_is_refused(change: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_a_damaged_result_is_refused(
+    change: dict[str, object], name: str, values: dict[str, str]
+) -> None:
+    with raises(ValueError, name, **values):
         RunResults.from_json(SMALLEST | change)
 
 

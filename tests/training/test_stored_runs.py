@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import torch
 
 import tempograph
 from conftest import Call
+from messages import message
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import fact_queries
 from tempograph.errors import TempographError
@@ -103,52 +105,59 @@ def write_endless_header(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes((2**60).to_bytes(8, "little") + b"{}")
 
 
-DAMAGES: dict[str, tuple[Callable[[Path], object], str]] = {
-    "later format": (
-        set_later_format,
-        "made by a later version (format 999, here 1); update tempograph",
-    ),
-    "weights of something else": (
-        remove_format,
-        "model.safetensors holds no weights of tempograph",
-    ),
-    "endless header": (write_endless_header, "the run is damaged"),
-    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "the run is damaged"),
-    "half the weights": (
-        lambda folder: os.truncate(folder / "model.safetensors", 900),
-        "the run is damaged",
-    ),
+# The reason of a damage comes from the library that reads the file.
+DAMAGED = partial(message, "run_folder.damaged", reason="")
+
+DAMAGES: dict[str, tuple[Callable[[Path], object], Callable[..., str]]] = {
+    "later format": (set_later_format, partial(message, "run_folder.later_format", format=999)),
+    "weights of something else": (remove_format, partial(message, "run_folder.no_weights")),
+    "endless header": (write_endless_header, DAMAGED),
+    "no weights": (lambda folder: (folder / "model.safetensors").unlink(), DAMAGED),
+    "half the weights": (lambda folder: os.truncate(folder / "model.safetensors", 900), DAMAGED),
     "a pickle": (
         lambda folder: torch.save({"entity": torch.ones(3)}, folder / "model.safetensors"),
-        "the run is damaged",
+        DAMAGED,
     ),
     "a model that would fill the memory": (
         lambda folder: rewrite(folder, "config.toml", "dim = 8", "dim = 80000000"),
-        "config.toml asks for dim = 80000000, which its weights do not have",
+        partial(message, "run_folder.size", setting="dim", value=80000000),
     ),
     "a thousand layers": (
         lambda folder: rewrite(folder, "config.toml", "layers = 2", "layers = 100000"),
-        "asks for layers = 100000",
+        partial(message, "run_folder.size", setting="layers", value=100000),
     ),
-    "another width": (
-        lambda folder: rewrite(folder, "config.toml", "dim = 8", "dim = 6"),
-        "the run is damaged",
-    ),
+    "another width": (lambda folder: rewrite(folder, "config.toml", "dim = 8", "dim = 6"), DAMAGED),
     "no such model": (
         lambda folder: rewrite(folder, "config.toml", 'name = "temp-gru"', 'name = "temp-gro"'),
-        "temp-gro",
+        partial(
+            message,
+            "suggestions.did_you_mean",
+            kind="model",
+            value="temp-gro",
+            names="'temp-gru', 'temp-sa' or 'temp-pointer'",
+        ),
     ),
-    "no names": (lambda folder: (folder / "dataset" / "entities.txt").unlink(), "entities.txt"),
+    "no names": (
+        lambda folder: (folder / "dataset" / "entities.txt").unlink(),
+        lambda path: message("folder.no_file", path=path / "dataset" / "entities.txt"),
+    ),
     "an id out of range": (
         lambda folder: (
             (folder / "dataset" / "train.tsv.gz").unlink(),
             (folder / "dataset" / "train.tsv").write_text("0\t0\t99\t0\n"),
         ),
-        "train.tsv",
+        lambda path: message(
+            "folder.out_of_range",
+            path=path / "dataset" / "train.tsv",
+            line=1,
+            column="object",
+            value=99,
+            last=11,
+        ),
     ),
     "results that are not JSON": (
         lambda folder: (folder / "results.json").write_text("{"),
-        "the run is damaged",
+        DAMAGED,
     ),
 }
 
@@ -163,10 +172,12 @@ def test_a_damaged_or_hostile_folder_is_refused_with_one_line(
             tmp_path / "run",
         )
     )
-    damage, message = DAMAGES[case]
+    damage, expected = DAMAGES[case]
     damage(folder)
     with pytest.raises(TempographError) as caught:
         Run.from_pretrained(folder)
-    assert message in str(caught.value) and "\n" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).startswith(expected(path=folder))
+    assert expected is DAMAGED or str(caught.value) == expected(path=folder)
     code, _, err = call("evaluate", str(folder))
     assert code == 2 and "Traceback" not in err

@@ -13,6 +13,7 @@ from torch.nn.functional import cross_entropy
 from torch.testing import assert_close
 
 import oracle_layers as oracle
+from messages import raises
 from tempograph.data.timeline import Queries
 from tempograph.errors import ConfigError
 from tempograph.nn import inplace as cells
@@ -245,91 +246,81 @@ def test_sampling_every_other_entity_is_the_whole_softmax() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "message"),
+    ("setting", "value", "bounds"),
     [
-        *(
-            (name, 0, f"{name} must be at least 1, found 0")
-            for name in ("epochs", "times_per_step", "max_facts")
-        ),
-        *(
-            (name, -3, f"{name} must be at least 1, found -3")
-            for name in ("patience", "validate_every")
-        ),
-        ("negatives", 0, "negatives must be 'all' or at least 1, found 0"),
-        ("learning_rate", 0.0, "learning_rate must be above 0, found 0.0"),
-        ("learning_rate", math.nan, "learning_rate must be above 0, found nan"),
-        ("clip", -1.0, "clip must be at least 0, found -1.0"),
-        ("average", 1.0, "average must be at least 0 and below 1, found 1.0"),
-        ("average", -0.1, "average must be at least 0 and below 1, found -0.1"),
-        ("average", math.nan, "average must be at least 0 and below 1, found nan"),
-        ("weight_decay", -0.1, "weight_decay must be .*found -0.1"),
-        ("weight_decay", math.nan, "weight_decay must be .*found nan"),
+        *((name, 0, "at least 1") for name in ("epochs", "times_per_step", "max_facts")),
+        *((name, -3, "at least 1") for name in ("patience", "validate_every")),
+        ("negatives", 0, "'all' or at least 1"),
+        ("learning_rate", 0.0, "above 0"),
+        ("learning_rate", math.nan, "above 0"),
+        ("clip", -1.0, "at least 0"),
+        ("average", 1.0, "at least 0 and below 1"),
+        ("average", -0.1, "at least 0 and below 1"),
+        ("average", math.nan, "at least 0 and below 1"),
+        ("weight_decay", -0.1, "at least 0"),
+        ("weight_decay", math.nan, "at least 0"),
     ],
 )
-def test_invalid_values_are_refused(setting: str, value: float, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
+def test_invalid_values_are_refused(setting: str, value: float, bounds: str) -> None:
+    with raises(ConfigError, "typing.bounds", setting=setting, bounds=bounds, value=value):
         SnapshotTrainSettings(**{setting: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "message"),
+    ("setting", "value", "bounds"),
     [
-        *(
-            (name, 0, f"{name} must be at least 1, found 0")
-            for name in ("facts_per_step", "times_per_step", "epochs")
-        ),
-        *(
-            (name, -0.1, f"{name} must be at least 0, found -0.1")
-            for name in ("n3", "smoothness", "margin")
-        ),
-        ("n3", math.nan, "n3 must be at least 0, found nan"),
-        ("dropout", 1.0, "dropout must be at least 0 and below 1, found 1.0"),
-        ("dropout", -0.5, "dropout must be at least 0 and below 1, found -0.5"),
-        ("dropout", math.nan, "dropout must be at least 0 and below 1, found nan"),
-        ("negatives", 0, "negatives must be 'all' or at least 1, found 0"),
+        *((name, 0, "at least 1") for name in ("facts_per_step", "times_per_step", "epochs")),
+        *((name, -0.1, "at least 0") for name in ("n3", "smoothness", "margin")),
+        ("n3", math.nan, "at least 0"),
+        ("dropout", 1.0, "at least 0 and below 1"),
+        ("dropout", -0.5, "at least 0 and below 1"),
+        ("dropout", math.nan, "at least 0 and below 1"),
+        ("negatives", 0, "'all' or at least 1"),
     ],
 )
 def test_invalid_values_are_refused_by_training_by_facts(
-    setting: str, value: float, message: str
+    setting: str, value: float, bounds: str
 ) -> None:
-    with pytest.raises(ConfigError) as caught:
+    with raises(ConfigError, "typing.bounds", setting=setting, bounds=bounds, value=value):
         FactTrainSettings(**{setting: value})  # type: ignore[arg-type]
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
-    ("setting", "value", "message"),
+    ("setting", "value", "kind"),
     [
-        ("batch", "snapshots", "train: batch must be 'facts' or 'times', found 'snapshots'"),
-        ("loss", "hinge", "train: loss must be 'softmax' or 'margin' or 'logistic', found 'hinge'"),
-        ("optimizer", "sgd", "train: optimizer must be 'adam' or 'adagrad', found 'sgd'"),
-        ("max_facts", 10, "train has no setting 'max_facts'"),
+        ("batch", "snapshots", "'facts' or 'times'"),
+        ("loss", "hinge", "'softmax' or 'margin' or 'logistic'"),
+        ("optimizer", "sgd", "'adam' or 'adagrad'"),
     ],
 )
-def test_training_by_facts_checks_its_own_choices(
-    setting: str, value: object, message: str
-) -> None:
-    with pytest.raises(ConfigError) as caught:
+def test_training_by_facts_checks_its_own_choices(setting: str, value: str, kind: str) -> None:
+    fault = {"owner": "train", "setting": setting, "kind": kind, "value": value}
+    with raises(ConfigError, "setting_values.wrong_type", **fault):
         make_settings(FactTrainSettings, {setting: value}, "train")
-    assert str(caught.value) == message
+
+
+def test_training_by_facts_has_no_settings_of_snapshots() -> None:
+    with raises(ConfigError, "setting_values.unknown", owner="train", setting="max_facts"):
+        make_settings(FactTrainSettings, {"max_facts": 10}, "train")
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"),
+    ("setting", "value", "kind"),
     [
-        ("negatives", "some"),
-        ("negatives", 2.5),
-        ("targets", "none"),
-        ("precision", "64"),
-        ("epochs", "ten"),
-        ("epochs", True),
-        ("learning_rate", "fast"),
+        ("negatives", "some", "a whole number or 'all'"),
+        ("negatives", 2.5, "a whole number or 'all'"),
+        ("targets", "none", "'all' or 'dropped'"),
+        ("precision", "64", "'32-true' or 'tf32' or 'bf16-mixed'"),
+        ("epochs", "ten", "a whole number"),
+        ("epochs", True, "a whole number"),
+        ("learning_rate", "fast", "a number"),
     ],
 )
 def test_values_of_the_wrong_type_are_refused_by_a_configuration(
-    setting: str, value: object
+    setting: str, value: object, kind: str
 ) -> None:
-    with pytest.raises(ConfigError, match=f"train: {setting} must be .*found {value!r}"):
+    fault = {"owner": "train", "setting": setting, "kind": kind, "value": value}
+    with raises(ConfigError, "setting_values.wrong_type", **fault):
         make_settings(SnapshotTrainSettings, {setting: value}, "train")
 
 

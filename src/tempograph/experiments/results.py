@@ -44,7 +44,7 @@ def load_results(folder: Path, splits: Iterable[Split] = ()) -> list[RunResults]
             raise DataError(f"{path}: not a result: {error}") from None
         for split in splits:
             if result.evaluation(split) is None:
-                raise DataError(f"{path}: not a result: it has no figures of {split}")
+                raise DataError(f"{path}: not a result: it has no {split} figures")
         results.append(result)
     return results
 

@@ -112,7 +112,7 @@ class RunSpec:
         wanted = self.config(graph).flat()
         other = [name for name in there | wanted if there.get(name) != wanted.get(name)]
         if other:
-            shown = [f"{n} is {there.get(n)}, asked for {wanted.get(n)}" for n in other[:3]]
+            shown = [f"{n} is {there.get(n)}, not {wanted.get(n)}" for n in other[:3]]
             more = f" and {len(other) - 3} more" if len(other) > 3 else ""
             raise RunError(
                 f"{self.folder}: a run with other settings ({'; '.join(shown)}{more}); {way_out}"

@@ -123,12 +123,12 @@ def _check(data: object) -> dict[str, Any]:
         raise ValueError(f"expected an object with dataset, model and figures, found {kind}")
     for name, expected in (_REQUIRED | _OPTIONAL).items():
         if (name in _REQUIRED or name in data) and not isinstance(data.get(name), expected):
-            raise ValueError(f"'{name}' is missing or of another kind")
+            raise ValueError(f"'{name}' is missing or has the wrong type")
     if not all(isinstance(section, dict) for section in data["config"].values()):
-        raise ValueError("'config' holds something other than sections")
+        raise ValueError("'config' must hold sections")
     for split in SPLITS:
         if split in data and not _has_metrics(data[split]):
-            raise ValueError(f"it has no figures of {split}")
+            raise ValueError(f"it has no {split} figures")
     return data
 
 

@@ -52,7 +52,7 @@ class Ensemble(Model):
         for part in parts:
             if not part.probabilistic:
                 raise ConfigError(
-                    f"{name} combines probabilities, and the scores of {part.name} are none; "
+                    f"{name} combines probabilities, and {part.name} does not give any; "
                     "leave it out"
                 )
             if isinstance(part, Ensemble):
