@@ -116,7 +116,7 @@ def test_a_run_interrupted_while_it_is_calibrated_is_not_finished(
 
     path = tmp_path / "run"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Run, "temperature", interrupted)
+        patch.setattr(Run, "fit_temperature", interrupted)
         train(path)
     assert not json.loads((path / "results.json").read_text())["finished"]
     tempograph.resume(path, device="cpu")
