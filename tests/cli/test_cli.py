@@ -686,7 +686,7 @@ def test_an_interrupt_exits_with_130_and_leaves_nothing(tmp_path: Path) -> None:
     program = (
         "import sys, time; from tempograph.data.importers import importer\n"
         "def slow(*_): print('ready', flush=True); time.sleep(60)\n"
-        "importer.import_table = slow\n"
+        "importer.import_files = slow\n"
         "from tempograph.cli import main; main()"
     )
     (tmp_path / "events.csv").write_text(EVENTS)

@@ -6,12 +6,14 @@ import hashlib
 import io
 import os
 import time
+import tomllib
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
 from http.client import HTTPException, InvalidURL
+from importlib import resources
 from pathlib import Path
 from typing import Final
 from urllib.error import HTTPError, URLError
@@ -76,57 +78,22 @@ class Benchmark:
         )
 
 
-BENCHMARKS: Final[dict[str, Benchmark]] = {
-    "icews14": Benchmark(
-        name="icews14",
-        description="political events of 2014, by day",
-        source="ICEWS; split of Garcia-Duran et al. 2018, as published with TeMP (Wu et al. 2020)",
-        first_day=date(2014, 1, 1),
-        counts=Counts(entities=7128, relations=230, steps=365, train=72826, valid=8941, test=8963),
-        files={
-            "entity2id.txt": Published("09dd00bfed7e39791bfaa9155b7334e5ee6ef0ed", 198043),
-            "relation2id.txt": Published("015d8b569882551ff387cd7464882d1af4b1da26", 7626),
-            "train.txt": Published("7575960c4332882e2d5e2371ebeb0dbbe94678a2", 1235845),
-            "valid.txt": Published("5ba4df9997fb28df5414ff349e449e1e68b72e3a", 151797),
-            "test.txt": Published("40dcf0e45572e897ff11548c8b9ceb40c1200f71", 152256),
-        },
-    ),
-    "icews05-15": Benchmark(
-        name="icews05-15",
-        description="political events of 2005 to 2015, by day",
-        source="ICEWS; split of Garcia-Duran et al. 2018, as published with TeMP (Wu et al. 2020)",
-        first_day=date(2005, 1, 1),
-        counts=Counts(
-            entities=10488, relations=251, steps=4017, train=368962, valid=46275, test=46092
-        ),
-        files={
-            "entity2id.txt": Published("07da800fa98ff3d5bf1a999941c85c1d51c7a143", 300129),
-            "relation2id.txt": Published("61c92013fa7016d5dbcff51011a0abb34f4e5458", 8521),
-            "train.txt": Published("59e390bddf89128a3a02ce19098d2441801cb701", 6755730),
-            "valid.txt": Published("4f63814dbed050fa87744a6cdec296d7b6f9edb5", 847245),
-            "test.txt": Published("fabb641d8f8f90351d4a3547fa935d5ef1048e13", 844206),
-        },
-    ),
-    "gdelt": Benchmark(
-        name="gdelt",
-        description=(
-            "events in the news from April 2015 to March 2016, by day; dense, "
-            "entities without names"
-        ),
-        source="GDELT; subset of Trivedi et al. 2017, as published with TeMP (Wu et al. 2020)",
-        first_day=date(2015, 4, 1),
-        counts=Counts(
-            entities=500, relations=20, steps=366, train=2735685, valid=341961, test=341961
-        ),
-        files={
-            "entity2id.txt": Published("26670afc9eaace521bebfb16b77c53d04b91baff", 3780),
-            "relation2id.txt": Published("b77cc104968cae85573eaf6d9872aebaa3c63fe0", 100),
-            "train.txt": Published("d5df0f947508e6f36e96e5badceca8bc4e1a8253"),
-            "valid.txt": Published("2cccd4aab2a69166e573153448949bcc08bc939a"),
-            "test.txt": Published("e54028d760ea3f5c724bb3fa4b14842223dada5e"),
-        },
-    ),
-}
+def _read_benchmarks() -> dict[str, Benchmark]:
+    text = resources.files("tempograph").joinpath("data", "benchmarks.toml").read_text("utf-8")
+    return {
+        name: Benchmark(
+            name,
+            entry["description"],
+            entry["source"],
+            entry["first_day"],
+            Counts(*entry["counts"]),
+            {file: Published(**published) for file, published in entry["files"].items()},
+        )
+        for name, entry in tomllib.loads(text).items()
+    }
+
+
+BENCHMARKS: Final = _read_benchmarks()
 
 
 def find_benchmark(name: str) -> Benchmark:
@@ -143,7 +110,7 @@ def download(
     """Download a benchmark to a dataset folder, if every file is the published one."""
     benchmark = find_benchmark(name)
     refuse_existing(folder, DATASET_MARKER, overwrite)
-    texts = {file: _fetch(benchmark, file, progress or _silent) for file in benchmark.files}
+    texts = {file: _fetch(benchmark, file, progress) for file in benchmark.files}
     graph = TemporalGraph(
         name=benchmark.name,
         entities=_names_by_id(texts["entity2id.txt"]),
@@ -172,29 +139,27 @@ class _PassingError(DataError):
     """A problem that may be gone at the next attempt."""
 
 
-def _fetch(benchmark: Benchmark, file: str, progress: Downloading) -> bytes:
+def _fetch(benchmark: Benchmark, file: str, progress: Downloading | None) -> bytes:
     address, published = address_of(benchmark, file), benchmark.files[file]
 
     def advance(done: int, total: int | None) -> None:
-        progress(file, done, published.size if total is None else total)
+        if progress:
+            progress(file, done, published.size if total is None else total)
 
-    content = _fetch_patiently(address, advance)
-    found = blob_id(content)
-    if found != published.blob:
+    for pause in (*PAUSES, None):
+        try:
+            content = _fetch_once(address, advance)
+            break
+        except _PassingError:
+            if pause is None:
+                raise
+            time.sleep(pause)
+    if (blob := blob_id(content)) != published.blob:
         raise DataError(
-            f"{address}: not the published file (git blob id {found}, expected {published.blob}); "
+            f"{address}: not the published file (git blob id {blob}, expected {published.blob}); "
             "set TEMPOGRAPH_MIRROR to another base address"
         )
     return content
-
-
-def _fetch_patiently(address: str, advance: Callable[[int, int | None], None]) -> bytes:
-    for pause in PAUSES:
-        try:
-            return _fetch_once(address, advance)
-        except _PassingError:
-            time.sleep(pause)
-    return _fetch_once(address, advance)
 
 
 def _fetch_once(address: str, advance: Callable[[int, int | None], None]) -> bytes:
@@ -204,7 +169,11 @@ def _fetch_once(address: str, advance: Callable[[int, int | None], None]) -> byt
     with response:
         length = response.headers.get("Content-Length", "")
         total = int(length) if length.isdecimal() else None
-        while chunk := _read_chunk(response, address):
+        while True:
+            with _explained(address):
+                chunk = response.read(CHUNK)
+            if not chunk:
+                break
             content += chunk
             advance(len(content), total)
     # A response that is read in chunks ends early without an error when the server goes away.
@@ -213,11 +182,6 @@ def _fetch_once(address: str, advance: Callable[[int, int | None], None]) -> byt
             f"{address}: the connection ended after {len(content)} of {total} bytes; {WAY_OUT}"
         )
     return bytes(content)
-
-
-def _read_chunk(response: io.BufferedIOBase, address: str) -> bytes:
-    with _explained(address):
-        return response.read(CHUNK)
 
 
 @contextmanager
@@ -250,7 +214,3 @@ def _names_by_id(text: bytes) -> tuple[str, ...]:
 
 def _facts(text: bytes) -> Facts:
     return np.loadtxt(io.BytesIO(text), dtype=np.int64, delimiter="\t", ndmin=2)
-
-
-def _silent(file: str, done: int, total: int | None) -> None:
-    """Show nothing."""

@@ -37,7 +37,7 @@ from tempograph.data.importers.event_reader import (
     SkipCounter,
     read_events,
 )
-from tempograph.data.importers.importer import ImportResult, import_events, import_files
+from tempograph.data.importers.importer import ImportResult, import_files
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import ConfigError, DataError
@@ -78,7 +78,7 @@ class Slow:
         if not rows:
             return ""
         path, line = self.first[fault].rsplit(":", 1)
-        name = "bad_rows.one" if rows == 1 else "skipped_rows.several"
+        name = "bad_rows.one" if rows == 1 else "bad_rows.several"
         return message(name, reason=fault, rows=rows, path=path, line=line)
 
 
@@ -681,7 +681,7 @@ def refused(tmp_path: Path) -> dict[str, tuple[list[Path], dict[str, object], st
 
     def no_events(paths: str, times: int) -> str:
         wrong, lacking = {"path": none, "line": 2}, {"path": none, "line": 1}
-        columns = "bad_rows.one" if times == 1 else "skipped_rows.several"
+        columns = "bad_rows.one" if times == 1 else "bad_rows.several"
         reasons = (
             message(columns, reason="wrong number of columns", rows=times, **wrong),
             message("bad_rows.several", reason="no subject", rows=2 * times, **lacking),
@@ -848,6 +848,3 @@ def test_options_that_the_files_do_not_allow_are_refused(tmp_path: Path) -> None
         read(gdelt, relation_level="text")
     with raises(ConfigError, "options.for_events", setting="entity"):
         read(table, entity="code")
-    formats = {"setting": "the format of coded events", "choices": "icews, gdelt"}
-    with raises(ConfigError, "options.choice", **formats, value=None):
-        import_events([gdelt], ImportOptions(), "events")

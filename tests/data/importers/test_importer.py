@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from messages import message, raises
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers import csv_reader as reading
-from tempograph.data.importers.importer import ImportResult, import_table
+from tempograph.data.importers.importer import ImportResult, import_files
 from tempograph.data.importers.options import ImportOptions
 from tempograph.errors import ConfigError, DataError
 from tempograph.typing import SPLITS, Granularity
@@ -136,16 +136,18 @@ def write_parquet(path: Path, **columns: pa.Array | list[object]) -> Path:
 
 
 def read(path: Path, **options: object) -> ImportResult:
-    return import_table([path], ImportOptions(**options), "events")  # type: ignore[arg-type]
+    return import_files([path], table_options(**options), "events")
+
+
+def table_options(**options: object) -> ImportOptions:
+    return ImportOptions(format="table", **options)  # type: ignore[arg-type]
 
 
 def error_of(paths: Path | list[Path], **options: object) -> str:
     """The error message, one line, of an import."""
     with pytest.raises(DataError) as caught:
-        import_table(
-            paths if isinstance(paths, list) else [paths],
-            ImportOptions(**options),  # type: ignore[arg-type]
-            "events",
+        import_files(
+            paths if isinstance(paths, list) else [paths], table_options(**options), "events"
         )
     assert "\n" not in str(caught.value)
     return str(caught.value)
@@ -475,7 +477,7 @@ def test_several_files_make_one_dataset(tmp_path: Path) -> None:
         [("5", "c", "a", "s"), ("2", "a", "b", "r")],
         ("time", "subject", "object", "relation"),
     )
-    imported = import_table([first, second], ImportOptions(), "both")
+    imported = import_files([first, second], ImportOptions(), "both")
     graph = imported.graph
     assert (graph.name, graph.entities, graph.relations) == ("both", ("a", "b", "c"), ("r", "s"))
     assert graph.times == ("1", "2", "3", "4", "5")
@@ -514,7 +516,7 @@ def test_progress_is_reported_at_least_fifty_times(
     calls: list[tuple[int, int]] = []
     options = ImportOptions(skip_bad=faulty)
     with patch.object(reading, "_BLOCK", 1 << 16), patch.object(reading, "_SLOW_ROWS", 1000):
-        import_table(
+        import_files(
             [path, path], options, "events", lambda done, total: calls.append((done, total))
         )
     total = 2 * path.stat().st_size
@@ -532,7 +534,7 @@ def test_progress_reaches_the_end_after_the_last_row(tmp_path: Path) -> None:
     path.write_text("subject,relation,object,time\na,r,b,1\n" + "\n" * 5000)
     calls: list[tuple[int, int]] = []
     with patch.object(reading, "_BLOCK", 256):
-        import_table(
+        import_files(
             [path], ImportOptions(), "events", lambda done, total: calls.append((done, total))
         )
     assert calls[-1] == (path.stat().st_size, path.stat().st_size)

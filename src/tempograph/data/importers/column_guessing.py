@@ -18,70 +18,26 @@ from tempograph.data.importers.sources import delimiter_of, find_files, is_parqu
 from tempograph.errors import DataError
 
 _WORDS: Final = {
-    "subject": (
-        "subject",
-        "actor",
-        "actor1",
-        "source",
-        "from",
-        "head",
-        "sender",
-        "src",
-        "who",
-        "initiator",
-    ),
-    "relation": (
-        "relation",
-        "predicate",
-        "action",
-        "event",
-        "type",
-        "verb",
-        "rel",
-        "edge",
-        "link",
-        "activity",
-        "what",
-    ),
-    "object": (
-        "object",
-        "target",
-        "actor2",
-        "to",
-        "tail",
-        "receiver",
-        "recipient",
-        "dst",
-        "whom",
-        "counterpart",
-    ),
-    "time": ("time", "date", "timestamp", "when", "datetime"),
+    "subject": "subject actor actor1 source from head sender src who initiator",
+    "relation": "relation predicate action event type verb rel edge link activity what",
+    "object": "object target actor2 to tail receiver recipient dst whom counterpart",
+    "time": "time date timestamp when datetime",
 }
 """Words that name a column; a column named exactly like the part wins."""
-
-
-_PARTS_OF_DATES: Final = ("day", "month", "year")
+_PARTS_OF_DATES: Final = "day month year"
 """Names of a time column if there is no better one."""
-
-
-_PAIRS: Final = {
-    ("source", "target"),
-    ("actor", "target"),
-    ("actor", "recipient"),
-    ("actor", "counterpart"),
-    ("actor1", "actor2"),
-    ("from", "to"),
-    ("head", "tail"),
-    ("sender", "receiver"),
-    ("sender", "recipient"),
-    ("src", "dst"),
-    ("who", "whom"),
-    ("initiator", "target"),
-    ("initiator", "recipient"),
+_PARTNERS: Final = {
+    "source": "target",
+    "actor": "target recipient counterpart",
+    "actor1": "actor2",
+    "from": "to",
+    "head": "tail",
+    "sender": "receiver recipient",
+    "src": "dst",
+    "who": "whom",
+    "initiator": "target recipient",
 }
-"""Words for subject and object that belong together."""
-
-
+"""Words for the object that belong to a word for the subject."""
 _HEAD: Final = 1 << 16
 
 
@@ -157,12 +113,12 @@ def describe_columns(columns: Mapping[str, str]) -> str:
     return f"columns: {named}; if that is wrong, name them with {options}"
 
 
-def _fitting(part: str, names: Sequence[str], words: Sequence[str] | None = None) -> list[str]:
+def _fitting(part: str, names: Sequence[str], words: str | None = None) -> list[str]:
     """Columns named like the part, else named by a word for it, else containing such a word."""
-    words = words or _WORDS[part]
-    exact = [name for name in names if "".join(_plain(name)) in words]
+    known = (words or _WORDS[part]).split()
+    exact = [name for name in names if "".join(_plain(name)) in known]
     named = [name for name in exact if "".join(_plain(name)) == part]
-    return named or exact or [name for name in names if set(_plain(name)) & set(words)]
+    return named or exact or [name for name in names if set(_plain(name)) & set(known)]
 
 
 def _belonging(ends: Mapping[str, list[str]]) -> dict[str, list[str]]:
@@ -170,7 +126,7 @@ def _belonging(ends: Mapping[str, list[str]]) -> dict[str, list[str]]:
 
     def paired(subject: str, object_: str) -> bool:
         left, right = ({"".join(_plain(name)), *_plain(name)} for name in (subject, object_))
-        return any(one in left and other in right for one, other in _PAIRS)
+        return any(right & set(_PARTNERS.get(word, "").split()) for word in left)
 
     pairs = [
         (one, other) for one in ends["subject"] for other in ends["object"] if paired(one, other)

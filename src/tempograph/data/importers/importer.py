@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -24,8 +24,6 @@ from tempograph.errors import DataError
 from tempograph.typing import FileFormat, Progress
 
 Ids = NDArray[np.int64]
-ReadBatches = Callable[[Path, int], Iterator[Batch]]
-"""Reads the batches of a file, given its path and size."""
 
 _MANY_STEPS: Final = 1000
 
@@ -61,48 +59,44 @@ def import_files(
     """Import the files behind paths and patterns such as events/*.zip as one dataset.
 
     Unless the options name a format or describe a table, the first lines of the first file decide.
-    """
-    paths = find_files(patterns)
-    if options.format is None:
-        detected = None if options.table_settings or not paths else detect_format(paths[0])
-        options = replace(options, format=detected or "table")
-    import_format = import_table if options.format == "table" else import_events
-    return import_format(paths, options, name, progress)
-
-
-def import_table(
-    paths: Sequence[Path], options: ImportOptions, name: str, progress: Progress | None = None
-) -> ImportResult:
-    """Import the rows of several tables as one dataset.
-
     Entities and relations are numbered in order of appearance, the subject of a row before its
     object. `progress` is called with the bytes read and the bytes in all, after each fiftieth of a
-    Parquet file and each megabyte of a text file. A faulty row stops the import unless the options
-    say to skip it.
+    Parquet file and each megabyte of a text file. A file of coded events in another format is
+    refused before any is read.
     """
-    grid = TimeGrid(options.time_format, options.granularity)
-    skips = SkipCounter() if options.skip_bad else None
-    rows = _read_rows(
-        paths, lambda path, size: read_table(path, size, options, grid, skips), progress
+    paths = find_files(patterns)
+    if not paths:
+        raise DataError("there is no file to import; name at least one")
+    if options.format is None:
+        detected = None if options.table_settings else detect_format(paths[0])
+        options = replace(options, format=detected or "table")
+    skips = SkipCounter()
+    if columns := options.event_columns:
+        grid = TimeGrid(DATE_FORMAT, options.granularity)
+        layouts = {path: find_layouts(path, columns) for path in paths}
+        batches = (read_events(path, layouts[path], columns, grid, skips) for path in paths)
+    else:
+        grid = TimeGrid(options.time_format, options.granularity)
+        counter = skips if options.skip_bad else None
+        batches = (read_table(path, options, grid, counter) for path in paths)
+    entities, relations = _NameIds(), _NameIds()
+    facts = _read_rows(paths, batches, entities, relations, progress)
+    count = len(facts) + sum(skip.rows for skip in skips.rows())
+    shown = ", ".join(str(path) for path in paths[:3])
+    shown += f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
+    if not len(facts):
+        reasons = "".join(f"; {skip}" for skip in skips.rows())
+        raise DataError(f"{shown}: none of {count:,} rows is an event{reasons}")
+    try:
+        facts[:, 3], times = grid.label(facts[:, 3])
+    except DataError as error:
+        raise DataError(f"{shown}: {error}") from None
+    distinct = sort_by_time(facts)
+    graph = TemporalGraph(
+        name, tuple(entities.ids), tuple(relations.ids), times, *_split(distinct, options)
     )
-    return _make_result(rows, "table", grid, skips, options, name)
-
-
-def import_events(
-    paths: Sequence[Path], options: ImportOptions, name: str, progress: Progress | None = None
-) -> ImportResult:
-    """Import the coded events of several files, plain, gzipped or zipped, as one dataset.
-
-    Ids and progress are as for tables. A file in another format is refused before any is read; a
-    row that is not an event is skipped and counted.
-    """
-    columns = options.event_columns
-    grid, skips = TimeGrid(DATE_FORMAT, options.granularity), SkipCounter()
-    layouts = {path: find_layouts(path, columns) for path in paths}
-    rows = _read_rows(
-        paths, lambda path, _: read_events(path, layouts[path], columns, grid, skips), progress
-    )
-    return _make_result(rows, columns.format, grid, skips, options, name)
+    duplicates = len(facts) - len(distinct)
+    return ImportResult(graph, options.format or "table", count, duplicates, skips.rows())
 
 
 class _NameIds:
@@ -126,61 +120,26 @@ class _NameIds:
         return ids[::2], ids[1::2]
 
 
-@dataclass(frozen=True, eq=False)
-class _ImportedRows:
-    """Rows (subject, relation, object, step) of all files, [rows, 4], and their names."""
-
-    paths: str
-    facts: Facts
-    entities: _NameIds
-    relations: _NameIds
-
-
 def _read_rows(
-    paths: Sequence[Path], read: ReadBatches, progress: Progress | None
-) -> _ImportedRows:
-    if not paths:
-        raise DataError("there is no file to import; name at least one")
+    paths: Sequence[Path],
+    files: Iterable[Iterable[Batch]],
+    entities: _NameIds,
+    relations: _NameIds,
+    progress: Progress | None,
+) -> Facts:
+    """Rows (subject, relation, object, step) of all files, [rows, 4]."""
     sizes = [file_size(path) for path in paths]
     *starts, total = accumulate(sizes, initial=0)
-    entities, relations = _NameIds(), _NameIds()
     parts: list[Facts] = [np.empty((0, len(COLUMNS)), np.int64)]
-    for path, start, size in zip(paths, starts, sizes, strict=True):
-        for columns, steps, done in read(path, size):
+    for batches, start, size in zip(files, starts, sizes, strict=True):
+        for columns, steps, done in batches:
             subjects, objects = entities.encode_pairs(columns[0], columns[2])
             parts.append(np.stack([subjects, relations.encode(columns[1]), objects, steps], axis=1))
             if progress:
                 progress(start + done, total)
         if progress:
             progress(start + size, total)
-    shown = ", ".join(str(path) for path in paths[:3])
-    shown += f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
-    return _ImportedRows(shown, np.concatenate(parts), entities, relations)
-
-
-def _make_result(
-    rows: _ImportedRows,
-    format: FileFormat,
-    grid: TimeGrid,
-    skips: SkipCounter | None,
-    options: ImportOptions,
-    name: str,
-) -> ImportResult:
-    """The dataset of the rows that were not skipped."""
-    skipped = skips.rows() if skips else ()
-    facts = rows.facts
-    count = len(facts) + sum(skip.rows for skip in skipped)
-    if not len(facts):
-        reasons = "".join(f"; {skip}" for skip in skipped)
-        raise DataError(f"{rows.paths}: none of {count:,} rows is an event{reasons}")
-    try:
-        facts[:, 3], times = grid.label(facts[:, 3])
-    except DataError as error:
-        raise DataError(f"{rows.paths}: {error}") from None
-    distinct = sort_by_time(facts)
-    splits = _split(distinct, options)
-    graph = TemporalGraph(name, tuple(rows.entities.ids), tuple(rows.relations.ids), times, *splits)
-    return ImportResult(graph, format, count, len(facts) - len(distinct), skipped)
+    return np.concatenate(parts)
 
 
 def _split(facts: Facts, options: ImportOptions) -> tuple[Facts, Facts, Facts]:

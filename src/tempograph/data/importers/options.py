@@ -123,13 +123,10 @@ class ImportOptions:
         ]
 
     @property
-    def event_columns(self) -> EventColumns:
-        """The columns of coded events that become the parts of a fact."""
+    def event_columns(self) -> EventColumns | None:
+        """The columns of coded events that become the parts of a fact; None for a table."""
         if self.format is None or self.format == "table":
-            known = ", ".join(EVENT_SCHEMAS)
-            raise ConfigError(
-                f"the format of coded events must be one of {known}; found '{self.format}'"
-            )
+            return None
         levels = tuple(EVENT_SCHEMAS[self.format].relations)
         return EventColumns(self.format, self.entity or "name", self.relation_level or levels[0])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +22,7 @@ from tempograph.data.importers.csv_reader import (
     read_records,
 )
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.sources import delimiter_of, is_parquet, readable
+from tempograph.data.importers.sources import delimiter_of, file_size, is_parquet, readable
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.data.importers.time_parsing import (
     Integers,
@@ -46,12 +46,12 @@ class _RowError(Exception):
 
 
 def read_table(
-    path: Path, size: int, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None = None
+    path: Path, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None = None
 ) -> Iterator[Batch]:
     """The rows of a file in batches; with `skips`, faulty rows are counted there and left out."""
     with readable(path):
         if is_parquet(path):
-            yield from _parquet_batches(path, size, options, grid, skips)
+            yield from _parquet_batches(path, options, grid, skips)
         else:
             yield from _text_batches(path, options, grid, skips)
 
@@ -101,7 +101,7 @@ def _parse_times(path: Path, times: pa.ChunkedArray, time_format: str) -> pa.Arr
 
 
 def _parquet_batches(
-    path: Path, size: int, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None
+    path: Path, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None
 ) -> Iterator[Batch]:
     with pa.parquet.ParquetFile(path) as file:
         for position in column_positions(path, file.schema_arrow.names, options.columns):
@@ -111,18 +111,15 @@ def _parquet_batches(
                     f"{path}: column '{field.name}' must hold text, numbers or dates, "
                     f"not {field.type}"
                 )
-        rows, done = file.metadata.num_rows, 0
+        size, rows, done = file_size(path), file.metadata.num_rows, 0
         if not rows:
             raise DataError(f"{path}: the file has no rows, so there is nothing to import")
         for batch in file.iter_batches(min(1 << 16, rows // 50 + 1), columns=list(options.columns)):
             *names, times = (batch.column(column) for column in options.columns)
             try:
                 columns = [*(_as_text(column) for column in names), times]
-                if skips is None:
-                    steps = _check(columns, grid)
-                else:
-                    lines = done + np.arange(len(batch))
-                    columns, steps = _skip_faulty(columns, grid, skips, path, lines)
+                lines = done + np.arange(len(batch))
+                columns, steps = _valid_rows(columns, grid, skips, path, lines)
             except _RowError as error:
                 row = done + error.row + 1
                 raise DataError(f"{path}: row {row}: {error}; {SKIP_HINT}") from None
@@ -141,14 +138,14 @@ def _text_batches(
     rows = done = 0
     try:
         for columns, done in read_blocks(file):
-            steps = _check(columns, grid)
+            columns, steps = _valid_rows(columns, grid)
             yield columns, steps, done
             rows += len(steps)
     except (_RowError, pa.ArrowInvalid) as error:
         if skips is None:
             raise _first_fault(file, grid, str(error)) from None
         for columns, lines, read in read_records(file, skips, rows):
-            valid = _skip_faulty(columns, grid, skips, path, np.array(lines) - 1)
+            valid = _valid_rows(columns, grid, skips, path, np.array(lines) - 1)
             yield *valid, max(done, read)
 
 
@@ -156,34 +153,31 @@ def _first_fault(file: TableFile, grid: TimeGrid, message: str) -> DataError:
     """The error of the first faulty row, found by reading the file again record by record."""
     for columns, lines, _ in read_records(file):
         try:
-            _check(columns, grid)
+            _valid_rows(columns, grid)
         except _RowError as error:
             return DataError(f"{file.path}:{lines[error.row]}: {error}; {SKIP_HINT}")
     return DataError(f"{file.path}: {message}")
 
 
-def _check(columns: Sequence[pa.Array], grid: TimeGrid) -> Integers:
-    """The steps of a batch; raises the error of the first faulty row."""
-    steps, faulty = _find_faults(columns, grid)
-    if not faulty.any():
-        return steps
-    row, column = (int(index) for index in np.argwhere(faulty)[0])
-    value = columns[column][row].cast(pa.string()).as_py()
-    if column == 3:
-        raise _RowError(row, grid.explain(value and value[:60]))
-    name = COLUMNS[column]
-    if value and value.strip():
-        raise _RowError(
-            row, f"the {name} {value[:60]!r} contains a line break; a name must be one line"
-        )
-    raise _RowError(row, f"the {name} is empty; fill it in or remove the row")
-
-
-def _skip_faulty(
-    columns: Sequence[pa.Array], grid: TimeGrid, skips: SkipCounter, path: Path, lines: Positions
+def _valid_rows(
+    columns: list[pa.Array],
+    grid: TimeGrid,
+    skips: SkipCounter | None = None,
+    path: Path | None = None,
+    lines: Positions | None = None,
 ) -> tuple[list[pa.Array], Integers]:
-    """The valid rows of a batch and their steps; the others, on lines from 0, are counted."""
-    steps, faulty = _find_faults(columns, grid)
+    """The valid rows of a batch and their steps.
+
+    With `skips`, the others, on lines of a file from 0, are counted; else the first one is raised.
+    """
+    steps, dated = grid.steps(columns[3])
+    faulty = np.stack([*(_invalid_names(names) for names in columns[:3]), ~dated], axis=1)
+    if not faulty.any():
+        return columns, steps
+    if skips is None or lines is None:
+        row, column = (int(index) for index in np.argwhere(faulty)[0])
+        value = columns[column][row].cast(pa.string()).as_py()
+        raise _RowError(row, _explain(COLUMNS[column], value, grid))
     for column, reason in enumerate(TABLE_FAULTS):
         first = faulty[:, column] & ~faulty[:, :column].any(axis=1)
         skips.add(reason, str(path), lines[first])
@@ -191,10 +185,13 @@ def _skip_faulty(
     return [column.filter(pa.array(valid)) for column in columns], steps[valid]
 
 
-def _find_faults(columns: Sequence[pa.Array], grid: TimeGrid) -> tuple[Integers, Mask]:
-    """The steps of a batch, and which values cannot be used, [rows, 4]."""
-    steps, valid = grid.steps(columns[3])
-    return steps, np.stack([*(_invalid_names(names) for names in columns[:3]), ~valid], axis=1)
+def _explain(part: str, value: str | None, grid: TimeGrid) -> str:
+    """What is wrong with a value of a row."""
+    if part == "time":
+        return grid.explain(value and value[:60])
+    if value and value.strip():
+        return f"the {part} {value[:60]!r} contains a line break; a name must be one line"
+    return f"the {part} is empty; fill it in or remove the row"
 
 
 def _invalid_names(names: pa.Array) -> Mask:

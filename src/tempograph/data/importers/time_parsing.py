@@ -17,21 +17,10 @@ Mask = NDArray[np.bool_]
 Moments = NDArray[np.datetime64]
 
 # Not from the calendar module, whose names depend on the locale.
-_MONTHS: Final = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-]
-_DAYS: Final = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_MONTHS: Final = (
+    "January|February|March|April|May|June|July|August|September|October|November|December"
+)
+_SHORT_MONTHS: Final = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
 _HOUR, _SIXTY = r"2[0-3]|[01]\d", r"[0-5]\d"
 ISO_PATTERN: Final = (
     r"(?P<year>\d{4})-(?P<month>1[0-2]|0[1-9])-(?P<day>3[01]|[12]\d|0[1-9])"
@@ -43,11 +32,11 @@ _DIRECTIVES: Final = {
     "Y": r"(?P<year>\d{4})",
     "y": r"(?P<short_year>\d\d)",
     "m": r"(?P<month>1[0-2]|0[1-9]|[1-9])",
-    "b": rf"(?P<month_name>{'|'.join(name[:3] for name in _MONTHS)})",
-    "B": rf"(?P<month_name>{'|'.join(_MONTHS)})",
+    "b": rf"(?P<month_name>{_SHORT_MONTHS})",
+    "B": rf"(?P<month_name>{_MONTHS})",
     "d": r"(?P<day>3[01]|[12]\d|0[1-9]| ?[1-9])",
-    "a": rf"(?:{'|'.join(name[:3] for name in _DAYS)})",
-    "A": rf"(?:{'|'.join(_DAYS)})",
+    "a": r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)",
+    "A": r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)",
     "H": rf"(?P<hour>{_HOUR}|\d)",
     "I": r"(?P<hour>1[0-2]|0[1-9]|[1-9])",
     "p": r"(?P<half>[ap])m",
@@ -126,7 +115,7 @@ class _DateParts:
         if "month_name" not in self.texts:
             return self.integers("month", 1)
         names = pc.utf8_capitalize(pc.utf8_slice_codeunits(self.texts["month_name"], 0, 3))
-        indices = pc.index_in(names, pa.array([name[:3] for name in _MONTHS])).fill_null(0)
+        indices = pc.index_in(names, pa.array(_SHORT_MONTHS.split("|"))).fill_null(0)
         months: Integers = indices.cast(pa.int64()).to_numpy() + 1
         return months
 

@@ -1,65 +1,22 @@
-"""The relations of the demo world and the rules that bring its facts about."""
+"""The relations of the demo world and the rules of its facts, read from rules.toml."""
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
+from importlib import resources
 from typing import Final, Literal
 
 Kind = Literal["recurring", "periodic", "reciprocal", "chain", "noise"]
 
-RELATIONS: Final = (
-    "visits",
-    "hosts a visit from",
-    "accuses",
-    "denies an accusation by",
-    "imposes sanctions on",
-    "negotiates with",
-    "signs an agreement with",
-    "lifts sanctions on",
-    "requests aid from",
-    "promises aid to",
-    "sends aid to",
-    "praises",
-    "threatens",
-    "mobilises against",
-    "agrees a ceasefire with",
-    "appeals to",
-    "mediates with",
-    "criticises",
-    "consults",
-    "issues a statement on",
-)
+_FILE: Final = resources.files("tempograph") / "data" / "synthetic" / "rules.toml"
+_TABLES: Final = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
-# Facts of an episode and episodes of a pair. Relations that start a chain come in single short
-# bursts, so that the cause predicts what follows better than its own past does.
-BURSTS: Final = {
-    "visits": (1, 1),
-    "accuses": (1, 1),
-    "requests aid from": (1, 1),
-    "threatens": (1, 1),
-    "appeals to": (1, 1),
-    "praises": (5, 2),
-    "criticises": (5, 2),
-    "negotiates with": (5, 2),
+RELATIONS: Final[tuple[str, ...]] = tuple(_TABLES["relations"])
+BURSTS: Final[dict[str, tuple[int, int]]] = {
+    relation: (facts, episodes) for relation, (facts, episodes) in _TABLES["bursts"].items()
 }
-_PERIODS: Final = {"visits": 14, "consults": 7, "issues a statement on": 10, "mediates with": 18}
-
-# Kind, cause, relation, lag, inverted, chance. A rule comes after those that produce its cause.
-_CONSEQUENCES: Final[tuple[tuple[Kind, str, str, int, bool, float], ...]] = (
-    ("reciprocal", "visits", "hosts a visit from", 0, True, 0.75),
-    ("reciprocal", "visits", "hosts a visit from", 1, True, 0.15),
-    ("chain", "accuses", "denies an accusation by", 1, True, 0.85),
-    ("chain", "denies an accusation by", "imposes sanctions on", 2, True, 0.75),
-    ("chain", "imposes sanctions on", "negotiates with", 3, True, 0.7),
-    ("chain", "negotiates with", "signs an agreement with", 2, False, 0.3),
-    ("chain", "signs an agreement with", "lifts sanctions on", 1, True, 0.6),
-    ("chain", "requests aid from", "promises aid to", 1, True, 0.85),
-    ("chain", "promises aid to", "sends aid to", 2, False, 0.75),
-    ("reciprocal", "sends aid to", "praises", 1, True, 0.5),
-    ("chain", "threatens", "mobilises against", 2, False, 0.7),
-    ("chain", "mobilises against", "agrees a ceasefire with", 4, True, 0.6),
-    ("reciprocal", "appeals to", "mediates with", 0, True, 0.7),
-)
+"""Facts of an episode and episodes of a pair, by relation."""
 
 
 @dataclass(frozen=True)
@@ -96,12 +53,12 @@ def make_rules(relations: int) -> tuple[Rule, ...]:
         rules += [Rule("recurring", ids[name], ids[name]) for name in BURSTS if name in ids]
         rules += [
             Rule("periodic", ids[name], ids[name], period)
-            for name, period in _PERIODS.items()
+            for name, period in _TABLES["periods"].items()
             if name in ids
         ]
         rules += [
             Rule(kind, ids[name], ids[cause], lag, inverted, chance)
-            for kind, cause, name, lag, inverted, chance in _CONSEQUENCES
+            for kind, cause, name, lag, inverted, chance in _TABLES["consequences"]
             if cause in ids and name in ids
         ]
     return (*rules, *(Rule("noise", relation, None) for relation in range(relations)))
