@@ -30,15 +30,19 @@ def entity_scores(model: object, entity: int, relation: int, time: int) -> list[
 
 
 def slow_side(
-    predictor: Predictor, fact: tuple[int, ...], side: str
+    predictor: Predictor, fact: tuple[int, ...], side: str, scores: list[float] | None = None
 ) -> tuple[float, float | None, float]:
-    """Score, probability and rank of one side, by loops over candidates and facts."""
+    """Score, probability and rank of one side, by loops over candidates and facts.
+
+    Tests that look at many answers to one query compute its `scores` once.
+    """
     subject, relation, object_, time = fact
     inverse = relation + len(predictor.graph.relations)
     given, query_relation, right = (
         (subject, relation, object_) if side == "object" else (object_, inverse, subject)
     )
-    scores = entity_scores(predictor.model, given, query_relation, time)
+    if scores is None:
+        scores = entity_scores(predictor.model, given, query_relation, time)
     known = set()
     for s, r, o, t in np.concatenate([predictor.graph.facts(split) for split in SPLITS]).tolist():
         if (r, t) == (relation, time) and (s if side == "object" else o) == given:

@@ -12,6 +12,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -21,11 +22,13 @@ import pytest
 from coded import ICEWS_HEADER, gdelt_row, icews_row
 from conftest import Call, as_json
 from graphs import make_graph
+from tempograph import Run, TemporalGraph, train
 from tempograph.cli import console
 from tempograph.cli.answer_tables import print_completion
 from tempograph.data.synthetic import world
 from tempograph.models.registry import MODELS
 from tempograph.prediction.answers import Answer, Completion, EvidenceFact
+from tempograph.training import trainer
 from tempograph.version import __version__
 
 EVENTS = "subject,relation,object,time\n" + "".join(
@@ -64,8 +67,14 @@ def test_version(call: Call) -> None:
 def test_demo_shows_a_table_and_an_answer_with_evidence(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def train_briefly(graph: TemporalGraph, model: str, **options: Any) -> Run:
+        if model != "ted":
+            options["overrides"] = [*options["overrides"], "model.dim=16", "train.epochs=10"]
+        return train(graph, model, **options)
+
     small = world.make_world(entities=12, relations=4, steps=10, facts=200)
     monkeypatch.setattr(world, "make_world", lambda: small)
+    monkeypatch.setattr(trainer, "train", train_briefly)
     for _ in range(2):
         code, out, _ = call("demo")
         assert code == 0
