@@ -27,7 +27,7 @@ def temp_speed_table(measured: Measured, about: str = "") -> TextTable:
         "s/epoch": figure("epoch_seconds", ".2f"),
         "s/valid": figure("evaluation_seconds", ".2f"),
         "GiB": figure("training_peak_bytes", ".1f", 2**30),
-        "of the floor": figure("share_of_floor", ".1%"),
+        "efficiency": figure("share_of_floor", ".1%"),
         "paper: s/epoch": lambda result: (
             f"{result['paper_epoch_seconds']:,}" if result["paper_epoch_seconds"] else "-"
         ),
@@ -52,9 +52,9 @@ def layers_speed_table(measured: Measured, about: str = "") -> TextTable:
     """Return the times of our layers and of the usual ways to write them."""
     columns: Columns = {
         "layer": figure("what"),
-        "who": figure("who"),
+        "implementation": figure("who"),
         "milliseconds": figure("seconds", ".1f", 0.001),
-        "times ours": figure("times_ours", ".1f"),
+        "relative time": figure("times_ours", ".1f"),
     }
     return _text_table("Speed of layers", measured, columns, 2, about)
 
@@ -65,10 +65,10 @@ def pointer_speed_table(measured: Measured, about: str = "") -> TextTable:
         "dataset": figure("dataset"),
         "facts/step": figure("facts_per_step", ","),
         "s/epoch": figure("epoch_seconds", ".2f"),
-        "plain: s/epoch": figure("twin_epoch_seconds", ".2f"),
-        "times": lambda result: f"{result['twin_epoch_seconds'] / result['epoch_seconds']:.1f}",
+        "plain torch: s/epoch": figure("twin_epoch_seconds", ".2f"),
+        "speedup": lambda result: f"{result['twin_epoch_seconds'] / result['epoch_seconds']:.1f}",
         "GiB": figure("peak_bytes", ".2f", 2**30),
-        "plain: GiB": figure("twin_peak_bytes", ".2f", 2**30),
+        "plain torch: GiB": figure("twin_peak_bytes", ".2f", 2**30),
     }
     return _text_table("Speed of the pointer", measured, columns, 1, about)
 

@@ -75,8 +75,8 @@ def tried_table(results: Sequence[RunResults], dataset: str, model: str) -> Text
         own = [
             f"{name} = {one[name]}" for name in usual if one.get(name, usual[name]) != usual[name]
         ]
-        label = ", ".join(own) or "as most others"
-        label += "" if run.finished else ", ended by a time limit"
+        label = ", ".join(own) or "defaults above"
+        label += "" if run.finished else ", stopped by a time limit"
         tried.setdefault(label, []).extend(metrics_of([run], "valid"))
     # What was tried differs by less than the digits that other tables show.
     rows = [
@@ -86,7 +86,9 @@ def tried_table(results: Sequence[RunResults], dataset: str, model: str) -> Text
     rows.sort(key=lambda row: float(row[2].partition(" ")[0]))
     shared = ", ".join(f"{name} = {value}" for name, value in usual.items())
     caption = (
-        f"{dataset}, valid, protocol {runs[0].protocol}; unless said: {shared}." if runs else ""
+        f"{dataset}, valid, protocol {runs[0].protocol}; unless stated otherwise: {shared}."
+        if runs
+        else ""
     )
     title, columns = f"{model} on {dataset}: what was tried", ("settings", "seeds", *FIGURE_COLUMNS)
     return TextTable(title, columns, rows, 1, caption, spread_columns=[2])

@@ -161,11 +161,11 @@ def test_evidence_is_printed_below_its_answer(capsys: pytest.CaptureFixture[str]
     ] in lines
     assert ["2024-01-03", "50%", "greets"] in lines and ["..."] in lines
     bare = tuple(
-        replace(answer, evidence=(), evidence_count=0, why="not asked for") for answer in answers
+        replace(answer, evidence=(), evidence_count=0, why="not requested") for answer in answers
     )
     print_completion(Completion("Ann", "meets", None, "2024-01-02", "object", bare, ()))
     shown = capsys.readouterr().out
-    assert "not asked for" not in shown and "evidence" not in shown and "Bob" in shown
+    assert "not requested" not in shown and "evidence" not in shown and "Bob" in shown
 
 
 def test_an_embedding_method_from_training_to_an_answer(
@@ -367,9 +367,9 @@ def test_data_list_shows_where_datasets_are_and_how_to_get_them(call: Call) -> N
 
 def test_columns_of_any_name_can_be_scored(call: Call, events: Path) -> None:
     assert call("train", "mine", "--out", "run")[0] == 0
-    Path("rumours.csv").write_text("who,did,whom,day\nAnn,meets,Bob,2024-01-15\n")
+    Path("rumors.csv").write_text("who,did,whom,day\nAnn,meets,Bob,2024-01-15\n")
     columns = ("--subject", "who", "--relation", "did", "--object", "whom", "--time", "day")
-    (fact,) = as_json(call("score", "run", "rumours.csv", *columns, "--json"))["facts"]
+    (fact,) = as_json(call("score", "run", "rumors.csv", *columns, "--json"))["facts"]
     assert (fact["subject"], fact["relation"], fact["object"], fact["time"]) == (
         "Ann",
         "meets",
@@ -485,7 +485,8 @@ USER_ERRORS = {
             "--time",
             "2024-01-15",
         ],
-        "give three of --subject, --relation, --object and --time; the answers are the fourth",
+        "give three of --subject, --relation, --object and --time; "
+        "the command ranks answers for the fourth",
     ),
     "too much is asked": (
         ["complete", "run", "--relation", "meets", "--time", "2024-01-15"],
@@ -643,7 +644,7 @@ def test_faulty_rows_are_skipped_on_request(call: Call) -> None:
     assert found["skipped"] == 3 and len(found["reasons"]) == 3
     Path("bad.csv").write_text(EVENTS + "\n".join(rows[:3]) + "\n")
     code, out, err = call("fit", "bad.csv", "--skip-bad", "--model", "ted", "--out", "run")
-    assert code == 0 and "84 facts of 87 rows (3 skipped)" in out
+    assert code == 0 and "84 facts from 87 rows (3 skipped)" in out
     assert "note: skipped, no readable time: 1 row, at bad.csv:88" in err
 
 
@@ -797,8 +798,7 @@ def test_evaluating_an_unfinished_run_prints_a_note(call: Call, events: Path) ->
     )
     code, _, err = call("evaluate", "run")
     assert (
-        code == 0
-        and "note: the training is not finished; continue with: tempograph resume run" in err
+        code == 0 and "note: training is not finished; continue with: tempograph resume run" in err
     )
 
 

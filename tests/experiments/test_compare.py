@@ -85,7 +85,11 @@ def test_models_are_trained_and_their_table_is_written(fresh: Comparison, world:
     assert not list(fresh.folder.glob("*.log")) and not fresh.failed and not fresh.notes()
     assert json.loads((fresh.folder / "compare.json").read_text()) == fresh.summary()
     text = (fresh.folder / "compare.md").read_text()
-    assert "protocol strict" in text and "with model.dim=8" in text and "2 runs at a time" in text
+    assert (
+        "protocol strict" in text
+        and "with model.dim=8" in text
+        and "up to 2 runs in parallel" in text
+    )
     assert len([line for line in text.splitlines() if line.count("|") == len(COLUMNS) + 1]) == 4
 
 

@@ -203,7 +203,7 @@ def test_duplicates_are_reported_and_names_are_quoted(call: Call, events: Path) 
     )
     code, out, err = call("fit", "events.csv", "--out", "my run", "--model", "ted")
     assert code == 0, err
-    assert "500 facts of 501 rows (1 repeated)" in out
+    assert "500 facts from 501 rows (1 repeated)" in out
     (line,) = (line for line in out.splitlines() if line.startswith("Next: "))
     command = shlex.split(line.removeprefix("Next: ").partition(", or ")[0])
     assert command[:5] == ["tempograph", "complete", "my run", "--subject", "O'Neill & Co"]

@@ -397,10 +397,11 @@ def test_costs_are_in_table_order_with_epochs_that_shared_no_gpu() -> None:
     cells = {(row[0], row[1]): row for row in text_table.rows}
     assert cells["temp-gru", "strict"][4] == f"{unshared['icews14', 'temp-gru', *hardware]:.2f}"
     assert (
-        "measured alone, but for" in text_table.caption and "temp-gru (paper)" in text_table.caption
+        "otherwise idle GPU, except for" in text_table.caption
+        and "temp-gru (paper)" in text_table.caption
     )
     assert cost_table(results, "icews14").caption.endswith(
-        "so they do not measure speed. Neither do those of an epoch."
+        "so they do not measure speed. Neither do the epoch times."
     )
     assert "temp-gru (strict)" not in text_table.caption
     assert cells["temp-gru", "paper"] in cost_table(results, "icews14").rows, (

@@ -91,17 +91,20 @@ def test_tried_settings_have_one_row_for_all_seeds() -> None:
     elsewhere = result("srgcn", "strict", 64, 0, 0.9, 0.9)
     sheet = tried_table([*tried, elsewhere], "icews14", "temp-gru")
     assert [row[:3] for row in sheet.rows] == [
-        ["as most others", "2", "0.6500 ± 0.0500"],
+        ["defaults above", "2", "0.6500 ± 0.0500"],
         ["model.dim = 256", "1", "0.7123"],
-        ["as most others, ended by a time limit", "1", "0.8000"],
+        ["defaults above, stopped by a time limit", "1", "0.8000"],
     ]
-    assert sheet.caption == "icews14, valid, protocol strict; unless said: model.dim = 128."
+    assert (
+        sheet.caption
+        == "icews14, valid, protocol strict; unless stated otherwise: model.dim = 128."
+    )
     parts = [
         result("ensemble", "strict", 0, 0, 0.5, 0.5, config={"model": {"parts": names}})
         for names in (["a", "b"], ["c"])
     ]
     assert {row[0] for row in tried_table(parts, "icews14", "ensemble").rows} == {
-        "as most others",
+        "defaults above",
         "model.parts = c",
     }
 

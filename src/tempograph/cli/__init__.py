@@ -26,7 +26,7 @@ from tempograph.version import __version__
 
 app = typer.Typer(
     name="tempograph",
-    help="Find the missing facts of a temporal knowledge graph, with evidence.",
+    help="Find missing facts in a temporal knowledge graph, with evidence.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,

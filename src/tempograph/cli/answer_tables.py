@@ -42,7 +42,7 @@ def print_completion(completion: Completion) -> None:
     answers = completion.answers
     has_probability = any(answer.probability is not None for answer in answers)
     has_evidence = any(answer.evidence for answer in answers)
-    heading = f"{completion.asked}, and its evidence" if has_evidence else completion.asked
+    heading = f"{completion.asked} and evidence" if has_evidence else completion.asked
     columns = ["#", heading, "known in", "probability" if has_probability else "score"]
     rows = [
         [
@@ -114,7 +114,7 @@ def print_facts(title: str, facts: Sequence[Mapping[str, Any]]) -> None:
     ]
     caption = ""
     if any(name in _HEADINGS for name in shown):
-        caption = "o: as the answer for the object, s: for the subject"
+        caption = "o: as answer to the object query, s: to the subject query"
         if any("probability" in name for name in shown):
             caption += "; p: probability"
     headings = [*texts, *(_HEADINGS.get(name, name) for name in shown)]

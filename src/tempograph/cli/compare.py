@@ -30,7 +30,9 @@ _STATES |= {"running": "running", "waiting": "waiting"}
 RunMaxTime = Annotated[
     float | None,
     typer.Option(
-        "--max-time", min=0, help="Stop each run after this many minutes; the same command resumes."
+        "--max-time",
+        min=0,
+        help="Stop each run after this many minutes; repeat the command to resume.",
     ),
 ]
 
@@ -46,35 +48,35 @@ def compare(
     ] = None,
     models: Annotated[
         str | None,
-        typer.Option(help="Models separated by commas; by default all.", metavar="A,B,..."),
+        typer.Option(help="Models, separated by commas; by default, all.", metavar="A,B,..."),
     ] = None,
     seeds: Annotated[
-        str, typer.Option(help="Seeds separated by commas; a run for each.", metavar="N,N,...")
+        str, typer.Option(help="Seeds, separated by commas; one run per seed.", metavar="N,N,...")
     ] = "0",
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="The folder of the runs and the table; by default runs/DATASET-compare."
+            "--out", help="Folder for the runs and the table; by default, runs/DATASET-compare."
         ),
     ] = None,
     preset: Annotated[
         str | None,
         typer.Option(
             help="A shipped preset, for models that have it for this dataset; the others get "
-            "suggested settings. By default tuned, or else paper."
+            "suggested settings. By default, tuned or, if there is none, paper."
         ),
     ] = None,
     protocol: ProtocolOption = "strict",
     jobs: Annotated[
-        int, typer.Option(min=1, help="Number of runs at a time, each in its own process.")
+        int, typer.Option(min=1, help="Number of parallel runs, each in its own process.")
     ] = 1,
     max_time: RunMaxTime = None,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Train models, test each run once, and show the published figures beside ours.
+    """Train several models, test each run once, and show our results beside the published ones.
 
-    Called again, it reuses finished runs and resumes the others.
+    Repeat the command to reuse finished runs and resume the others.
 
     Example: **tempograph compare icews14 --models ted,temp-gru --seeds 0,1,2 --out runs/table**
     """
@@ -184,4 +186,4 @@ def _print_comparison(comparison: Comparison) -> None:
     for line in comparison.notes():
         note(f"note: {line}")
     path = comparison.folder / "compare.md"
-    out.print(f"The table is in {path}, the runs are beside it.", soft_wrap=True)
+    out.print(f"The table is in {path}, with the runs beside it.", soft_wrap=True)

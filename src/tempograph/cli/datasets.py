@@ -23,7 +23,7 @@ app = typer.Typer(help="List, download, import and describe datasets.", no_args_
 
 @app.command("list")
 def list_datasets(json_output: Json = False) -> None:
-    """Show the datasets that have a name, and where they are stored."""
+    """List the datasets that are known by name, and where they are stored."""
     from tempograph.data.catalog import available, dataset_roots
 
     entries = available()
@@ -49,12 +49,12 @@ def get(
     folder: Annotated[
         Path | None,
         typer.Option(
-            "--out", help="The dataset folder; by default in $TEMPOGRAPH_DATA or the user cache."
+            "--out", help="The dataset folder; by default, in $TEMPOGRAPH_DATA or the user cache."
         ),
     ] = None,
     overwrite: OverwriteDataset = False,
 ) -> None:
-    """Download a published benchmark and check every file before anything is written."""
+    """Download a published benchmark; every file is checked before anything is written."""
     from tempograph.data.benchmarks import download, find_benchmark
     from tempograph.data.catalog import download_target
 
@@ -74,7 +74,7 @@ def import_events(
     overwrite: OverwriteDataset = False,
     json_output: Json = False,
 ) -> None:
-    """Turn tables of dated events, or event files of ICEWS or GDELT, into a dataset folder.
+    """Turn tables of dated events, or ICEWS or GDELT event files, into a dataset folder.
 
     Examples: **tempograph data import events.csv --subject actor --object target --time date
     --out mydata**,
@@ -122,7 +122,7 @@ def stats(
     plot: Plot = None,
     json_output: Json = False,
 ) -> None:
-    """Count facts, and entities that are active at a step and were active recently."""
+    """Count facts and active entities, and show how sparse the data is."""
     from tempograph.data.catalog import load_dataset
     from tempograph.data.statistics import statistics
     from tempograph.errors import ConfigError
@@ -153,9 +153,9 @@ def _print_statistics(entries: Sequence[Statistics], protocol: str, window: int)
         rows.append([entry.name, *cells, f"{entry.active.mean() / entry.entities:.1%}"])
     columns = ["dataset", "active", f"also in last {window}", f"facts in last {window}", "share"]
     caption = (
-        f"Entities active at a step, those also active in the {window} steps before, and the train "
-        "facts there per active entity: mean (smallest-largest) over steps. Share: active entities "
-        f"among all. Protocol {protocol}"
+        f"Entities active at a step, those also active in the {window} steps before, and train "
+        "facts in those steps per active entity: mean (minimum-maximum) over steps. Share: the "
+        f"fraction of all entities that are active. Protocol {protocol}"
     )
     out.print(table("Activity", columns, rows, caption=caption))
     for entry in entries:

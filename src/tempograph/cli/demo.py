@@ -60,8 +60,8 @@ def demo(
     rarely = "train.validate_every=10"
     temp = fit_and_evaluate("temp-gru", rarely)
     summaries = {
-        "ComplEx, blind to time": fit_and_evaluate("complex", rarely).summary(),
-        "TED, copying what is near": fit_and_evaluate("ted").summary(),
+        "ComplEx, which ignores time": fit_and_evaluate("complex", rarely).summary(),
+        "TED, which copies recent facts": fit_and_evaluate("ted").summary(),
         "TeMP-GRU": temp.summary(),
     }
     # The latest object query of the test split that TeMP-GRU answers correctly.

@@ -33,19 +33,22 @@ def evaluate(
     filter: Annotated[
         Filter,
         typer.Option(
-            help="Other known answers to leave out of the ranking: those true at the same time, "
-            "those true at any time (static), or none (raw)."
+            help="Other known answers to remove before ranking: those at the same time (time), "
+            "those at any time (static), or none (raw)."
         ),
     ] = "time",
-    hits: Annotated[str, typer.Option(help="The k of Hits@k, separated by commas.")] = "1,3,10",
+    hits: Annotated[
+        str, typer.Option(help="Values of k for Hits@k, separated by commas.")
+    ] = "1,3,10",
     memory: ScoreMemory = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Exit with 1 if the run misses a target of its preset.")
+        bool,
+        typer.Option("--check", help="Exit with code 1 if the run misses a target of its preset."),
     ] = False,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Rank every fact of a split from both sides, and write ranks and metrics to the run folder."""
+    """Rank the object and subject of every fact in a split, and store ranks and metrics."""
     import tempograph.training.trainer
     from tempograph.errors import ConfigError
     from tempograph.training.run_folder import target_metrics
@@ -68,7 +71,7 @@ def evaluate(
         )
     if is_finished(run) is False:
         resume = f"tempograph resume {quote(str(run))}"
-        print_note(f"the training is not finished; continue with: {resume}")
+        print_note(f"training is not finished; continue with: {resume}")
     # Published figures have three digits.
     reached = {name: round(evaluation.summary()["metrics"][name], 3) for name in targets}
     missed = {name: value for name, value in targets.items() if reached[name] < value}
@@ -107,7 +110,7 @@ def calibration(
 ) -> None:
     """Show how far the probabilities of a run can be trusted.
 
-    The temperature is fitted on the valid split once and stored in the run folder.
+    The temperature is fitted once, on the validation split, and stored in the run folder.
     """
     from tempograph.device import resolve_device
     from tempograph.errors import QueryError
@@ -131,12 +134,14 @@ def calibration(
         print_json({"run": str(run), "model": config.name} | found)
         return
     title = (
-        f"{config.name} on {config.dataset}: probability of the best answer, and how often right"
+        f"{config.name} on {config.dataset}: probability of the best answer, "
+        "and how often it is right"
     )
     caption = (
-        f"{found['facts']:,} {found['split']} facts from both sides, protocol {config.protocol}, "
-        f"filter time; temperature {found['temperature']:.3f}; expected calibration error "
-        f"{found['calibration_error']:.3f}, before {found['calibration_error_before']:.3f}"
+        f"{found['facts']:,} {found['split']} facts, both query directions, "
+        f"protocol {config.protocol}, filter time; temperature {found['temperature']:.3f}; "
+        f"expected calibration error {found['calibration_error']:.3f} "
+        f"({found['calibration_error_before']:.3f} without temperature)"
     )
     show(TextTable(title, *reliability_cells(found["reliability"]), caption=caption))
 
@@ -148,14 +153,15 @@ def report(
     path: Annotated[
         Path,
         typer.Option(
-            "--out", help="The report: .html, or .md with a folder of figures next to it."
+            "--out", help="The report file: .html, or .md with a folder of figures beside it."
         ),
     ],
     window: Annotated[
-        int, typer.Option(min=1, help="Steps around a query in which frequencies are counted.")
+        int,
+        typer.Option(min=1, help="Count frequencies in this many steps on each side of a query."),
     ] = 8,
 ) -> None:
-    """Write a report on runs: metrics, where the answers come from, training, settings.
+    """Write a report on runs: metrics, where each model is right, training and settings.
 
     Example: **tempograph report runs/ted runs/temp --out report.html**
     """

@@ -17,14 +17,14 @@ def export(
     times: Annotated[
         str | None,
         typer.Option(
-            help="Time steps separated by commas, or 'all'; by default the last step.",
+            help="Time steps, separated by commas, or 'all'; by default, the last step.",
             metavar="T,T,...",
         ),
     ] = None,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Write the vectors of all entities to a Parquet file with columns time, entity and vector.
+    """Write the embeddings of all entities to a Parquet file: time, entity and vector.
 
     Example: **tempograph export runs/mine --out vectors.parquet --times 2014-06-01,2014-06-02**
     """

@@ -1,4 +1,4 @@
-"""The command fit: import files of events, train a model that suits them, and test it."""
+"""The command fit: import event files, train a suitable model, and test it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def fit(
     folder: Annotated[Path, typer.Option("--out", help="The run folder to write.")],
     options: ImportOptions,
     model: Annotated[
-        str | None, typer.Option(help="The model; by default one that suits the data.")
+        str | None, typer.Option(help="The model; by default, one that suits the data.")
     ] = None,
     max_time: MaxTime = None,
     device: Device = "auto",
     overwrite: OverwriteRun = False,
     json_output: Json = False,
 ) -> None:
-    """Import files of events, train a model that suits them, and report how good its answers are.
+    """Import event files, train a suitable model, and report how good its answers are.
 
     Next: tempograph complete, missing, surprising.
 
@@ -74,7 +74,7 @@ def _print_result(result: FitResult, folder: Path) -> None:
     skipped = {"repeated": imported.duplicates, "skipped": sum(s.rows for s in imported.skipped)}
     left_out = ", ".join(f"{count:,} {what}" for what, count in skipped.items() if count)
     out.print(
-        f"{len(graph.all_facts):,} facts of {imported.rows:,} rows"
+        f"{len(graph.all_facts):,} facts from {imported.rows:,} rows"
         f"{f' ({left_out})' if left_out else ''}: {len(graph.entities):,} entities, "
         f"{len(graph.relations):,} relations, {len(graph.times):,} steps "
         f"from {graph.times[0]} to {graph.times[-1]}.",
@@ -89,13 +89,16 @@ def _print_result(result: FitResult, folder: Path) -> None:
         [relation, f"{queries:,}", f"{hits_1:.0%}", f"{hits_10:.0%}"]
         for relation, queries, hits_1, hits_10 in result.relations()
     ]
-    title, columns = "How often the right answer is first, or in ten", ("relation", "queries")
+    title, columns = (
+        "How often the right answer is first, or among the first ten",
+        ("relation", "queries"),
+    )
     caption = f"Protocol {result.evaluation.protocol}, held-out facts; the most frequent relations."
-    show(TextTable(title, (*columns, "first", "in ten"), rows, 1, caption))
+    show(TextTable(title, (*columns, "first", "first ten"), rows, 1, caption))
     calibration = result.run.results.calibration
     if calibration is not None:
         caption = "Probability of the first answer, on the validation facts."
-        title = "How far a probability can be trusted"
+        title = "How far to trust a probability"
         cells = reliability_cells(calibration["reliability"])
         show(TextTable(title, *cells, caption=caption))
     names = (graph.entities[0], graph.relations[0], graph.times[-1])

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path],
     typer.Argument(
-        help="Tables (CSV or TSV, gzipped or not, or Parquet), or event files of ICEWS or GDELT, "
-        "plain, gzipped or zipped. Patterns such as 'events/*.zip' work. "
-        "All files together make one dataset."
+        help="Tables (CSV, TSV, gzipped CSV or TSV, or Parquet), or ICEWS or GDELT event files "
+        "(plain, gzipped or zipped). Patterns such as 'events/*.zip' work. "
+        "All files together form one dataset."
     ),
 ]
 _table = functools.partial(typer.Option, rich_help_panel="Options for tables")
@@ -31,21 +31,24 @@ _steps = functools.partial(typer.Option, rich_help_panel="Options for time steps
 _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
     "format": (
         FileFormat | None,
-        typer.Option(None, help="What the files contain; by default detected from their content."),
+        typer.Option(None, help="File format; by default detected from the content."),
     ),
-    "subject": (str, _table("subject", help="Column of the subject.")),
-    "relation": (str, _table("relation", help="Column of the relation.")),
-    "object": (str, _table("object", help="Column of the object.")),
-    "time": (str, _table("time", help="Column of the time.")),
+    "subject": (str, _table("subject", help="Column with the subject.")),
+    "relation": (str, _table("relation", help="Column with the relation.")),
+    "object": (str, _table("object", help="Column with the object.")),
+    "time": (str, _table("time", help="Column with the time.")),
     "header": (
         bool,
-        _table(True, help="Without a header row, columns are given by number, from 0."),
+        _table(True, help="Whether the first row is a header. Without one, number columns from 0."),
     ),
-    "delimiter": (str | None, _table(None, help="By default a comma for .csv, a tab for .tsv.")),
+    "delimiter": (
+        str | None,
+        _table(None, help="Field delimiter; by default a comma for .csv and a tab for .tsv."),
+    ),
     "time_format": (
         str | None,
         _table(
-            None, help="'integer', or a format such as %d/%m/%Y; by default ISO dates or integers."
+            None, help="'integer' or a format such as %d/%m/%Y; by default, ISO dates or integers."
         ),
     ),
     "skip_bad": (
@@ -67,13 +70,16 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
     "granularity": (
         Granularity | None,
         _steps(
-            None, help="Length of a time step, by default a day; integers are used as they are."
+            None, help="Length of a time step; by default, a day. Integers are used as they are."
         ),
     ),
     "split": (SplitRule, _steps("random", help="How to split the facts.")),
-    "valid_share": (float, _steps(0.1, "--valid", help="Share of validation facts.")),
-    "test_share": (float, _steps(0.1, "--test", help="Share of test facts.")),
-    "seed": (int, _steps(0, help="Seed of the random split and, in fit, of training.")),
+    "valid_share": (
+        float,
+        _steps(0.1, "--valid", help="Fraction of facts in the validation split."),
+    ),
+    "test_share": (float, _steps(0.1, "--test", help="Fraction of facts in the test split.")),
+    "seed": (int, _steps(0, help="Random seed for the split and, in fit, for training.")),
 }
 """Type and command-line option of each field of `ImportOptions`."""
 
@@ -91,7 +97,7 @@ def takes_import_options(
     def parameter(name: str) -> inspect.Parameter:
         kind, option = _OPTIONS[name]
         if guess_columns and name in COLUMNS:
-            words = f"Column of the {name}; by default guessed from the column names."
+            words = f"Column with the {name}; by default guessed from the column names."
             kind, option = str | None, _table(None, help=words)
         return inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=option

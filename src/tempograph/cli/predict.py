@@ -38,11 +38,11 @@ def complete(
     relation: Annotated[str | None, typer.Option(help="The relation.")] = None,
     object_: Annotated[str | None, typer.Option("--object", help="The object.")] = None,
     time: Annotated[
-        str | None, typer.Option(help="The time step as the dataset labels it, such as 2014-06-01.")
+        str | None,
+        typer.Option(help="The time step, as labeled in the dataset, such as 2014-06-01."),
     ] = None,
     why: Annotated[
-        str | None,
-        typer.Option(help="Explain this candidate only: the facts for it and against it."),
+        str | None, typer.Option(help="Explain only this candidate: the facts for and against it.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of answers.")] = 10,
     evidence: Annotated[int, typer.Option(min=0, help="Number of facts shown per answer.")] = 3,
@@ -62,7 +62,8 @@ def complete(
 
     if [subject, relation, object_, time].count(None) != 1:
         raise ConfigError(
-            "give three of --subject, --relation, --object and --time; the answers are the fourth"
+            "give three of --subject, --relation, --object and --time; "
+            "the command ranks answers for the fourth"
         )
     if why is not None and None not in (subject, object_):
         raise ConfigError("--why takes a subject or an object; give the time and the other one")
@@ -106,15 +107,15 @@ def score(
     out_file: ParquetFile = None,
     ranks: Annotated[
         bool,
-        typer.Option(help="Compute probabilities and ranks too, or only scores, which is faster."),
+        typer.Option(help="Also compute probabilities and ranks; without them, scoring is faster."),
     ] = True,
     memory: ScoreMemory = None,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Compute score, probability and rank of each fact in a file, from both sides.
+    """Compute the score, probability and rank of each fact in a file, for both query directions.
 
-    Example: **tempograph score runs/mine rumours.csv --out scored.parquet**
+    Example: **tempograph score runs/mine rumors.csv --out scored.parquet**
     """
     from tempograph.data.importers.table_reader import read_fact_table
     from tempograph.errors import QueryError
@@ -148,10 +149,10 @@ def missing(
         list[str] | None, typer.Option(help="Only this relation; can be repeated.")
     ] = None,
     first: Annotated[
-        str | None, typer.Option(help="First time step; by default the first of the data.")
+        str | None, typer.Option(help="First time step; by default, the first in the data.")
     ] = None,
     last: Annotated[
-        str | None, typer.Option(help="Last time step; by default the last of the data.")
+        str | None, typer.Option(help="Last time step; by default, the last in the data.")
     ] = None,
     top: Top = 20,
     at_least: Annotated[
@@ -159,7 +160,7 @@ def missing(
         typer.Option(
             min=0,
             max=1,
-            help="Write every fact with at least this probability to --out, instead of the top.",
+            help="Write every fact with at least this probability to --out, not just the top ones.",
         ),
     ] = None,
     out_file: ParquetFile = None,
@@ -223,5 +224,5 @@ def surprising(
         return
     one_split = len(set(found["known"].to_pylist())) < 2
     rows = (found.drop_columns(["known"]) if one_split else found).to_pylist()
-    print_facts(f"The facts least plausible to {name}", rows)
+    print_facts(f"The least plausible facts according to {name}", rows)
     print_score_note(predictor)

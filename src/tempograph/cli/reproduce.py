@@ -19,31 +19,35 @@ if TYPE_CHECKING:
 
 def reproduce(
     what: Annotated[
-        Literal[Artefact, "all"], typer.Argument(help="Which table or pictures, or all of them.")
+        Literal[Artefact, "all"],
+        typer.Argument(help="The table or figures to build, or all of them."),
     ],
     dataset: Annotated[str, typer.Option(help="The dataset, by name or path.")] = "icews14",
     protocol: Annotated[
-        Literal[Protocol, "both"], typer.Option(help="Protocols of the models that depend on it.")
+        Literal[Protocol, "both"], typer.Option(help="Protocol, for models that depend on it.")
     ] = "both",
     seeds: Annotated[
-        str, typer.Option(help="Seeds to train if they are missing.", metavar="N,N,...")
+        str,
+        typer.Option(
+            help="Seeds, separated by commas; missing ones are trained.", metavar="N,N,..."
+        ),
     ] = "0",
     results: Annotated[
-        Path, typer.Option(help="The folder of measured results; new ones are added.")
+        Path, typer.Option(help="Folder with stored results; new ones are added.")
     ] = Path("results"),
     folder: Annotated[
         Path | None,
-        typer.Option("--out", help="The folder of tables and runs; by default reproduced/DATASET."),
+        typer.Option("--out", help="Folder for tables and runs; by default, reproduced/DATASET."),
     ] = None,
     train: Annotated[
         bool,
-        typer.Option("--train/--no-train", help="Train what is missing, or leave it as a dash."),
+        typer.Option("--train/--no-train", help="Train missing runs, or show a dash for them."),
     ] = True,
     jobs: Annotated[
         int | None,
         typer.Option(
             min=1,
-            help="Number of runs at a time, each in its own process; by default 1 on a CPU, or as "
+            help="Number of parallel runs, each in its own process; by default, 1 on a CPU, or as "
             "many as fit on the GPU.",
         ),
     ] = None,
@@ -51,9 +55,10 @@ def reproduce(
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Write tables of the paper with our figures beside the published, as Markdown, LaTeX and CSV.
+    """Build the paper's tables and figures, with our results beside the published ones.
 
-    Measured results are reused, and missing runs are trained. Called again, it resumes.
+    Tables are written as Markdown, LaTeX and CSV. Stored results are reused, and missing runs are
+    trained. Repeat the command to resume.
 
     Example: **tempograph reproduce table --dataset icews14 --no-train**
     """

@@ -26,35 +26,35 @@ def serve(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File with the token that clients must send; by default $TEMPOGRAPH_TOKEN, "
-            "or a new token that is printed."
+            help="File with the token that clients must send; by default, $TEMPOGRAPH_TOKEN, "
+            "or a new token, which is printed."
         ),
     ] = None,
-    max_body: Annotated[int, typer.Option(min=1, help="Maximum bytes of a request.")] = 2**20,
-    max_top: Annotated[int, typer.Option(min=1, help="Maximum answers to one query.")] = 1000,
+    max_body: Annotated[int, typer.Option(min=1, help="Maximum request size in bytes.")] = 2**20,
+    max_top: Annotated[int, typer.Option(min=1, help="Maximum answers per query.")] = 1000,
     max_facts: Annotated[
-        int, typer.Option(min=1, help="Maximum facts in one scoring request.")
+        int, typer.Option(min=1, help="Maximum facts per scoring request.")
     ] = 10_000,
     max_seconds: Annotated[
-        float, typer.Option(min=0.001, help="Time limit of a request in seconds.")
+        float, typer.Option(min=0.001, help="Time limit per request, in seconds.")
     ] = 30.0,
     max_waiting: Annotated[
-        int, typer.Option(min=1, help="Maximum requests in the queue of a run.")
+        int, typer.Option(min=1, help="Maximum number of waiting requests per run.")
     ] = 256,
-    batch: Annotated[int, typer.Option(min=1, help="Maximum queries scored in one batch.")] = 64,
+    batch: Annotated[int, typer.Option(min=1, help="Maximum queries per batch.")] = 64,
     gather: Annotated[
         float, typer.Option(min=0, help="Milliseconds a batch waits for more queries.")
     ] = 2.0,
     idle: Annotated[
         float, typer.Option(min=0.1, help="Seconds a connection has to send its request headers.")
     ] = 15.0,
-    cache: Annotated[int, typer.Option(min=0, help="Cache for encodings per run, in MiB.")] = 1280,
+    cache: Annotated[int, typer.Option(min=0, help="Cache for encodings, in MiB per run.")] = 1280,
     shutdown: Annotated[
-        int, typer.Option(min=0, help="Seconds that open requests get to finish at shutdown.")
+        int, typer.Option(min=0, help="Seconds to let open requests finish at shutdown.")
     ] = 10,
     device: Device = "auto",
 ) -> None:
-    """Serve trained runs over HTTP, with a web page to explore them, until Ctrl-C.
+    """Serve trained runs over HTTP, with a web explorer. Stop with Ctrl-C.
 
     Example: **tempograph serve runs/demo/temp-gru runs/demo/ted --port 8000**
     """

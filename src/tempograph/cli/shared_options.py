@@ -23,10 +23,8 @@ Dataset = Annotated[
         autocompletion=_complete_dataset,
     ),
 ]
-Device = Annotated[str, typer.Option(help="Where to compute: auto, cpu or cuda.")]
-Json = Annotated[
-    bool, typer.Option("--json", help="Print one JSON object on standard output, nothing else.")
-]
+Device = Annotated[str, typer.Option(help="The device: auto, cpu or cuda.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 MaxTime = Annotated[
     float | None,
     typer.Option(min=0, help="Stop after this many minutes; 'resume' continues the run."),
@@ -47,8 +45,8 @@ ProtocolOption = Annotated[
     Protocol,
     typer.Option(
         "--protocol",
-        help="Which facts make an entity active: only train facts (strict), "
-        "or those of all splits (paper).",
+        help="Facts that make an entity active: train facts only (strict), "
+        "or facts of all splits (paper).",
     ),
 ]
 RunFolder = Annotated[
@@ -61,4 +59,4 @@ ScoreMemory = Annotated[
 TensorBoard = Annotated[
     bool, typer.Option("--tensorboard", help="Also write TensorBoard events to the run folder.")
 ]
-Top = Annotated[int, typer.Option(min=1, help="The maximum number of facts to show.")]
+Top = Annotated[int, typer.Option(min=1, help="Maximum number of facts to show.")]

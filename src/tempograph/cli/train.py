@@ -61,7 +61,7 @@ def train(
     ] = None,
     protocol: ProtocolOption = "strict",
     out_folder: Annotated[
-        Path | None, typer.Option("--out", help="The run folder; by default runs/DATASET-MODEL.")
+        Path | None, typer.Option("--out", help="The run folder; by default, runs/DATASET-MODEL.")
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
     device: Device = "auto",
@@ -70,7 +70,7 @@ def train(
     overwrite: OverwriteRun = False,
     json_output: Json = False,
 ) -> None:
-    """Train a model and write a run folder with the weights that did best on the valid split.
+    """Train a model and write a run folder with the best weights by validation MRR.
 
     Example: **tempograph train icews14 --model ted model.sigma=0.1 --out runs/ted**
     """

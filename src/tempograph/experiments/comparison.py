@@ -126,10 +126,14 @@ class Comparison:
 
     def caption(self) -> str:
         """Return what a reader must know about the figures."""
-        parts = [f"protocol {self.protocol}, filter time, Hits in per cent"]
+        parts = [f"protocol {self.protocol}, filter time, Hits in percent"]
         parts += [SPREAD] if any(len(row.test_metrics) > 1 for row in self.rows) else []
         parts += [f"with {' '.join(self.overrides)}"] if self.overrides else []
-        parts += [f"times are of up to {self.jobs} runs at a time"] if self.jobs > 1 else []
+        parts += (
+            [f"times were measured with up to {self.jobs} runs in parallel"]
+            if self.jobs > 1
+            else []
+        )
         return "; ".join(parts)
 
     def notes(self) -> list[str]:

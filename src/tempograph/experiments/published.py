@@ -10,7 +10,7 @@ from typing import Final
 from tempograph.typing import Protocol
 
 Figures = tuple[float, float, float, float]
-"""MRR, then Hits@1, 3 and 10 in per cent."""
+"""MRR, then Hits@1, 3 and 10 in percent."""
 
 Published = tuple[float | None, float | None, float | None, float | None]
 """The same in a printed table; None for a dash."""

@@ -18,7 +18,7 @@ from tempograph.training.setting_values import flat_settings
 from tempograph.typing import Split
 
 HITS: Final = ("hits@1", "hits@3", "hits@10")
-SPREAD: Final = "± half the distance between the best and the worst seed"
+SPREAD: Final = "± is half the range from the worst to the best seed"
 
 Metrics = Mapping[str, float]
 ResultKey = tuple[str, str, str]

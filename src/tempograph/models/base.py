@@ -130,7 +130,7 @@ class Model(torch.nn.Module, ABC):
         similar = (num_shared >= 2).nonzero()[:, 0]
         gap = (facts[similar, 3] - query.time).abs()
         order = torch.argsort(-num_shared[similar] * self.timeline.num_steps + gap, stable=True)
-        return Evidence("two of three parts shared", facts[similar[order]])
+        return Evidence("two of three parts in common", facts[similar[order]])
 
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Model:
         """The same weights over other train facts, with a cache for what queries at one time share.

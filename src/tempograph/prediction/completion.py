@@ -50,7 +50,7 @@ def complete(
         known = scenario.known(scenario.query(fact))
         log_probs = log_probabilities(scores[None].to(model.device), known, temperature)[0].cpu()
     if not max_evidence:
-        evidence = [Evidence("not asked for", scenario.timeline.facts[:0]) for _ in best]
+        evidence = [Evidence("not requested", scenario.timeline.facts[:0]) for _ in best]
     elif part == 1:
         query = scenario.query
         evidence = [model.evidence(query((fact[0], r, -1, fact[3])), fact[2]) for r in best]

@@ -34,7 +34,7 @@ _EXPLANATION: Final = (
     "answers that are known to be true at the same time are removed before ranking (filter time), "
     "and ties share their mean rank.",
     "MRR is the mean of 1 / rank, between 0 and 1: the higher, the better. Hits@k is the share of "
-    "questions, in per cent, whose answer is among the first k. MR is the mean rank: the lower, "
+    "questions, in percent, whose answer is among the first k. MR is the mean rank: the lower, "
     "the better; a few hopeless questions can dominate it. Ties won and ties lost are the figures "
     "if every tie went for, or against, the right answer.",
     "The protocol says what a model could know. Strict: train facts and nothing else. Paper: facts "
@@ -96,7 +96,7 @@ def _summary(runs: Sequence[ReportedRun]) -> list[Block]:
     ]
     if not rows:
         return []
-    caption = f"Both sides together, {', '.join([*shared, 'filter time'])}; Hits in per cent."
+    caption = f"Both sides together, {', '.join([*shared, 'filter time'])}; Hits in percent."
     headings = ("run", "split", *columns, *_METRICS)
     return [TextTable("Figures", headings, rows, 2 + len(columns), caption)]
 
@@ -166,7 +166,7 @@ def _run_section(run: ReportedRun, prefix: str) -> list[Block]:
     ]
     if rows:
         caption = (
-            f"Dataset {config.dataset}, protocol {config.protocol}, filter time; Hits in per cent."
+            f"Dataset {config.dataset}, protocol {config.protocol}, filter time; Hits in percent."
         )
         title, columns = f"Figures of {run.label}", ("split", "ranked", *_METRICS)
         blocks.append(TextTable(title, columns, rows, 2, caption))

@@ -148,7 +148,7 @@ class RankAnalysis:
 
     @property
     def _hits_caption(self) -> str:
-        return f"{self.about}. Hits in per cent. {_interval('Hits@10')}"
+        return f"{self.about}. Hits in percent. {_interval('Hits@10')}"
 
     def _figures(
         self, groups: Callable[[RankTable, TemporalGraph], QueryGroups]

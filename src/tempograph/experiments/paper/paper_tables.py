@@ -63,10 +63,11 @@ def comparative_table(
             ours = seeds_cells(runs) if runs else _NO_FIGURES
             rows.append([model, protocol, str(len(runs) or "-"), *ours, *theirs])
     caption = (
-        f"Test, filter by time, Hits in per cent; {SPREAD}. A dash: not measured, or not published."
+        f"Test, filter by time, Hits in percent; {SPREAD}. "
+        "A dash means not measured or not published."
     )
     if dataset == "gdelt":
-        caption += " GDELT's facts may not be passed on, so nothing of it is measured here."
+        caption += " GDELT's facts may not be redistributed, so we publish no results on it."
     head, narrow = ("model", "protocol", "seeds"), (("model, protocol", [0, 1]), *narrow_figures(3))
     columns, names = (*head, *BOTH_COLUMNS), (*head, *BOTH_NAMES)
     return TextTable(f"Models on {dataset}", columns, rows, 2, caption, narrow, names, [3])
@@ -93,7 +94,7 @@ def ted_table(results: Sequence[RunResults], dataset: str, split: Split) -> Text
         for sigma in sorted({*ours, *PAPER_TED_VALID[dataset]})
     ]
     columns = ("sigma", f"{dataset} {split}: MRR", *BOTH_COLUMNS[1:])
-    caption = "Hits in per cent; TED does not depend on the protocol."
+    caption = "Hits in percent; TED does not depend on the protocol."
     title, names = f"TED on {dataset}, {split}", ("sigma", *BOTH_NAMES)
     narrow = (("sigma", [0]), *narrow_figures(1))
     return TextTable(title, columns, rows, 0, caption, narrow, names)
@@ -122,7 +123,9 @@ def ablation_table(results: Sequence[RunResults], dataset: str) -> TextTable:
             flags = ["yes" if part else "no" for part in parts.values()]
             rows.append([model, *flags, str(len(runs) or "-"), ours, printed])
     columns = ("model", "imputation", "gate", "seeds", "valid MRR", "published")
-    caption = f"The paper's presets, protocol paper, valid; {SPREAD}. Attention always imputes."
+    caption = (
+        f"The paper presets under the paper protocol, valid; {SPREAD}. TeMP-SA always imputes."
+    )
     return TextTable(
         f"Imputation and gate on {dataset}", columns, rows, 3, caption, spread_columns=[4]
     )
@@ -148,7 +151,7 @@ def leak_table(results: Sequence[RunResults]) -> TextTable:
         f"{name} {what}" for name in ("MRR", "Hits@10") for what in ("strict", "paper", "leak")
     ]
     caption = (
-        "Test, Hits in per cent; the settings best on valid under each protocol. "
+        "Test, Hits in percent; the best settings on valid under each protocol. "
         "The leak is the difference before rounding."
     )
     packed = (
@@ -184,9 +187,13 @@ def error_reduction_table(
         ]
         if model != "ted" and cells != ["-", "-"]:
             rows.append([model, protocol, *cells])
-    columns = ("model", "protocol", "less error than TED, %", "published, %")
-    caption = "Relative reduction of 1 - Hits@10 on test; below 0 there is more error than TED's."
-    return TextTable(f"Error in Hits@10 on {dataset}, against TED", columns, rows, 2, caption)
+    columns = ("model", "protocol", "error reduction, %", "published, %")
+    caption = (
+        "Relative reduction of 1 - Hits@10 on test; negative values mean more errors than TED."
+    )
+    names = (*columns[:2], "less error than TED, %", columns[3])
+    title = f"Error reduction in Hits@10 on {dataset}, relative to TED"
+    return TextTable(title, columns, rows, 2, caption, keys=names)
 
 
 def cost_table(
@@ -219,15 +226,13 @@ def cost_table(
         cells = ["-" if value is None else format(value, digits) for value, digits in figures]
         rows.append([model, protocol, runs[0].hardware, *cells])
     columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
-    caption = (
-        "Training times are of runs that shared a GPU with others, so they do not measure speed."
-    )
+    caption = "Training times come from runs that shared a GPU, so they do not measure speed."
     if replaced:
-        exceptions = f", but for {', '.join(shared)}" if shared else ""
-        caption += f" An epoch was measured alone{exceptions}."
+        exceptions = f", except for {', '.join(shared)}" if shared else ""
+        caption += f" Epochs were timed on an otherwise idle GPU{exceptions}."
     else:
-        caption += " Neither do those of an epoch."
-    return TextTable(f"What models cost on {dataset}", columns, rows, 3, caption)
+        caption += " Neither do the epoch times."
+    return TextTable(f"Cost of models on {dataset}", columns, rows, 3, caption)
 
 
 def statistics_table(dataset: str, graph: TemporalGraph | None) -> TextTable:
@@ -247,8 +252,8 @@ def statistics_table(dataset: str, graph: TemporalGraph | None) -> TextTable:
     narrow = ("counted", "entities", "relations", "steps", *sizes[3:])
     packed = [(name, [index]) for index, name in enumerate(narrow, start=1)]
     caption = (
-        "Two digits of the published train count are swapped, and its total with them: "
-        "the data have 368,962."
+        "Two digits of the published train count are swapped, which also affects the total: "
+        "the data has 368,962 train facts."
     )
     shown = caption if dataset == "icews05-15" else ""
     return TextTable(f"Sizes of {dataset}", columns, rows, 2, shown, packed)

@@ -46,7 +46,7 @@ class DistMult(Embedding):
     """
 
     name = "distmult"
-    summary = "a relation weighs the product of two entities"
+    summary = "a relation weights the product of two entities"
     formula = "<s, r, o>"
     reference = "Yang et al., ICLR 2015"
     settings = EmbeddingSettings(decoder="distmult")
@@ -60,7 +60,7 @@ class ComplEx(Embedding):
     """
 
     name = "complex"
-    summary = "a relation weighs and turns the product of two entities"
+    summary = "a relation weights and rotates the product of two entities"
     formula = "Re <s, r, conj(o)>"
     reference = "Trouillon et al., ICML 2016"
     settings = EmbeddingSettings(decoder="complex")
@@ -75,7 +75,7 @@ class SimplE(Embedding):
     """
 
     name = "simple"
-    summary = "an entity has a vector as subject and one as object"
+    summary = "an entity has one vector as subject and one as object"
     formula = "(<s_head, r, o_tail> + <o_head, r', s_tail>) / 2"
     reference = "Kazemi and Poole, NeurIPS 2018"
     settings = EmbeddingSettings(decoder="simple")
@@ -105,7 +105,7 @@ class HyTE(Embedding):
     """
 
     name = "hyte"
-    summary = "translation on a plane of each time"
+    summary = "translation on a hyperplane per time step"
     formula = "-|P_t (s + r - o)|"
     time_dependent = "entities, relations"
     reference = "Dasgupta et al., EMNLP 2018"
@@ -136,7 +136,7 @@ class DETransE(Embedding):
     """
 
     name = "de-transe"
-    summary = "entities are partly waves of year, month and day; translation"
+    summary = "diachronic entities (sine waves of year, month and day) with TransE"
     formula = "-|s_t + r - o_t|"
     time_dependent = "entities"
     reference = _DE
@@ -152,7 +152,7 @@ class DEDistMult(Embedding):
     """
 
     name = "de-distmult"
-    summary = "entities are partly waves of year, month and day; products"
+    summary = "diachronic entities (sine waves of year, month and day) with DistMult"
     formula = "<s_t, r, o_t>"
     time_dependent = "entities"
     reference = _DE
@@ -170,7 +170,7 @@ class DESimplE(Embedding):
     """
 
     name = "de-simple"
-    summary = "entities are partly waves of year, month and day; a vector for each side"
+    summary = "diachronic entities (sine waves of year, month and day) with SimplE"
     formula = "(<s_head_t, r, o_tail_t> + <o_head_t, r', s_tail_t>) / 2"
     time_dependent = "entities"
     reference = _DE
@@ -188,7 +188,7 @@ class ATiSE_EE(Embedding):  # noqa: N801
     """
 
     name = "atise-ee"
-    summary = "entities are Gaussians whose means drift by trend and season"
+    summary = "entities are Gaussians whose means drift with trend and season"
     formula = "-KL(o_t - s_t, r), both ways"
     time_dependent = "entities"
     reference = _ATISE
@@ -206,7 +206,7 @@ class ATiSE_ER(Embedding):  # noqa: N801
     """
 
     name = "atise-er"
-    summary = "relations are Gaussians whose means drift by trend and season"
+    summary = "relations are Gaussians whose means drift with trend and season"
     formula = "-KL(o - s, r_t), both ways"
     time_dependent = "relations"
     reference = _ATISE
@@ -221,7 +221,7 @@ class TComplEx(Embedding):
     """
 
     name = "tcomplex"
-    summary = "each time turns the relations"
+    summary = "each time step rotates the relations"
     formula = "Re <s, r tau_t, conj(o)>"
     time_dependent = "relations"
     reference = _TNT
@@ -238,7 +238,7 @@ class TNTComplEx(Embedding):
     """
 
     name = "tntcomplex"
-    summary = "a part of each relation turns with time, another does not"
+    summary = "one part of each relation rotates with time, another is static"
     formula = "Re <s, r' tau_t + r, conj(o)>"
     time_dependent = "relations"
     reference = _TNT

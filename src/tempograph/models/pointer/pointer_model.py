@@ -143,7 +143,7 @@ class Pointer(Model):
         total = total.index_add(0, inverse, torch.cat(contributions).detach())
         order = torch.argsort(total, descending=True, stable=True)
         shares = total[order] / total.abs().sum()
-        return Evidence("copied from", self.timeline.facts[fact[order]], shares)
+        return Evidence("learned copying", self.timeline.facts[fact[order]], shares)
 
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Pointer:
         if timeline is self.timeline:

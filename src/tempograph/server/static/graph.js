@@ -1,4 +1,4 @@
-// The neighbourhood of an entity at one time: the entity in the middle, its neighbours on both sides.
+// The neighborhood of an entity at one time: the entity in the middle, its neighbors on both sides.
 
 import { get } from "./api.js";
 import { $, el, refill, svg } from "./dom.js";
@@ -26,7 +26,7 @@ export function graphPanel(root, app, timeline, onError) {
           : null,
       load: (request, signal) => get("api/snapshot", request, signal),
       draw: (data, view) => {
-        $("graph-title").textContent = `Neighbours ${at(view.time)}`;
+        $("graph-title").textContent = `Neighbors ${at(view.time)}`;
         refill(body, ...(data === null ? [] : render(body, data, view, timeline())));
       },
     },
@@ -56,7 +56,7 @@ function render(body, data, view, timeline) {
   const height = Math.max(...[...nodes.values()].map((node) => node.y)) + MARGIN;
   const drawing = svg(
     "svg",
-    { class: "graph", width, height, role: "group", "aria-label": `Neighbours of ${data.entity}` },
+    { class: "graph", width, height, role: "group", "aria-label": `Neighbors of ${data.entity}` },
     ...lines,
     predicted,
     ...[...nodes.values()].map((node) => dot(node, data, view, room, point)),
@@ -105,7 +105,7 @@ function edge({ ends, facts }, nodes) {
   return path;
 }
 
-/** Straight to and from the middle; bent towards it between neighbours, to avoid the other nodes. */
+/** Straight to and from the middle; bent towards it between neighbors, to avoid the other nodes. */
 function curve(from, to) {
   if (!from.side || !to.side) return `M${from.x} ${from.y}L${to.x} ${to.y}`;
   const bend = from.side === to.side ? -38 * from.side : 0;
@@ -160,7 +160,7 @@ function highlight(drawing, name) {
 function summary(data, view, timeline) {
   if (data.nodes.length === 1) return emptySnapshot(data, view, timeline);
   const shown = data.nodes.length - 1;
-  const all = plural(data.neighbours, "neighbour");
+  const all = plural(data.neighbours, "neighbor");
   const those = shown < data.neighbours ? `the ${shown} most active of ${all}` : all;
   const dashed = guessOf(view) ? " Dashed: the chosen answer." : "";
   return el(
