@@ -153,9 +153,9 @@ def _print_statistics(entries: Sequence[Statistics], protocol: str, window: int)
         rows.append([entry.name, *cells, f"{entry.active.mean() / entry.entities:.1%}"])
     columns = ["dataset", "active", f"also in last {window}", f"facts in last {window}", "share"]
     caption = (
-        f"Entities active at a step, those also active in the {window} steps before, and train "
-        "facts in those steps per active entity: mean (minimum-maximum) over steps. Share: the "
-        f"fraction of all entities that are active. Protocol {protocol}"
+        f"Protocol {protocol}. Entities active at a step, those also active in the {window} steps "
+        "before, and train facts in those steps per active entity: mean (minimum-maximum) over "
+        "steps. Share: the fraction of all entities that are active"
     )
     out.print(table("Activity", columns, rows, caption=caption))
     for entry in entries:
