@@ -11,7 +11,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from http.client import HTTPException, InvalidURL
 from importlib import resources
 from pathlib import Path
@@ -73,9 +73,8 @@ class Benchmark:
     @property
     def days(self) -> tuple[str, ...]:
         """The label of every time step."""
-        return tuple(
-            (self.first_day + timedelta(days=step)).isoformat() for step in range(self.counts.steps)
-        )
+        days = np.datetime64(self.first_day) + np.arange(self.counts.steps)
+        return tuple(np.datetime_as_string(days).tolist())
 
 
 def _read_benchmarks() -> dict[str, Benchmark]:

@@ -67,9 +67,10 @@ def available() -> list[Available]:
 
 def _load(value: str) -> TemporalGraph:
     # A folder of the same name that is not a dataset, such as a run, must not hide the dataset.
-    if _is_path(value) or (value and _is_dataset(Path(value))):
+    if value.startswith(".") or "/" in value or (value and _is_dataset(Path(value))):
         return read_folder(Path(value))
-    name = _fold_known(value)
+    folded = value.casefold()
+    name = folded if folded in (DEMO, *BENCHMARKS) else value
     if name == DEMO:
         from tempograph.data.synthetic.world import make_world
 
@@ -80,17 +81,8 @@ def _load(value: str) -> TemporalGraph:
     return read_folder(found)
 
 
-def _is_path(value: str) -> bool:
-    return value.startswith(".") or "/" in value
-
-
 def _is_dataset(path: Path) -> bool:
     return (path / DATASET_MARKER).is_file()
-
-
-def _fold_known(name: str) -> str:
-    folded = name.casefold()
-    return folded if folded in (DEMO, *BENCHMARKS) else name
 
 
 def _find(name: str) -> Path | None:

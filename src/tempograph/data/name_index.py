@@ -33,7 +33,7 @@ class NameIndex:
         """The id of a name, or None; case and accents may differ if the match is unique."""
         if name in self._ids:
             return self._ids[name]
-        matches = self._by_fold.get(_normalize(name), [])
+        matches = self._by_fold.get(" ".join(fold(name).split()), [])
         if len(matches) > 1:
             matches = [
                 name_id for name_id in matches if self.names[name_id].casefold() == name.casefold()
@@ -106,14 +106,7 @@ class NameIndex:
 
     @cached_property
     def _num_trigrams(self) -> NDArray[np.float64]:
-        numbers = np.ones(len(self.names))
-        for name, name_id in self._folded:
-            numbers[name_id] = len(_trigrams(name))
-        return numbers
-
-
-def _normalize(name: str) -> str:
-    return " ".join(fold(name).split())
+        return np.array([len(_trigrams(fold(name))) for name in self.names], np.float64)
 
 
 def _trigrams(name: str) -> set[str]:

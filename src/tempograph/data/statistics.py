@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from tempograph.data.graph import Facts, TemporalGraph
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.sorted_ranges import key_range
 from tempograph.data.timeline import Timeline
 from tempograph.typing import SPLITS, Protocol
@@ -65,6 +65,8 @@ def statistics(graph: TemporalGraph, protocol: Protocol = "strict", window: int 
     base = entity * steps
     before = key_range(mentions, base + (time - window).clamp(min=0), base + time - 1).lengths
     facts = torch.bincount(time, weights=before.double(), minlength=steps)
+    in_train = np.zeros(len(graph.entities), dtype=bool)
+    in_train[graph.train[:, [0, 2]]] = True
     return Statistics(
         name=graph.name,
         entities=timeline.num_entities,
@@ -74,7 +76,10 @@ def statistics(graph: TemporalGraph, protocol: Protocol = "strict", window: int 
         last_step=graph.times[-1],
         **{split: len(graph.facts(split)) for split in SPLITS},
         repeated=len(graph.all_facts) - len(np.unique(graph.all_facts, axis=0)),
-        unseen={split: _unseen(graph, graph.facts(split)) for split in SPLITS[1:]},
+        unseen={
+            split: int((~in_train[graph.facts(split)[:, [0, 2]]]).any(axis=1).sum())
+            for split in SPLITS[1:]
+        },
         protocol=protocol,
         window=window,
         active=active.numpy(),
@@ -89,9 +94,3 @@ def _mentions(timeline: Timeline) -> torch.Tensor:
     apart = subject != object_
     keys = [subject * timeline.num_steps + time, (object_ * timeline.num_steps + time)[apart]]
     return torch.cat(keys).sort().values
-
-
-def _unseen(graph: TemporalGraph, facts: Facts) -> int:
-    seen = np.zeros(len(graph.entities), dtype=bool)
-    seen[graph.train[:, [0, 2]]] = True
-    return int((~seen[facts[:, [0, 2]]]).any(axis=1).sum())

@@ -7,8 +7,7 @@ GDELT) are always skipped and counted.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -46,19 +45,16 @@ class SkipCounter:
     """Counts skipped rows by reason."""
 
     def __init__(self) -> None:
-        self._rows: Counter[str] = Counter()
-        self._first: dict[str, str] = {}
+        self._skipped: dict[str, SkippedRows] = {}
 
     def add(self, reason: str, file: str, lines: Positions) -> None:
         """Count rows on some lines of a file as skipped; lines start at 0."""
         if len(lines):
-            self._rows[reason] += len(lines)
-            self._first.setdefault(reason, f"{file}:{lines[0] + 1}")
+            new = SkippedRows(reason, 0, f"{file}:{lines[0] + 1}")
+            before = self._skipped.get(reason, new)
+            self._skipped[reason] = replace(before, rows=before.rows + len(lines))
 
     def rows(self) -> tuple[SkippedRows, ...]:
         """The skipped rows, reason by reason."""
-        return tuple(
-            SkippedRows(reason, self._rows[reason], self._first[reason])
-            for reason in (WRONG_WIDTH, *EVENT_FAULTS, *TABLE_FAULTS)
-            if reason in self._first
-        )
+        reasons = (WRONG_WIDTH, *EVENT_FAULTS, *TABLE_FAULTS)
+        return tuple(self._skipped[reason] for reason in reasons if reason in self._skipped)

@@ -58,7 +58,8 @@ def open_table(path: Path, options: ImportOptions) -> TableFile:
     if not first:
         raise DataError(f"{path}: the file is empty, so there is nothing to import")
     line, fields = first[0]
-    _refuse_undecodable(path, line, fields)
+    if message := _undecodable(fields):
+        raise DataError(f"{path}:{line}: {message}")
     if len(first) == 1 and options.header:
         raise DataError(f"{path}: the file has no rows, so there is nothing to import")
     names = tuple(fields) if options.header else tuple(map(str, range(len(fields))))
@@ -138,15 +139,12 @@ def read_records(
     with _records(file.path, file.delimiter) as (records, packed):
         try:
             for line, fields in islice(records, file.header + first_row, None):
-                if skips is not None and (reason := _record_fault(file, fields)):
-                    skips.add(reason, str(file.path), np.array([line - 1]))
+                if broken := _record_fault(file, fields):
+                    if skips is None:
+                        raise DataError(f"{file.path}:{line}: {broken[1]}")
+                    skips.add(broken[0], str(file.path), np.array([line - 1]))
                     continue
-                if len(fields) != len(file.fields):
-                    widths = f"expected {len(file.fields)} fields, found {len(fields)}"
-                    raise DataError(f"{file.path}:{line}: {widths}; {SKIP_HINT}")
-                values = [fields[position] for position in file.used]
-                _refuse_undecodable(file.path, line, values)
-                pending.append((line, values))
+                pending.append((line, [fields[position] for position in file.used]))
                 if len(pending) == _SLOW_ROWS:
                     yield *_to_columns(pending), packed.tell()
                     pending.clear()
@@ -159,15 +157,13 @@ def read_records(
         raise fault
 
 
-def _record_fault(file: TableFile, fields: Sequence[str]) -> str | None:
-    """Why a record cannot be split into readable fields, or None if it can."""
+def _record_fault(file: TableFile, fields: Sequence[str]) -> tuple[str, str] | None:
+    """Why a record cannot be read, as a reason to count and as a message; None if it can."""
     if len(fields) != len(file.fields):
-        return WRONG_WIDTH
-    try:
-        "".join(fields[position] for position in file.used).encode()
-    except UnicodeEncodeError:
-        return NOT_UTF8
-    return None
+        found = f"expected {len(file.fields)} fields, found {len(fields)}"
+        return WRONG_WIDTH, f"{found}; {SKIP_HINT}"
+    message = _undecodable([fields[position] for position in file.used])
+    return (NOT_UTF8, message) if message else None
 
 
 def _to_columns(rows: list[_Record]) -> tuple[list[pa.Array], list[int]]:
@@ -175,15 +171,15 @@ def _to_columns(rows: list[_Record]) -> tuple[list[pa.Array], list[int]]:
     return [pa.array(column) for column in columns], [line for line, _ in rows]
 
 
-def _refuse_undecodable(path: Path, line: int, fields: Sequence[str]) -> None:
+def _undecodable(fields: Sequence[str]) -> str | None:
+    """A message about the first byte that is not UTF-8, if there is one."""
     text = "".join(fields)
     try:
         text.encode()
     except UnicodeEncodeError as error:
         byte = ord(text[error.start]) - 0xDC00
-        raise DataError(
-            f"{path}:{line}: byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
-        ) from None
+        return f"byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
+    return None
 
 
 @contextmanager

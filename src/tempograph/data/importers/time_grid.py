@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime
 from typing import Any, Final
 
 import numpy as np
@@ -30,13 +31,13 @@ MAX_STEPS: Final = 1_000_000
 _MAX_NEW_STEPS: Final = 10_000
 
 _UNITS: Final = {"hour": "M8[h]", "day": "M8[D]", "month": "M8[M]", "year": "M8[Y]"}
-_LABEL_PATTERNS: Final[tuple[tuple[str, Granularity | None], ...]] = (
-    (r"-?\d+", None),
-    (r"\d{4}-\d\d", "month"),
-    (r"\d{4}-W\d\d", "week"),
-    (r"\d{4}-\d\d-\d\d", "day"),
-    (r"\d{4}-\d\d-\d\dT\d\d", "hour"),
-)
+_LABEL_PATTERNS: Final[dict[Granularity | None, str]] = {
+    None: r"-?\d{1,18}",
+    "month": r"\d{4}-\d\d",
+    "week": r"\d{4}-W\d\d",
+    "day": r"\d{4}-\d\d-\d\d",
+    "hour": r"\d{4}-\d\d-\d\dT([01]\d|2[0-3])",
+}
 
 
 class TimeGrid:
@@ -73,7 +74,11 @@ class TimeGrid:
         codes = encoded.indices.to_numpy()
         if len(distinct) and self._integers is None:
             self._decide(_first_is_integer(distinct))
-        steps, valid = self._parse(distinct)
+        if self._integers:
+            steps, valid = parse_integers(distinct)
+        else:
+            moments, valid = parse_dates(distinct, self._pattern)
+            steps = steps_since_1970(moments, self._granularity or "day")
         return steps[codes], valid[codes]
 
     def explain(self, value: str | None) -> str:
@@ -120,12 +125,6 @@ class TimeGrid:
                 "which are steps themselves; leave it out, or pass a time format such as "
                 "'%Y%m%d' if they are dates"
             )
-
-    def _parse(self, distinct: pa.Array) -> tuple[Integers, Mask]:
-        if self._integers:
-            return parse_integers(distinct)
-        moments, valid = parse_dates(distinct, self._pattern)
-        return steps_since_1970(moments, self._granularity or "day"), valid
 
     def _how_to_have_fewer(self, first: int, last: int) -> str:
         if not self._integers:
@@ -185,55 +184,46 @@ def extend_times(graph: TemporalGraph, times: Iterable[Any]) -> TemporalGraph:
     new = sorted(label for label in given if isinstance(label, str) and label not in known)
     if not new:
         return graph
-    granularity = _granularity(graph, new[0])
-    last, *steps = (_step(label, granularity, graph) for label in (graph.times[-1], *new))
-    if min(steps) <= last:
-        graph.time_id(new[int(np.argmin(steps))])
-    added = max(steps) - last
-    if added > _MAX_NEW_STEPS:
+    granularity, last = _find_grid(graph, new[0])
+    steps: dict[str, int] = {}
+    for label in new:
+        step = _step(label, granularity)
+        if step is None or step <= last:
+            graph.time_id(label)
+        else:
+            steps[label] = step
+    latest = max(steps, key=steps.__getitem__)
+    if steps[latest] - last > _MAX_NEW_STEPS:
         raise QueryError(
-            f"'{new[int(np.argmax(steps))]}' is {added:,} steps after the last one, "
+            f"'{latest}' is {steps[latest] - last:,} steps after the last one, "
             f"{graph.times[-1]}; is it a typo?"
         )
-    return replace(graph, times=(*graph.times, *step_labels(last + 1, max(steps), granularity)))
+    return replace(graph, times=(*graph.times, *step_labels(last + 1, steps[latest], granularity)))
 
 
-def _granularity(graph: TemporalGraph, label: str) -> Granularity | None:
-    """The granularity of a grid, from its labels."""
+def _find_grid(graph: TemporalGraph, label: str) -> tuple[Granularity | None, int]:
+    """The granularity of a grid, from its labels, and its last step; the error names `label`."""
     first, last = graph.times[0], graph.times[-1]
-    for pattern, granularity in _LABEL_PATTERNS:
-        if re.fullmatch(pattern, last):
-            start, end = (_step(each, granularity, graph) for each in (first, last))
-            if step_labels(start, end, granularity) == graph.times:
-                return granularity
+    for granularity in _LABEL_PATTERNS:
+        start, end = _step(first, granularity), _step(last, granularity)
+        if start is None or end is None:
+            continue
+        if step_labels(start, end, granularity) == graph.times:
+            return granularity, end
     raise QueryError(
         f"'{label}' is not on the time grid of {graph.name}, whose labels, {first} to {last}, "
         "are neither consecutive dates nor consecutive integers, so it cannot be extended"
     )
 
 
-def _step(label: str, granularity: Granularity | None, graph: TemporalGraph) -> int:
-    """The step of a label, counted from 1970, or the integer that it is."""
-    if granularity is None:
-        steps, valid = parse_integers(pa.array([label]))
-    elif granularity == "week":
-        monday = _monday(label)
-        valid = np.array([monday is not None])
-        steps = steps_since_1970(np.array([monday or date.min], dtype="M8[s]"), granularity)
-    else:
-        text = label + "-01" * (granularity == "month")
-        pattern = format_pattern("%Y-%m-%d" + "T%H" * (granularity == "hour"))
-        moments, valid = parse_dates(pa.array([text]), pattern)
-        steps = steps_since_1970(moments, granularity)
-    if not valid[0]:
-        graph.time_id(label)
-    return int(steps[0])
-
-
-def _monday(label: str) -> date | None:
-    """The first day of an ISO week such as 2020-W53, if that week exists."""
-    match = re.fullmatch(r"(\d{4})-W(\d\d)", label)
-    try:
-        return date.fromisocalendar(int(match[1]), int(match[2]), 1) if match else None
-    except ValueError:
+def _step(label: str, granularity: Granularity | None) -> int | None:
+    """The step of a label, counted from 1970, or the integer that it is; None for no label."""
+    if not re.fullmatch(_LABEL_PATTERNS[granularity], label, re.ASCII):
         return None
+    if granularity is None:
+        return int(label)
+    first_day = {"month": "-01", "week": "-1"}.get(granularity, "")
+    with suppress(ValueError):
+        moment = np.array([datetime.fromisoformat(label + first_day)], dtype="M8[s]")
+        return int(steps_since_1970(moment, granularity)[0])
+    return None
