@@ -23,8 +23,10 @@ MESSAGES = {
     "device.unknown": (
         "there is no device '{device}' here; use auto, cpu, or cuda on a machine with a GPU"
     ),
+    "io.above_is_a_file": ("{above} is a file, so {path} cannot be written; choose another path"),
     "io.exists": "{path} exists already; choose another path or pass --overwrite",
     "io.in_use": "{path} is in use by another command; wait for it or choose another --out",
+    "io.not_written": "cannot write {path}: {reason}; nothing was changed",
     "io.not_ours": "{path} has no {marker}, so it is not overwritten; choose another path",
     "typing.bounds": "{setting} must be {bounds}, found {value}",
     # The data package
@@ -322,6 +324,11 @@ MESSAGES = {
     "preset_files.unknown_table": (
         "{path}: unknown table or setting '{table}'; did you mean {names}?"
     ),
+    "recipes.none": (
+        "model {model} has no training recipe; "
+        "its package must call register_recipe({settings}, ...)"
+    ),
+    "recipes.twice": "models with {settings} have a training recipe already",
     "run_folder.damaged": "{path}: the run is damaged: {reason}",
     "run_folder.later_format": (
         "{path}: made by a later version (format {format}, here 1); update tempograph"
@@ -374,6 +381,11 @@ MESSAGES = {
     "scenario.absent": "{fact} is not among the facts that the model uses",
     "scenario.present": ("{fact} is already among the facts that the model uses; remove it first"),
     "scenario.three_parts": "give three parts of a fact; more than one of them is None",
+    # The report package
+    "run_report.no_runs": (
+        "a report needs a run and a window of at least 1; found {runs} and {window}"
+    ),
+    "run_report.suffix": "{path}: a report ends in .html or .md",
     # The experiments package
     "comparison.no_seed": "compare needs at least one seed, found 0",
     "comparison.no_test_facts": (
@@ -394,9 +406,11 @@ MESSAGES = {
     ),
     # The server
     "limits.above_0": "the limit '{limit}' must be above 0, found {value}",
+    "middleware.timeout": "the request took more than {seconds} s",
     "service.no_runs": "name at least one run folder to serve",
     "service.same_name": "two runs are named '{run}'; rename one: NAME={folder}",
     # The command line
+    "predict.row": "{path}, rows counted from 0: fact {row}: {problem}",
     "train.unfinished": (
         "{path} holds an unfinished run; "
         "continue it with: tempograph resume {path}, or pass --overwrite"

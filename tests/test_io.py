@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from graphs import make_graph
+from messages import raises
 from tempograph.data.folder import write_folder
 from tempograph.errors import StorageError
 from tempograph.io import (
@@ -36,7 +36,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 def test_a_folder_that_appears_during_the_work_is_not_replaced(tmp_path: Path) -> None:
     run = tmp_path / "run"
     with (
-        pytest.raises(StorageError, match="exists already"),
+        raises(StorageError, "io.exists", path=run),
         atomic_folder(run, "config.toml") as temporary,
     ):
         (temporary / "config.toml").touch()
@@ -73,7 +73,7 @@ def test_the_old_folder_comes_back_if_the_new_one_cannot_be_renamed(
 
     monkeypatch.setattr(Path, "rename", fail_for_new_folder)
     with (
-        pytest.raises(StorageError, match="cannot write .*d: No space left on device"),
+        raises(StorageError, "io.not_written", path=old, reason="No space left on device"),
         atomic_folder(old, "marker", overwrite=True) as new,
     ):
         (new / "marker").write_text("new")
@@ -108,8 +108,7 @@ def test_a_full_disk_gives_a_one_line_error_and_leaves_nothing_behind(tmp_path: 
 def test_a_file_in_the_path_is_reported_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for run in (tmp_path / "file" / "run", tmp_path / "file" / "deeper" / "run"):
-        message = f"{tmp_path / 'file'} is a file, so {run} cannot be written"
-        with pytest.raises(StorageError, match=f"^{re.escape(message)}"):
+        with raises(StorageError, "io.above_is_a_file", above=tmp_path / "file", path=run):
             refuse_existing(run, "config.toml")
     assert (tmp_path / "file").read_text() == "mine"
     refuse_existing(tmp_path / "new" / "deeper" / "run", "config.toml")
@@ -117,15 +116,16 @@ def test_a_file_in_the_path_is_reported_before_the_work(tmp_path: Path) -> None:
 
 def test_a_lock_is_exclusive_and_released_on_error(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError), lock_folder(tmp_path):
-        with (
-            pytest.raises(StorageError, match="is in use by another command; wait for it or"),
-            lock_folder(tmp_path, wait=False),
-        ):
+        with raises(StorageError, "io.in_use", path=tmp_path), lock_folder(tmp_path, wait=False):
             pass
         raise RuntimeError
     with lock_folder(tmp_path, wait=False):
         pass
-    with pytest.raises(StorageError, match=r"cannot write .*gone"), lock_folder(tmp_path / "gone"):
+    gone = tmp_path / "gone"
+    with (
+        raises(StorageError, "io.not_written", path=gone, reason=f"{gone} is not a folder"),
+        lock_folder(gone),
+    ):
         pass
     assert not (tmp_path / "gone").exists()
 
@@ -144,7 +144,7 @@ def test_a_lock_waits_for_another_process(tmp_path: Path) -> None:
     ) as holder:
         assert holder.stdin is not None and holder.stdout is not None
         assert holder.stdout.readline() == "locked\n"
-        with pytest.raises(StorageError, match="in use"), lock_folder(tmp_path, wait=False):
+        with raises(StorageError, "io.in_use", path=tmp_path), lock_folder(tmp_path, wait=False):
             pass
         holder.stdin.write("\n")
         holder.stdin.close()
@@ -160,5 +160,5 @@ def test_a_folder_with_only_a_lock_counts_as_empty(tmp_path: Path) -> None:
         pass
     refuse_existing(run, "config.toml", overwrite=True)
     (run / "thesis.doc").touch()
-    with pytest.raises(StorageError, match=r"has no config\.toml, so it is not overwritten"):
+    with raises(StorageError, "io.not_ours", path=run, marker="config.toml"):
         refuse_existing(run, "config.toml", overwrite=True)

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,9 +23,13 @@ import pytest
 from coded import ICEWS_HEADER, gdelt_row, icews_row
 from conftest import Call, as_json
 from graphs import make_graph
+from messages import message
 from tempograph import Run, TemporalGraph, train
 from tempograph.cli import console
 from tempograph.cli.answer_tables import print_completion
+from tempograph.data.folder import write_folder
+from tempograph.data.importers.importer import import_files
+from tempograph.data.importers.options import ImportOptions
 from tempograph.data.synthetic import world
 from tempograph.models.registry import MODELS
 from tempograph.prediction.answers import Answer, Completion, EvidenceFact
@@ -420,33 +425,35 @@ def test_help_names_every_model(call: Call) -> None:
     assert words.issuperset(MODELS)
 
 
+def whole(name: str, **values: object) -> str:
+    """A pattern that a printed error matches only if it is this message and nothing else."""
+    return rf"\Aerror: {re.escape(message(name, **values))}\n\Z"
+
+
 USER_ERRORS = {
     "no such dataset": (
         ["train", "icwes14"],
         "there is no dataset 'icwes14'.*did you mean 'icews14'",
     ),
-    "a benchmark not here": (
-        ["train", "icews14"],
-        "icews14 is not on this machine; run 'tempograph data get icews14'",
-    ),
-    "no such folder": (["data", "stats", "./gone"], "gone: no such dataset folder"),
+    "a benchmark not here": (["train", "icews14"], whole("catalog.not_here", dataset="icews14")),
+    "no such folder": (["data", "stats", "./gone"], whole("folder.no_folder", path="gone")),
     "no such model": (
         ["train", "mine", "--model", "tde"],
-        "there is no model 'tde'; did you mean 'ted'?",
+        whole("suggestions.did_you_mean", kind="model", value="tde", names="'ted'"),
     ),
     "no such setting": (
         ["train", "mine", "model.sigm=1"],
-        "model ted has no setting 'sigm'; did you mean 'sigma'?",
+        whole("setting_values.misspelt", owner="model ted", setting="sigm", names="'sigma'"),
     ),
-    "no such device": (["train", "mine", "--device", "tpu9"], "there is no device 'tpu9' here"),
-    "an existing run": (
-        ["train", "mine", "--out", "run"],
-        "run exists already; choose another path or pass --overwrite",
+    "no such device": (
+        ["train", "mine", "--device", "tpu9"],
+        whole("device.unknown", device="tpu9"),
     ),
-    "no run": (["evaluate", "mine"], "mine: no run here"),
+    "an existing run": (["train", "mine", "--out", "run"], whole("io.exists", path="run")),
+    "no run": (["evaluate", "mine"], whole("run_folder.no_run", path="mine")),
     "no such run": (
         ["complete", "gone", "--relation", "x", "--time", "y", "--subject", "z"],
-        "gone: no run here",
+        whole("run_folder.no_run", path="gone"),
     ),
     "hits": (
         ["evaluate", "run", "--hits", "1,ten"],
@@ -458,19 +465,26 @@ USER_ERRORS = {
     ),
     "unknown entity": (
         ["complete", "run", "--subject", "Anne", "--relation", "meets", "--time", "2024-01-15"],
-        "there is no entity 'Anne'; did you mean 'Ann'?",
+        whole("suggestions.did_you_mean", kind="entity", value="Anne", names="'Ann'"),
     ),
     "unknown relation": (
         ["complete", "run", "--subject", "Ann", "--relation", "meet", "--time", "2024-01-15"],
-        "there is no relation 'meet'; did you mean 'meets'?",
+        whole("suggestions.did_you_mean", kind="relation", value="meet", names="'meets'"),
     ),
     "a time off the grid": (
         ["complete", "run", "--subject", "Ann", "--relation", "meets", "--time", "2025-01-15"],
-        r"'2025-01-15' is not on the time grid of mine \(28 steps, 2024-01-01 to 2024-01-28\)",
+        whole(
+            "graph.not_on_grid",
+            time="2025-01-15",
+            graph="mine",
+            count=28,
+            first="2024-01-01",
+            last="2024-01-28",
+        ),
     ),
     "ted and relations": (
         ["complete", "run", "--subject", "Ann", "--object", "Bob", "--time", "2024-01-15"],
-        "ted ranks entities, not relations; give a relation and one entity",
+        whole("base.no_relation_scores", model="ted"),
     ),
     "nothing is asked": (
         [
@@ -507,14 +521,22 @@ USER_ERRORS = {
         ],
         "--why takes a subject or an object; give the time and the other one",
     ),
-    "facts that are not there": (["score", "run", "gone.csv"], "gone.csv: no such file"),
+    "facts that are not there": (
+        ["score", "run", "gone.csv"],
+        whole("sources.no_file", path="gone.csv"),
+    ),
     "facts without a time": (
         ["score", "run", "lacking.csv"],
         "lacking.csv: there is no column 'time'.*",
     ),
     "facts of an unknown entity": (
         ["score", "run", "odd.csv"],
-        "fact 1: there is no entity 'Anne'; did you mean 'Ann'?",
+        whole(
+            "predict.row",
+            path="odd.csv",
+            row=1,
+            problem=message("suggestions.did_you_mean", kind="entity", value="Anne", names="'Ann'"),
+        ),
     ),
     "probabilities of ted": (
         ["missing", "run", "--at-least", "0.5", "--out", "found.parquet"],
@@ -530,7 +552,7 @@ USER_ERRORS = {
     ),
     "an unknown split": (
         ["surprising", "run", "--split", "test", "--split", "tset"],
-        "there is no split 'tset'; did you mean 'test'?",
+        whole("suggestions.did_you_mean", kind="split", value="tset", names="'test'"),
     ),
     "calibrating ted": (
         ["calibration", "run"],
@@ -542,17 +564,23 @@ USER_ERRORS = {
     ),
     "a report of what kind": (
         ["report", "run", "--out", "a.pdf"],
-        "a.pdf: a report ends in .html or .md",
+        whole("run_report.suffix", path="a.pdf"),
     ),
-    "no run to report on": (["report", "run", "mine", "--out", "a.html"], "mine: no run here"),
+    "no run to report on": (
+        ["report", "run", "mine", "--out", "a.html"],
+        whole("run_folder.no_run", path="mine"),
+    ),
     "one picture, two datasets": (
         ["data", "stats", "mine", "demo", "--plot", "a.png"],
         "--plot draws one dataset, found 2",
     ),
-    "a missing file": (["data", "import", "gone.csv", "--out", "new"], "gone.csv: no such file"),
+    "a missing file": (
+        ["data", "import", "gone.csv", "--out", "new"],
+        whole("sources.no_file", path="gone.csv"),
+    ),
     "an existing dataset": (
         ["data", "import", "events.csv", "--out", "mine"],
-        "mine exists already",
+        whole("io.exists", path="mine"),
     ),
     "a missing column": (
         ["data", "import", "events.csv", "--out", "new", "--subject", "subjct"],
@@ -560,31 +588,44 @@ USER_ERRORS = {
     ),
     "shares": (
         ["data", "import", "events.csv", "--out", "new", "--valid", "0.7", "--test", "0.5"],
-        "together below 1",
+        whole("options.shares", valid=0.7, test=0.5),
     ),
-    "no match": (["data", "import", "gone/*.zip", "--out", "new"], r"gone/\*.zip: no file matches"),
+    "no match": (
+        ["data", "import", "gone/*.zip", "--out", "new"],
+        whole("sources.no_match", path="gone/*.zip"),
+    ),
     "another format": (
         ["data", "import", "events.csv", "--format", "gdelt", "--out", "new"],
-        "events.csv: is not a GDELT event export: expected 57, 58 or 61 tab-separated columns, "
-        "found 1",
+        whole("event_formats.wrong_width", path="events.csv", found=1),
     ),
     "a folder": (
         ["data", "import", "mine", "--format", "icews", "--out", "new"],
-        "mine: is a folder; name the files",
+        whole("sources.folder", path="mine"),
     ),
     "codes of a table": (
         ["data", "import", "events.csv", "--entity", "code", "--out", "new"],
-        "entity is for the formats icews, gdelt; for a table, name the columns",
+        whole("options.for_events", setting="entity"),
     ),
     "no such benchmark": (["data", "get", "icews18"], "there is no benchmark 'icews18'"),
 }
 
 
-@pytest.mark.parametrize(("arguments", "message"), USER_ERRORS.values(), ids=USER_ERRORS)
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with events, the dataset `mine` made of them, and a run trained on it."""
+    folder = tmp_path_factory.mktemp("workspace")
+    (folder / "events.csv").write_text(EVENTS)
+    imported = import_files([folder / "events.csv"], ImportOptions(), "mine")
+    write_folder(imported.graph, folder / "mine")
+    train(folder / "mine", "ted", overrides=["model.sigma=1"], out=folder / "run")
+    return folder
+
+
+@pytest.mark.parametrize(("arguments", "pattern"), USER_ERRORS.values(), ids=USER_ERRORS)
 def test_a_user_error_is_one_clear_line(
-    call: Call, events: Path, arguments: list[str], message: str
+    call: Call, workspace: Path, arguments: list[str], pattern: str
 ) -> None:
-    assert call("train", "mine", "model.sigma=1", "--out", "run")[0] == 0
+    shutil.copytree(workspace, Path(), dirs_exist_ok=True)
     Path("lacking.csv").write_text("subject,relation,object\nAnn,meets,Bob\n")
     Path("odd.csv").write_text(
         "subject,relation,object,time\nAnn,meets,Bob,2024-01-15\nAnne,meets,Bob,2024-01-15\n"
@@ -593,7 +634,7 @@ def test_a_user_error_is_one_clear_line(
     code, out, err = call(*arguments)
     assert code == 2 and out == ""
     assert err.startswith("error: ") and err.count("\n") == 1
-    assert re.search(message, err), err
+    assert re.search(pattern, err), err
     assert sorted(path.name for path in Path().iterdir()) == before, "nothing was left behind"
 
 
@@ -604,7 +645,7 @@ def test_usage_errors_exit_with_2(call: Call) -> None:
 
 
 def test_a_faulty_row_is_reported_and_nothing_is_written(call: Call) -> None:
-    for row, message in (
+    for row, fault in (
         ("Ann,meets,Bob", "expected 4 fields, found 3"),
         ("Ann,meets,,2024-01-01", "object"),
         ("Ann,meets,Bob,soon", "soon"),
@@ -613,7 +654,7 @@ def test_a_faulty_row_is_reported_and_nothing_is_written(call: Call) -> None:
             f"subject,relation,object,time\nAnn,meets,Bob,2024-01-01\n{row}\n"
         )
         code, _, err = call("data", "import", "bad.csv", "--out", "bad")
-        assert code == 2 and "bad.csv:3" in err and message in err
+        assert code == 2 and "bad.csv:3" in err and fault in err
         assert not Path("bad").exists()
 
 
@@ -626,17 +667,16 @@ def test_faulty_rows_are_skipped_on_request(call: Call) -> None:
     ]
     Path("bad.csv").write_text(EVENTS + "\n".join(rows) + "\n")
     code, _, err = call("data", "import", "bad.csv", "--out", "new")
-    assert code == 2 and err.endswith(
-        "bad.csv:86: expected 4 fields, found 3; --skip-bad skips such rows\n"
-    )
+    fault = {"path": "bad.csv", "line": 86, "expected": 4, "found": 3}
+    assert (code, err) == (2, f"error: {message('csv_reader.wrong_field_count', **fault)}\n")
     code, out, err = call("data", "import", "bad.csv", "--skip-bad", "--out", "new")
     assert code == 0 and re.search(r"rows +88 *\n +skipped +3 *\n", out)
+    reasons = {"wrong number of columns": 86, "no usable object": 87, "no readable time": 88}
+    ends = {"first": "1024-01-01", "last": "2024-01-28"}
+    sparse = message("importer.sparse", used=29, count="365,271", **ends)
     assert err.splitlines() == [
-        "note: skipped, wrong number of columns: 1 row, at bad.csv:86",
-        "note: skipped, no usable object: 1 row, at bad.csv:87",
-        "note: skipped, no readable time: 1 row, at bad.csv:88",
-        "note: only 29 of the 365,271 steps from 1024-01-01 to 2024-01-28 have a fact; "
-        "is one of these two a typo?",
+        *(skip_note("bad_rows.one", reason, "bad.csv", line) for reason, line in reasons.items()),
+        f"note: {sparse}",
     ]
     found = as_json(
         call("data", "import", "bad.csv", "--skip-bad", "--out", "new", "--overwrite", "--json")
@@ -645,7 +685,12 @@ def test_faulty_rows_are_skipped_on_request(call: Call) -> None:
     Path("bad.csv").write_text(EVENTS + "\n".join(rows[:3]) + "\n")
     code, out, err = call("fit", "bad.csv", "--skip-bad", "--model", "ted", "--out", "run")
     assert code == 0 and "84 facts from 87 rows (3 skipped)" in out
-    assert "note: skipped, no readable time: 1 row, at bad.csv:88" in err
+    assert skip_note("bad_rows.one", "no readable time", "bad.csv", 88) in err
+
+
+def skip_note(name: str, reason: str, path: str, line: int, rows: int = 1) -> str:
+    skipped = message(name, reason=reason, path=path, line=line, rows=rows)
+    return f"note: skipped, {skipped}"
 
 
 def test_event_formats_are_detected_and_skipped_rows_reported(call: Call) -> None:
@@ -669,8 +714,8 @@ def test_event_formats_are_detected_and_skipped_rows_reported(call: Call) -> Non
     code, out, err = call(*command)
     assert code == 0 and re.search(r"rows +13 *\n +skipped +3 *\n", out)
     notes = [
-        "note: skipped, wrong number of columns: 2 rows, the first at gdelt/b.CSV:12",
-        "note: skipped, no subject: 1 row, at gdelt/b.CSV:13",
+        skip_note("bad_rows.several", "wrong number of columns", "gdelt/b.CSV", 12, rows=2),
+        skip_note("bad_rows.one", "no subject", "gdelt/b.CSV", 13),
     ]
     guess = "note: the file looks like GDELT events; if it is not, pass --format"
     assert err.splitlines() == [guess, *notes]
@@ -686,10 +731,12 @@ def test_files_without_events_are_refused(call: Call) -> None:
     )
     code, out, err = call("data", "import", "a.tab", "--out", "new")
     assert (code, out) == (2, "") and not Path("new").exists()
-    assert err == (
-        "error: a.tab: none of 2 rows is an event; wrong number of columns: 1 row, at a.tab:3; "
-        "no object: 1 row, at a.tab:2\n"
+    reasons = "; ".join(
+        message("bad_rows.one", reason=reason, path="a.tab", line=line)
+        for reason, line in (("wrong number of columns", 3), ("no object", 2))
     )
+    none = message("importer.no_events", paths="a.tab", rows=2, reasons=reasons)
+    assert err == f"error: {none}\n"
 
 
 def test_an_interrupt_exits_with_130_and_leaves_nothing(tmp_path: Path) -> None:
@@ -748,13 +795,10 @@ def test_timestamps_are_scored_at_the_steps_they_were_imported_to(call: Call) ->
     assert [fact["time"] for fact in facts] == ["2024-01-02", "2024-01-20"]
     Path("written.csv").write_text(two.replace(" 20/01", "31/02"))
     code, _, err = call("score", "runs/day", "written.csv", *how)
-    fault = "the time '31/02/2024' does not match the time format '%d/%m/%Y'"
+    fault = message("time_grid.no_match", value="31/02/2024", time_format="%d/%m/%Y")
     assert code == 2 and err == f"error: written.csv: row 2: {fault}\n"
     code, _, err = call("score", "runs/day", "written.csv", "--delimiter", "ab")
-    assert (
-        code == 2
-        and err == "error: the delimiter must be one ASCII character such as ',', found 'ab'\n"
-    )
+    assert code == 2 and err == f"error: {message('options.delimiter', value='ab')}\n"
     Path("odd.csv").write_text("subject,relation,object,time\nAnn,meets,Bob,2034-01-01\n")
     code, _, err = call("score", "runs/day", "odd.csv")
     assert code == 2 and err.startswith(

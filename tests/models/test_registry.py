@@ -12,6 +12,7 @@ from torch import Tensor
 
 import tempograph
 from graphs import make_graph
+from messages import raises
 from tempograph import models
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import ConfigError
@@ -92,11 +93,11 @@ def test_an_entry_point_adds_a_model(install, tmp_path: Path) -> None:  # type: 
     loads = install(f"{__name__}:KIND")
     assert MODELS["popular"] is KIND and "popular" in MODELS and "ted" in MODELS
     assert len(MODELS) == len(list(MODELS)) and loads == [f"{__name__}:KIND"], "loaded once"
-    with pytest.raises(ConfigError, match="popular has no training recipe.*PopularSettings"):
+    with raises(ConfigError, "recipes.none", model="popular", settings="PopularSettings"):
         recipe_for(KIND)
     nothing_to_train = Recipe(choose=lambda settings, *_: settings)
     register_recipe(PopularSettings, nothing_to_train)
-    with pytest.raises(ConfigError, match="PopularSettings have a training recipe already"):
+    with raises(ConfigError, "recipes.twice", settings="PopularSettings"):
         register_recipe(PopularSettings, nothing_to_train)
     run = tempograph.train(
         GRAPH, "popular", overrides=["model.smoothing=2"], out=tmp_path / "run", device="cpu"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Call
+from messages import raises
 from tempograph.errors import ConfigError, RunError
 from tempograph.report.reported_runs import read_runs
 from tempograph.report.run_report import write_report
@@ -87,18 +88,13 @@ def test_markdown_has_its_pictures_in_a_folder(runs: Path, tmp_path: Path) -> No
 
 
 def test_a_wrong_request_is_refused(runs: Path, tmp_path: Path) -> None:
-    for folders, name, mistake, message in (
-        ([runs / "ted"], "report.pdf", ConfigError, "report.pdf: a report ends in .html or .md"),
-        (
-            [],
-            "report.html",
-            ConfigError,
-            "a report needs a run and a window of at least 1; found 0 and 8",
-        ),
-        ([tmp_path], "report.html", RunError, "no run here"),
-    ):
-        with pytest.raises(mistake, match=message):
-            write_report(folders, tmp_path / name)
+    picture, page = tmp_path / "report.pdf", tmp_path / "report.html"
+    with raises(ConfigError, "run_report.suffix", path=picture):
+        write_report([runs / "ted"], picture)
+    with raises(ConfigError, "run_report.no_runs", runs=0, window=8):
+        write_report([], page)
+    with raises(RunError, "run_folder.no_run", path=tmp_path):
+        write_report([tmp_path], page)
     damaged = Path(shutil.copytree(runs / "ted", tmp_path / "damaged"))
     (damaged / "environment.json").unlink()
     with pytest.raises(RunError, match="damaged: the run is damaged"):

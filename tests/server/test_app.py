@@ -12,6 +12,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import tempograph
+from messages import message
 from serving import RUNS, client_of
 from tempograph import Predictor, TemporalGraph, train
 from tempograph.prediction.answers import Completion
@@ -323,7 +324,8 @@ def test_runs_are_separate(predictors: dict[str, Predictor], small_run: Predicto
             assert problem.status_code == 404 and "Ann" not in str(problem.json()["suggestions"])
         body = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05", "run": "other"}
         problem = client.post("/api/complete", json=body).json()
-        assert problem["detail"] == "there is no subject 'Corenne'" and problem["suggestions"] == []
+        unknown = message("suggestions.unknown", kind="subject", value="Corenne")
+        assert problem["detail"] == unknown and problem["suggestions"] == []
 
 
 def test_a_dataset_may_have_one_time_step() -> None:

@@ -11,6 +11,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
+from messages import message
 from serving import client_of
 from tempograph import Predictor
 from tempograph.server.limits import Limits
@@ -129,7 +130,7 @@ def test_a_slow_request_times_out(
     with client_of({"ted": predictors["ted"]}, Limits(seconds=0.2)) as client:
         response = client.post("/api/complete", json=QUERY)
         assert response.status_code == 504
-        assert response.json()["detail"] == "the request took more than 0.2 s"
+        assert response.json()["detail"] == message("middleware.timeout", seconds=0.2)
         assert client.get("/health").status_code == 200
 
 

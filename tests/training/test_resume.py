@@ -83,7 +83,7 @@ def test_a_run_in_pieces_equals_a_run_in_one(uninterrupted: Path, tmp_path: Path
     assert pieces == 6
     assert outcome(path) == outcome(uninterrupted)
     assert not (path / "checkpoint.safetensors").exists()
-    with pytest.raises(RunError, match="this run is finished"):
+    with raises(RunError, "trainer.finished", path=path):
         tempograph.resume(path)
 
 
