@@ -1,24 +1,19 @@
-"""Fit: columns are guessed, a model is chosen with a reason, and its figures are right."""
+"""Fit: a model is chosen with a reason, trained and tested on a table of events."""
 
 from __future__ import annotations
 
 import csv
-import gzip
 import shlex
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import torch
 
 import tempograph
 from conftest import Call, as_json
 from graphs import make_graph
-from messages import message, raises
-from tempograph.data.importers.column_guessing import guess_columns, resolve_columns
-from tempograph.data.importers.options import ImportOptions
+from messages import raises
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import DataError
 from tempograph.experiments.autofit import choose_model, known_pair_share
@@ -38,100 +33,6 @@ def events(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 [number, graph.times[t], graph.entities[s], graph.relations[r], graph.entities[o]]
             )
     return path
-
-
-@pytest.mark.parametrize(
-    ("names", "expected"),
-    [
-        (["subject", "relation", "object", "time"], ["subject", "relation", "object", "time"]),
-        (["actor", "action", "target", "date"], ["actor", "action", "target", "date"]),
-        (["date", "from", "to", "type"], ["from", "type", "to", "date"]),
-        (
-            ["Event Date", "Source Name", "Event Type", "Target Name"],
-            ["Source Name", "Event Type", "Target Name", "Event Date"],
-        ),
-        (
-            ["Actor1", "Actor2", "Predicate", "Timestamp"],
-            ["Actor1", "Predicate", "Actor2", "Timestamp"],
-        ),
-        (
-            ["SENDER_ID", "receiver_id", "created time", "edge"],
-            ["SENDER_ID", "edge", "receiver_id", "created time"],
-        ),
-        (["source", "from", "to", "type", "date"], ["from", "type", "to", "date"]),
-        (
-            ["source", "actor", "action", "recipient", "date"],
-            ["actor", "action", "recipient", "date"],
-        ),
-        (
-            ["actor1", "actor2", "source", "source scale", "event", "date"],
-            ["actor1", "event", "actor2", "date"],
-        ),
-        (
-            ["subject", "actor", "relation", "object", "time", "date"],
-            ["subject", "relation", "object", "time"],
-        ),
-        (
-            ["actor", "action", "target", "event date", "year"],
-            ["actor", "action", "target", "event date"],
-        ),
-    ],
-)
-def test_columns_are_guessed_from_their_names(names: list[str], expected: list[str]) -> None:
-    assert list(guess_columns(Path("x.csv"), names, ImportOptions()).values()) == expected
-
-
-def test_a_given_column_is_not_guessed() -> None:
-    names = ["actor", "action", "target", "date", "kind"]
-    assert guess_columns(Path("x.csv"), names, ImportOptions(relation="kind"))["relation"] == "kind"
-
-
-def test_a_missing_column_is_an_error() -> None:
-    columns = "'who', 'did', 'when'"
-    with raises(
-        DataError, "column_guessing.no_column", path="x.csv", part="object", columns=columns
-    ):
-        guess_columns(Path("x.csv"), ["who", "did", "when"], ImportOptions(relation="did"))
-
-
-@pytest.mark.parametrize(
-    ("names", "fitting"),
-    [
-        (["date", "source", "actor", "action", "target"], {"subject": "'source' and 'actor'"}),
-        (["date", "actor", "action", "type", "target"], {"relation": "'action' and 'type'"}),
-        (["day", "month", "year", "who", "what", "whom"], {"time": "'day' and 'month' and 'year'"}),
-        (
-            ["date", "source name", "source country", "event", "type", "target name"],
-            {"subject": "'source name' and 'source country'", "relation": "'event' and 'type'"},
-        ),
-    ],
-)
-def test_ambiguous_columns_are_an_error(names: list[str], fitting: dict[str, str]) -> None:
-    with pytest.raises(DataError) as caught:
-        guess_columns(Path("x.csv"), names, ImportOptions())
-    questions = [
-        message("column_guessing.two_columns", part=part, columns=columns)
-        for part, columns in fitting.items()
-    ]
-    assert str(caught.value) == f"x.csv: {'; '.join(questions)}"
-
-
-def test_a_given_column_resolves_an_ambiguity() -> None:
-    names = ["date", "source", "actor", "action", "target"]
-    assert guess_columns(Path("x.csv"), names, ImportOptions(subject="actor"))["subject"] == "actor"
-
-
-def test_headers_of_every_kind_of_table(tmp_path: Path) -> None:
-    rows = {"actor": ["a"], "action": ["b"], "target": ["c"], "date": ["2024-01-01"]}
-    pq.write_table(pa.table(rows), tmp_path / "e.parquet")
-    (tmp_path / "e.tsv").write_text("\t".join(rows) + "\n")
-    (tmp_path / "e.csv.gz").write_bytes(
-        gzip.compress((",".join(rows) + "\r\n").encode("utf-8-sig"))
-    )
-    (tmp_path / "late.csv").write_text("\n\n" + ",".join(rows) + "\n")
-    for name in ("e.parquet", "e.tsv", "e.csv.gz", "late.csv"):
-        options, columns = resolve_columns([tmp_path / name], ImportOptions())
-        assert list(columns.values()) == list(rows) and options.columns == tuple(rows)
 
 
 def test_fit_imports_chooses_trains_and_tests(events: Path, tmp_path: Path) -> None:
