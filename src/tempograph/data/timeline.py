@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from tempograph.data.graph import Facts, TemporalGraph, sort_by_time
+from tempograph.data.graph import TemporalGraph, sort_by_time
+from tempograph.data.protocol import active_pairs
 from tempograph.data.sorted_ranges import Ranges, key_range
-from tempograph.data.suggestions import refuse_unknown
-from tempograph.typing import PROTOCOLS, Protocol
+from tempograph.typing import Protocol
 
 
 class Queries(NamedTuple):
@@ -52,9 +52,7 @@ def undirected_facts(directed: Tensor, num_relations: int) -> Tensor:
 class Timeline:
     """What a model may know of a dataset: the train facts, and which entity is active when.
 
-    Under protocol `strict` only train facts make an entity active. Under `paper` facts of valid and
-    test do as well, as in the authors' code: a leak, kept only to compare with the published
-    figures.
+    `data.protocol` says which facts make an entity active.
 
     The key of a pair (entity, step) is entity * steps + step. `pair_keys` holds the active pairs in
     ascending order, so the active steps of an entity inside any window are a contiguous range of
@@ -79,14 +77,10 @@ class Timeline:
         self.step_start = torch.searchsorted(self.facts[:, 3].contiguous(), steps)
         """Edges of step t are facts[step_start[t]:step_start[t + 1]], [steps + 1]."""
 
-        refuse_unknown("protocol", protocol, PROTOCOLS)
-        held_out = np.concatenate([graph.valid, graph.test])
-        extra_keys = self._fact_pairs(held_out if protocol == "paper" else held_out[:0])
+        train_keys, extra_keys = active_pairs(graph, protocol)
         self.extra_pair_keys = torch.from_numpy(extra_keys).to(self.device)
         """Pairs that are active whatever the train facts: those of valid and test under `paper`."""
-        self.pair_keys = torch.from_numpy(np.union1d(self._fact_pairs(graph.train), extra_keys)).to(
-            self.device
-        )
+        self.pair_keys = torch.from_numpy(np.union1d(train_keys, extra_keys)).to(self.device)
         self.pair_entity = self.pair_keys // self.num_steps
         self.pair_time = self.pair_keys % self.num_steps
 
@@ -112,10 +106,6 @@ class Timeline:
             self._key(entity, first.clamp(min=0)),
             self._key(entity, last.clamp(max=self.num_steps - 1)),
         )
-
-    def _fact_pairs(self, facts: Facts) -> Facts:
-        """Keys of all (entity, step) pairs in some facts, sorted, [pairs]."""
-        return np.unique(facts[:, [0, 2]] * self.num_steps + facts[:, [3]])
 
     def _key(self, entity: Tensor, time: Tensor) -> Tensor:
         return entity * self.num_steps + time
