@@ -364,7 +364,7 @@ def test_gradients_of_scores_equal_finite_differences(name: str) -> None:
 
 @pytest.mark.parametrize("name", REGISTERED)
 @torch.no_grad()
-def test_scores_change_with_time_where_the_registry_says_so(name: str) -> None:
+def test_scores_change_with_time_if_the_registry_says_so(name: str) -> None:
     kind, model = REGISTERED[name], build(small_graph(), name)
     assert kind.time_dependent in ("nothing", "entities", "relations", "entities, relations")
     everyone, relation, first = torch.arange(4), torch.arange(4), torch.zeros(4, dtype=torch.int64)

@@ -267,7 +267,7 @@ def train(
 
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
-def test_twenty_facts_are_learned_by_heart(variant: dict[str, Any]) -> None:
+def test_twenty_facts_are_memorized(variant: dict[str, Any]) -> None:
     rng = np.random.default_rng(2)
     facts = rng.permutation(np.unique(rng.integers(0, [9, 2, 9, 6], (60, 4)), axis=0))[:20]
     graph = make_graph(facts, entities=9, relations=2, steps=6)
@@ -334,7 +334,7 @@ def test_every_kind_of_training_lowers_the_loss() -> None:
 
 @given(graphs(), st.data())
 @settings(max_examples=30)
-def test_a_training_step_does_not_see_what_is_dropped(
+def test_a_training_step_does_not_read_dropped_facts(
     graph: TemporalGraph, data: st.DataObject
 ) -> None:
     """At its own time facts are dropped for themselves, around it as context."""

@@ -83,7 +83,9 @@ def test_times_are_ranked_by_both_sides(predictor: Predictor) -> None:
 @pytest.mark.parametrize(
     ("objects", "note_start"), [(1, "only 1 candidate has"), (2, "only 2 candidates have")]
 )
-def test_a_note_tells_that_few_candidates_have_evidence(objects: int, note_start: str) -> None:
+def test_a_note_counts_the_candidates_with_evidence_if_few_have_any(
+    objects: int, note_start: str
+) -> None:
     facts = [(0, 0, 1 + number, number) for number in range(objects)]
     run = tempograph.train(
         make_graph(facts, valid=[(0, 0, 1, 3)], entities=5), "ted", overrides=["model.sigma=1"]

@@ -284,7 +284,7 @@ def test_two_runs_side_by_side(page: Open, service: Served) -> None:
     )
 
 
-def test_a_run_that_cannot_answer_says_so_in_its_column(page: Open) -> None:
+def test_a_run_that_cannot_answer_is_marked_in_its_column(page: Open) -> None:
     tab = page(refused=True, **FACT, run="temp-gru", other="plain")
     expect(answers(tab)).to_have_count(10)
     expect(tab.locator("#second")).to_have_text("plainThere is no subject 'Corenne'.")
