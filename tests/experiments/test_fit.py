@@ -115,8 +115,8 @@ def test_the_command(call: Call, events: Path) -> None:
     code, out, err = call("fit", str(events), "--out", "run", "--model", "ted")
     assert code == 0, err
     assert (
-        "Model: ted, because it was asked for." in out
-        and "it put the right one of 20 first in" in out
+        "Model: ted, because it was requested." in out
+        and "the right answer among 20 entities is first in" in out
     )
     assert "time from 'Event Date'" in err and "tempograph complete run --subject" in out
     code, _, err = call("fit", str(events), "--out", "run")

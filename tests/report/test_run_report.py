@@ -40,10 +40,10 @@ def test_the_metrics_equal_those_of_the_runs(report_page: Path, runs: Path) -> N
 def test_missing_evaluations_are_listed_with_their_command(report_page: Path, runs: Path) -> None:
     text = unescape(report_page.read_text(encoding="utf-8"))
     assert f"tempograph evaluate '{runs / 'bare run'}' --split test" in text
-    assert "Not evaluated on test: ted on other. To get" in text
+    assert "Not evaluated on test: ted on other. To evaluate" in text
     assert (
         "Run: temp-sa on <b>odd" in text
-        and "Attention: how much" in text
+        and "Attention: the mean weight" in text
         and "The data: other" in text
     )
 
@@ -84,7 +84,7 @@ def test_markdown_has_its_pictures_in_a_folder(runs: Path, tmp_path: Path) -> No
     assert text.index("Gate: how much") < text.index("Decay: how much"), (
         "in the order of the panels"
     )
-    assert "equally many questions" not in text
+    assert "equally many queries" not in text
 
 
 def test_a_wrong_request_is_refused(runs: Path, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_an_unfinished_run_is_reported_without_its_duration(runs: Path, tmp_path
     )
     write_report([stopped], tmp_path / "report.md")
     text = (tmp_path / "report.md").read_text(encoding="utf-8")
-    assert "parameters, trained on" in text and "The training is not finished" in text
+    assert "parameters, trained on" in text and "Training is not finished" in text
 
 
 @pytest.mark.parametrize("text", ["{}", "[]", "null"])

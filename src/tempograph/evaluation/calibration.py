@@ -149,7 +149,7 @@ def calibration_error(table: Sequence[ReliabilityRow]) -> float:
 
 def reliability_cells(table: Sequence[ReliabilityRow]) -> tuple[list[str], list[list[str]]]:
     """The column names and the cells of a reliability table, as people read it."""
-    columns = ["probability", "questions", "mean", "first is right"]
+    columns = ["probability", "queries", "mean", "first is right"]
     cells = [
         [
             f"{row['from']:.0%} to {row['to']:.0%}",
@@ -160,7 +160,7 @@ def reliability_cells(table: Sequence[ReliabilityRow]) -> tuple[list[str], list[
         ]
         for row in table
     ]
-    return columns + ["right one in ten"] * ("among_ten" in table[0]), cells
+    return columns + ["right answer in first ten"] * ("among_ten" in table[0]), cells
 
 
 @torch.inference_mode()

@@ -93,10 +93,11 @@ class FitResult:
             return "Training is not finished, so nothing is tested."
         metrics = self.evaluation.summary()["metrics"]
         return (
-            f"Asked about {len(self.evaluation.facts):,} facts that it never saw, once for the "
-            "object and once for the subject, it put the right one of "
-            f"{len(self.run.graph.entities):,} first in {metrics['hits@1']:.0%} of the queries, "
-            f"and among the first ten in {metrics['hits@10']:.0%}."
+            f"On {len(self.evaluation.facts):,} held-out facts, queried once for the object and "
+            "once for the subject, the right answer among "
+            f"{len(self.run.graph.entities):,} entities is first in "
+            f"{metrics['hits@1']:.0%} of the queries, and among the first ten in "
+            f"{metrics['hits@10']:.0%}."
         )
 
 
@@ -141,7 +142,7 @@ def fit(
             "out for validation and test; add more, or hold out more with --valid and --test"
         )
     choice = (
-        choose_model(graph, resolved) if model is None else ModelChoice(model, "it was asked for")
+        choose_model(graph, resolved) if model is None else ModelChoice(model, "it was requested")
     )
     run = train(
         graph,

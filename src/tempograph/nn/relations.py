@@ -27,7 +27,7 @@ class Relations(nn.Module):
         return sum_terms(self.terms(queries))
 
     def terms(self, queries: Queries) -> list[Tensor]:
-        """The terms that sum to the embeddings, [n, width] each; N3 penalises each one."""
+        """The terms that sum to the embeddings, [n, width] each; N3 penalizes each one."""
         terms = self.embed(queries.relation % self.rows, queries.time)
         if self.rows > self.count:
             return terms

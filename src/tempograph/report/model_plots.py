@@ -59,18 +59,16 @@ def reliability_figure(calibration: Calibration, about: str) -> Figure:
     curve.plot([0, 1], [0, 1], color=GREY, linewidth=1, linestyle="--")
     confidence, right = [row["confidence"] for row in rows], [row["right"] for row in rows]
     curve.plot(confidence, right, color=BLUE, marker="o", linewidth=1.5)
-    curve.set(xlim=(0, 1), ylim=(0, 1), ylabel="share of best answers that are right")
+    curve.set(xlim=(0, 1), ylim=(0, 1), ylabel="fraction of best answers that are right")
     error = calibration["calibration_error"]
-    curve.set_title(
-        f"how sure, and how often right; expected calibration error {error:.3f}", fontsize=10
-    )
+    curve.set_title(f"confidence and accuracy; expected calibration error {error:.3f}", fontsize=10)
     counts.bar(
         [(row["from"] + row["to"]) / 2 for row in rows],
         [row["questions"] for row in rows],
         [0.9 * (row["to"] - row["from"]) for row in rows],
         color=ORANGE,
     )
-    counts.set(xlabel="probability of the best answer", ylabel="questions")
+    counts.set(xlabel="probability of the best answer", ylabel="queries")
     for axes in (curve, counts):
         clean_axes(axes)
     add_footer(figure, f"{about}, {calibration['split']}, filter time")

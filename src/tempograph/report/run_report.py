@@ -29,18 +29,18 @@ _WRITERS: Final = {".html": write_html, ".md": write_markdown}
 _SPLITS: Final[tuple[Split, ...]] = ("test", "valid", "train")
 _METRICS: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10", "MR")
 _EXPLANATION: Final = (
-    "For each hidden fact (s, r, o, t), two questions are asked: (s, r, ?, t) and (?, r, o, t). A "
+    "For each held-out fact (s, r, o, t), there are two queries: (s, r, ?, t) and (?, r, o, t). A "
     "model ranks every entity as the answer. Rank 1 means that the right answer came first. Other "
     "answers that are known to be true at the same time are removed before ranking (filter time), "
     "and ties share their mean rank.",
-    "MRR is the mean of 1 / rank, between 0 and 1: the higher, the better. Hits@k is the share of "
-    "questions, in percent, whose answer is among the first k. MR is the mean rank: the lower, "
-    "the better; a few hopeless questions can dominate it. Ties won and ties lost are the figures "
-    "if every tie went for, or against, the right answer.",
-    "The protocol says what a model could know. Strict: train facts and nothing else. Paper: facts "
-    "of valid and test also decide which entities count as active at a time, as in the program "
-    "behind the published figures of TeMP; that is a leak, and figures of the two protocols must "
-    "not be compared. Models were chosen on valid; test is the figure to quote.",
+    "MRR is the mean of 1 / rank, between 0 and 1; higher is better. Hits@k is the percentage of "
+    "queries whose right answer is among the first k. MR is the mean rank; lower is better, but a "
+    "few very high ranks can dominate it. Ties won and ties lost are the metrics if every tie "
+    "were decided for, or against, the right answer.",
+    "The protocol states which facts a model can use. Strict: train facts only. Paper: validation "
+    "and test facts also decide which entities are active at a time step, as in the code behind "
+    "the published results of TeMP. That is a leak, and results under the two protocols must not "
+    "be compared. Settings were chosen on the validation split; quote the test results.",
 )
 
 
@@ -65,7 +65,7 @@ def write_report(folders: Sequence[str | Path], out: str | Path, window: int = 8
 
 
 def _document(runs: Sequence[ReportedRun], window: int) -> list[Block]:
-    blocks = [*_summary(runs), *_not_evaluated(runs), Heading("What the figures mean")]
+    blocks = [*_summary(runs), *_not_evaluated(runs), Heading("What the metrics mean")]
     blocks += [Paragraph(text) for text in _EXPLANATION]
     for number, graph in enumerate(dict.fromkeys(run.graph for run in runs), 1):
         same_data = [run for run in runs if run.graph is graph]
@@ -96,9 +96,9 @@ def _summary(runs: Sequence[ReportedRun]) -> list[Block]:
     ]
     if not rows:
         return []
-    caption = f"Both sides together, {', '.join([*shared, 'filter time'])}; Hits in percent."
+    caption = f"Both query directions, {', '.join([*shared, 'filter time'])}; Hits in percent."
     headings = ("run", "split", *columns, *_METRICS)
-    return [TextTable("Figures", headings, rows, 2 + len(columns), caption)]
+    return [TextTable("Results", headings, rows, 2 + len(columns), caption)]
 
 
 def _cells(metrics: Mapping[str, float]) -> list[str]:
@@ -113,7 +113,7 @@ def _not_evaluated(runs: Sequence[ReportedRun]) -> list[Block]:
     labels = ", ".join(run.label for run in missing)
     commands = "\n".join(f"{run.command('evaluate')} --split test" for run in missing)
     return [
-        Paragraph(f"Not evaluated on test: {labels}. To get these figures and their analysis:"),
+        Paragraph(f"Not evaluated on test: {labels}. To evaluate and analyze them, run:"),
         Code(commands),
     ]
 
@@ -129,7 +129,7 @@ def _dataset_section(
     )
     alt = (
         f"{graph.name}: how many entities have a train fact at each step, how many of these had "
-        "one recently, how many recent facts name them, and how many facts name an entity at all."
+        "one recently, how many recent facts mention them, and how many facts an entity has in all."
     )
     picture = Picture(f"{prefix}activity", statistics_figure(stats, graph), alt)
     blocks: list[Block] = [Heading(f"The data: {graph.name}"), Paragraph(text), picture]
@@ -155,7 +155,7 @@ def _run_section(run: ReportedRun, prefix: str) -> list[Block]:
     )
     blocks: list[Block] = [Heading(f"Run: {run.label}"), Paragraph(text)]
     if not results.finished:
-        blocks.append(Paragraph("The training is not finished. To continue it:"))
+        blocks.append(Paragraph("Training is not finished. To continue, run:"))
         blocks.append(Code(run.command("resume")))
     evaluated = results.evaluations
     splits = [split for split in _SPLITS if split in evaluated]
@@ -168,7 +168,7 @@ def _run_section(run: ReportedRun, prefix: str) -> list[Block]:
         caption = (
             f"Dataset {config.dataset}, protocol {config.protocol}, filter time; Hits in percent."
         )
-        title, columns = f"Figures of {run.label}", ("split", "ranked", *_METRICS)
+        title, columns = f"Results of {run.label}", ("split", "ranked", *_METRICS)
         blocks.append(TextTable(title, columns, rows, 2, caption))
     blocks += [
         Paragraph(f"On {split}, {evaluated[split]['note']}.")
@@ -176,7 +176,7 @@ def _run_section(run: ReportedRun, prefix: str) -> list[Block]:
         if "note" in evaluated[split]
     ]
     environment = [[name, str(value)] for name, value in read_environment(run.folder).items()]
-    table = TextTable("Where it was trained", ("what", "value"), environment, 2)
+    table = TextTable("Training environment", ("name", "value"), environment, 2)
     return [
         *blocks,
         *_training(run, prefix),
@@ -209,15 +209,15 @@ def _introspection(run: ReportedRun, prefix: str) -> list[Block]:
     text = ""
     if parts.gate:
         text += (
-            "Gate: how much of an entity is its snapshot rather than its past and future, by how "
-            "often the question's entity and relation occur together in the window, for the given "
-            f"entity and for the candidates; over the questions of {split}. "
+            "Gate: how much of an entity's embedding comes from its snapshot rather than from its "
+            "past and future, by how often the query's entity and relation occur together in the "
+            f"window, for the given entity and for the candidates, over the queries of {split}. "
         )
-    text += "Decay: how much of an entity's earlier vector is left after some steps."
+    text += "Decay: how much of an embedding remains after a number of steps."
     if parts.attention is not None:
         text += (
-            " Attention: how much an active step counts, by its distance; 0 is the time asked "
-            "about."
+            " Attention: the mean weight of an active step by its distance; 0 is the time of the "
+            "query."
         )
     figure = introspection_figure(parts, run.config.about)
     title = Heading(f"What {run.label} has learned", 3)

@@ -30,18 +30,18 @@ _DRAWN_GROUPS: Final[dict[str, Callable[[RankTable, TemporalGraph], QueryGroups]
     "train facts of the answer": lambda ranked, graph: by_degree(ranked, graph, "answer"),
     "train facts of the given entity": lambda ranked, graph: by_degree(ranked, graph, "given"),
 }
-_GROUPS: Final = {**_DRAWN_GROUPS, "what is asked": lambda ranked, _: by_side(ranked)}
+_GROUPS: Final = {**_DRAWN_GROUPS, "query direction": lambda ranked, _: by_side(ranked)}
 _EFFECTS: Final = {
     "replication": (
-        "The pattern contains the answer: the more often it occurred near the question, the more "
-        "there is to copy. A model that uses time well rises to the right."
+        "The pattern contains the answer: the more often it occurred near the query, the more "
+        "there is to copy. The curve of a model that uses time well rises to the right."
     ),
     "reference": (
-        "The pattern contains what the question gives, not the answer. A few such facts help; very "
-        "many mean many candidates to choose from, and a curve may fall again."
+        "The pattern contains the given entity, not the answer. A few such facts help; very many "
+        "mean many candidates to choose from, and a curve may fall again."
     ),
 }
-_METRICS: Final = ("questions", "MRR", "Hits@1", "Hits@10", "from", "to")
+_METRICS: Final = ("queries", "MRR", "Hits@1", "Hits@10", "from", "to")
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +64,11 @@ class RankAnalysis:
     def blocks(self, prefix: str) -> list[Block]:
         """All analyses; `prefix` starts the names of pictures."""
         blocks: list[Block] = [
-            Heading(f"Where the answers are found: {self.graph.name}, {self.split}"),
+            Heading(f"Where models are right: {self.graph.name}, {self.split}"),
             Paragraph(
-                "A frequency counts the train facts that share a pattern with the question's "
+                "A frequency counts the train facts that share a pattern with the query's "
                 f"fact, such as its subject and relation, within {self.window} steps before and "
-                "after it, without its own step."
+                "after it, excluding its own step."
             ),
         ]
         frequencies = pattern_frequencies(self._queries, self.graph, self.window, self.window)
@@ -82,7 +82,7 @@ class RankAnalysis:
                 Details("The same for MRR", [mrr]),
                 Details("The bins as tables", [hits_bins, mrr_bins]),
             ]
-        groups = Heading(f"What train holds about a question, {self.split}", 3)
+        groups = Heading(f"What train says about a query, {self.split}", 3)
         relations = Heading(f"Relations, {self.split}", 3)
         return [*blocks, groups, *self._groups(prefix), relations, *self._relations(prefix)]
 
@@ -105,11 +105,11 @@ class RankAnalysis:
         title = f"{effect.capitalize()} effect"
         alt = (
             f"{title}: {shown} against the frequency of {len(panels)} patterns. Dots are means of "
-            "questions with similar frequencies: 0 by itself, the others in up to twelve ranges of "
-            "about equal size; all questions of one frequency stay together. Lines are smoothed, "
-            "bands hold 95%; the tables below hold the bins."
+            "queries with similar frequencies: 0 by itself, the others in up to twelve bins of "
+            "roughly equal size; queries with equal frequencies share a bin. Lines are smoothed, "
+            "bands are 95% intervals; the tables below list the bins."
         )
-        columns = ("asked", "frequency", "run", "value", "questions", shown, "from", "to")
+        columns = ("query", "frequency", "run", "value", "queries", shown, "from", "to")
         caption = f"{self.about}. Value: the mean of the bin, on a logarithmic scale. "
         caption += _interval(shown)
         figure = effect_figure(title, panels, self.window, self.about, shown)
@@ -127,17 +127,17 @@ class RankAnalysis:
             "many facts mention the answer and the given entity. Bars are 95% intervals."
         )
         columns = ("by", "group", "run", *_METRICS)
-        table = TextTable("Groups of questions", columns, rows, 3, self._hits_caption)
+        table = TextTable("Groups of queries", columns, rows, 3, self._hits_caption)
         return [
             Picture(f"{prefix}groups", groups_figure(drawn, self.about), alt),
-            Details("The figures as a table", [table]),
+            Details("The results as a table", [table]),
         ]
 
     def _relations(self, prefix: str) -> list[Block]:
         figures = self._figures(by_relation)
         alt = (
-            "Hits@10 of the relations with the most questions, with 95% bars; the table below "
-            "holds all of them."
+            "Hits@10 of the relations with the most queries, with 95% intervals; the table below "
+            "lists all relations."
         )
         columns = ("relation", "run", *_METRICS)
         table = TextTable("Relations", columns, _rows(figures), 2, self._hits_caption)

@@ -37,7 +37,8 @@ _PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 RunName = Annotated[
-    str | None, Query(max_length=1000, description="A run of /api/info; by default the first.")
+    str | None,
+    Query(max_length=1000, description="A run listed by /api/info; by default, the first."),
 ]
 Text = Annotated[str, Query(max_length=1000)]
 Limit = Annotated[int, Query(ge=1, le=1000)]
@@ -57,7 +58,7 @@ def create_app(service: Service, on_ready: Callable[[], None] = lambda: None) ->
 
     app = FastAPI(
         title="tempograph",
-        description="Missing facts of temporal knowledge graphs, with evidence.",
+        description="Finds missing facts in temporal knowledge graphs, with evidence.",
         version=__version__,
         docs_url=None,
         redoc_url=None,
@@ -90,7 +91,7 @@ def _lookup_routes(service: Service) -> APIRouter:
 
     @router.get("/api/info")
     async def info() -> schema.InfoResponse:
-        """The runs of this service and the limits of requests."""
+        """The runs of this service and its request limits."""
         return service.info()
 
     @router.get("/api/entities")
@@ -113,7 +114,7 @@ def _lookup_routes(service: Service) -> APIRouter:
     async def examples(
         limit: Annotated[int, Query(ge=1, le=100)] = 4, run: RunName = None
     ) -> schema.ExamplesResponse:
-        """Facts that make good queries: held-out facts of frequent subjects, mid-timeline."""
+        """Example queries: held-out facts of frequent subjects, from the middle of the data."""
         return service.run(run).browser.examples(limit)
 
     @router.get("/api/timeline")
@@ -148,7 +149,7 @@ def _lookup_routes(service: Service) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=200)] = 30,
         run: RunName = None,
     ) -> schema.SnapshotResponse:
-        """An entity at one step with its most frequent neighbours, at most `limit` nodes in all."""
+        """An entity at one step with its most frequent neighbors, at most `limit` nodes in all."""
         return service.run(run).browser.snapshot(entity, time, limit, 10 * limit)
 
     @router.get("/health")
@@ -178,7 +179,7 @@ def _model_routes(service: Service) -> APIRouter:
 
     @router.post("/api/score")
     async def score(request: schema.ScoreRequest) -> schema.ScoreResponse:
-        """Score, probability and rank of facts, as answers for their objects and subjects."""
+        """The score, probability and rank of facts, for both query directions."""
         return await service.run(request.run).score(request.facts)
 
     @router.post("/api/evidence")

@@ -95,7 +95,7 @@ class GraphBrowser:
         )
 
     def snapshot(self, entity: str, time: str, max_nodes: int, max_edges: int) -> SnapshotResponse:
-        """An entity at one step, its neighbours and the facts among them."""
+        """An entity at one step, its neighbors and the facts among them."""
         entity_id, step = self.entity_id(entity), self.time_id(time)
         neighbors = self.facts.neighbors(entity_id, step)
         own_facts = len(self.facts.of_entity(entity_id, step, step))

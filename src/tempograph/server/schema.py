@@ -27,7 +27,7 @@ class RunRequest(_Request):
     """A request to a run."""
 
     run: Name | None = None
-    """A run of /api/info; by default the first."""
+    """A run listed by /api/info; by default, the first."""
 
 
 class CompletionRequest(RunRequest):
@@ -44,7 +44,7 @@ class CompletionRequest(RunRequest):
 
 
 class FactRequest(_Request):
-    """A complete fact in names."""
+    """A complete fact, by name."""
 
     subject: Name
     relation: Name
@@ -84,7 +84,7 @@ class CompletionResponse(Completion, ServedBy):
 
 
 class CandidateScore(_Response):
-    """One side of a fact, among the candidates that are not known to be right."""
+    """The object or subject of a fact, ranked among the candidates that are not known answers."""
 
     score: float | None
     """Null if the model rules the candidate out."""
@@ -95,10 +95,10 @@ class CandidateScore(_Response):
 
 
 class ScoredFact(_Response):
-    """A fact as the answer for its object, and as the answer for its subject."""
+    """A fact scored as the answer to its object query and to its subject query."""
 
     known: Split | None
-    """The split that holds the fact; null if none does."""
+    """The split that contains the fact; null if none does."""
     object: CandidateScore
     subject: CandidateScore
 
@@ -121,12 +121,12 @@ class EvidenceResponse(_Response):
     asked: Part
     """The part that is explained as an answer."""
     known: Split | None
-    """The split that holds the fact; null if none does."""
+    """The split that contains the fact; null if none does."""
     why: str
     """What the evidence has in common, in a few words."""
     evidence: tuple[EvidenceFact, ...]
     evidence_count: int
-    """How many train facts are behind the answer in all."""
+    """Total number of train facts behind the answer."""
 
 
 class NameCount(_Response):
@@ -175,7 +175,7 @@ class Period(_Response):
 
 
 class TimelineResponse(_Response):
-    """The facts of an entity in order of time."""
+    """The facts of an entity, in order of time."""
 
     run: str
     entity: str
@@ -194,18 +194,18 @@ class TimelineResponse(_Response):
 
 
 class SnapshotResponse(_Response):
-    """An entity at one time step, its neighbours and the facts among them."""
+    """An entity at one time step, its neighbors and the facts among them."""
 
     run: str
     entity: str
     time: str
     nodes: list[NameCount]
-    """The entity, then its neighbours by the number of facts that they share with it."""
+    """The entity, then its neighbors by the number of facts that they share with it."""
     edges: list[SplitFact]
     neighbours: int
-    """Number of neighbours, also of those beyond the limit."""
+    """Number of neighbors, including those beyond the limit."""
     facts: int
-    """Number of facts among the nodes, also of those beyond the limit."""
+    """Number of facts among the nodes, including those beyond the limit."""
 
 
 class WindowSize(_Response):
@@ -234,11 +234,11 @@ class RunInfo(_Response):
     times: list[str] | None
     """Labels of all steps; null if there are more than 20,000."""
     window: WindowSize | None
-    """Null if the model reads steps without bound."""
+    """Null if the window is unbounded."""
     probabilistic: bool
     """Whether answers have probabilities."""
     finished: bool
-    """Whether the training is finished."""
+    """Whether training is finished."""
 
 
 class RequestLimits(_Response):
@@ -277,4 +277,4 @@ class ProblemDetails(_Response):
     part: str | None
     """The part of the request with an unknown name."""
     suggestions: list[str]
-    """Names that may have been meant."""
+    """The closest matching names."""

@@ -13,7 +13,7 @@ from tempograph.training.run_results import RunResults
 def run_card(
     config: Config, graph: TemporalGraph, results: RunResults, parts: Sequence[str]
 ) -> str:
-    """The card as Markdown: model, figures, calibration and data."""
+    """The card as Markdown: model, metrics, calibration and data."""
     evaluated = {
         split: summary
         for split, summary in (("valid", results.valid), ("test", results.test))
@@ -28,19 +28,21 @@ def run_card(
     figures = _markdown_table([columns, ["---"] * 5, *rows]) if rows else "Not evaluated.\n"
     notes = [f"{split} {one['note']}" for split, one in evaluated.items() if "note" in one]
     if parts:
-        notes.append(f"made of {', '.join(f'[{name}](parts/{name})' for name in parts)}")
+        notes.append(f"combines {', '.join(f'[{name}](parts/{name})' for name in parts)}")
     remarks = "".join(f"{note[0].upper()}{note[1:]}.\n" for note in notes)
     remarks += "\n" if notes else ""
     if results.calibration is not None:
         remarks += f"{_reliability(results.calibration)}\n"
+    what = config.kind.summary
     return (
         f"# {config.name} on {config.dataset}\n\n"
-        f"{config.kind.summary.capitalize()}. Protocol **{config.protocol}**, "
+        f"{what[0].upper()}{what[1:]}. Protocol **{config.protocol}**, "
         f"seed {config.seed}, filter by time, ties by mean rank.\n\n{figures}\n{remarks}"
         f"{len(graph.entities):,} entities, {len(graph.relations):,} relations, "
         f"{len(graph.times):,} steps from {graph.times[0]} to {graph.times[-1]}; "
         f"{len(graph.train):,} train facts.\n\n"
-        "`tempograph evaluate`, `complete`, `score`, `missing` and `surprising` take this folder.\n"
+        "Use this folder with `tempograph evaluate`, `complete`, `score`, `missing` or "
+        "`surprising`.\n"
     )
 
 
@@ -53,9 +55,9 @@ def _reliability(calibration: Calibration) -> str:
     return (
         f"Probabilities are softmax(scores / {calibration['temperature']:.3f}). The table compares "
         f"the probability of the best answer with how often it is right, on "
-        f"{calibration['facts']:,} facts of {calibration['split']}, both sides. The expected "
-        f"calibration error is {error:.3f} ({error_before:.3f} before the temperature was fitted), "
-        f"the log loss {loss:.3f} ({loss_before:.3f} before).\n\n"
+        f"{calibration['facts']:,} {calibration['split']} facts in both query directions. The "
+        f"expected calibration error is {error:.3f} ({error_before:.3f} before the temperature was "
+        f"fitted), the log loss {loss:.3f} ({loss_before:.3f} before).\n\n"
         f"{_markdown_table([columns, rule, *cells])}"
     )
 

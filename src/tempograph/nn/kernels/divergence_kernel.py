@@ -140,7 +140,7 @@ def _sums(
     BLOCK_Q: tl.constexpr,
     BLOCK_C: tl.constexpr,
 ) -> None:
-    """One tile of queries and candidates; neighbouring programs share the queries."""
+    """One tile of queries and candidates; neighboring programs share the queries."""
     tiles_q, tiles_c = tl.cdiv(n, BLOCK_Q), tl.cdiv(count, BLOCK_C)
     tile_q = (tl.program_id(0) // tiles_c).to(tl.int64)
     tile_c = tile_q // tiles_q * tiles_c + tl.program_id(0) % tiles_c
@@ -186,7 +186,7 @@ def _grad_kernel(
     """The gradients of one tile of rows, queries or candidates, and dimensions.
 
     A query has three parts (mean, v_s, v_r), a candidate two. Rows after the last one read the last
-    and are not written. Neighbouring programs share rows.
+    and are not written. Neighboring programs share rows.
     """
     tiles = tl.cdiv(size, BLOCK)
     tile, tile_d = tl.program_id(0) // TILES_D, tl.program_id(0) % TILES_D

@@ -26,7 +26,7 @@ export function address(view) {
   return `?${new URLSearchParams(parts.map((name) => [name, view[name]]))}`;
 }
 
-/** The part with the entity whose timeline and neighbours are shown. */
+/** The part with the entity whose timeline and neighbors are shown. */
 export const entityPart = (view) => (view.asked === "subject" ? "object" : "subject");
 
 export const entityOf = (view) => view[entityPart(view)];
