@@ -105,7 +105,7 @@ def test_a_run_of_parts_holds_them_as_runs(whole: Run, single: Run) -> None:
     assert [line.get("half") for line in whole.history] == [1, 2, None]
     card = (whole.path / "README.md").read_text()
     assert (
-        "Made of [complex](parts/complex), [temp-gru](parts/temp-gru)." in card
+        "Combines [complex](parts/complex), [temp-gru](parts/temp-gru)." in card
         and "Valid cross-fitted" in card
     )
 
