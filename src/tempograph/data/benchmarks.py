@@ -26,7 +26,10 @@ from tempograph.data.suggestions import refuse_unknown
 from tempograph.errors import DataError
 from tempograph.io import refuse_existing
 
-PUBLISHED: Final = "https://raw.githubusercontent.com/JiapengWu/TeMP/53e90c1e337615cfaa91c2cbfb21e2ed53842104/interpolation"
+PUBLISHED: Final = (
+    "https://raw.githubusercontent.com/JiapengWu/TeMP/"
+    "53e90c1e337615cfaa91c2cbfb21e2ed53842104/interpolation"
+)
 TIMEOUT: Final[float] = 30.0
 PAUSES: Final[tuple[float, ...]] = (1.0, 3.0)
 """Seconds between attempts; there is one attempt more than pauses."""

@@ -188,7 +188,7 @@ class CommonNeighbors:
     def _sparse_weights(self) -> Tensor:
         """Weights w of all pairs as a sparse tensor, [entities, entities]."""
         pairs = torch.stack([self.keys // self.num_entities, self.keys % self.num_entities])
-        with torch.sparse.check_sparse_tensor_invariants(enable=False):  # type: ignore[no-untyped-call]
+        with torch.sparse.check_sparse_tensor_invariants(enable=False):
             return torch.sparse_coo_tensor(
                 pairs, self.weight, 2 * [self.num_entities], is_coalesced=True
             )

@@ -1,6 +1,6 @@
 """Filtered ranking of a split by any model, in bounded memory.
 
-The filter is chosen in `evaluate_model` (`KnownAnswers`, by time unless told otherwise) and applied
+The filter is chosen in `evaluate_model` (`KnownAnswers`, by time by default) and applied
 in `ranking.filtered_ranks`.
 """
 

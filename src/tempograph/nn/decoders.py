@@ -53,7 +53,7 @@ def inner_products(query: Tensor, candidates: Tensor) -> Tensor:
     kind = query.device.type
     if torch.is_autocast_enabled(kind):
         query, candidates = (x.to(torch.get_autocast_dtype(kind)) for x in (query, candidates))
-    product: Tensor = _InnerProducts.apply(query, candidates)  # type: ignore[no-untyped-call]
+    product: Tensor = _InnerProducts.apply(query, candidates)
     return product
 
 

@@ -23,13 +23,13 @@ def row_blocks(matrix: Tensor) -> Iterator[slice]:
 
 def add_at(matrix: Tensor, cell: Tensor, values: Tensor) -> Tensor:
     """Add values [n] at cells, which may repeat, and return the matrix."""
-    out: Tensor = _AddAt.apply(matrix, cell, values)  # type: ignore[no-untyped-call]
+    out: Tensor = _AddAt.apply(matrix, cell, values)
     return out
 
 
 def put_at(matrix: Tensor, cell: Tensor, values: Tensor) -> Tensor:
     """Set distinct cells to values [n] and return the matrix."""
-    out: Tensor = _PutAt.apply(matrix, cell, values)  # type: ignore[no-untyped-call]
+    out: Tensor = _PutAt.apply(matrix, cell, values)
     return out
 
 

@@ -26,7 +26,7 @@ def softmax_loss(
     answer_score = masked[row, answer]
     masked.index_put_((row[query], entity), masked.new_full((), -torch.inf))
     masked[row, answer] = answer_score
-    loss: Tensor = _SoftmaxLoss.apply(scores, row, answer)  # type: ignore[no-untyped-call]
+    loss: Tensor = _SoftmaxLoss.apply(scores, row, answer)
     return loss
 
 

@@ -73,7 +73,7 @@ def add_messages(own: Tensor, x: Tensor, weight: Tensor, edges: Edges, weights: 
     if x.device.type == "cuda":
         from tempograph.nn.kernels.messages_kernel import AddMessages
 
-        out: Tensor = AddMessages.apply(own, x, weight, weights, *edges)  # type: ignore[no-untyped-call]
+        out: Tensor = AddMessages.apply(own, x, weight, weights, *edges)
         return out
     return add_messages_torch(own, x, weight, edges, weights)
 

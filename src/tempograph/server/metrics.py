@@ -16,7 +16,7 @@ from prometheus_client import (
 _SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _QUERIES: Final = (0, 1, 2, 4, 8, 16, 32, 64, 128, 256)
 
-disable_created_metrics()  # type: ignore[no-untyped-call]
+disable_created_metrics()
 
 
 class Metrics:

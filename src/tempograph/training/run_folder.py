@@ -74,7 +74,8 @@ def read_weights(folder: Path, config: Config) -> dict[str, Tensor]:
     """
     with safe_open(folder / WEIGHTS, "pt") as file:
         version = (file.metadata() or {}).get("format")
-        sides = [side for name in file.keys() for side in file.get_slice(name).get_shape()]  # noqa: SIM118
+        names = list(file.keys())
+        sides = [side for name in names for side in file.get_slice(name).get_shape()]
     if version is None:
         raise RunError(f"{folder}: {WEIGHTS} holds no weights of tempograph; train the run again")
     if version not in _READABLE:

@@ -24,7 +24,7 @@ class Rule:
     """The rule that produces a fact.
 
     A reciprocal or chain fact follows a fact of the relation `cause` after `lag` steps with
-    probability `chance`; if `inverted`, with subject and object swapped. Recurring and periodic
+    the given `probability`; if `inverted`, with subject and object swapped. Recurring and periodic
     facts follow earlier ones of their own relation, periodic ones every `lag` steps, give or take
     one. Noise follows nothing.
     """
@@ -34,7 +34,7 @@ class Rule:
     cause: int | None
     lag: int | None = None
     inverted: bool = False
-    chance: float = 1.0
+    probability: float = 1.0
 
 
 def relation_names(count: int) -> tuple[str, ...]:
@@ -57,8 +57,8 @@ def make_rules(relations: int) -> tuple[Rule, ...]:
             if name in ids
         ]
         rules += [
-            Rule(kind, ids[name], ids[cause], lag, inverted, chance)
-            for kind, cause, name, lag, inverted, chance in _TABLES["consequences"]
+            Rule(kind, ids[name], ids[cause], lag, inverted, probability)
+            for kind, cause, name, lag, inverted, probability in _TABLES["consequences"]
             if cause in ids and name in ids
         ]
     return (*rules, *(Rule("noise", relation, None) for relation in range(relations)))

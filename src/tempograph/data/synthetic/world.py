@@ -219,7 +219,7 @@ def _consequences(rng: np.random.Generator, rows: Ids, number: int, rule: Rule) 
     """(s, cause, o, t) gives (s, relation, o, t + lag), with s and o swapped if inverted."""
     assert rule.lag is not None
     cause = np.flatnonzero(rows[:, _RELATION] == rule.cause)
-    cause = cause[rng.random(len(cause)) < rule.chance]
+    cause = cause[rng.random(len(cause)) < rule.probability]
     subject, _, object_, time = rows[cause, :_RULE].T
     if rule.inverted:
         subject, object_ = object_, subject

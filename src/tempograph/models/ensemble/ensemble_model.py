@@ -76,7 +76,7 @@ class Ensemble(Model):
         self.seed: Tensor
         self.register_buffer("mean_weights", torch.full((len(parts),), 1 / len(parts)))
         self.register_buffer("seed", torch.tensor(0))
-        self.register_load_state_dict_pre_hook(_rename_earlier_keys)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_pre_hook(_rename_earlier_keys)
         self.to(timeline.device)
 
     def new_gate(self, seed: int = 0) -> EnsembleGate:

@@ -66,7 +66,7 @@ class Paths(nn.Module):
         """
         coefficients = (self.shared_gain + self.gain).index_select(0, relation)
         tables = self.neighbors.tables(queries, scores.dtype)
-        result: Tensor = _AddPathScores.apply(scores, coefficients, tables, queries)  # type: ignore[no-untyped-call]
+        result: Tensor = _AddPathScores.apply(scores, coefficients, tables, queries)
         return result
 
     def fact_contributions(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
