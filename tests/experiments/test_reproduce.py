@@ -378,9 +378,7 @@ def test_a_dataset_outside_the_paper_has_no_tables(call: Call) -> None:
             "reproduce", what, "--dataset", "demo", "--no-train", "--results", str(COMMITTED)
         )
         assert code == 0 and out.startswith("Nothing in") and err.count("\n") == 1
-        assert err.startswith(
-            f"{what}: nothing to show for demo, of which the paper has no such table"
-        )
+        assert err.startswith(f"{what}: nothing to show for demo: the paper has no such table")
     Path("notes.txt").touch()
     code, _, err = call("reproduce", "table", "--no-train", "--results", "notes.txt")
     assert code == 2 and "notes.txt: is a file; --results takes a folder" in err

@@ -48,7 +48,7 @@ class GradientTraining:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a family of models is trained: at most one of the three is set."""
+    """How a family of models is trained: exactly one of the three is set."""
 
     gradient: GradientTraining | None = None
     choose: Callable[[Any, Timeline, Validate, MetricsCallback], Any] | None = None

@@ -161,16 +161,16 @@ def _explain_empty(
     empty: Iterable[Artefact], dataset: str, protocols: Sequence[Protocol]
 ) -> Iterator[str]:
     """Yield lines that say why artefacts have no table."""
-    lacking = [artefact for artefact in empty if artefact != "figures"]
-    if "ablation" in lacking and "paper" not in protocols:
-        lacking.remove("ablation")
+    missing = [artefact for artefact in empty if artefact != "figures"]
+    if "ablation" in missing and "paper" not in protocols:
+        missing.remove("ablation")
         yield "ablation: skipped, since it needs protocol paper"
-    if lacking:
-        there = ", ".join(PAPER_TED_VALID if lacking == ["ted"] else PAPER_TEST)
+    if missing:
+        covered = ", ".join(PAPER_TED_VALID if missing == ["ted"] else PAPER_TEST)
         yield (
-            f"{', '.join(lacking)}: nothing to show for {dataset}, of which the paper has no such "
-            f"table and nothing is measured; the paper has {there}, and `tempograph compare` "
-            "trains models on any data"
+            f"{', '.join(missing)}: nothing to show for {dataset}: the paper has no such table for "
+            f"it, and nothing has been measured; the paper covers {covered}, and "
+            "`tempograph compare` trains models on any dataset"
         )
 
 
