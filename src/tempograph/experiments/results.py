@@ -14,7 +14,7 @@ from tempograph.io import make_folder, write_json
 from tempograph.models.registry import MODELS
 from tempograph.training.recipes import recipe_for
 from tempograph.training.run_results import RunResults
-from tempograph.training.setting_values import flat_settings
+from tempograph.training.setting_values import current_name, flat_settings
 from tempograph.typing import Split
 
 HITS: Final = ("hits@1", "hits@3", "hits@10")
@@ -25,10 +25,15 @@ ResultKey = tuple[str, str, str]
 """Dataset, model and protocol."""
 
 
+def result_name(model: str, variant: str, protocol: str, seed: int) -> str:
+    """Return MODEL[-VARIANT]-PROTOCOL-seedN, the name of a result file."""
+    return "-".join(part for part in (model, variant, protocol, f"seed{seed}") if part)
+
+
 def save_result(result: RunResults, folder: Path, variant: str = "") -> Path:
     """Write a result to <folder>/<dataset>/<model>[-variant]-<protocol>-seed<N>.json."""
-    parts = (result.model, variant, result.protocol, f"seed{result.seed}")
-    path = folder / result.dataset / f"{'-'.join(part for part in parts if part)}.json"
+    name = result_name(result.model, variant, result.protocol, result.seed)
+    path = folder / result.dataset / f"{name}.json"
     make_folder(path.parent)
     write_json(path, result.to_json())
     return path
@@ -51,15 +56,14 @@ def load_results(folder: Path, splits: Iterable[Split] = ()) -> list[RunResults]
 
 def current_names(model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings, as `section.setting`, with earlier spellings replaced by the current."""
-    kind = MODELS.get(model)
-    gradient = None if kind is None else recipe_for(kind).gradient
-    owners = {"model": kind and kind.settings, "train": gradient and gradient.settings}
-
-    def current(name: str) -> str:
-        section, _, setting = name.partition(".")
-        return f"{section}.{getattr(owners.get(section), 'aliases', {}).get(setting, setting)}"
-
-    return {current(name): value for name, value in settings.items()}
+    owners: dict[str, type] = {}
+    if (kind := MODELS.get(model)) is not None:
+        owners["model"] = kind.settings
+        if (gradient := recipe_for(kind).gradient) is not None:
+            owners["train"] = gradient.settings
+    split = [name.partition(".") for name in settings]
+    names = [f"{part}.{current_name(owners.get(part), setting)}" for part, _, setting in split]
+    return dict(zip(names, settings.values(), strict=True))
 
 
 def settings_of(result: RunResults) -> dict[str, Any]:

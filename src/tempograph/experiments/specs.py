@@ -11,7 +11,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.suggestions import did_you_mean
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, RunError
-from tempograph.experiments.results import changes_of, current_names, settings_of
+from tempograph.experiments.results import changes_of, current_names, result_name, settings_of
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.training.config import Config
 from tempograph.training.preset_files import shipped_presets
@@ -62,9 +62,8 @@ class RunSpec:
 
     @property
     def name(self) -> str:
-        """The name of the result file: MODEL[-VARIANT]-PROTOCOL-seedN."""
-        parts = (self.model, self.variant, self.protocol, f"seed{self.seed}")
-        return "-".join(part for part in parts if part)
+        """The name of the result file."""
+        return result_name(self.model, self.variant, self.protocol, self.seed)
 
     @property
     def settings_source(self) -> str:

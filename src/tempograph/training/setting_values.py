@@ -28,21 +28,24 @@ _WORDS = {
 
 
 def make_settings(cls: type[T], values: Mapping[str, Any], owner: str) -> T:
-    """An instance of a settings dataclass; unknown names and values of the wrong type are errors.
-
-    A class may name earlier spellings of its settings in `aliases`, a ClassVar mapping old to new.
-    """
-    hints, aliases = get_type_hints(cls), getattr(cls, "aliases", {})
+    """An instance of a settings dataclass; unknown names and wrong types are errors."""
+    hints = get_type_hints(cls)
     names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
     settings = {}
     for key, value in values.items():
-        name = aliases.get(key, key)
+        name = current_name(cls, key)
         if name not in names:
             raise ConfigError(f"{owner} has no setting '{key}'{did_you_mean(key, names)}")
         if not _fits(value, hints[name]):
             raise ConfigError(f"{owner}: {key} must be {_spell(hints[name])}, found {value!r}")
         settings[name] = tuple(value) if isinstance(value, list) else value
     return cls(**settings)
+
+
+def current_name(cls: type | None, name: str) -> str:
+    """The name of a setting today; `aliases`, a ClassVar of the class, maps earlier spellings."""
+    aliases: Mapping[str, str] = getattr(cls, "aliases", {})
+    return aliases.get(name, name)
 
 
 def flat_settings(tables: Mapping[str, Mapping[str, Setting]]) -> dict[str, Setting]:
