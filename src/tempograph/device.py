@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import platform
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from tempograph.errors import ConfigError, RunError
+from tempograph.provenance import source_version
 from tempograph.version import __version__
 
 try:
@@ -122,15 +123,28 @@ def peak_memory_bytes(device: torch.device) -> int:
 
 
 def environment(device: torch.device) -> dict[str, str | int | None]:
-    """Versions, hardware and commit, as the JSON object in environment.json."""
+    """Versions, hardware, commit and code, as the JSON object in environment.json."""
     return {
         "tempograph": __version__,
-        "commit": source_commit(),
-        "python": platform.python_version(),
-        "torch": torch.__version__,
+        **source_version()._asdict(),
+        **versions(),
         "numpy": np.__version__,
         "platform": platform.platform(),
         "hardware": hardware(device),
+    }
+
+
+def versions() -> dict[str, str | None]:
+    """The versions of Python, torch, CUDA and Triton; None for what is not there."""
+    try:
+        triton = importlib.metadata.version("triton")
+    except importlib.metadata.PackageNotFoundError:
+        triton = None
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "cuda": torch.version.cuda,
+        "triton": triton,
     }
 
 
@@ -148,26 +162,3 @@ def _processor() -> str:
         return platform.processor() or platform.machine()
     models = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return models[0] if models else platform.machine()
-
-
-def source_commit() -> str | None:
-    """The commit of this source tree, `-dirty` if files differ; None outside a repository.
-
-    $TEMPOGRAPH_COMMIT overrides it, for a copy of the tree without its history.
-    """
-    if commit := os.environ.get("TEMPOGRAPH_COMMIT"):
-        return commit
-    source = Path(__file__).resolve()
-    if _git(source.parent, "ls-files", "--error-unmatch", source.name) is None:
-        return None
-    head = _git(source.parent, "rev-parse", "HEAD")
-    changed = _git(source.parent, "status", "--porcelain", "--untracked-files=no", "--", ".")
-    return f"{head}-dirty" if changed else head
-
-
-def _git(folder: Path, *arguments: str) -> str | None:
-    command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return None

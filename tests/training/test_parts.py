@@ -84,6 +84,8 @@ def outcome(path: Path) -> dict[str, Any]:
 def test_a_run_of_parts_holds_them_as_runs(whole: Run, single: Run) -> None:
     assert whole.path is not None and single.path is not None
     assert list(whole.parts) == ["complex", "temp-gru"]
+    parts = {name: part.config.settings() for name, part in whole.parts.items()}
+    assert whole.results.parts == parts, "results say what the parts were"
     assert {path.name for path in (whole.path / "parts").iterdir()} == {"complex", "temp-gru"}
     part = whole.path / "parts" / "complex"
     assert {path.name for path in single.path.glob("[!.]*")} - {

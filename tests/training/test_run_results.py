@@ -46,6 +46,7 @@ def test_a_new_result_has_all_keys_that_training_knows() -> None:
         ({"config": {"model": 1}}, "run_results.no_sections", {}),
         ({"preset": 1}, "run_results.wrong_type", {"key": "preset"}),
         ({"changed": []}, "run_results.wrong_type", {"key": "changed"}),
+        ({"dirty": "no"}, "run_results.wrong_type", {"key": "dirty"}),
         ({"parameters": "many"}, "run_results.wrong_type", {"key": "parameters"}),
         ({"valid": {"metrics": {"mrr": 0.5}}}, "run_results.no_figures", {"split": "valid"}),
     ],

@@ -78,7 +78,8 @@ def test_a_run_folder_holds_everything(run: Run) -> None:
     }
     assert files == expected
     environment = json.loads((run.path / "environment.json").read_text())
-    assert {"torch", "commit", "hardware", "seed", "protocol"} <= set(environment)
+    source = {"commit", "dirty", "code"}
+    assert {*source, "torch", "cuda", "triton", "hardware", "seed", "protocol"} <= set(environment)
     results = json.loads((run.path / "results.json").read_text())
     assert {
         "dataset",
@@ -87,7 +88,8 @@ def test_a_run_folder_holds_everything(run: Run) -> None:
         "seed",
         "preset",
         "config",
-        "commit",
+        *source,
+        "versions",
         "hardware",
         "epoch_seconds",
         "train_seconds",

@@ -25,6 +25,11 @@ _OPTIONAL: Final[dict[str, Any]] = {
     "preset": str | None,
     "asked": dict,
     "changed": dict,
+    "commit": str | None,
+    "dirty": bool | None,
+    "code": str | None,
+    "versions": dict,
+    "parts": dict,
     **dict.fromkeys(_NUMBERS, int | float | None),
 }
 
@@ -53,6 +58,13 @@ class RunResults:
     changed: dict[str, Setting] = field(default_factory=dict)
     """Settings that differ from the preset's, as `section.setting`."""
     commit: str | None = None
+    """The commit of the source; results of earlier versions may have its first digits only."""
+    dirty: bool | None = None
+    """Whether the source differed from the commit; None if that is not known."""
+    code: str | None = None
+    """The hash of the code that ran; None in results of earlier versions."""
+    versions: dict[str, str | None] = field(default_factory=dict)
+    """The versions of Python, torch, CUDA and Triton."""
     hardware: str = "unknown hardware"
     parameters: int = 0
     finished: bool = True
@@ -62,6 +74,8 @@ class RunResults:
     train_seconds: float | None = None
     peak_memory_bytes: int | None = None
     gate: GateSummary | None = None
+    parts: dict[str, SettingTables] = field(default_factory=dict)
+    """Settings of the parts of an ensemble, by name; empty in results of earlier versions."""
     valid: EvaluationSummary | None = None
     calibration: Calibration | None = None
     test: EvaluationSummary | None = None

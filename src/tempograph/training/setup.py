@@ -14,13 +14,14 @@ import torch
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.suggestions import did_you_mean
 from tempograph.data.timeline import Timeline
-from tempograph.device import hardware, source_commit
+from tempograph.device import hardware, versions
 from tempograph.errors import ConfigError, RunError
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.evaluation.ranking import Metrics
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble_settings import part_names
 from tempograph.models.registry import MODELS, model_kind
+from tempograph.provenance import source_version
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.config import Config, make_config
 from tempograph.training.recipes import recipe_for
@@ -83,6 +84,7 @@ def prepare_run(
         seconds = round(time.perf_counter() - started, 3)
     model = build_model(config, timeline, parts)
     results = _initial_results(requested, config, model)
+    results.parts = {name: part.config.settings() for name, part in parts.items()}
     results.train_seconds = seconds
     return Run(config, graph, model, timeline, history, results, parts=parts)
 
@@ -180,7 +182,7 @@ def _check_part(folder: Path, ensemble: Config, graph: TemporalGraph) -> None:
 
 
 def _initial_results(requested: Config, config: Config, model: Model) -> RunResults:
-    """The results before training: settings, hardware and size."""
+    """The results before training: settings, source, hardware and size."""
     fitted = dataclasses.asdict(config.model)
     given = dataclasses.asdict(requested.model)
     return RunResults(
@@ -192,7 +194,8 @@ def _initial_results(requested: Config, config: Config, model: Model) -> RunResu
         config=config.settings(),
         asked={name: value for name, value in given.items() if value != fitted[name]},
         changed=requested.preset_changes(),
-        commit=source_commit(),
+        **source_version()._asdict(),
+        versions=versions(),
         hardware=hardware(model.device),
         parameters=model.num_parameters,
         finished=False,

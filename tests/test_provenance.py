@@ -1,0 +1,120 @@
+"""Where a result comes from: the commit, whether the source was changed, and a hash of the code."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from source_version import PACKAGE, committed_code
+
+from tempograph.device import environment, versions
+from tempograph.provenance import code_hash, source_version
+
+COMMIT = "1" * 40
+FILES = {
+    "__init__.py": "",
+    "device.py": "DEVICE = 1\n",
+    "nn/layer.py": "LAYER = 1\n",
+    "training/loop.py": "LOOP = 1\n",
+    "training/presets/ted/icews14.paper.toml": "[model]\n",
+    "data/benchmarks.toml": "[icews14]\n",
+    "cli/train.py": "CLI = 1\n",
+    "nn/notes.txt": "notes\n",
+}
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small package in a folder without history."""
+    monkeypatch.delenv("TEMPOGRAPH_COMMIT", raising=False)
+    package = tmp_path / "tree" / PACKAGE
+    for name, text in FILES.items():
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text(text)
+    return package
+
+
+def commit_all(root: Path) -> str:
+    def git(*arguments: str) -> str:
+        command = ["git", "-C", str(root), "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    git("add", "--all")
+    git("commit", "--quiet", "--message", "All")
+    return git("rev-parse", "HEAD")
+
+
+@pytest.mark.parametrize(
+    ("changed", "counts"),
+    [
+        ("device.py", True),
+        ("nn/layer.py", True),
+        ("training/loop.py", True),
+        ("data/benchmarks.toml", True),
+        ("training/presets/ted/icews14.paper.toml", False),
+        ("cli/train.py", False),
+        ("nn/notes.txt", False),
+    ],
+)
+def test_the_hash_covers_what_training_and_evaluation_run(changed: str, counts: bool) -> None:
+    files = {name: text.encode() for name, text in FILES.items()}
+    assert (code_hash(files | {changed: b"other"}) != code_hash(files)) == counts
+
+
+def test_the_hash_covers_names_and_not_only_contents() -> None:
+    assert code_hash({"a.py": b"x", "b.py": b""}) != code_hash({"a.py": b"", "b.py": b"x"})
+    assert code_hash({"b.py": b"2", "a.py": b"1"}) == code_hash({"a.py": b"1", "b.py": b"2"})
+
+
+def test_a_checkout_knows_its_commit_and_whether_it_was_changed(package: Path) -> None:
+    root = package.parents[1]
+    assert source_version(package)[:2] == (None, None), "there is no history yet"
+    commit = commit_all(root)
+    clean = source_version(package)
+    assert clean == (commit, False, committed_code(commit, root)) and len(commit) == 40
+    (root / "README.md").write_text("not a part of the package")
+    assert source_version(package) == clean
+    (package / "cli" / "train.py").write_text("CLI = 2\n")
+    assert source_version(package) == (commit, True, clean.code)
+    (package / "nn" / "layer.py").write_text("LAYER = 2\n")
+    changed = source_version(package)
+    assert changed[:2] == (commit, True) and changed.code != clean.code
+    assert committed_code(commit, root) == clean.code, "that of the commit, not of the files"
+
+
+def test_a_new_file_in_the_package_is_a_change(package: Path) -> None:
+    commit = commit_all(package.parents[1])
+    (package / "nn" / "other.py").write_text("OTHER = 1\n")
+    assert source_version(package)[:2] == (commit, True)
+
+
+def test_a_copied_tree_is_dirty_if_its_code_differs(
+    package: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = package.parents[1]
+    commit = commit_all(root)
+    copy = tmp_path / "copy" / PACKAGE
+    shutil.copytree(package, copy)
+    assert source_version(copy)[:2] == (None, None)
+    monkeypatch.setenv("TEMPOGRAPH_COMMIT", f"{commit}:{committed_code(commit, root)}")
+    assert source_version(copy)[:2] == (commit, False)
+    (copy / "training" / "loop.py").write_text("LOOP = 2\n")
+    assert source_version(copy)[:2] == (commit, True)
+
+
+def test_with_a_commit_alone_a_copied_tree_may_or_may_not_be_dirty(
+    package: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEMPOGRAPH_COMMIT", COMMIT)
+    assert source_version(package)[:2] == (COMMIT, None)
+
+
+def test_an_environment_names_the_source_and_the_versions() -> None:
+    found = environment(torch.device("cpu"))
+    assert {"commit", "dirty", "code", "python", "torch", "cuda", "triton"} <= found.keys()
+    assert versions().items() <= found.items() and found["torch"] == torch.__version__
+    assert found["code"] == source_version().code
