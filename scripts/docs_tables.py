@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import fields
 
+from tempograph.experiments.configurations import configuration_key, configuration_of
+from tempograph.experiments.measured_rows import is_reproduction, remarks, with_sources
 from tempograph.experiments.paper.paper_tables import BOTH_COLUMNS, BOTH_NAMES, FIGURE_COLUMNS
 from tempograph.experiments.published import published
 from tempograph.experiments.results import (
@@ -14,10 +15,9 @@ from tempograph.experiments.results import (
     figure_cells,
     metrics_of,
     seeds_cells,
-    settings_of,
     without_copies,
 )
-from tempograph.models.registry import MODELS, model_kind
+from tempograph.models.registry import MODELS
 from tempograph.report.text_table import TextTable
 from tempograph.training.run_results import RunResults
 
@@ -33,36 +33,34 @@ def model_table() -> TextTable:
 
 
 def preset_table(results: Sequence[RunResults], dataset: str, models: Sequence[str]) -> TextTable:
-    """Return the test figures of every unchanged preset that is measured on a dataset."""
-    groups: dict[tuple[str, str, str], list[RunResults]] = {}
+    """Return the test figures of every preset that is measured on a dataset, without changes."""
+    groups: dict[tuple[str, str, str, str], list[RunResults]] = {}
     for run in without_copies(results):
         if run.dataset == dataset and run.model in models and run.preset and not run.changed:
-            groups.setdefault((run.model, run.preset, run.protocol), []).append(run)
+            key = (run.model, run.protocol, run.preset, configuration_key(run))
+            groups.setdefault(key, []).append(run)
     rows = [
         [
-            *(model, preset, protocol, str(len(runs))),
+            *(model, preset, protocol, remarks(runs), str(len(runs))),
             *seeds_cells(metrics_of(runs, "test")),
-            *figure_cells(published(dataset, model, protocol)),
+            *figure_cells(
+                published(dataset, model, protocol, preset if is_reproduction(runs[0]) else None)
+            ),
         ]
-        for (model, preset, protocol), runs in sorted(groups.items())
+        for (model, protocol, preset, _), runs in sorted(groups.items())
     ]
-    head, caption = ("model", "preset", "protocol", "seeds"), f"Test; {SPREAD}."
+    head = ("model", "preset", "protocol", "remarks", "seeds")
     columns, names = (*head, *BOTH_COLUMNS), (*head, *BOTH_NAMES)
-    return TextTable(
-        f"Presets on {dataset}", columns, rows, 3, caption, keys=names, spread_columns=[4]
-    )
+    table = TextTable(f"Presets on {dataset}", columns, rows, 4, f"Test; {SPREAD}.", (), names, [5])
+    measured = [[runs] for _, runs in sorted(groups.items())]
+    return with_sources(table, measured, [f"{row[0]} ({row[2]}, {row[1]})" for row in rows])
 
 
 def tried_table(results: Sequence[RunResults], dataset: str, model: str) -> TextTable:
     """Return the valid figures of runs that searched for settings: what differs, best last."""
     runs = [run for run in results if (run.dataset, run.model) == (dataset, model)]
-    # A setting that did not exist yet had its default.
-    defaults = {
-        f"model.{field.name}": field.default for field in fields(model_kind(model).settings)
-    }
     settings = [
-        {name: _text(value) for name, value in (defaults | settings_of(run)).items()}
-        for run in runs
+        {name: _text(value) for name, value in configuration_of(run).items()} for run in runs
     ]
     names = dict.fromkeys(name for one in settings for name in one)
     usual = {
@@ -95,4 +93,6 @@ def tried_table(results: Sequence[RunResults], dataset: str, model: str) -> Text
 
 
 def _text(setting: object) -> str:
-    return " + ".join(map(str, setting)) if isinstance(setting, list | tuple) else str(setting)
+    if isinstance(setting, list | tuple):
+        return " + ".join(map(str, setting))
+    return f"{setting:.10g}" if isinstance(setting, float) else str(setting)

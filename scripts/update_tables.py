@@ -12,22 +12,33 @@ import json
 import re
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from docs_tables import model_table, preset_table, tried_table
 
+from tempograph.experiments.measured_rows import with_sources
 from tempograph.experiments.paper.paper_tables import (
+    TableRow,
     ablation_table,
     comparative_table,
     cost_table,
     error_reduction_table,
     leak_table,
+    table_rows,
     ted_table,
 )
-from tempograph.experiments.results import load_results, load_unshared_epochs
+from tempograph.experiments.results import (
+    figure_cells,
+    load_results,
+    load_unshared_epochs,
+    metrics_of,
+    seeds_cells,
+)
 from tempograph.report.text_table import TextTable
-from tempograph.typing import Split
+from tempograph.training.run_results import RunResults
+from tempograph.typing import Protocol, Split
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
@@ -39,14 +50,14 @@ from speed_tables import (  # noqa: E402 - needs the path above
     temp_speed_table,
 )
 
-SUMMARY = {
+SUMMARY: dict[str, list[Protocol]] = {
     "ted": ["strict"],
     "tntcomplex": ["strict"],
     "temp-gru": ["paper", "strict"],
     "pointer": ["strict"],
     "temp-pointer": ["strict"],
 }
-"""The rows of the table in README.md: models and protocols."""
+"""The rows of the table in README.md: models and protocols; under paper, its own settings."""
 SPLITS: tuple[Split, ...] = ("valid", "test")
 BLOCK = re.compile(r"(<!-- table: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -74,28 +85,60 @@ def markdown_tables() -> dict[str, str]:
         made[f"cost-{dataset}"] = cost_table(results, dataset, unshared=unshared)
         for split in SPLITS:
             made[f"ted-{dataset}-{split}"] = ted_table(results, dataset, split)
-    made["summary"] = summary_table(made["comparative-icews14"], made["comparative-icews05-15"])
-    # The text around the other tables says what they show.
-    captioned = [name for name in made if name.startswith("tried") or name.endswith("-speed")]
-    texts = {name: table.markdown() for name, table in made.items()}
-    texts |= {name: f"{_wrap(made[name].caption)}\n\n{texts[name]}" for name in captioned}
-    return texts
+    made["summary"] = summary_table(results)
+    return {name: _markdown(name, table) for name, table in made.items()}
 
 
-def summary_table(icews14: TextTable, icews05_15: TextTable) -> TextTable:
+def _markdown(name: str, table: TextTable) -> str:
+    """Return a table with the notes below it, and its caption if no text around it has the same."""
+    captioned = name.startswith("tried") or name.endswith("-speed")
+    caption = f"{_wrap(table.caption)}\n\n" if captioned else ""
+    # The table of README.md has one line below it.
+    notes = [" ".join(table.notes)] if name == "summary" else table.notes
+    below = "".join(f"\n\n{_wrap(note)}" for note in notes if note)
+    return f"{caption}{table.markdown()}{below}"
+
+
+def summary_table(results: Sequence[RunResults]) -> TextTable:
     """Return MRR, Hits@10 and the published MRR of a few models on both datasets."""
-    cells = [
-        {tuple(row[:2]): [row[3], row[6], row[7]] for row in table.rows}
-        for table in (icews14, icews05_15)
-    ]
-    rows = [
-        [model, protocol, *cells[0][model, protocol], *cells[1][model, protocol]]
-        for model, protocols in SUMMARY.items()
-        for protocol in protocols
-    ]
-    figures = ("Hits@10", "published MRR")
-    columns = ("model", "protocol", "ICEWS14: MRR", *figures, "ICEWS05-15: MRR", *figures)
-    return TextTable("Models on ICEWS14 and ICEWS05-15", columns, rows, 2)
+    datasets = ("icews14", "icews05-15")
+    found = {
+        (dataset, row.model, row.protocol): row
+        for dataset in datasets
+        for row in table_rows(results, dataset)
+        if row.reproduction or row.protocol == "strict"
+    }
+    rows, measured, names = [], [], []
+    for model, protocols in SUMMARY.items():
+        for protocol in protocols:
+            both = [found[dataset, model, protocol] for dataset in datasets]
+            cells = []
+            for dataset, row in zip(datasets, both, strict=True):
+                figures = seeds_cells(metrics_of(row.runs, "test")) if row.runs else ["-"] * 4
+                theirs = figure_cells(row.published(dataset))
+                cells += [figures[0], figures[3], theirs[0]]
+            one, other = map(_settings_cell, both)
+            settings = one if one == other else f"ICEWS14: {one}; ICEWS05-15: {other}"
+            rows.append([model, protocol, settings, *cells])
+            measured.append([row.runs for row in both])
+            names.append(f"{model} ({protocol})" if len(protocols) > 1 else model)
+    figures = ["Hits@10", "published MRR"]
+    columns = (
+        "model",
+        "protocol",
+        "settings",
+        "ICEWS14: MRR",
+        *figures,
+        "ICEWS05-15: MRR",
+        *figures,
+    )
+    table = TextTable("Models on ICEWS14 and ICEWS05-15", columns, rows, 3)
+    return with_sources(table, measured, names)
+
+
+def _settings_cell(row: TableRow) -> str:
+    _, _, preset, notes = row.head
+    return preset if notes == "-" else f"{preset} ({notes})"
 
 
 def _wrap(text: str) -> str:

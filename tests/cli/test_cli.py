@@ -417,6 +417,11 @@ def test_check_compares_metrics_with_the_targets_of_the_preset(call: Call) -> No
         assert "hits@10 0.100 reached" in out and "1.000" not in out
         code, out, _ = call("evaluate", "run", "--check", "--json")
         assert code == expected and json.loads(out)["missed"] == ({"mrr": mrr} if code else {})
+    settings.write_text(f'{kept}[target]\n"valid/mrr" = 0.1\n')
+    code, _, err = call("evaluate", "run", "--check")
+    assert code == 2 and "no figure to reach on test with filter time; pass --split valid" in err
+    code, out, _ = call("evaluate", "run", "--check", "--split", "valid")
+    assert code == 0 and "mrr 0.100 reached" in out
 
 
 def test_help_names_every_model(call: Call) -> None:

@@ -106,16 +106,30 @@ def test_published_figures_appear_under_the_protocol_they_hold_for(fresh: Compar
     assert summaries[1]["published"] is None
 
 
-def test_protocol_paper_shows_every_published_figure(
-    world: Path, tmp_path: Path, started: list[str]
+@pytest.mark.parametrize(
+    ("preset", "overrides", "shown"),
+    [
+        ("paper", [], True),
+        ("paper", ["train.epochs=3"], False),
+        ("tuned-leak", [], False),
+        (None, [], False),
+    ],
+)
+def test_published_figures_of_protocol_paper_stand_beside_the_settings_of_the_paper(
+    preset: str | None,
+    overrides: list[str],
+    shown: bool,
+    world: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr("tempograph.experiments.comparison.train_missing", lambda *_: [])
     comparison = tempograph.compare(
-        world, ["srgcn"], out=tmp_path, protocol="paper", overrides=TINY, device="cpu"
+        world, ["srgcn"], out=tmp_path, protocol="paper", preset=preset, overrides=overrides
     )
-    assert (
-        comparison.rows[0].cells()[7:11] == ["0.604", "48.3", "68.0", "83.0"]
-        and "protocol paper" in comparison.caption()
-    )
+    theirs = ["0.604", "48.3", "68.0", "83.0"]
+    assert comparison.rows[0].cells()[7:11] == (theirs if shown else ["-"] * 4)
+    assert "protocol paper" in comparison.caption()
 
 
 def test_finished_runs_are_reused_and_only_missing_ones_are_trained(

@@ -6,6 +6,7 @@ import csv
 import dataclasses
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -32,6 +33,7 @@ from tempograph.experiments.results import load_results, load_unshared_epochs, m
 from tempograph.experiments.specs import RunSpec
 from tempograph.experiments.status import RunStatus
 from tempograph.report.text_table import TextTable
+from tempograph.training.config import make_config
 from tempograph.training.run_results import RunResults
 from tempograph.typing import ARTEFACTS
 
@@ -47,7 +49,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def result(preset: str | None, changed: dict[str, Any], **settings: Any) -> RunResults:
-    config = {"model": {"gate": True, "imputation": True} | settings}
+    """A result with the settings of the paper's preset, but for some."""
+    config = make_config("temp-gru", "icews14", preset="paper").settings()
+    config["model"] |= settings
     return RunResults("icews14", "temp-gru", "paper", 0, preset, config, changed=changed)
 
 
@@ -60,29 +64,31 @@ def test_a_result_matches_when_nothing_but_the_overrides_differs() -> None:
     assert not ungated.matches(result("paper", {}))
     more = result("paper", {"model.gate": False, "model.dim": 8}, gate=False, dim=8)
     assert not ungated.matches(more)
-    assert not plain.matches(result("tuned", {}))
-    assert not plain.matches(dataclasses.replace(result("paper", {}), dataset="icews05-15"))
+    assert not plain.matches(result("paper", {}, dim=256)), "an earlier preset of that name"
+    assert not replace(plain, preset="tuned").matches(result("tuned", {}))
+    assert plain.matches(result("mine.toml", {})), "the same settings by another name"
+    assert not plain.matches(replace(result("paper", {}), dataset="icews05-15"))
     assert not RunSpec("icews14", "temp-gru", "paper", 1, "paper").matches(result("paper", {}))
     assert not RunSpec("icews14", "temp-gru", "strict", 0, "paper").matches(result("paper", {}))
 
 
 def test_the_table_needs_every_row_and_both_protocols_where_they_differ() -> None:
     specs = required_runs("table", "icews14", ("paper", "strict"), (0, 1))
-    rows = {(spec.model, spec.protocol) for spec in specs}
-    assert {model for model, _ in rows} == {
+    rows = {(spec.model, spec.protocol, spec.preset) for spec in specs}
+    assert {model for model, _, _ in rows} == {
         *PAPER_TEST["icews14"],
         "tcomplex",
         "pointer",
         "temp-pointer",
     }
-    assert len(specs) == 2 * len(rows) and len(rows) == len(PAPER_TEST["icews14"]) + 3 + 3
-    assert {spec.preset for spec in specs if spec.protocol == "paper"} == {"tuned-leak"}
-    assert {
-        spec.preset
-        for spec in required_runs("table", "gdelt", ("paper",), (0,))
-        if spec.model == "srgcn"
-    } == {"tuned"}
-    assert len(required_runs("ablation", "icews14", ("paper", "strict"), (0,))) == 6
+    assert len(specs) == 2 * len(rows) and len(rows) == len(PAPER_TEST["icews14"]) + 3 + 2 * 3
+    for dataset, tuned in (("icews14", "tuned-leak"), ("gdelt", "tuned")):
+        paper = required_runs("table", dataset, ("paper",), (0,))
+        assert {(spec.model, spec.preset) for spec in paper if spec.protocol == "paper"} == {
+            (model, preset) for model in PROTOCOL_DEPENDENT for preset in ("paper", tuned)
+        }
+    ablation = required_runs("ablation", "icews14", ("paper", "strict"), (0,))
+    assert len(ablation) == 6 and sum(not spec.overrides for spec in ablation) == 2
     assert not required_runs("ablation", "icews14", ("strict",), (0,))
     assert len(required_runs("ted", "icews14", ("strict",), (0,))) == 7
 
@@ -90,7 +96,7 @@ def test_the_table_needs_every_row_and_both_protocols_where_they_differ() -> Non
 def printed_width(text_table: TextTable) -> int:
     """Columns of a terminal that a table takes."""
     shown = table(
-        text_table.title, text_table.columns, text_table.rows, left=text_table.text_columns
+        text_table.title, text_table.columns, text_table.marked_rows, left=text_table.text_columns
     )
     return out.measure(shown, options=out.options.update(max_width=1000)).maximum
 
@@ -108,11 +114,11 @@ def test_all_tables_are_made_from_committed_results(
         csv.DictReader((tmp_path / "comparative.csv").read_text(encoding="utf-8").splitlines())
     )
     (ted,) = [row for row in rows if row["model"] == "ted"]
-    (committed,) = [
+    committed = next(
         r
         for r in load_results(COMMITTED)
         if RunSpec("icews14", "ted", "strict", 0, "paper").matches(r)
-    ]
+    )
     assert (
         ted["MRR"] == f"{metric([committed], 'test', 'mrr')[0]:.3f}"
         and ted["published MRR"] == "0.441"
@@ -392,19 +398,19 @@ def test_costs_are_in_table_order_with_epochs_that_shared_no_gpu() -> None:
         *PAPER_TEST["icews14"],
         *OUR_MODELS,
     ]
-    cells = {(row[0], row[1]): row for row in text_table.rows}
-    assert cells["temp-gru", "strict"][4] == f"{unshared['icews14', 'temp-gru', *hardware]:.2f}"
+    cells = {(row[0], row[1], row[2]): row for row in text_table.rows}
+    tuned = unshared["icews14", "temp-sa", *hardware]
+    assert cells["temp-sa", "strict", "tuned"][5] == f"{tuned:.2f}"
     assert (
         "otherwise idle GPU, except for" in text_table.caption
-        and "temp-gru (paper)" in text_table.caption
+        and "temp-gru (paper, tuned-leak)" in text_table.caption
     )
     assert cost_table(results, "icews14").caption.endswith(
         "so they do not measure speed. Neither do the epoch times."
     )
-    assert "temp-gru (strict)" not in text_table.caption
-    assert cells["temp-gru", "paper"] in cost_table(results, "icews14").rows, (
-        "other settings keep their own"
-    )
+    assert "temp-sa (strict, tuned)" not in text_table.caption
+    own = cost_table(results, "icews14").rows
+    assert cells["temp-gru", "paper", "tuned-leak"] in own, "other settings keep their own"
 
 
 def test_legends_use_the_names_of_the_paper(tmp_path: Path) -> None:

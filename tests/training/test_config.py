@@ -12,10 +12,13 @@ import pytest
 
 from messages import raises
 from tempograph.errors import ConfigError
+from tempograph.experiments.published import PAPER_TEST, PROTOCOL_DEPENDENT
+from tempograph.experiments.results import load_results, metric
+from tempograph.experiments.specs import RunSpec
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.models.ted import TEDSettings
 from tempograph.training.config import Config, make_config
-from tempograph.training.preset_files import parse_toml
+from tempograph.training.preset_files import parse_toml, shipped_presets
 from tempograph.training.recipes import recipe_for
 from tempograph.training.setting_values import make_settings
 from tempograph.typing import (
@@ -255,3 +258,36 @@ def test_every_shipped_preset_loads() -> None:
         assert bool(tables.get("target")) != without, (
             "a preset carries the figure it must reach, or says there is none"
         )
+
+
+def test_only_published_figures_are_targets_on_test() -> None:
+    """A preset of ours aims at valid: test is ranked once its settings are chosen."""
+    own = (*PROTOCOL_DEPENDENT, "pointer", "temp-pointer")
+    for model in MODELS:
+        for name in shipped_presets(model):
+            dataset, _, preset = name.rpartition(".")
+            target = make_config(model, dataset, preset=preset).target
+            if model in own and preset != "paper":
+                assert target.keys() <= {"valid/mrr"}, f"{model} {name}"
+            elif model in PAPER_TEST[dataset] and target:
+                mrr, *hits = PAPER_TEST[dataset][model]
+                printed = (mrr, *(None if one is None else round(one / 100, 3) for one in hits))
+                metrics = ("mrr", "hits@1", "hits@3", "hits@10")
+                published = dict(zip(metrics, printed, strict=True))
+                assert target == {
+                    f"test/{metric}": figure
+                    for metric, figure in published.items()
+                    if figure is not None
+                }, f"{model} {name}"
+
+
+def test_measured_runs_reach_the_valid_targets_of_their_presets() -> None:
+    checked = 0
+    for run in load_results(Path(__file__).parents[2] / "results", ("valid",)):
+        spec = RunSpec(run.dataset, run.model, run.protocol, run.seed, run.preset)
+        if run.preset is not None and spec.matches(run):
+            target = make_config(run.model, run.dataset, preset=run.preset).target
+            if "valid/mrr" in target:
+                assert target["valid/mrr"] <= metric([run], "valid", "mrr")[0], spec.name
+                checked += 1
+    assert checked >= 20

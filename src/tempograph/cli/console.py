@@ -115,9 +115,8 @@ def show(text_table: TextTable) -> bool:
     """Print a table, in its narrow form if the full one is too wide; return whether it fitted."""
 
     def made(form: TextTable) -> Table:
-        return table(
-            form.title, form.columns, form.rows, left=form.text_columns, caption=form.caption
-        )
+        rows, caption = form.marked_rows, form.full_caption
+        return table(form.title, form.columns, rows, left=form.text_columns, caption=caption)
 
     full = made(text_table)
     fits = out.measure(full, options=out.options.update(max_width=1000)).maximum <= out.width

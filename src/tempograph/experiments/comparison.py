@@ -231,7 +231,9 @@ def compare(
             ComparisonRow(
                 spec.model,
                 spec.settings_source,
-                published(graph.name, spec.model, protocol),
+                published(
+                    graph.name, spec.model, protocol, None if spec.overrides else spec.preset
+                ),
                 tuple(run for run in runs if run.spec.model == spec.model),
             )
             for spec in per_model

@@ -15,7 +15,7 @@ Figures = tuple[float, float, float, float]
 Published = tuple[float | None, float | None, float | None, float | None]
 """The same in a printed table; None for a dash."""
 
-_NONE: Final[Published] = (None, None, None, None)
+NOT_PUBLISHED: Final[Published] = (None, None, None, None)
 _FILE: Final = resources.files("tempograph") / "experiments" / "published.toml"
 _PAPER: Final = tomllib.loads(_FILE.read_text(encoding="utf-8"))
 
@@ -51,11 +51,12 @@ def protocols_of(model: str, protocols: Sequence[Protocol]) -> Sequence[Protocol
     return protocols if model in PROTOCOL_DEPENDENT else ("strict",)
 
 
-def published(dataset: str, model: str, protocol: str) -> Published:
-    """Return the published test figures of a model that hold under this protocol.
+def published(dataset: str, model: str, protocol: str, preset: str | None) -> Published:
+    """Return the published test figures that may stand beside a result.
 
-    The figures of protocol-dependent models are those of protocol paper.
+    Those of protocol-dependent models are of protocol paper, and stand beside the paper's settings
+    only: what other settings reach says nothing about the published model.
     """
-    if model in PROTOCOL_DEPENDENT and protocol != "paper":
-        return _NONE
-    return PAPER_TEST.get(dataset, {}).get(model, _NONE)
+    if model in PROTOCOL_DEPENDENT and (protocol, preset) != ("paper", "paper"):
+        return NOT_PUBLISHED
+    return PAPER_TEST.get(dataset, {}).get(model, NOT_PUBLISHED)

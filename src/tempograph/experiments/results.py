@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from tempograph.errors import DataError
+from tempograph.experiments.configurations import configuration_key
 from tempograph.experiments.published import Figures
 from tempograph.io import make_folder, write_json
-from tempograph.models.registry import MODELS
-from tempograph.training.recipes import recipe_for
 from tempograph.training.run_results import RunResults
-from tempograph.training.setting_values import current_name, flat_settings
 from tempograph.typing import Split
 
 HITS: Final = ("hits@1", "hits@3", "hits@10")
 SPREAD: Final = "± is half the range from the worst to the best seed"
 
+K = TypeVar("K", bound=Hashable)
 Metrics = Mapping[str, float]
 ResultKey = tuple[str, str, str]
 """Dataset, model and protocol."""
@@ -54,28 +53,6 @@ def load_results(folder: Path, splits: Iterable[Split] = ()) -> list[RunResults]
     return results
 
 
-def current_names(model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings, as `section.setting`, with earlier spellings replaced by the current."""
-    owners: dict[str, type] = {}
-    if (kind := MODELS.get(model)) is not None:
-        owners["model"] = kind.settings
-        if (gradient := recipe_for(kind).gradient) is not None:
-            owners["train"] = gradient.settings
-    split = [name.partition(".") for name in settings]
-    names = [f"{part}.{current_name(owners.get(part), setting)}" for part, _, setting in split]
-    return dict(zip(names, settings.values(), strict=True))
-
-
-def settings_of(result: RunResults) -> dict[str, Any]:
-    """Return all settings of a result, as `section.setting`."""
-    return current_names(result.model, flat_settings(result.config))
-
-
-def changes_of(result: RunResults) -> dict[str, Any]:
-    """Return the settings of a result that differ from its preset."""
-    return current_names(result.model, result.changed)
-
-
 EpochSeconds = dict[tuple[str, str, str, str], float]
 """Seconds of an epoch by dataset, model, preset and hardware."""
 
@@ -97,38 +74,34 @@ def load_unshared_epochs(folder: Path) -> EpochSeconds:
 
 
 def without_copies(results: Iterable[RunResults]) -> list[RunResults]:
-    """Return one result for each run: another with its settings and seed is a copy."""
+    """Return one result for each run: another with its configuration and seed is a copy."""
     runs: dict[tuple[ResultKey, str, int], RunResults] = {}
     for result in results:
-        runs.setdefault((_key(result), _settings_key(result), result.seed), result)
+        runs.setdefault((result_key(result), configuration_key(result), result.seed), result)
     return list(runs.values())
 
 
-def best_settings(results: Sequence[RunResults]) -> dict[ResultKey, list[RunResults]]:
-    """Return for each dataset, model and protocol the runs with the best settings on valid.
+def best_settings(
+    results: Iterable[RunResults], key: Callable[[RunResults], K]
+) -> dict[K, list[RunResults]]:
+    """Return the runs of each row: those with the configuration whose mean valid MRR is highest.
 
-    Runs with one preset and the same changes to it, or without a preset with the same settings, are
-    seeds of one setting. A changed preset, such as an ablation, counts only if nothing else does.
+    Runs with the same key are candidates for one row; runs with equal configurations are seeds of
+    one setting. This is the only rule that decides which settings a table shows.
     """
-    groups: dict[ResultKey, dict[str, list[RunResults]]] = {}
-    unchanged = {_key(result) for result in results if not result.changed}
+    candidates: dict[K, dict[str, list[RunResults]]] = {}
     for result in without_copies(results):
-        key = _key(result)
-        if not (result.changed and key in unchanged):
-            groups.setdefault(key, {}).setdefault(_settings_key(result), []).append(result)
+        settings = candidates.setdefault(key(result), {})
+        settings.setdefault(configuration_key(result), []).append(result)
     return {
-        key: max(variants.values(), key=lambda runs: mean(metric(runs, "valid", "mrr")) or 0.0)
-        for key, variants in groups.items()
+        row: max(settings.values(), key=lambda runs: mean(metric(runs, "valid", "mrr")) or 0.0)
+        for row, settings in candidates.items()
     }
 
 
-def _key(result: RunResults) -> ResultKey:
+def result_key(result: RunResults) -> ResultKey:
+    """Return dataset, model and protocol."""
     return result.dataset, result.model, result.protocol
-
-
-def _settings_key(result: RunResults) -> str:
-    settings = [result.preset, changes_of(result)] if result.preset else settings_of(result)
-    return json.dumps(settings, sort_keys=True)
 
 
 def metrics_of(results: Iterable[RunResults], split: Split) -> list[Metrics]:

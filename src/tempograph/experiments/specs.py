@@ -11,7 +11,13 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.suggestions import did_you_mean
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, RunError
-from tempograph.experiments.results import changes_of, current_names, result_name, settings_of
+from tempograph.experiments.configurations import (
+    changes_of,
+    current_names,
+    has_settings_of,
+    settings_of,
+)
+from tempograph.experiments.results import result_name
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.training.config import Config
 from tempograph.training.preset_files import shipped_presets
@@ -84,12 +90,18 @@ class RunSpec:
         )
 
     def matches(self, result: RunResults) -> bool:
-        """Return whether a result has this preset, with nothing changed but the overrides."""
+        """Return whether a result has the settings of the preset with the overrides.
+
+        Without a preset, whether nothing but the overrides is known to differ from the defaults.
+        """
+        if (result.dataset, result.model) != (self.dataset, self.model) or (
+            (result.protocol, result.seed) != (self.protocol, self.seed)
+        ):
+            return False
+        if self.preset is not None:
+            return has_settings_of(result, self.preset, self.changes)
         return (
-            (result.dataset, result.model) == (self.dataset, self.model)
-            and (result.protocol, result.seed) == (self.protocol, self.seed)
-            and (self.preset is None or result.preset == self.preset)
-            and changes_of(result).keys() <= self.changes.keys()
+            changes_of(result).keys() <= self.changes.keys()
             and self.changes.items() <= settings_of(result).items()
         )
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 _LATEX: Final = {
     "\\": r"\textbackslash{}",
     "±": r"$\pm$",
+    "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
@@ -37,6 +39,26 @@ class TextTable:
     """Names of the columns in CSV and records, if the headings alone are ambiguous."""
     spread_columns: Sequence[int] = ()
     """Indices of columns with cells such as 0.61 ± 0.02; CSV and records split them in two."""
+    marks: Sequence[str] = ()
+    """A sign behind the first cell of each row that the notes explain, or an empty text."""
+    notes: Sequence[str] = ()
+    """Lines below the table."""
+    data_columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Columns that only CSV and records have, such as those that say what a mark means."""
+
+    @property
+    def marked_rows(self) -> list[list[str]]:
+        """The rows as people read them, with their marks."""
+        marks = self.marks or [""] * len(self.rows)
+        return [
+            [f"{row[0]} {mark}" if mark else row[0], *row[1:]]
+            for row, mark in zip(self.rows, marks, strict=True)
+        ]
+
+    @property
+    def full_caption(self) -> str:
+        """The caption and the notes as one text."""
+        return " ".join(filter(None, (self.caption, *self.notes)))
 
     def narrow(self) -> TextTable:
         """The table with fewer columns, if `narrow_columns` says how."""
@@ -45,7 +67,15 @@ class TextTable:
         rows = [[self._join(row, parts) for _, parts in self.narrow_columns] for row in self.rows]
         text_columns = sum(max(parts) < self.text_columns for _, parts in self.narrow_columns)
         headings = [heading for heading, _ in self.narrow_columns]
-        return TextTable(self.title, headings, rows, text_columns, self.caption)
+        return TextTable(
+            self.title,
+            headings,
+            rows,
+            text_columns,
+            self.caption,
+            marks=self.marks,
+            notes=self.notes,
+        )
 
     def _join(self, row: Sequence[str], parts: Sequence[int]) -> str:
         cells, width = [row[index] for index in parts], 4 * (max(parts) >= self.text_columns)
@@ -56,20 +86,23 @@ class TextTable:
         numbers = len(self.columns) - self.text_columns
         rule = ["---"] * self.text_columns + ["---:"] * numbers
         # A bar would end a cell.
-        rows = [[cell.replace("|", "\\|") for cell in row] for row in (self.columns, *self.rows)]
+        lines = (self.columns, *self.marked_rows)
+        rows = [[cell.replace("|", "\\|") for cell in row] for row in lines]
         return "\n".join(f"| {' | '.join(line)} |" for line in (rows[0], rule, *rows[1:]))
 
     def markdown_page(self) -> str:
-        """The table with its title and caption in Markdown."""
+        """The table with its title, caption and notes in Markdown."""
         caption = f"{self.caption}\n\n" if self.caption else ""
-        return f"# {self.title}\n\n{caption}{self.markdown()}\n"
+        notes = "".join(f"\n{note}\n" for note in self.notes)
+        return f"# {self.title}\n\n{caption}{self.markdown()}\n{notes}"
 
     def latex(self) -> str:
         """A LaTeX table with the rules of the package booktabs."""
         alignment = "l" * self.text_columns + "r" * (len(self.columns) - self.text_columns)
-        head, *body = (" & ".join(map(_latex, row)) + r" \\" for row in (self.columns, *self.rows))
+        lines = (self.columns, *self.marked_rows)
+        head, *body = (" & ".join(map(_latex, row)) + r" \\" for row in lines)
         label = "-".join(re.findall("[a-z0-9]+", self.title.lower()))
-        lines = [
+        text = [
             r"% in the preamble: \usepackage{booktabs}",
             r"\begin{table}",
             r"\centering",
@@ -80,23 +113,37 @@ class TextTable:
             *body,
             r"\bottomrule",
             r"\end{tabular}",
-            rf"\caption{{{_latex(f'{self.title}. {self.caption}'.strip())}}}",
+            rf"\caption{{{_latex(f'{self.title}. {self.full_caption}'.strip())}}}",
             rf"\label{{tab:{label}}}",
             r"\end{table}",
         ]
-        return "\n".join(lines) + "\n"
+        return "\n".join(text) + "\n"
 
     def csv(self) -> str:
         """The table for a spreadsheet: numbers without thousands separators, no dashes."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerows([self._keys(), *map(self._values, self.rows)])
+        rows = [
+            [*self._values(row), *("" if cell == "-" else cell for cell in self._data(index))]
+            for index, row in enumerate(self.rows)
+        ]
+        writer.writerows([[*self._keys(), *self.data_columns], *rows])
         return text.getvalue()
 
     def records(self) -> list[dict[str, str | float | None]]:
         """The rows by column name: numbers as numbers, None for a dash."""
         keys = self._keys()
-        return [dict(zip(keys, map(_parse, self._values(row)), strict=True)) for row in self.rows]
+        return [
+            dict(zip(keys, map(_parse, self._values(row)), strict=True))
+            | {
+                name: None if cell == "-" else cell
+                for name, cell in zip(self.data_columns, self._data(index), strict=True)
+            }
+            for index, row in enumerate(self.rows)
+        ]
+
+    def _data(self, index: int) -> list[str]:
+        return [column[index] for column in self.data_columns.values()]
 
     def _keys(self) -> list[str]:
         keys = []

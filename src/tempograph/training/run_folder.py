@@ -94,16 +94,20 @@ def read_weights(folder: Path, config: Config) -> dict[str, Tensor]:
 
 def target_metrics(folder: Path, split: Split, filter: Filter) -> dict[str, float]:
     """The figures that the preset of a run must reach on a split."""
-    targets = {
+    targets = read_config(folder).target
+    here = {
         name.partition("/")[2]: value
-        for name, value in read_config(folder).target.items()
+        for name, value in targets.items()
         if name.startswith(f"{split}/")
     }
-    if not targets or filter != "time":
+    if not here or filter != "time":
+        splits = dict.fromkeys(name.partition("/")[0] for name in targets)
+        way_out = f"; pass --split {' or '.join(splits)}" if splits and not here else ""
         raise RunError(
             f"{folder}: its preset names no figure to reach on {split} with filter {filter}"
+            f"{way_out}"
         )
-    return targets
+    return here
 
 
 @contextmanager
