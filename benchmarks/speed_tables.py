@@ -77,5 +77,8 @@ def _text_table(
     title: str, measured: Measured, columns: Columns, left: int, about: str
 ) -> TextTable:
     rows = [[cell(result) for cell in columns.values()] for result in measured["results"]]
-    caption = f"{measured['environment']['hardware']}{f'; {about}' if about else ''}."
+    environment = measured["environment"]
+    commit = f"commit {environment['commit'][:7]}" if environment["commit"] else "unknown commit"
+    changed = " with changes" if environment.get("dirty") else ""
+    caption = f"{environment['hardware']}, {commit}{changed}{f'; {about}' if about else ''}."
     return TextTable(title, tuple(columns), rows, left, caption)

@@ -3,7 +3,8 @@
 A table stands between `<!-- table: NAME -->` and `<!-- end -->`.
 
 python scripts/update_tables.py           rewrite the tables
-python scripts/update_tables.py --check   exit with 1 if one is out of date
+python scripts/update_tables.py --check   exit with 1 if one is out of date, or if a result does
+                                          not come from the commit that it names
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from docs_tables import model_table, preset_table, tried_table
+from result_sources import check_results
 
 from tempograph.experiments.measured_rows import with_sources
 from tempograph.experiments.paper.paper_tables import (
@@ -170,7 +172,11 @@ def main() -> int:
                 page.write_text(filled, encoding="utf-8")
     if stale:
         print(f"{'out of date' if check else 'rewritten'}: {', '.join(stale)}")
-    return 1 if stale and check else 0
+    if not check:
+        return 0
+    problems, notes = check_results(ROOT)
+    print(*problems, *notes, sep="\n")
+    return 1 if stale or problems else 0
 
 
 if __name__ == "__main__":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 import torch
+from result_sources import Source, SourceCheck, check_results, check_sources
 from source_version import PACKAGE, committed_code
 
 from tempograph.device import environment, versions
@@ -118,3 +120,47 @@ def test_an_environment_names_the_source_and_the_versions() -> None:
     assert {"commit", "dirty", "code", "python", "torch", "cuda", "triton"} <= found.keys()
     assert versions().items() <= found.items() and found["torch"] == torch.__version__
     assert found["code"] == source_version().code
+
+
+def test_results_are_checked_against_the_history(package: Path) -> None:
+    root = package.parents[1]
+    commit = commit_all(root)
+    code = committed_code(commit, root)
+    (package / "nn" / "layer.py").write_text("LAYER = 2\n")
+    later = commit_all(root)
+
+    def check(*source: str | bool | None) -> SourceCheck:
+        return check_sources([Source("a.json", *source)], root)  # type: ignore[arg-type]
+
+    assert check(commit, False, code) == ([], [])
+    assert check(commit, None, code) == ([], []), "the hash says that the copy was clean"
+    assert "its code is not that of its commit" in check(later, False, code).problems[0]
+    assert "is not in the history" in check(COMMIT, False, code).problems[0]
+    for dirty in ((commit, True, code), (f"{commit}-dirty", None, None)):
+        assert check(*dirty).problems == ["a.json: measured with a changed source"]
+    problems, notes = check(commit[:7], None, None)
+    assert not problems and notes[0].endswith(f"did not record their code: 1 at {commit[:7]}")
+    assert check(COMMIT, None, None).notes[0].endswith("1 at 1111111 (gone)")
+
+
+def test_without_history_results_are_not_verified(package: Path) -> None:
+    found = check_sources([Source("a.json", COMMIT, False, "0")], package)
+    assert not found.problems and "the history is not here" in found.notes[0]
+
+
+def test_two_files_of_one_run_must_agree(tmp_path: Path) -> None:
+    folder = tmp_path / "results" / "icews14"
+    folder.mkdir(parents=True)
+    metrics = {"mrr": 0.5, "hits@1": 0.4, "hits@3": 0.5, "hits@10": 0.6}
+    run = {
+        **{"dataset": "icews14", "model": "ted", "protocol": "strict", "seed": 0},
+        **{"config": {"model": {"sigma": 1.0}}, "test": {"metrics": metrics}},
+    }
+    for name in ("a", "b"):
+        (folder / f"{name}.json").write_text(json.dumps(run))
+        assert not check_results(tmp_path).problems
+    (folder / "c.json").write_text(json.dumps(run | {"test": {"metrics": metrics | {"mrr": 0.6}}}))
+    (problem,) = check_results(tmp_path).problems
+    assert problem == (
+        "icews14/c.json: the same settings and seed as icews14/a.json, but other figures"
+    )
