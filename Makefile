@@ -26,6 +26,7 @@ format: .venv/ready
 	$(BIN)/ruff check --fix
 
 tables: .venv/ready
+	$(BIN)/python scripts/count_test_measurements.py
 	$(BIN)/python scripts/update_tables.py
 
 # The pictures of README.md and docs/. This needs ICEWS14, ICEWS05-15 and the browser chromium.

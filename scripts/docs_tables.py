@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from count_test_measurements import Measurement
+
 from tempograph.experiments.configurations import configuration_key, configuration_of
 from tempograph.experiments.measured_rows import is_reproduction, remarks, with_sources
 from tempograph.experiments.paper.paper_tables import BOTH_COLUMNS, BOTH_NAMES, FIGURE_COLUMNS
@@ -54,6 +56,29 @@ def preset_table(results: Sequence[RunResults], dataset: str, models: Sequence[s
     table = TextTable(f"Presets on {dataset}", columns, rows, 4, f"Test; {SPREAD}.", (), names, [5])
     measured = [[runs] for _, runs in sorted(groups.items())]
     return with_sources(table, measured, [f"{row[0]} ({row[2]}, {row[1]})" for row in rows])
+
+
+def measurement_table(measurements: Sequence[Measurement]) -> TextTable:
+    """Return how often our models were measured on test, and the range of what was found."""
+    groups: dict[tuple[str, str, str], list[Measurement]] = {}
+    for one in measurements:
+        groups.setdefault((one["model"], one["dataset"], one["protocol"]), []).append(one)
+    rows = []
+    for head, found in sorted(groups.items()):
+        counts = (len({one[name] for one in found}) for name in ("settings", "commit"))
+        mrr = [one["test_mrr"] for one in found]
+        rows.append([*head, *map(str, (len(found), *counts)), f"{min(mrr):.3f}", f"{max(mrr):.3f}"])
+    columns = (
+        "model",
+        "dataset",
+        "protocol",
+        "on test",
+        "settings",
+        "commits",
+        "lowest",
+        "highest",
+    )
+    return TextTable("Measurements on test", columns, rows, 3)
 
 
 def tried_table(results: Sequence[RunResults], dataset: str, model: str) -> TextTable:

@@ -17,12 +17,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from docs_tables import model_table, preset_table, tried_table
+from docs_tables import measurement_table, model_table, preset_table, tried_table
 from result_sources import check_results
 
-from tempograph.experiments.measured_rows import with_sources
+from tempograph.experiments.measured_rows import settings_cell, with_sources
 from tempograph.experiments.paper.paper_tables import (
-    TableRow,
     ablation_table,
     comparative_table,
     cost_table,
@@ -71,6 +70,7 @@ def markdown_tables() -> dict[str, str]:
     made = {
         "models": model_table(),
         "leak": leak_table(results),
+        "test-measurements": measurement_table(_measured("test-measurements")["measurements"]),
         "temp-presets": preset_table(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
         "temp-speed": temp_speed_table(_measured("temp-speed")),
         "methods-speed": methods_speed_table(_measured("methods-speed")),
@@ -119,7 +119,7 @@ def summary_table(results: Sequence[RunResults]) -> TextTable:
                 figures = seeds_cells(metrics_of(row.runs, "test")) if row.runs else ["-"] * 4
                 theirs = figure_cells(row.published(dataset))
                 cells += [figures[0], figures[3], theirs[0]]
-            one, other = map(_settings_cell, both)
+            one, other = (settings_cell(row.runs) for row in both)
             settings = one if one == other else f"ICEWS14: {one}; ICEWS05-15: {other}"
             rows.append([model, protocol, settings, *cells])
             measured.append([row.runs for row in both])
@@ -138,20 +138,12 @@ def summary_table(results: Sequence[RunResults]) -> TextTable:
     return with_sources(table, measured, names)
 
 
-def _settings_cell(row: TableRow) -> str:
-    _, _, preset, notes = row.head
-    return preset if notes == "-" else f"{preset} ({notes})"
-
-
 def _wrap(text: str) -> str:
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
-def _measured(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
-        (ROOT / "results" / f"{name}.json").read_text(encoding="utf-8")
-    )
-    return found
+def _measured(name: str) -> Any:
+    return json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def pages() -> list[Path]:

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from count_test_measurements import FILE, MODELS, measurements
 from result_sources import Source, SourceCheck, check_results, check_sources
 from source_version import PACKAGE, committed_code
 
 from tempograph.device import environment, versions
+from tempograph.experiments.results import load_results, metric
 from tempograph.provenance import code_hash, source_version
 
 COMMIT = "1" * 40
@@ -164,3 +166,36 @@ def test_two_files_of_one_run_must_agree(tmp_path: Path) -> None:
     assert problem == (
         "icews14/c.json: the same settings and seed as icews14/a.json, but other figures"
     )
+
+
+def test_every_measurement_on_test_is_counted_once(package: Path) -> None:
+    root = package.parents[1]
+    (root / "results" / "icews14").mkdir(parents=True)
+    file = root / "results" / "icews14" / "pointer-strict-seed0.json"
+    head = {"dataset": "icews14", "model": "pointer", "protocol": "strict", "seed": 0}
+
+    def write(file: Path, mrr: float, **more: object) -> None:
+        metrics = {"mrr": mrr, "hits@1": mrr, "hits@3": mrr, "hits@10": mrr}
+        file.write_text(json.dumps(head | {"config": {}, "test": {"metrics": metrics}} | more))
+
+    for mrr in (0.5, 0.6, 0.5):
+        write(file, mrr)
+        commit_all(root)
+    write(file.with_name("copy.json"), 0.6)
+    write(file.with_name("other.json"), 0.9, model="complex")
+    (root / "results" / "other.json").write_text("[]")
+    commit_all(root)
+    file.unlink()
+    write(file.with_name("new.json"), 0.7)
+    found = [(one["model"], one["test_mrr"]) for one in measurements(root)]
+    assert sorted(found) == [("pointer", 0.5), ("pointer", 0.6), ("pointer", 0.7)]
+
+
+def test_the_measurements_of_committed_results_are_on_the_list() -> None:
+    listed = json.loads(FILE.read_text(encoding="utf-8"))["measurements"]
+    names = ("dataset", "model", "seed", "test_mrr")
+    keys = {tuple(one[name] for name in names) for one in listed}
+    for run in load_results(FILE.parent, ("test",)):
+        if run.model in MODELS:
+            (mrr,) = metric([run], "test", "mrr")
+            assert (run.dataset, run.model, run.seed, round(mrr, 6)) in keys, "run make tables"

@@ -42,6 +42,14 @@ def preset_cell(runs: Runs) -> str:
     return next((run.preset for run in runs if run.preset), "-")
 
 
+def settings_cell(runs: Runs) -> str:
+    """Return the preset and the remarks of a row in one cell; a dash if nothing is measured."""
+    if not runs:
+        return "-"
+    notes = remarks(runs)
+    return preset_cell(runs) if notes == "-" else f"{preset_cell(runs)} ({notes})"
+
+
 def is_shipped(runs: Runs) -> bool:
     """Return whether a row has the settings of its preset as it is shipped, unchanged."""
     return any(has_settings_of(run, run.preset) for run in runs)

@@ -13,6 +13,7 @@ from tempograph.experiments.measured_rows import (
     is_shipped,
     preset_cell,
     remarks,
+    settings_cell,
     with_sources,
 )
 from tempograph.experiments.published import (
@@ -209,7 +210,7 @@ def leak_table(results: Sequence[RunResults]) -> TextTable:
     pairs = {(dataset, model) for dataset, model, _ in best if model in PROTOCOL_DEPENDENT}
     for dataset, model in sorted(pairs):
         both = [best.get((dataset, model, protocol), []) for protocol in ("strict", "paper")]
-        cells = [preset_cell(runs) if runs else "-" for runs in both]
+        cells = [settings_cell(runs) for runs in both]
         for name, scale, digits in (("mrr", 1, 3), ("hits@10", 100, 1)):
             strict, paper = (mean(metric(runs, "test", name)) for runs in both)
             cells += ["-" if x is None else f"{scale * x:.{digits}f}" for x in (strict, paper)]
@@ -218,7 +219,7 @@ def leak_table(results: Sequence[RunResults]) -> TextTable:
         rows.append([dataset, model, *cells])
         measured.append(both)
     columns = (
-        *("dataset", "model", "preset strict", "preset paper"),
+        *("dataset", "model", "strict settings", "paper settings"),
         *("MRR strict", "paper", "leak", "Hits@10 strict", "paper", "leak"),
     )
     kinds = [
@@ -258,15 +259,16 @@ def error_reduction_table(
             for one, base in zip(hits(row), hits(ted), strict=True)
         ]
         if row.model != "ted" and cells != ["-", "-"]:
-            rows.append([*row.head[:3], *cells])
+            rows.append([*row.head, *cells])
             shown.append(row)
-    columns = (*HEAD_COLUMNS[:3], "error reduction, %", "published, %")
+    columns = (*HEAD_COLUMNS, "error reduction, %", "published, %")
     caption = (
         "Relative reduction of 1 - Hits@10 on test; negative values mean more errors than TED."
     )
-    names = (*columns[:3], "less error than TED, %", columns[4])
+    names = (*HEAD_COLUMNS, "less error than TED, %", columns[5])
     title = f"Error reduction in Hits@10 on {dataset}, relative to TED"
-    return _with_sources(TextTable(title, columns, rows, 3, caption, keys=names), shown)
+    narrow = ((_NARROW_HEAD, [0, 1, 2]), (columns[4], [4]), (columns[5], [5]))
+    return _with_sources(TextTable(title, columns, rows, 4, caption, narrow, names), shown)
 
 
 def cost_table(
@@ -296,16 +298,16 @@ def cost_table(
             (mean(run.train_seconds for run in runs), ",.0f"),
         )
         cells = ["-" if value is None else format(value, digits) for value, digits in figures]
-        rows.append([*row.head[:3], runs[0].hardware, *cells])
-    columns = (*HEAD_COLUMNS[:3], "hardware", "parameters", "s/epoch", "training s")
+        rows.append([*row.head, runs[0].hardware, *cells])
+    columns = (*HEAD_COLUMNS, "hardware", "parameters", "s/epoch", "training s")
     caption = "Training times come from runs that shared a GPU, so they do not measure speed."
     if replaced:
         exceptions = f", except for {', '.join(shared)}" if shared else ""
         caption += f" Epochs were timed on an otherwise idle GPU{exceptions}."
     else:
         caption += " Neither do the epoch times."
-    narrow = ((_NARROW_HEAD, [0, 1, 2]), *((columns[index], [index]) for index in (4, 5, 6)))
-    table = TextTable(f"Cost of models on {dataset}", columns, rows, 4, caption, narrow)
+    narrow = ((_NARROW_HEAD, [0, 1, 2]), *((columns[index], [index]) for index in (5, 6, 7)))
+    table = TextTable(f"Cost of models on {dataset}", columns, rows, 5, caption, narrow)
     return _with_sources(table, shown)
 
 
