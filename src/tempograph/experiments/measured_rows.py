@@ -32,7 +32,7 @@ def is_reproduction(result: RunResults) -> bool:
     """
     return (
         result.model in PROTOCOL_DEPENDENT
-        and (result.protocol, result.preset) == ("paper", "paper")
+        and result.protocol == "paper"
         and has_settings_of(result, "paper")
     )
 
