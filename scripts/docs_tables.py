@@ -9,7 +9,7 @@ from count_test_measurements import Measurement
 
 from tempograph.experiments.configurations import configuration_key, configuration_of
 from tempograph.experiments.measured_rows import is_reproduction, remarks, with_sources
-from tempograph.experiments.paper.paper_tables import BOTH_COLUMNS, BOTH_NAMES, FIGURE_COLUMNS
+from tempograph.experiments.paper.table_rows import BOTH_COLUMNS, BOTH_NAMES, FIGURE_COLUMNS
 from tempograph.experiments.published import published
 from tempograph.experiments.results import (
     SPREAD,

@@ -21,15 +21,14 @@ from docs_tables import measurement_table, model_table, preset_table, tried_tabl
 from result_sources import check_results
 
 from tempograph.experiments.measured_rows import settings_cell, with_sources
+from tempograph.experiments.paper.detail_tables import ablation_table, ted_table
 from tempograph.experiments.paper.paper_tables import (
-    ablation_table,
     comparative_table,
     cost_table,
     error_reduction_table,
     leak_table,
-    table_rows,
-    ted_table,
 )
+from tempograph.experiments.paper.table_rows import table_rows
 from tempograph.experiments.results import (
     figure_cells,
     load_results,

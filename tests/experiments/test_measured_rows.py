@@ -15,12 +15,9 @@ from tempograph.experiments.configurations import (
     has_settings_of,
 )
 from tempograph.experiments.measured_rows import remarks, same_code
-from tempograph.experiments.paper.paper_tables import (
-    ablation_table,
-    comparative_table,
-    leak_table,
-    table_rows,
-)
+from tempograph.experiments.paper.detail_tables import ablation_table
+from tempograph.experiments.paper.paper_tables import comparative_table, leak_table
+from tempograph.experiments.paper.table_rows import table_rows
 from tempograph.experiments.results import best_settings, load_results, result_key
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.report.text_table import TextTable

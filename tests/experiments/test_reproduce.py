@@ -25,7 +25,8 @@ from tempograph.device import max_parallel_runs
 from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation.rank_table import RankTable, read_run_ranks
 from tempograph.experiments.paper import reproduction as reproducing
-from tempograph.experiments.paper.paper_tables import cost_table, statistics_table
+from tempograph.experiments.paper.detail_tables import statistics_table
+from tempograph.experiments.paper.paper_tables import cost_table
 from tempograph.experiments.paper.reproduction import reproduce
 from tempograph.experiments.paper.required_runs import OUR_MODELS, required_runs
 from tempograph.experiments.published import PAPER_TED_VALID, PAPER_TEST, PROTOCOL_DEPENDENT

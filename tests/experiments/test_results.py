@@ -14,7 +14,8 @@ from graphs import make_graph
 from messages import message, raises
 from tempograph.errors import DataError
 from tempograph.experiments.configurations import settings_of
-from tempograph.experiments.paper.paper_tables import comparative_table, ted_table
+from tempograph.experiments.paper.detail_tables import ted_table
+from tempograph.experiments.paper.paper_tables import comparative_table
 from tempograph.experiments.published import PAPER_TEST, published
 from tempograph.experiments.results import figure_cells, load_results, save_result
 from tempograph.experiments.specs import RunSpec

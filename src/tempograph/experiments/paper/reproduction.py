@@ -13,14 +13,12 @@ from tempograph.data.statistics import statistics
 from tempograph.data.suggestions import did_you_mean
 from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation.rank_table import RankTable
+from tempograph.experiments.paper.detail_tables import ablation_table, statistics_table, ted_table
 from tempograph.experiments.paper.paper_tables import (
-    ablation_table,
     comparative_table,
     cost_table,
     error_reduction_table,
     leak_table,
-    statistics_table,
-    ted_table,
 )
 from tempograph.experiments.paper.required_runs import (
     MEASURED,
