@@ -283,10 +283,10 @@ MESSAGES = {
     "ted.sigma": "sigma must be a number of at least 0 or 'auto', found {value}",
     "temp_settings.divides": "{setting} must divide dim = {dim}, found {value}",
     "temp_settings.even_dim": "decoder {decoder} needs an even dim, found {dim}",
-    "temp_settings.imputation": "imputation is a part of attention; set imputation=true",
     "temp_settings.no_temporal": (
         "gate and imputation need a temporal encoder; set gate=false and imputation=false"
     ),
+    "temp_settings.rgcn_only": "{setting} is for structure rgcn, not {structure}",
     # The evaluation package
     "evaluator.no_facts": (
         "{graph}: the {split} split has no facts, so there is nothing to evaluate"

@@ -50,6 +50,11 @@ class SnapshotTrainSettings(TrainSettings):
     times_per_step: PositiveInt = 8
     max_facts: PositiveInt = 3000
     """The largest number of target facts per snapshot and step."""
+    reduction: Literal["mean", "sum"] = "mean"
+    """The mean over the queries of a step, or the sum over times and directions of their means.
+
+    The scale of the loss matters for weight_decay and clip.
+    """
     targets: Literal["all", "dropped"] = "all"
     """Facts in the loss: all of the snapshot, or those whose edge was dropped in this step."""
 

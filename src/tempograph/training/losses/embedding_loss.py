@@ -70,7 +70,8 @@ class EmbeddingLoss(TrainingLoss):
         if s.negatives == "all":
             scores = self.model.score_all(query, queries.time)
             row = torch.arange(len(answer), device=answer.device)
-            loss = softmax_loss(scores.float(), row, answer, self.true_answers(queries, answer))
+            known = self.true_answers(queries, answer)
+            loss = softmax_loss(scores.float(), row, answer, known).mean()
         else:
             loss = self._sampled(query, queries, answer, s.negatives, generator)
         return loss + self._penalty(queries, answer, terms)
@@ -108,7 +109,7 @@ class EmbeddingLoss(TrainingLoss):
             return margin_loss(positive, negative, excluded, self.settings.margin)
         if self.settings.loss == "logistic":
             return logistic_loss(positive, negative, excluded, self.settings.margin)
-        return sampled_loss(positive, negative, excluded)
+        return sampled_loss(positive, negative, excluded).mean()
 
     def _penalty(self, queries: Queries, answer: Tensor, terms: list[Tensor]) -> Tensor | float:
         """The N3 penalty of entities and relations, and the smoothness of consecutive times."""
