@@ -301,6 +301,10 @@ MESSAGES = {
         "decoder gaussian takes no dropout, which would set variances to 0; set train.dropout=0"
     ),
     "embedding_loss.negatives": "loss {loss} needs a number of negatives, found 'all'",
+    "embedding_loss.season_penalty": (
+        "season_penalty is for drifting entities or relations, found entities {entities} "
+        "and relations {relations}; set train.season_penalty=0"
+    ),
     "embedding_loss.smoothness": (
         "smoothness is for relations shifted or factored, not {relations}; set train.smoothness=0"
     ),

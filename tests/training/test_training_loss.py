@@ -269,7 +269,7 @@ def test_invalid_values_are_refused(setting: str, value: float, bounds: str) -> 
     ("setting", "value", "bounds"),
     [
         *((name, 0, "at least 1") for name in ("facts_per_step", "times_per_step", "epochs")),
-        *((name, -0.1, "at least 0") for name in ("n3", "smoothness", "margin")),
+        *((name, -0.1, "at least 0") for name in ("n3", "smoothness", "season_penalty", "margin")),
         ("n3", math.nan, "at least 0"),
         ("dropout", 1.0, "at least 0 and below 1"),
         ("dropout", -0.5, "at least 0 and below 1"),

@@ -79,6 +79,8 @@ class FactTrainSettings(TrainSettings):
     """Weight of the N3 penalty: cubed norms of the embeddings of each fact."""
     smoothness: NonNegativeFloat = 0.0
     """Weight of the cubed differences between embeddings of consecutive steps."""
+    season_penalty: NonNegativeFloat = 0.0
+    """Weight of the squared season amplitudes of each fact's entities and relation (ATiSE)."""
 
 
 @dataclass(frozen=True)
