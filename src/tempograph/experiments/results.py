@@ -105,7 +105,7 @@ def row_label(results: Sequence[RunResults], model: str) -> str:
 def explain_marks(rows: Iterable[Sequence[str]]) -> str:
     """Return what the marks of `row_label` in the first cells mean; empty if there is none."""
     marked = any(row[0].endswith("*") for row in rows)
-    return "* The gate was fitted on valid facts." if marked else ""
+    return "* The gate was fitted on validation facts." if marked else ""
 
 
 EpochSeconds = dict[tuple[str, str, str, str], float]

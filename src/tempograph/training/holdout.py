@@ -26,8 +26,8 @@ class Copies(NamedTuple):
 def train_copies(run: Run, graph: TemporalGraph, callbacks: Callbacks) -> Copies | None:
     """An ensemble of copies of a run's parts, trained on other facts; None if the time is up.
 
-    A copy has the settings and the seed of its part, and is trained for as many epochs as the part
-    was at its best. So it needs no valid facts, and takes less time than the part.
+    A copy has the settings and the seed of its part, and stops at the epoch that was best for the
+    part. So it needs no valid facts, and takes less time than the part.
 
     A folder in the run folder holds a checkpoint of each copy, from which an interrupted run
     resumes; a copy that was finished is loaded from it.
