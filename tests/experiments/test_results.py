@@ -314,4 +314,6 @@ def test_a_gate_fitted_on_valid_is_marked_and_gives_way_to_one_fitted_on_train()
         for make in (comparative_table, cost_table, error_reduction_table):
             table = make(runs, "icews14")
             assert any(row[0] == label for row in table.rows)
-            assert table.caption.endswith("* The gate was fitted on validation facts.") == ("*" in label)
+            assert table.caption.endswith("* The gate was fitted on validation facts.") == (
+                "*" in label
+            )

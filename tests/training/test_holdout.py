@@ -17,6 +17,7 @@ import tempograph
 from graphs import graphs
 from tempograph import Run, TemporalGraph
 from tempograph.data.synthetic.world import make_world
+from tempograph.data.timeline import Timeline
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.ensemble_fit import fit_ensemble, hold_out
@@ -43,6 +44,8 @@ def test_random_train_facts_are_held_out(
     assert rows(held_out.train) | rows(held_out.valid) == rows(graph.train)
     assert not rows(held_out.train) & rows(held_out.valid), "a fact given twice is held out twice"
     assert sorted(held_out.test.tolist()) == sorted([*graph.valid.tolist(), *graph.test.tolist()])
+    pairs = [Timeline(each, "paper").pair_keys for each in (graph, held_out)]
+    assert torch.equal(*pairs), "held-out facts are to copies what test facts are to the parts"
     again = hold_out(settings, graph, seed)
     assert again is not None and np.array_equal(again.valid, held_out.valid)
     assert hold_out(dataclasses.replace(settings, fit_on="valid"), graph, seed) is None
