@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph, sort_by_time
@@ -102,8 +102,8 @@ def fit_ensemble(
         half_gates.append(fitted)
         best_steps.append(line["steps"])
         report({"half": number + 1} | line)
-    for own, fitted in zip(ensemble.half_gates, half_gates, strict=False):
-        own.load_state_dict(fitted.state_dict())
+    if settings.fit_on == "valid":
+        ensemble.half_gates.load_state_dict(nn.ModuleList(half_gates).state_dict())
     gate, steps = ensemble.new_gate(seed), round(statistics.mean(best_steps))
     lines = [{"steps": 0.0}, *islice(gradient_steps(gate, examples, settings, seed), steps)]
     report(lines[-1])
