@@ -11,6 +11,7 @@ from tempograph.experiments.published import published
 from tempograph.experiments.results import (
     SPREAD,
     Metrics,
+    changes_of,
     figure_cells,
     metrics_of,
     seeds_cells,
@@ -36,7 +37,7 @@ def preset_table(results: Sequence[RunResults], dataset: str, models: Sequence[s
     """Return the test figures of every unchanged preset that is measured on a dataset."""
     groups: dict[tuple[str, str, str], list[RunResults]] = {}
     for run in without_copies(results):
-        if run.dataset == dataset and run.model in models and run.preset and not run.changed:
+        if run.dataset == dataset and run.model in models and run.preset and not changes_of(run):
             groups.setdefault((run.model, run.preset, run.protocol), []).append(run)
     rows = [
         [

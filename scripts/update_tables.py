@@ -25,7 +25,7 @@ from tempograph.experiments.paper.paper_tables import (
     leak_table,
     ted_table,
 )
-from tempograph.experiments.results import load_results, load_unshared_epochs
+from tempograph.experiments.results import explain_marks, load_results, load_unshared_epochs
 from tempograph.report.text_table import TextTable
 from tempograph.typing import Split
 
@@ -77,25 +77,32 @@ def markdown_tables() -> dict[str, str]:
     made["summary"] = summary_table(made["comparative-icews14"], made["comparative-icews05-15"])
     # The text around the other tables says what they show.
     captioned = [name for name in made if name.startswith("tried") or name.endswith("-speed")]
-    texts = {name: table.markdown() for name, table in made.items()}
+    texts = {name: table.markdown() + _footnote(table) for name, table in made.items()}
     texts |= {name: f"{_wrap(made[name].caption)}\n\n{texts[name]}" for name in captioned}
     return texts
 
 
 def summary_table(icews14: TextTable, icews05_15: TextTable) -> TextTable:
     """Return MRR, Hits@10 and the published MRR of a few models on both datasets."""
-    cells = [
-        {tuple(row[:2]): [row[3], row[6], row[7]] for row in table.rows}
-        for table in (icews14, icews05_15)
-    ]
+    first, second = (
+        {(row[0].rstrip("*"), row[1]): row for row in table.rows} for table in (icews14, icews05_15)
+    )
+    keys = [(model, protocol) for model, protocols in SUMMARY.items() for protocol in protocols]
     rows = [
-        [model, protocol, *cells[0][model, protocol], *cells[1][model, protocol]]
-        for model, protocols in SUMMARY.items()
-        for protocol in protocols
+        [
+            *first[key][:2],
+            *(row[column] for row in (first[key], second[key]) for column in (3, 6, 7)),
+        ]
+        for key in keys
     ]
     figures = ("Hits@10", "published MRR")
     columns = ("model", "protocol", "ICEWS14: MRR", *figures, "ICEWS05-15: MRR", *figures)
     return TextTable("Models on ICEWS14 and ICEWS05-15", columns, rows, 2)
+
+
+def _footnote(table: TextTable) -> str:
+    note = explain_marks(table.rows)
+    return f"\n\n\\{note}" if note else ""
 
 
 def _wrap(text: str) -> str:

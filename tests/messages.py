@@ -269,7 +269,7 @@ MESSAGES = {
         "smallest_variance must be at most largest_variance, found {smallest} and {largest}"
     ),
     "ensemble_model.fitted_part": (
-        "{model} is fitted on valid, and so was its part {part}; name the parts of it"
+        "{model} cannot have another ensemble, {part}, as a part; name the parts of it"
     ),
     "ensemble_model.no_probabilities": (
         "{model} combines probabilities, and {part} does not give any; leave it out"

@@ -388,7 +388,7 @@ def test_costs_are_in_table_order_with_epochs_that_shared_no_gpu() -> None:
     results, unshared = load_results(COMMITTED), load_unshared_epochs(COMMITTED)
     hardware = next(iter(unshared))[2:]
     text_table = cost_table(results, "icews14", unshared=unshared)
-    assert list(dict.fromkeys(row[0] for row in text_table.rows)) == [
+    assert list(dict.fromkeys(row[0].rstrip("*") for row in text_table.rows)) == [
         *PAPER_TEST["icews14"],
         *OUR_MODELS,
     ]
@@ -398,8 +398,9 @@ def test_costs_are_in_table_order_with_epochs_that_shared_no_gpu() -> None:
         "otherwise idle GPU, except for" in text_table.caption
         and "temp-gru (paper)" in text_table.caption
     )
-    assert cost_table(results, "icews14").caption.endswith(
+    assert (
         "so they do not measure speed. Neither do the epoch times."
+        in cost_table(results, "icews14").caption
     )
     assert "temp-gru (strict)" not in text_table.caption
     assert cells["temp-gru", "paper"] in cost_table(results, "icews14").rows, (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,20 @@ import tempograph
 from graphs import make_graph
 from messages import message, raises
 from tempograph.errors import DataError
-from tempograph.experiments.paper.paper_tables import comparative_table, ted_table
+from tempograph.experiments.paper.paper_tables import (
+    comparative_table,
+    cost_table,
+    error_reduction_table,
+    ted_table,
+)
 from tempograph.experiments.published import PAPER_TEST, published
-from tempograph.experiments.results import figure_cells, load_results, save_result, settings_of
+from tempograph.experiments.results import (
+    changes_of,
+    figure_cells,
+    load_results,
+    save_result,
+    settings_of,
+)
 from tempograph.experiments.specs import RunSpec
 from tempograph.training.config import make_config
 from tempograph.training.run_results import RunResults
@@ -270,3 +282,38 @@ def test_settings_match_under_their_earlier_spelling(monkeypatch: pytest.MonkeyP
         if row[:2] == ["temp-gru", "strict"]
     ]
     assert row[2:4] == ["2", "0.500 ± 0.100"]
+
+
+def test_a_gate_fitted_on_valid_is_marked_and_gives_way_to_one_fitted_on_train() -> None:
+    """Results of earlier versions do not say what the gate was fitted on: it was valid."""
+
+    def run(seed: int, valid: float, **settings: str) -> RunResults:
+        config = {"model": {"hidden": 16} | settings}
+        figures = "temp-pointer", "strict", 0, seed, valid, valid
+        changed = {"model.fit_on": "valid"} if settings.get("fit_on") == "valid" else {}
+        return result(*figures, preset="tuned", config=config, changed=changed)
+
+    earlier, on_valid = run(0, 0.7), run(1, 0.6, fit_on="valid")
+    on_train = run(0, 0.5, fit_on="train")
+    assert settings_of(earlier)["model.fit_on"] == changes_of(earlier)["model.fit_on"] == "valid"
+    assert settings_of(on_train)["model.fit_on"] == "train" and not changes_of(on_train)
+    plain = RunSpec("icews14", "temp-pointer", preset="tuned")
+    marked = replace(plain, overrides=("model.fit_on=valid",))
+    assert marked.name == "temp-pointer-tuned-fit-on-valid-strict-seed0"
+    assert [plain.matches(one) for one in (earlier, on_train)] == [False, True]
+    assert [marked.matches(one) for one in (earlier, on_train)] == [True, False]
+    for runs, label, cells in (
+        ([earlier, on_valid], "temp-pointer*", ["2", "0.650 ± 0.050"]),
+        ([earlier, on_valid, on_train], "temp-pointer", ["1", "0.500"]),
+    ):
+        (row,) = [
+            row for row in comparative_table(runs, "icews14").rows if row[0].startswith("temp-p")
+        ]
+        assert row[0] == label and row[2:4] == cells
+        runs = [*runs, result("ted", "strict", 0, 0, 0.5, 0.5)]
+        for make in (comparative_table, cost_table, error_reduction_table):
+            table = make(runs, "icews14")
+            assert any(row[0] == label for row in table.rows)
+            assert table.caption.endswith("* The gate was fitted on validation facts.") == (
+                "*" in label
+            )

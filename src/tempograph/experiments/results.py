@@ -14,7 +14,7 @@ from tempograph.io import make_folder, write_json
 from tempograph.models.registry import MODELS
 from tempograph.training.recipes import recipe_for
 from tempograph.training.run_results import RunResults
-from tempograph.training.setting_values import current_name, flat_settings
+from tempograph.training.setting_values import current_name, earlier_values, flat_settings
 from tempograph.typing import Split
 
 HITS: Final = ("hits@1", "hits@3", "hits@10")
@@ -56,24 +56,56 @@ def load_results(folder: Path, splits: Iterable[Split] = ()) -> list[RunResults]
 
 def current_names(model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return settings, as `section.setting`, with earlier spellings replaced by the current."""
-    owners: dict[str, type] = {}
-    if (kind := MODELS.get(model)) is not None:
-        owners["model"] = kind.settings
-        if (gradient := recipe_for(kind).gradient) is not None:
-            owners["train"] = gradient.settings
+    owners = _settings_classes(model)
     split = [name.partition(".") for name in settings]
     names = [f"{part}.{current_name(owners.get(part), setting)}" for part, _, setting in split]
     return dict(zip(names, settings.values(), strict=True))
 
 
+def _settings_classes(model: str) -> dict[str, type]:
+    """Return the classes of a model's settings, by section."""
+    classes: dict[str, type] = {}
+    if (kind := MODELS.get(model)) is not None:
+        classes["model"] = kind.settings
+        if (gradient := recipe_for(kind).gradient) is not None:
+            classes["train"] = gradient.settings
+    return classes
+
+
+def _earlier_settings(result: RunResults) -> dict[str, Any]:
+    """Return the settings that a result of an earlier version lacks, with their values then."""
+    return flat_settings(
+        {
+            section: {
+                name: value
+                for name, value in earlier_values(settings).items()
+                if name not in result.config.get(section, {})
+            }
+            for section, settings in _settings_classes(result.model).items()
+        }
+    )
+
+
 def settings_of(result: RunResults) -> dict[str, Any]:
     """Return all settings of a result, as `section.setting`."""
-    return current_names(result.model, flat_settings(result.config))
+    return _earlier_settings(result) | current_names(result.model, flat_settings(result.config))
 
 
 def changes_of(result: RunResults) -> dict[str, Any]:
-    """Return the settings of a result that differ from its preset."""
-    return current_names(result.model, result.changed)
+    """Return the settings of a result that differ from its preset as it is today."""
+    return _earlier_settings(result) | current_names(result.model, result.changed)
+
+
+def row_label(results: Sequence[RunResults], model: str) -> str:
+    """Return a model's name in a table; a gate that was fitted on valid facts is marked."""
+    on_valid = any(settings_of(result).get("model.fit_on") == "valid" for result in results)
+    return f"{model}*" if on_valid else model
+
+
+def explain_marks(rows: Iterable[Sequence[str]]) -> str:
+    """Return what the marks of `row_label` in the first cells mean; empty if there is none."""
+    marked = any(row[0].endswith("*") for row in rows)
+    return "* The gate was fitted on validation facts." if marked else ""
 
 
 EpochSeconds = dict[tuple[str, str, str, str], float]
@@ -111,10 +143,10 @@ def best_settings(results: Sequence[RunResults]) -> dict[ResultKey, list[RunResu
     seeds of one setting. A changed preset, such as an ablation, counts only if nothing else does.
     """
     groups: dict[ResultKey, dict[str, list[RunResults]]] = {}
-    unchanged = {_key(result) for result in results if not result.changed}
+    unchanged = {_key(result) for result in results if not changes_of(result)}
     for result in without_copies(results):
         key = _key(result)
-        if not (result.changed and key in unchanged):
+        if not (changes_of(result) and key in unchanged):
             groups.setdefault(key, {}).setdefault(_settings_key(result), []).append(result)
     return {
         key: max(variants.values(), key=lambda runs: mean(metric(runs, "valid", "mrr")) or 0.0)

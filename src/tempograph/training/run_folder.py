@@ -26,6 +26,8 @@ CHECKPOINT: Final = "checkpoint.safetensors"
 RANKS: Final = "ranks.parquet"
 PARTS: Final = "parts"
 """The folder of an ensemble's parts, each a run folder without a dataset of its own."""
+HOLDOUT: Final = "holdout"
+"""The folder of an unfinished ensemble with checkpoints of copies of its parts."""
 FORMAT: Final = "1"
 """The format version of the weights; a change that breaks old folders needs a new one."""
 _READABLE: Final = ("1",)

@@ -21,12 +21,14 @@ from tempograph.experiments.results import (
     EpochSeconds,
     best_settings,
     changes_of,
+    explain_marks,
     figure_cells,
     figures,
     mean,
     metric,
     metrics_of,
     narrow_figures,
+    row_label,
     seeds_cells,
     settings_of,
     without_copies,
@@ -57,17 +59,20 @@ def comparative_table(
     """Return the test figures of all models, each with its best settings on valid."""
     best, rows = best_settings(results), []
     for model, protocol in table_rows(protocols):
-        runs = metrics_of(best.get((dataset, model, protocol), []), "test")
+        measured = best.get((dataset, model, protocol), [])
+        runs = metrics_of(measured, "test")
         theirs = figure_cells(published(dataset, model, protocol))
         if runs or theirs != _NO_FIGURES:
             ours = seeds_cells(runs) if runs else _NO_FIGURES
-            rows.append([model, protocol, str(len(runs) or "-"), *ours, *theirs])
+            label = row_label(measured, model)
+            rows.append([label, protocol, str(len(runs) or "-"), *ours, *theirs])
     caption = (
         f"Test, filter by time, Hits in percent; {SPREAD}. "
         "A dash means not measured or not published."
     )
     if dataset == "gdelt":
         caption += " GDELT's facts may not be redistributed, so we publish no results on it."
+    caption = f"{caption} {explain_marks(rows)}".rstrip()
     head, narrow = ("model", "protocol", "seeds"), (("model, protocol", [0, 1]), *narrow_figures(3))
     columns, names = (*head, *BOTH_COLUMNS), (*head, *BOTH_NAMES)
     return TextTable(f"Models on {dataset}", columns, rows, 2, caption, narrow, names, [3])
@@ -186,11 +191,13 @@ def error_reduction_table(
             for hits, ted in pairs
         ]
         if model != "ted" and cells != ["-", "-"]:
-            rows.append([model, protocol, *cells])
+            label = row_label(best.get((dataset, model, protocol), []), model)
+            rows.append([label, protocol, *cells])
     columns = ("model", "protocol", "error reduction, %", "published, %")
     caption = (
         "Relative reduction of 1 - Hits@10 on test; negative values mean more errors than TED."
     )
+    caption = f"{caption} {explain_marks(rows)}".rstrip()
     names = (*columns[:2], "less error than TED, %", columns[3])
     title = f"Error reduction in Hits@10 on {dataset}, relative to TED"
     return TextTable(title, columns, rows, 2, caption, keys=names)
@@ -224,7 +231,7 @@ def cost_table(
             (mean(run.train_seconds for run in runs), ",.0f"),
         )
         cells = ["-" if value is None else format(value, digits) for value, digits in figures]
-        rows.append([model, protocol, runs[0].hardware, *cells])
+        rows.append([row_label(runs, model), protocol, runs[0].hardware, *cells])
     columns = ("model", "protocol", "hardware", "parameters", "s/epoch", "training s")
     caption = "Training times come from runs that shared a GPU, so they do not measure speed."
     if replaced:
@@ -232,6 +239,7 @@ def cost_table(
         caption += f" Epochs were timed on an otherwise idle GPU{exceptions}."
     else:
         caption += " Neither do the epoch times."
+    caption = f"{caption} {explain_marks(rows)}".rstrip()
     return TextTable(f"Cost of models on {dataset}", columns, rows, 3, caption)
 
 
