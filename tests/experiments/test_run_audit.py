@@ -322,7 +322,10 @@ def test_changed_figures_fail(run_folder: Callable[[str], Path], tmp_path: Path)
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     results["test"]["metrics"]["mrr"] += 0.001
     (tmp_path / "run" / "results.json").write_text(json.dumps(results))
-    assert failing(audit_run(tmp_path / "run", 4)) == ["Results agree on test"]
+    for num_facts, source in ((4, "stored"), (10**6, "independent")):
+        checks = audit_run(tmp_path / "run", num_facts)
+        assert failing(checks) == ["Results agree on test"]
+        assert checks[-1].detail == f"results.json differs from the {source} ranks by 1.0e-03"
     # Without stored ranks, everything is ranked again.
     (tmp_path / "run" / "ranks.parquet").unlink()
     assert failing(audit_run(tmp_path / "run", 4)) == ["Results agree on test"]

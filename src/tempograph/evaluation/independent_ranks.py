@@ -72,6 +72,14 @@ class RawDataset:
         )
 
 
+def slow_metrics(ranks: Sequence[float]) -> dict[str, float]:
+    """MRR and Hits@1, 3 and 10 of some ranks."""
+    figures = {"mrr": math.fsum(1 / rank for rank in ranks) / len(ranks)}
+    for k in (1, 3, 10):
+        figures[f"hits@{k}"] = sum(rank <= k for rank in ranks) / len(ranks)
+    return figures
+
+
 def _rank(scores: Sequence[float], answer: int, known: set[int]) -> float:
     """1 + better candidates + half of the ties, among the answer and all that are not known."""
     better = ties = 0
