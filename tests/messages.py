@@ -408,6 +408,12 @@ MESSAGES = {
         "{path}: a run with other settings ({setting} is {there}, not {wanted}); "
         "choose another --out, or remove it"
     ),
+    "run_audit.no_figures": (
+        "{path}: it has no figures yet; run 'tempograph evaluate {path}' first"
+    ),
+    "run_audit.no_test_facts": (
+        "{path}: its test split has no facts, so there is nothing to ask about"
+    ),
     # The server
     "limits.above_0": "the limit '{limit}' must be above 0, found {value}",
     "middleware.timeout": "the request took more than {seconds} s",
