@@ -23,6 +23,7 @@ RUNS = {
     "pointer": ["train.epochs=2", "model.max_facts=16"],
     "tntcomplex": ["model.dim=8", "train.epochs=2"],
     "atise-ee": ["model.dim=4", "train.epochs=2"],
+    "atise-er": ["model.dim=4", "train.epochs=2"],
     "ensemble": ['model.parts=["complex", "temp-sa"]', "model.steps=40"],
 }
 

@@ -269,7 +269,7 @@ MESSAGES = {
         "smallest_variance must be at most largest_variance, found {smallest} and {largest}"
     ),
     "ensemble_model.fitted_part": (
-        "{model} is fitted on valid, and so was its part {part}; name the parts of it"
+        "{model} cannot have another ensemble, {part}, as a part; name the parts of it"
     ),
     "ensemble_model.no_probabilities": (
         "{model} combines probabilities, and {part} does not give any; leave it out"
@@ -283,10 +283,10 @@ MESSAGES = {
     "ted.sigma": "sigma must be a number of at least 0 or 'auto', found {value}",
     "temp_settings.divides": "{setting} must divide dim = {dim}, found {value}",
     "temp_settings.even_dim": "decoder {decoder} needs an even dim, found {dim}",
-    "temp_settings.imputation": "imputation is a part of attention; set imputation=true",
     "temp_settings.no_temporal": (
         "gate and imputation need a temporal encoder; set gate=false and imputation=false"
     ),
+    "temp_settings.rgcn_only": "{setting} is for structure rgcn, not {structure}",
     # The evaluation package
     "evaluator.no_facts": (
         "{graph}: the {split} split has no facts, so there is nothing to evaluate"
@@ -301,6 +301,10 @@ MESSAGES = {
         "decoder gaussian takes no dropout, which would set variances to 0; set train.dropout=0"
     ),
     "embedding_loss.negatives": "loss {loss} needs a number of negatives, found 'all'",
+    "embedding_loss.season_penalty": (
+        "season_penalty is for drifting entities or relations, found entities {entities} "
+        "and relations {relations}; set train.season_penalty=0"
+    ),
     "embedding_loss.smoothness": (
         "smoothness is for relations shifted or factored, not {relations}; set train.smoothness=0"
     ),
@@ -403,6 +407,12 @@ MESSAGES = {
     "specs.other_settings": (
         "{path}: a run with other settings ({setting} is {there}, not {wanted}); "
         "choose another --out, or remove it"
+    ),
+    "run_audit.no_figures": (
+        "{path}: it has no figures yet; run 'tempograph evaluate {path}' first"
+    ),
+    "run_audit.no_test_facts": (
+        "{path}: its test split has no facts, so there is nothing to ask about"
     ),
     # The server
     "limits.above_0": "the limit '{limit}' must be above 0, found {value}",

@@ -30,7 +30,6 @@ class Method(NamedTuple):
 REGISTERED = {name: kind for name, kind in MODELS.items() if kind.settings is EmbeddingSettings}
 
 _FACTORED = {"relations": "factored"}
-_DRIFTING = {"decoder": "gaussian", "entities": "drifting", "relations": "drifting"}
 METHODS = {
     name: Method(dict(kind.defaults), oracle.TWINS[name]) for name, kind in REGISTERED.items()
 } | {
@@ -63,9 +62,13 @@ METHODS = {
         _FACTORED | {"decoder": "distmult", "reciprocal": True}, oracle.tntdistmult
     ),
     "atise, nothing drifts": Method({"decoder": "gaussian"}, oracle.atise),
-    "atise, all drifts": Method(_DRIFTING, oracle.atise),
-    "atise, reciprocal, bounded": Method(
-        _DRIFTING | {"reciprocal": True, "longest_mean": 1.5}, partial(oracle.atise, longest=1.5)
+    # ATiSE-ER of version 0.1.0.
+    "atise, relations drift": Method(
+        {"decoder": "gaussian", "relations": "drifting"}, oracle.atise
+    ),
+    "atise-er, reciprocal, bounded": Method(
+        {**REGISTERED["atise-er"].defaults, "reciprocal": True, "longest_mean": 1.5},
+        partial(oracle.atise, longest=1.5),
     ),
 }
 

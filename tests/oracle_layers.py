@@ -16,8 +16,10 @@ Edge = tuple[int, int, int]
 
 
 def edge_weights(edges: list[Edge], norm: str) -> list[float]:
+    power = 2 if norm == "degree_squared" else 1
     return [
-        1 / sum(w == v and (norm == "degree" or q == r) for _, q, w in edges) for _, r, v in edges
+        1 / sum(w == v and (norm != "relation" or q == r) for _, q, w in edges) ** power
+        for _, r, v in edges
     ]
 
 
@@ -29,7 +31,8 @@ def block_diagonal_product(x: Tensor, relation: list[int], weight: Tensor) -> Te
 
 
 def rgcn(layer: RGCN, x: Tensor, edges: list[Edge], weights: list[float]) -> Tensor:
-    out = [layer.self_loop.weight @ node for node in x]
+    bias = 0 if layer.bias is None else layer.bias
+    out = [layer.self_loop.weight @ node + bias for node in x]
     for (source, relation, target), share in zip(edges, weights, strict=True):
         out[target] = out[target] + share * (x[source] @ torch.block_diag(*layer.weight[relation]))
     return torch.stack(out)

@@ -63,6 +63,9 @@ Fraction = Annotated[float, Bounds("between 0 and 1", lambda value: 0 <= value <
 ProperFraction = Annotated[float, Bounds("at least 0 and below 1", lambda value: 0 <= value < 1)]
 
 
+InnerFraction = Annotated[float, Bounds("above 0 and below 1", lambda value: 0 < value < 1)]
+
+
 def check_bounds(settings: Any) -> None:
     """Raise ConfigError if a field of a dataclass is outside the bounds of its type."""
     for name, hint in get_type_hints(type(settings), include_extras=True).items():

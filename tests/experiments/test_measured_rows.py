@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from tempograph.experiments.configurations import (
-    MISSING_MEANT,
+    changes_of,
     configuration_key,
     configuration_of,
     has_settings_of,
 )
 from tempograph.experiments.measured_rows import remarks, same_code
-from tempograph.experiments.paper.detail_tables import ablation_table
+from tempograph.experiments.paper.detail_tables import ted_table
 from tempograph.experiments.paper.paper_tables import comparative_table, leak_table
 from tempograph.experiments.paper.table_rows import table_rows
 from tempograph.experiments.results import best_settings, load_results, result_key
-from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
+from tempograph.experiments.specs import RunSpec
 from tempograph.report.text_table import TextTable
 from tempograph.training.config import make_config
 from tempograph.training.run_results import RunResults
@@ -86,15 +86,16 @@ def test_renamed_and_later_settings_do_not_split_a_row() -> None:
     assert configuration_key(whole) == configuration_key(number)
 
 
-def test_a_missing_setting_means_what_it_was_then(monkeypatch: pytest.MonkeyPatch) -> None:
-    old = result("temp-pointer")
-    old.config["model"].pop("fit_on", None)
-    assert configuration_of(old)["model.fit_on"] == "valid"
-    assert "model.fit_on" not in configuration_of(result("pointer"))
-    monkeypatch.setitem(MISSING_MEANT, EnsembleSettings, {"hidden": 3})
-    run = result("temp-pointer")
-    del run.config["model"]["hidden"]
-    assert configuration_of(run)["model.hidden"] == 3
+def test_a_missing_setting_means_what_it_was_then() -> None:
+    old, new = result("temp-pointer"), result("temp-pointer")
+    del old.config["model"]["fit_on"]
+    assert configuration_of(old)["model.fit_on"] == changes_of(old)["model.fit_on"] == "valid"
+    assert configuration_of(new)["model.fit_on"] == "train" and not changes_of(new)
+    plain = RunSpec("icews14", "temp-pointer", preset="tuned")
+    on_valid = dataclasses.replace(plain, overrides=("model.fit_on=valid",))
+    assert on_valid.name == "temp-pointer-tuned-fit-on-valid-strict-seed0"
+    assert [plain.matches(one) for one in (old, new)] == [False, True]
+    assert [on_valid.matches(one) for one in (old, new)] == [True, False]
 
 
 def test_the_settings_of_parts_count_if_they_are_known() -> None:
@@ -148,12 +149,22 @@ def test_a_row_of_a_replaced_preset_does_not_pass_for_the_new_one() -> None:
     assert remarks([run]) == "earlier settings of this preset"
 
 
-def test_an_ensemble_says_what_its_gate_was_fitted_on() -> None:
-    old, other = result("temp-pointer"), result("temp-pointer")
-    old.config["model"].pop("fit_on", None)
-    assert "gate fitted on valid" in remarks([old])
-    other.config["model"]["fit_on"] = "holdout"
-    assert "fitted on valid" not in remarks([other])
+def test_a_gate_fitted_on_valid_has_a_row_of_its_own() -> None:
+    """Its valid MRR is that of facts it learned from, so it is no candidate for the other row."""
+    earlier, on_valid = (
+        result("temp-pointer", seed=seed, mrr=mrr, fit_on="valid")
+        for seed, mrr in ((0, 0.7), (1, 0.6))
+    )
+    del earlier.config["model"]["fit_on"]
+    on_train = result("temp-pointer", mrr=0.5)
+    table = comparative_table([earlier, on_valid, on_train], "icews14")
+    usual, marked = (row for row in table.rows if row[0] == "temp-pointer")
+    assert usual[2:6] == ["tuned", "-", "1", "0.500"]
+    assert marked[2:6] == ["tuned", "gate fitted on valid", "2", "0.650 ± 0.050"]
+    (alone,) = (
+        row for row in comparative_table([on_valid], "icews14").rows if row[0] == "temp-pointer"
+    )
+    assert alone[3] == "gate fitted on valid"
 
 
 def test_rows_of_another_commit_and_means_over_different_code_are_marked() -> None:
@@ -227,7 +238,7 @@ def test_figures_of_two_rows_may_have_different_code() -> None:
 
 def test_every_table_of_committed_results_names_its_commit() -> None:
     results = load_results(COMMITTED)
-    for table in (comparative_table(results, "icews14"), ablation_table(results, "icews14")):
+    for table in (comparative_table(results, "icews14"), ted_table(results, "icews14", "test")):
         assert table.notes[0].startswith("Measured at commit ") and len(table.marks) == len(
             table.rows
         )

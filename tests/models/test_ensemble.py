@@ -32,7 +32,7 @@ from tempograph.models.ted import TED
 from tempograph.training import ensemble_fit
 from tempograph.training.ensemble_fit import collect_examples, fit_ensemble, mrr, weights_table
 
-SETTINGS = EnsembleSettings(parts=("a", "b"), window=2, hidden=4)
+SETTINGS = EnsembleSettings(parts=("a", "b"), fit_on="valid", window=2, hidden=4)
 
 
 class Table(Model):
@@ -184,7 +184,7 @@ def test_evidence_comes_from_the_part_with_the_largest_weight() -> None:
         )
 
 
-def test_parts_must_be_probabilistic_and_not_fitted_on_valid() -> None:
+def test_parts_must_be_probabilistic_and_not_ensembles() -> None:
     graph = make_graph([(0, 0, 1, 0)])
     timeline, part = Timeline(graph), tables(graph, 0)[0]
     with raises(ConfigError, "ensemble_model.no_probabilities", model="ensemble", part="ted"):
@@ -195,6 +195,10 @@ def test_parts_must_be_probabilistic_and_not_fitted_on_valid() -> None:
         EnsembleSettings(parts=("a",), common_neighbors=True)
     with raises(ConfigError, "ensemble_settings.no_parts"):
         EnsembleSettings()
+    for share in (0.0, 1.0):
+        bounds = {"setting": "holdout", "bounds": "above 0 and below 1", "value": share}
+        with raises(ConfigError, "typing.bounds", **bounds):
+            EnsembleSettings(parts=("a",), holdout=share)
 
 
 def test_weights_of_earlier_versions_load() -> None:
@@ -319,7 +323,9 @@ def test_the_gate_learns_when_each_part_is_right() -> None:
         evaluate_model(ensemble, graph, split, "strict").summary() for split in ("valid", "test")
     )
     assert max(alone) < 0.7 < 0.9 < test["metrics"]["mrr"]
-    assert valid["metrics"]["mrr"] > 0.9 and "cross-fitted" in valid["note"] and "note" not in test
+    assert valid["metrics"]["mrr"] > 0.9 and "cross-fitted" in valid["note"]
+    assert test["note"] == "the gate of the ensemble was fitted on valid facts (fit_on=valid)"
+    assert (told["fitted_on"], told["facts"]) == ("valid", len(graph.valid))
     rare, *_, frequent = told["weights"]
     assert (
         rare["frequency"] == "0" and rare["b"] > 3 * rare["a"] and frequent["a"] > 3 * frequent["b"]
@@ -335,7 +341,9 @@ def test_test_facts_change_neither_the_gate_nor_the_temperature() -> None:
     beside[:, 2] = (beside[:, 2] + 1) % len(graph.entities)
     actual = []
     for each in (graph, dataclasses.replace(graph, test=beside)):
-        ensemble = make_ensemble(each, parts, EnsembleSettings(parts=("a", "b"), steps=40))
+        ensemble = make_ensemble(
+            each, parts, EnsembleSettings(parts=("a", "b"), fit_on="valid", steps=40)
+        )
         fit_ensemble(ensemble, each, 0, lambda line: None)
         actual.append((ensemble.state_dict(), calibrate(ensemble, each)["temperature"]))
     assert_close(actual[0], actual[1], rtol=0, atol=0)
@@ -356,7 +364,9 @@ def test_a_gate_without_examples_keeps_equal_weights() -> None:
 
 def test_a_gate_never_ranks_a_fact_it_was_fitted_on(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, parts = frequent_and_rare()
-    ensemble = make_ensemble(graph, parts, EnsembleSettings(parts=("a", "b"), steps=40))
+    ensemble = make_ensemble(
+        graph, parts, EnsembleSettings(parts=("a", "b"), fit_on="valid", steps=40)
+    )
     fitted: list[tuple[EnsembleGate, set[int]]] = []
     gradient_steps = ensemble_fit.gradient_steps
 
@@ -447,7 +457,7 @@ def test_very_few_valid_facts_are_enough(count: int) -> None:
 def test_a_gate_is_fitted_on_at_most_max_facts() -> None:
     graph, parts = frequent_and_rare()
     ensemble = make_ensemble(
-        graph, parts, EnsembleSettings(parts=("a", "b"), steps=20, max_facts=60)
+        graph, parts, EnsembleSettings(parts=("a", "b"), fit_on="valid", steps=20, max_facts=60)
     )
     told = fit_ensemble(ensemble, graph, 0, lambda _: None)
     assert sum(row["questions"] for row in told["weights"]) == 120
@@ -459,7 +469,9 @@ def test_the_same_seed_gives_the_same_gates() -> None:
     graph, parts = frequent_and_rare()
     states = []
     for seed in (0, 0, 1):
-        ensemble = make_ensemble(graph, parts, EnsembleSettings(parts=("a", "b"), steps=40))
+        ensemble = make_ensemble(
+            graph, parts, EnsembleSettings(parts=("a", "b"), fit_on="valid", steps=40)
+        )
         fit_ensemble(ensemble, graph, seed, lambda _: None)
         states.append(ensemble.state_dict())
     assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
@@ -486,8 +498,8 @@ def test_reciprocal_ranks_and_the_table_of_weights_by_hand(monkeypatch: pytest.M
     ]
 
 
-WITH_CORRECTION = EnsembleSettings(
-    parts=("a", "b"), window=2, hidden=4, candidates=5, candidate_hidden=3, common_neighbors=True
+WITH_CORRECTION = dataclasses.replace(
+    SETTINGS, candidates=5, candidate_hidden=3, common_neighbors=True
 )
 
 

@@ -30,6 +30,7 @@ from tempograph.models.ted import (
     DecayedCounts,
     TEDSettings,
     decayed_running_sum,
+    portable_log,
     sums_without_each,
 )
 from tempograph.prediction.explanation import explain
@@ -228,3 +229,79 @@ def test_keys_of_a_huge_graph_do_not_overflow() -> None:
 
     assert (3 * 10**7) ** 2 * 12_000 > 2**63
     assert sorted(levels(30_000_000, 6000)) == sorted(levels(1000, 6))
+
+
+def halfway_sigma(gaps: list[int], near: float) -> float:
+    """A sigma near a given one for which the log of the sum is halfway between two multiples.
+
+    There the last bit of a sum decides how its logarithm is rounded.
+    """
+
+    def log_sum(sigma: float) -> float:
+        return math.log(math.fsum(math.exp(-sigma * gap) for gap in gaps))
+
+    goal = (math.floor(log_sum(near) / 1e-9) + 0.5) * 1e-9
+    low, high = near - 1e-8, near + 1e-8
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (middle, high) if log_sum(middle) > goal else (low, middle)
+    return low
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.integers(1, 30), min_size=3, max_size=12),
+    st.sampled_from([0.01, 0.1, 0.3, 1.0]),
+    st.integers(0, 2**32 - 1),
+)
+def test_equal_distances_tie_whatever_their_order_and_the_batch(
+    gaps: list[int], near: float, seed: int
+) -> None:
+    """Each of 40 candidates has the same distances, each fact before or after the query."""
+    rng, time, entities = np.random.default_rng(seed), 40, 41
+    sigma = halfway_sigma(gaps, near)
+    facts = [
+        (0, relation, candidate, time + int(side) * gap)
+        for candidate in range(1, entities)
+        for relation, (gap, side) in enumerate(
+            zip(gaps, rng.choice([-1, 1], len(gaps)), strict=True)
+        )
+    ]
+    relations = len(gaps) + 1
+    graph = make_graph(facts, entities=entities, relations=relations, steps=80)
+    model = TED(Timeline(graph), sigma)
+    # No fact has the query's relation, so the facts of its entity decide.
+    alone = Queries(*torch.tensor([[0], [relations - 1], [time]]))
+    (scores,) = model.scores(alone)
+    assert len(scores[1:].unique()) == 1
+    others = Queries(*(torch.from_numpy(rng.integers(0, n, 9)) for n in (entities, relations, 80)))
+    for position in range(9):
+        batch = Queries(*(column.clone() for column in others))
+        for column, value in zip(batch, alone, strict=True):
+            column[position] = value[0]
+        assert torch.equal(model.scores(batch)[position], scores)
+
+
+@settings(max_examples=100)
+@given(graphs(largest=60), SIGMAS, st.integers(0, 2**32 - 1))
+def test_scores_and_ranks_do_not_depend_on_the_batch(
+    graph: TemporalGraph, sigma: float, seed: int
+) -> None:
+    model, known = TED(Timeline(graph), sigma), KnownAnswers.from_graph(graph)
+    queries = Queries(*torch.tensor(every_question(graph)).unbind(1))
+    together = model.scores(queries)
+    order = torch.from_numpy(np.random.default_rng(seed).permutation(len(together)))
+    assert torch.equal(model.scores(queries.take(order)), together[order])
+    for index in order[:5]:
+        assert torch.equal(model.scores(queries.take(index[None]))[0], together[index])
+    facts = torch.from_numpy(graph.all_facts)
+    one, other = (rank_facts(model, facts, known, budget) for budget in (1, 2**30))
+    assert all(torch.equal(*columns) for columns in zip(one, other, strict=True))
+
+
+@given(st.lists(st.floats(2.0**-40, 2.0**62), min_size=1, max_size=40))
+def test_portable_logarithms_equal_those_of_the_library(values: list[float]) -> None:
+    value = torch.tensor(values, dtype=torch.float64)
+    assert_close(portable_log(value), value.log(), rtol=1e-15, atol=2e-15)
+    alone = [portable_log(each[None])[0] for each in value]
+    assert torch.equal(portable_log(value), torch.stack(alone))

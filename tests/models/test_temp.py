@@ -27,7 +27,8 @@ from tempograph.models.temp.encoder import DropoutSample, Encoded
 from tempograph.models.temp.gated_decoder import QueryVectors
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
-from tempograph.nn.structure import Edges, add_inverse_edges, edge_weights
+from tempograph.nn.decoders import DECODERS
+from tempograph.nn.structure import RGCN, Edges, add_inverse_edges, edge_weights
 from tempograph.nn.temporal import Context, Windows
 from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.temp_loss import TeMPLoss, sample_per_group
@@ -41,7 +42,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "gru, past only": {"bidirectional": False},
     "gru, plain": {"gate": False, "imputation": False},
     "gru, raw embeddings when inactive": {"inactive": "embedding"},
+    "gru, residual when inactive": {"inactive": "residual", "last_activation": "relu"},
     "attention": {"temporal": "attention"},
+    "attention, not imputed": {"temporal": "attention", "imputation": False, "bias": True},
     "attention, past only": {"temporal": "attention", "bidirectional": False, "gate": False},
     "structure alone": NO_TIME,
     "no structure": {"structure": "none"},
@@ -52,6 +55,13 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "inverse_edges": False,
         "inner_activation": "relu",
         "last_activation": "tanh",
+    },
+    "structure of the authors": {
+        **NO_TIME,
+        "inactive": "residual",
+        "norm": "degree_squared",
+        "bias": True,
+        "initialization": "xavier",
     },
     "transe": {"decoder": "transe"},
     "simple, time embedding": {"decoder": "simple", "time_embedding": True},
@@ -65,6 +75,9 @@ def build(graph: TemporalGraph, protocol: Protocol = "strict", **settings: Any) 
     for parameter in model.parameters():
         if parameter.ndim == 0:
             torch.nn.init.uniform_(parameter, 0.05, 0.5)
+    for layer in model.structure:
+        if getattr(layer, "bias", None) is not None:
+            torch.nn.init.normal_(layer.bias)
     return model.eval()
 
 
@@ -75,15 +88,16 @@ def snapshot(model: TeMP, step: int) -> tuple[torch.Tensor, set[int]]:
     edges = Edges(facts[:, 0], facts[:, 1], facts[:, 2])
     if s.inverse_edges:
         edges = add_inverse_edges(edges, t.num_relations)
-    x = model.entity
+    x = alone = model.entity
+    no_edges = Edges(*(column[:0] for column in edges))
     named = {"none": lambda x: x, "relu": torch.relu, "tanh": torch.tanh}
     for index, layer in enumerate(model.structure):
-        x = layer(x, edges, edge_weights(edges, model.edge_types, s.norm).double())
-        x = named[s.last_activation if index == len(model.structure) - 1 else s.inner_activation](x)
+        act = named[s.last_activation if index == len(model.structure) - 1 else s.inner_activation]
+        x = act(layer(x, edges, edge_weights(edges, model.edge_types, s.norm).double()))
+        alone = act(alone + layer(alone, no_edges, torch.empty(0).double()))
     here = set(t.pair_entity[t.pair_time == step].tolist())
-    if s.inactive == "embedding":
-        x = torch.stack([x[e] if e in here else model.entity[e] for e in range(t.num_entities)])
-    return x, here
+    inactive = {"isolated": x, "residual": alone, "embedding": model.entity}[s.inactive]
+    return torch.stack([x[e] if e in here else inactive[e] for e in range(t.num_entities)]), here
 
 
 def slow_rows(model: TeMP, time: int) -> torch.Tensor:
@@ -362,7 +376,7 @@ def test_facts_are_dropped_at_their_rates() -> None:
     assert float(sample.context_keep.double().mean()) == pytest.approx(0.9, abs=0.02)
 
 
-def test_the_facts_of_busy_pairs_are_dropped_more_often() -> None:
+def test_context_facts_of_busy_pairs_are_dropped_more_often() -> None:
     """0 and 1 have three facts in a window of 2 and one beyond it; 2 has as many, with others."""
     facts_met = [
         (0, 0, 1, 0),
@@ -384,17 +398,70 @@ def test_the_facts_of_busy_pairs_are_dropped_more_often() -> None:
     assert [rates[fact] for fact in facts_met] == pytest.approx(
         [0.8, 0.8, 0.8, 0.2, 0.2, 0.2, twice, twice]
     )
-    drawn = [
-        loss.sample_dropout(torch.Generator().manual_seed(seed)).keep.double()
-        for seed in range(2000)
-    ]
-    assert_close(torch.stack(drawn).mean(0), 1 - dropout.double(), rtol=0, atol=0.05)
+    samples = [loss.sample_dropout(torch.Generator().manual_seed(seed)) for seed in range(2000)]
+    kept = torch.stack([sample.keep.double() for sample in samples]).mean(0)
+    context = torch.stack([sample.context_keep.double() for sample in samples]).mean(0)
+    assert_close(kept, torch.full_like(kept, 1 - model.settings.edge_dropout), rtol=0, atol=0.05)
+    assert_close(context, 1 - dropout.double(), rtol=0, atol=0.05)
     once = build(
         make_graph([(0, 0, 1, 0), (0, 0, 1, 1), (2, 0, 3, 0)], steps=7), dropout_by_frequency=True
     )
     assert TeMPLoss(once, SnapshotTrainSettings())._frequency_rates.tolist() == pytest.approx(
         [0.8, 0.2, 0.8]
     )
+
+
+@pytest.mark.parametrize("negatives", ["all", 5])
+def test_a_summed_loss_adds_the_means_of_times_and_directions(negatives: Any) -> None:
+    """Three facts at time 0, one at time 2: a mean over queries would count time 0 thrice."""
+    graph = make_graph(
+        [(0, 0, 1, 0), (1, 1, 2, 0), (2, 0, 3, 0), (3, 1, 0, 2)], entities=5, relations=2, steps=3
+    )
+    model = build(graph, edge_dropout=0.0, context_dropout=0.0)
+    model.train()
+
+    def loss(reduction: Any, *times: int) -> Tensor:
+        given = SnapshotTrainSettings(negatives=negatives, reduction=reduction)
+        return TeMPLoss(model, given)(torch.tensor(times), torch.Generator().manual_seed(0))
+
+    for time in (0, 2):
+        assert_close(loss("sum", time), 2 * loss("mean", time))
+    if negatives == "all":
+        assert_close(loss("sum", 0, 2), loss("sum", 0) + loss("sum", 2))
+        assert_close(loss("mean", 0, 2), (3 * loss("mean", 0) + loss("mean", 2)) / 4)
+
+
+def test_dropout_of_self_loops_is_set_by_dropout_on() -> None:
+    graph = make_graph([(0, 0, 1, 0)], entities=3, steps=1)
+    model = build(graph, feature_dropout=0.999, dropout_on="self_loop", layers=1, **NO_TIME)
+    keep = torch.ones(1, dtype=torch.bool)
+    sample = DropoutSample(keep, keep, torch.Generator().manual_seed(0))
+    encoded = model.encode(torch.tensor([0]), sample).tables(1)[0]
+    (layer,) = model.structure
+    assert isinstance(layer, RGCN)
+    # Entities 0 and 1 receive one message each, forward and inverse; 2 receives none.
+    weight = layer.weight[:, :, 0, 0]
+    messages = [weight[model.timeline.num_relations] * model.entity[1], weight[0] * model.entity[0]]
+    assert_close(encoded[:2], torch.stack(messages))
+    assert not encoded[2].any()
+
+
+def test_a_time_embedding_is_added_to_every_entity() -> None:
+    """Written out: scores of (s + t, r, o + t), up to a constant per query for products."""
+    graph = make_graph([(0, 0, 1, 0), (1, 0, 2, 1)], entities=4, steps=2)
+    for decoder in DECODERS:
+        model = build(graph, decoder=decoder, time_embedding=True, gate=False)
+        assert model.time is not None
+        torch.nn.init.normal_(model.time)
+        queries = Queries(*(torch.tensor(column) for column in ([0, 1], [0, 1], [0, 1])))
+        rows = model.encode(torch.arange(2)).tables(2) + model.time[:, None]
+        for number, scores in enumerate(model.scores(queries)):
+            relation = model.relations(queries)[number]
+            query = model.decoder.compose(rows[number, queries.entity[number]], relation)
+            expected = model.decoder.score(query[None], rows[number])[0]
+            assert_close(
+                (scores - scores[0]).double(), expected - expected[0], rtol=1e-4, atol=1e-5
+            )
 
 
 def test_only_dropped_facts_are_targets_if_so_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -452,7 +519,21 @@ def test_negatives_are_never_true() -> None:
         ({"dim": 5}, "temp_settings.even_dim", {"decoder": "complex"}),
         ({"blocks": 3}, "temp_settings.divides", {"setting": "blocks", "value": 3}),
         ({"temporal": "none"}, "temp_settings.no_temporal", {}),
-        ({"temporal": "attention", "imputation": False}, "temp_settings.imputation", {}),
+        (
+            {"structure": "rgat", "bias": True},
+            "temp_settings.rgcn_only",
+            {"setting": "bias=true", "structure": "rgat"},
+        ),
+        (
+            {"structure": "none", "initialization": "xavier"},
+            "temp_settings.rgcn_only",
+            {"setting": "initialization=xavier", "structure": "none"},
+        ),
+        (
+            {"structure": "compgcn", "dropout_on": "self_loop"},
+            "temp_settings.rgcn_only",
+            {"setting": "dropout_on=self_loop", "structure": "compgcn"},
+        ),
         (
             {"temporal": "attention", "heads": 3},
             "temp_settings.divides",

@@ -161,12 +161,14 @@ def test_a_season_without_a_trend_is_periodic() -> None:
     assert_close(means[:4], means[4:], **EXACT)
 
 
-def test_seasons_start_with_periods_from_all_time_to_four_steps() -> None:
+def test_seasons_start_with_log_uniform_periods_from_all_time_to_four_steps() -> None:
     torch.manual_seed(0)
     frequency = AdditiveTimeSeries(
         50, 20, 1.0, SeriesOptions(400, BOUNDS, 0.0), drift=True
     ).frequency
     assert 1 <= frequency.min() < 1.1 and 90 < frequency.max() <= 100
+    quartiles = torch.quantile(frequency.detach().log10(), torch.tensor([0.25, 0.5, 0.75]))
+    assert quartiles.tolist() == pytest.approx([0.5, 1.0, 1.5], abs=0.1)
     few = AdditiveTimeSeries(50, 20, 1.0, SeriesOptions(2, BOUNDS, 0.0), drift=True).frequency
     assert few.min() >= 1 and few.max() <= 2
 

@@ -25,8 +25,9 @@ def test_logsumexp_and_softmax_equal_those_of_torch(columns: int) -> None:
     total = torch.logsumexp(scores, 1)
     assert_close(row_logsumexp(scores), total)
     total[4] = torch.inf
-    expected = torch.exp(scores - total[:, None]) * 0.25
-    scaled_softmax_(scores, total, torch.tensor(0.25, device=DEVICE))
+    scale = torch.linspace(-1, 2, 6, device=DEVICE)
+    expected = torch.exp(scores - total[:, None]) * scale[:, None]
+    scaled_softmax_(scores, total, scale)
     assert_close(scores, expected)
 
 
@@ -36,4 +37,6 @@ def test_empty_scores(shape: tuple[int, int]) -> None:
 
     scores = torch.zeros(shape, device=DEVICE)
     assert_close(row_logsumexp(scores), torch.logsumexp(scores, 1))
-    scaled_softmax_(scores, torch.zeros(shape[0], device=DEVICE), torch.ones((), device=DEVICE))
+    scaled_softmax_(
+        scores, torch.zeros(shape[0], device=DEVICE), torch.ones(shape[0], device=DEVICE)
+    )

@@ -27,7 +27,7 @@ from tempograph.nn.structure import (
 )
 
 COMPOSITIONS = ("subtract", "multiply", "correlate")
-NORMS = ("relation", "degree")
+NORMS = ("relation", "degree", "degree_squared")
 EXACT = {"rtol": 1e-11, "atol": 1e-11}
 
 
@@ -87,6 +87,9 @@ def test_edge_weights_by_hand() -> None:
     assert edge_weights(SMALL, 4, "degree").tolist() == pytest.approx(
         [1 / 3] * 3 + [1 / 2] * 2 + [1]
     )
+    assert edge_weights(SMALL, 4, "degree_squared").tolist() == pytest.approx(
+        [1 / 9] * 3 + [1 / 4] * 2 + [1]
+    )
 
 
 @settings(max_examples=200)
@@ -102,15 +105,36 @@ def test_edge_weights_equal_a_loop(case: Case, norm: str) -> None:
 
 
 @settings(max_examples=150)
-@given(cases(), st.sampled_from([1, 2, 3, 6]), st.sampled_from(NORMS))
-def test_rgcn_equals_a_loop_over_edges(case: Case, blocks: int, norm: str) -> None:
-    x, layer = case.x(6), RGCN(6, case.relations, blocks).double()
+@given(cases(), st.sampled_from([1, 2, 3, 6]), st.sampled_from(NORMS), st.booleans())
+def test_rgcn_equals_a_loop_over_edges(case: Case, blocks: int, norm: str, bias: bool) -> None:
+    x, layer = case.x(6), RGCN(6, case.relations, blocks, bias).double()
+    if layer.bias is not None:
+        torch.nn.init.normal_(layer.bias)
     weights = oracle.edge_weights(case.tuples, norm)
     actual = layer(x, case.edges, torch.tensor(weights, dtype=torch.float64))
     assert_close(actual, oracle.rgcn(layer, x, case.tuples, weights), **EXACT)
     # The weights that models use are rounded to single precision.
     rounded = layer(x, case.edges, edge_weights(case.edges, case.relations, norm))  # type: ignore[arg-type]
     assert_close(rounded, actual, rtol=1e-6, atol=1e-6)
+
+
+def test_dropout_on_the_self_loop_leaves_messages_and_bias() -> None:
+    layer, edges = RGCN(6, 4, 6, bias=True).double(), SMALL
+    x, weights = torch.randn(6, 6, dtype=torch.float64), edge_weights(SMALL, 4, "degree").double()
+    assert layer.bias is not None
+    torch.nn.init.normal_(layer.bias)
+    dropped = layer(x, edges, weights, torch.zeros_like)
+    assert_close(dropped, layer(x, edges, weights) - layer.self_loop(x))
+
+
+def test_xavier_initialization_follows_its_bounds() -> None:
+    torch.manual_seed(0)
+    layer = RGCN(64, 40, 64, xavier=True)
+    for weight, bound in (
+        (layer.weight, math.sqrt(2 * 6 / (40 + 64))),
+        (layer.self_loop.weight, math.sqrt(2 * 6 / 128)),
+    ):
+        assert 0.99 * bound < weight.abs().max() <= bound
 
 
 def test_rgcn_by_hand() -> None:

@@ -13,6 +13,7 @@ from torch import Tensor
 
 import oracle
 import oracle_layers
+import oracle_methods
 from graphs import make_graph
 from memory import LargestTensor
 from messages import message, raises
@@ -185,6 +186,60 @@ def test_smoothness_of_real_vectors_by_hand(name: str, cubes: float) -> None:
     assert change.item() == pytest.approx(0.5 * cubes / 2, rel=1e-5)
 
 
+SEASONS = pytest.mark.parametrize(
+    "name", ["atise-ee", "atise-er", "atise, relations drift", "atise-er, reciprocal, bounded"]
+)
+
+
+@SEASONS
+@torch.no_grad()
+def test_the_season_penalty_is_the_mean_of_squared_amplitudes(name: str) -> None:
+    model = made(name)
+    weights, count = oracle_methods.weights_of(model), model.timeline.num_relations
+    total, query_facts = 0.0, query_facts_of(model, SOME)
+    for entity, relation, answer, _ in query_facts:
+        rows = []
+        if "entities.season" in weights:
+            rows += [weights["entities.season"][e] for e in (entity, answer)]
+        if "relations.series.season" in weights:
+            row = relation if model.settings.reciprocal else relation % count
+            rows.append(weights["relations.series.season"][row])
+        total += math.fsum(x**2 for row in rows for x in row)
+    actual = loss_of(model, season_penalty=0.7) - loss_of(model)
+    assert actual.item() == pytest.approx(0.7 * total / len(query_facts), rel=1e-4)
+
+
+def test_the_season_penalty_by_hand() -> None:
+    graph = make_graph([(0, 0, 1, 1)], entities=3, relations=2, steps=3)
+    model = build(graph, "atise-er", dim=2)
+    with torch.no_grad():
+        model.entities.season.copy_(torch.tensor([[3.0, 4.0], [0.0, 2.0], [9.0, 9.0]]))
+        model.relations.series.season.copy_(torch.tensor([[1.0, 0.0], [9.0, 9.0]]))
+    fact = torch.tensor([0])
+    # Both directions have the same entities and relation.
+    change = loss_of(model, fact, season_penalty=0.1) - loss_of(model, fact)
+    assert change.item() == pytest.approx(0.1 * (25 + 4 + 1), rel=1e-5)
+
+
+@SEASONS
+def test_the_season_penalty_moves_only_the_seasons_of_a_batch(name: str) -> None:
+    model = build(small_graph(entities=30), name)
+    plain, penalized = (
+        torch.autograd.grad(loss_of(model, season_penalty=weight), list(model.parameters()))
+        for weight in (0.0, 0.5)
+    )
+    facts = model.timeline.facts[SOME]
+    for (owner, _), one, other in zip(model.named_parameters(), plain, penalized, strict=True):
+        moved = (one != other).any(1).nonzero()[:, 0].tolist()
+        if owner == "entities.season":
+            assert moved == facts[:, [0, 2]].unique().tolist()
+        elif owner == "relations.series.season":
+            rows = facts[:, 1].unique()
+            assert moved == ([*rows, *(rows + 2)] if model.settings.reciprocal else [*rows])
+        else:
+            assert not moved, owner
+
+
 def test_one_step_is_smooth() -> None:
     model = build(make_graph([(0, 0, 1, 0)], entities=2, relations=1, steps=1), "tcomplex")
     fact = torch.tensor([0])
@@ -321,6 +376,27 @@ def test_valid_and_test_facts_change_nothing(name: str) -> None:
             "atise-er",
             {"smoothness": 0.1},
             message("embedding_loss.smoothness", relations="drifting"),
+        ),
+        *(
+            (name, {"season_penalty": 0.1, "batch": "times"}, expected)
+            for name, expected in (
+                (
+                    "atise, nothing drifts",
+                    message("embedding_loss.season_penalty", entities="fixed", relations="fixed"),
+                ),
+                (
+                    "de-simple",
+                    message(
+                        "embedding_loss.season_penalty", entities="diachronic", relations="fixed"
+                    ),
+                ),
+                (
+                    "tntcomplex",
+                    message(
+                        "embedding_loss.season_penalty", entities="fixed", relations="factored"
+                    ),
+                ),
+            )
         ),
     ],
 )

@@ -96,9 +96,10 @@ def test_a_run_of_parts_holds_them_as_runs(whole: Run, single: Run) -> None:
     ).read_bytes()
     assert not list(whole.path.rglob("checkpoint.safetensors"))
     results = json.loads((whole.path / "results.json").read_text())
-    assert (
-        results["finished"] and "cross-fitted" in results["valid"]["note"] and "test" not in results
-    )
+    assert results["finished"] and "note" not in results["valid"] and "test" not in results
+    held_out = round(0.1 * len(GRAPH.train))
+    assert (results["gate"]["fitted_on"], results["gate"]["facts"]) == ("train", held_out)
+    assert not (whole.path / "holdout").exists()
     assert set(results["gate"]["weights"][0]) == {"frequency", "questions", "complex", "temp-gru"}
     assert results["parameters"] > sum(part.results.parameters for part in whole.parts.values())
     assert results["train_seconds"] > sum(
@@ -106,16 +107,37 @@ def test_a_run_of_parts_holds_them_as_runs(whole: Run, single: Run) -> None:
     )
     assert [line.get("half") for line in whole.history] == [1, 2, None]
     card = (whole.path / "README.md").read_text()
-    assert (
-        "Combines [complex](parts/complex), [temp-gru](parts/temp-gru)." in card
-        and "Valid cross-fitted" in card
+    assert "Combines [complex](parts/complex), [temp-gru](parts/temp-gru)." in card
+    assert f"The gate is fitted on {held_out} train facts, held out from copies of the" in card
+
+
+@pytest.fixture(scope="module")
+def on_valid(whole: Run, folder: Path) -> Run:
+    """An ensemble of the same parts whose gate is fitted on valid."""
+    parts = json.dumps([str(part.path) for part in whole.parts.values()])
+    asked = [f"model.parts={parts}", "model.fit_on=valid", "model.steps=60", "model.candidates=5"]
+    return tempograph.train(
+        GRAPH, "ensemble", out=folder / "on-valid", overrides=asked, device="cpu"
     )
 
 
-def test_ranking_valid_again_is_cross_fitted_again(whole: Run) -> None:
-    before = whole.results.valid["metrics"]
-    again = tempograph.evaluate(Run.load(whole.path or ""), "valid")
-    assert again.summary()["metrics"] == before and again.note == whole.results.valid["note"]
+def test_a_gate_fitted_on_valid_is_marked(whole: Run, on_valid: Run) -> None:
+    gate = on_valid.results.gate
+    assert gate is not None
+    assert (gate["fitted_on"], gate["facts"]) == ("valid", len(GRAPH.valid))
+    assert "cross-fitted" in on_valid.results.valid["note"]
+    marked = "the gate of the ensemble was fitted on valid facts (fit_on=valid)"
+    assert tempograph.evaluate(on_valid, "test").note == marked
+    assert tempograph.evaluate(whole, "test").note is None
+    card = ((on_valid.path or Path()) / "README.md").read_text()
+    assert f"The gate is fitted on {len(GRAPH.valid)} valid facts." in card
+    assert "Valid: cross-fitted" in card and f"Test: {marked}." in card
+
+
+def test_ranking_valid_again_is_cross_fitted_again(on_valid: Run) -> None:
+    before = on_valid.results.valid["metrics"]
+    again = tempograph.evaluate(Run.load(on_valid.path or ""), "valid")
+    assert again.summary()["metrics"] == before and again.note == on_valid.results.valid["note"]
 
 
 def test_without_a_folder_everything_happens_in_memory(
@@ -126,7 +148,15 @@ def test_without_a_folder_everything_happens_in_memory(
     run = tempograph.train(GRAPH, "ensemble", overrides=settings, device="cpu", report=heard.append)
     assert run.path is None and list(tmp_path.iterdir()) == []
     assert run.results.valid["metrics"] == whole.results.valid["metrics"]
-    assert [line["part"] for line in heard] == ["complex"] * 3 + ["temp-gru"] * 3 + ["gate"] * 3
+    epochs = {name: part.results.best_epoch or 0 for name, part in run.parts.items()}
+    copies = [f"{name} without the holdout" for name in epochs for _ in range(epochs[name])]
+    assert [line["part"] for line in heard] == [
+        *["complex"] * 3,
+        *["temp-gru"] * 3,
+        *copies,
+        *["gate"] * 3,
+    ]
+    assert not any("valid/mrr" in line for line in heard if line["part"] in copies)
 
 
 def test_a_run_folder_is_complete(whole: Run, single: Run, folder: Path, tmp_path: Path) -> None:
@@ -201,7 +231,11 @@ def test_a_part_named_twice_has_two_seeds(single: Run, folder: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    "stop", [("complex", 2), ("complex", 3), ("temp-gru", 1), ("temp-gru", 2), ("gate", 0)]
+    "stop",
+    [
+        *[("complex", 2), ("complex", 3), ("temp-gru", 1), ("temp-gru", 2)],
+        *[("complex without the holdout", 1), ("temp-gru without the holdout", 1), ("gate", 0)],
+    ],
 )
 def test_a_run_stopped_anywhere_resumes(
     whole: Run, settings: list[str], tmp_path: Path, stop: tuple[str, int]
@@ -216,9 +250,13 @@ def test_a_run_stopped_anywhere_resumes(
             GRAPH, "ensemble", out=path, overrides=settings, device="cpu", report=report
         )
     assert not json.loads((path / "results.json").read_text())["finished"]
+    assert (path / "holdout").exists() == (stop[0] not in TINY)
     tempograph.resume(path, device="cpu", report=lambda line: heard.append(line["part"]))
+    assert not (path / "holdout").exists()
     assert outcome(path) == outcome(whole.path or Path())
     assert heard.count("complex") == (3 - stop[1] if stop[0] == "complex" else 0)
+    if stop[0] in ("temp-gru without the holdout", "gate"):
+        assert "complex without the holdout" not in heard
     with raises(RunError, "trainer.finished", path=path):
         tempograph.resume(path)
 
@@ -234,7 +272,7 @@ def test_a_run_in_pieces_equals_a_run_in_one(
     while not run.results.finished:
         run = tempograph.resume(path, device="cpu", max_seconds=0)
         pieces += 1
-    assert 4 < pieces < 8 and outcome(path) == outcome(whole.path or Path())
+    assert 4 < pieces < 14 and outcome(path) == outcome(whole.path or Path())
 
 
 def test_a_run_killed_in_its_second_part_resumes(
@@ -449,11 +487,21 @@ def test_from_the_command_line(call: Call, settings: list[str]) -> None:
     code, out, err = call(
         "train", "demo", "--model", "ensemble", "--out", "run", "--device", "cpu", *settings
     )
-    assert code == 0 and "cross-fitted; next: tempograph evaluate run" in out
+    assert code == 0 and "; next: tempograph evaluate run" in out and "cross-fitted" not in out
     assert "complex:  epoch 1" in err and "temp-gru:  epoch 3" in err and "gate:  half 2" in err
+    assert "complex without the holdout:  epoch 1" in err
     assert "note" not in as_json(call("evaluate", "run", "--json"))
     code, out, _ = call("evaluate", "run", "--split", "valid")
+    assert code == 0 and "fitted" not in out
+    on_valid = [*settings, "model.fit_on=valid"]
+    code, out, _ = call(
+        "train", "demo", "--model", "ensemble", "--out", "other", "--device", "cpu", *on_valid
+    )
+    assert code == 0 and "cross-fitted; next: tempograph evaluate other" in out
+    code, out, _ = call("evaluate", "other", "--split", "valid")
     assert code == 0 and "cross-fitted: each half of valid" in out
+    code, out, _ = call("evaluate", "other")
+    assert code == 0 and "the gate of the ensemble was fitted on valid facts" in out
     assert call("evaluate", "run/parts/complex")[0] == 0
     names = GRAPH.describe(GRAPH.test[0])
     question = (

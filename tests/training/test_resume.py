@@ -160,6 +160,7 @@ FACTS = [
         ("hyte", ["train.loss=margin", "train.average=0.5"]),
         ("ta-distmult", ["train.loss=logistic"]),
         ("atise-ee", ["train.negatives=20"]),
+        ("atise-er", ["train.negatives=20", "train.season_penalty=0.01"]),
     ],
 )
 def test_an_embedding_method_in_pieces_equals_one_in_one(
@@ -198,6 +199,7 @@ CROWD = make_graph(MANY[:2400], MANY[2400:], entities=500, relations=1, steps=12
         ("de-simple", []),
         ("ta-distmult", ["train.facts_per_step=600"]),
         ("atise-ee", ["train.negatives=20"]),
+        ("atise-er", ["train.negatives=20", "train.season_penalty=0.01"]),
         (
             "pointer",
             [

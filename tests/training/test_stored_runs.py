@@ -19,6 +19,7 @@ from messages import message
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import fact_queries
 from tempograph.errors import TempographError
+from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.training.run_folder import FORMAT
 from tempograph.training.runs import Run
 
@@ -37,6 +38,16 @@ def test_a_stored_run_gives_the_same_scores(expected: Path) -> None:
         rtol=1e-4,
         atol=1e-5,
     )
+
+
+def test_the_gate_of_a_stored_ensemble_was_fitted_on_valid() -> None:
+    """Earlier versions had no setting for it; resumed or ranked again, a run stays what it is."""
+    run = Run.from_pretrained(Path(__file__).parents[1] / "stored" / "format-1" / "ensemble")
+    assert "fit_on" not in ((run.path or Path()) / "config.toml").read_text()
+    assert run.config.model.fit_on == "valid" and len(run.model.half_gates) == 2
+    again = evaluate_model(run.model, run.graph, "valid", "strict").summary()
+    assert again["note"] == run.results.valid["note"]
+    assert again["metrics"] == pytest.approx(run.results.valid["metrics"])
 
 
 def test_the_current_format_is_stored() -> None:

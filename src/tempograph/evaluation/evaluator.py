@@ -142,7 +142,7 @@ def evaluate_model(
             model, torch.from_numpy(facts).to(model.device), known, budget, progress, cross_fitted
         )
     ranks = Ranks(*(column.cpu() for column in ranks))
-    seconds, note = time.perf_counter() - start, cross_fitted.note if cross_fitted else None
+    seconds, note = time.perf_counter() - start, cross_fitted.note if cross_fitted else model.note
     return Evaluation(graph.name, model.name, split, protocol, filter, facts, ranks, seconds, note)
 
 

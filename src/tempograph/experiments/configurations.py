@@ -5,31 +5,38 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from tempograph.errors import ConfigError
-from tempograph.models.ensemble.ensemble_settings import EnsembleSettings, part_names
+from tempograph.models.ensemble.ensemble_settings import part_names
 from tempograph.models.registry import MODELS
 from tempograph.training.config import make_config
 from tempograph.training.recipes import recipe_for
 from tempograph.training.run_results import RunResults
-from tempograph.training.setting_values import current_name, flat_settings
+from tempograph.training.setting_values import current_name, earlier_values, flat_settings
 
 Configuration = dict[str, Any]
 """Settings as `section.setting`; those of a part of an ensemble as `parts.NAME.section.setting`."""
 
-MISSING_MEANT: Final[dict[type, dict[str, Any]]] = {EnsembleSettings: {"fit_on": "valid"}}
-"""What a setting was before it existed, if that is not its default today, by class of settings."""
-
 
 def settings_of(result: RunResults) -> Configuration:
-    """Return the settings that a result holds, as `section.setting`."""
-    return current_names(result.model, flat_settings(result.config))
+    """Return the settings of a result, as `section.setting`."""
+    return _earlier_settings(result) | current_names(result.model, flat_settings(result.config))
 
 
 def changes_of(result: RunResults) -> Configuration:
-    """Return the settings of a result that differ from its preset."""
-    return current_names(result.model, result.changed)
+    """Return the settings that a result changed in its preset, or that were another way then."""
+    return _earlier_settings(result) | current_names(result.model, result.changed)
+
+
+def _earlier_settings(result: RunResults) -> Configuration:
+    """Return the settings that a result of an earlier version lacks, with their values then."""
+    return {
+        f"{section}.{name}": value
+        for section, owner in _owners(result.model).items()
+        for name, value in earlier_values(owner).items()
+        if name not in result.config.get(section, {})
+    }
 
 
 def current_names(model: str, settings: Mapping[str, Any]) -> Configuration:
@@ -43,7 +50,7 @@ def current_names(model: str, settings: Mapping[str, Any]) -> Configuration:
 def configuration_of(result: RunResults) -> Configuration:
     """Return all settings of a result as requested: the seed is not one of them.
 
-    A setting that did not exist yet had its default, or what `MISSING_MEANT` says.
+    A setting that did not exist yet had its default, unless its class names `earlier_values`.
     """
     requested = current_names(result.model, flat_settings({"model": result.asked}))
     settings = _complete(result.model, settings_of(result) | requested)
@@ -116,8 +123,7 @@ def _complete(model: str, settings: Mapping[str, Any]) -> Configuration:
             for field in dataclasses.fields(owner)
             if field.default is not dataclasses.MISSING
         }
-        for cls, meant in MISSING_MEANT.items():
-            values |= meant if issubclass(owner, cls) else {}
+        values |= earlier_values(owner)
         complete |= {f"{section}.{name}": value for name, value in values.items()}
     return {name: _comparable(value) for name, value in (complete | dict(settings)).items()}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Literal
 
 from tempograph.experiments.configurations import changes_of, configuration_of, has_settings_of
 from tempograph.experiments.published import PROTOCOL_DEPENDENT
@@ -15,14 +15,17 @@ from tempograph.training.run_results import RunResults
 Runs = Sequence[RunResults]
 """The seeds of one row."""
 
+RowKind = Literal["paper's settings", "usual", "fitted on valid"]
+"""Runs of different kinds are never candidates for the same row."""
+
 _OTHER_COMMIT: Final = "†"
 _OTHER_CODE: Final = "‡"
 _MARKS: Final = {
     _OTHER_COMMIT: "Measured at another commit",
     _OTHER_CODE: "Mean of runs whose code differs, or is not known to be the same",
 }
-_PAPER_PARTS: Final = ("gate", "imputation")
-"""Parts of TeMP that settings may switch off."""
+_PAPER_PARTS: Final = {"gru": ("gate", "imputation"), "attention": ("gate",)}
+"""Parts of TeMP that settings may switch off, by temporal encoder; attention itself imputes."""
 
 
 def is_reproduction(result: RunResults) -> bool:
@@ -35,6 +38,17 @@ def is_reproduction(result: RunResults) -> bool:
         and result.protocol == "paper"
         and has_settings_of(result, "paper")
     )
+
+
+def row_kind(result: RunResults) -> RowKind:
+    """Return the kind of row that a result is a candidate for.
+
+    The valid MRR of an ensemble whose gate learned from valid facts cannot be compared with others.
+    """
+    if is_reproduction(result):
+        return "paper's settings"
+    on_valid = configuration_of(result).get("model.fit_on") == "valid"
+    return "fitted on valid" if on_valid else "usual"
 
 
 def preset_cell(runs: Runs) -> str:
@@ -59,13 +73,18 @@ def remarks(runs: Runs) -> str:
     """Return what a reader must know about the settings of a row, beside its preset."""
     run = next((run for run in runs if run.preset), runs[0])
     settings, changes = configuration_of(run), changes_of(run)
-    notes = [_phrase(name.partition(".")[2], value) for name, value in changes.items()]
+    notes = [
+        _phrase(name.partition(".")[2], value)
+        for name, value in changes.items()
+        if name != "model.fit_on"
+    ]
     if run.preset and not has_settings_of(run, run.preset, changes):
         notes.append("earlier settings of this preset")
-    if settings.get("model.temporal") != "none":
-        off = [part for part in _PAPER_PARTS if settings.get(f"model.{part}") is False]
+    if not is_reproduction(run):
+        parts = _PAPER_PARTS.get(str(settings.get("model.temporal")), ())
+        off = [part for part in parts if settings[f"model.{part}"] is False]
         notes += [_phrase(part, False) for part in off]
-    if settings.get("model.fit_on") == "valid":
+    if row_kind(run) == "fitted on valid":
         notes.append("gate fitted on valid")
     return ", ".join(dict.fromkeys(notes)) or "-"
 

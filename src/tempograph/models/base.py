@@ -57,6 +57,9 @@ class Model(torch.nn.Module, ABC):
     name: str
     """The name in the registry, such as `ted`."""
 
+    note: str | None = None
+    """A note to show beside all figures, such as that the model has learned from valid facts."""
+
     bytes_per_candidate: int
     """Peak memory of scoring one (query, entity) pair; callers choose batch sizes by it."""
 

@@ -24,7 +24,12 @@ SAME: Final = ("same entity and relation", "same entity", "same relation")
 _LARGEST_SIGMA: Final = 64.0
 """exp(-64) vanishes next to 1 in double precision: a larger sigma gives the same order."""
 _TIE: Final = 1e-9
-"""Logarithms of sums that differ by less are equal."""
+"""Logarithms of sums are rounded to a multiple of this, so that nearly equal ones tie."""
+_LOG_2: Final = math.log(2)
+_MARGIN: Final = 1e-12
+"""A bound of the rounding errors of a logarithm of a sum, whatever the order of its terms."""
+_LIMB: Final = 31
+"""Bits of each of the two integers that hold a weight: 2^32 facts add up without overflow."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +160,11 @@ class DecayedCounts:
 
     Two running sums over the facts of each (key, answer), from the past and from the future, are
     computed once. A sum at any t is then one entry of each, decayed to t: O(log facts).
+
+    The logarithms are rounded, so that equal sums tie. The last bits of a logarithm depend on the
+    order of its terms and on its position in a batch. They could decide which way it is rounded if
+    it is halfway between two multiples, so those few are computed again by `_exact`, from the
+    distances alone. What is returned therefore depends on nothing else, on any device.
     """
 
     def __init__(
@@ -174,12 +184,20 @@ class DecayedCounts:
         own = self.moments // self.num_steps
         groups = torch.arange(len(pairs), device=key.device)
         self.group_moments = equal_range(own, groups)
+        self.count = count
         value = count.double().log()
         self.past = decayed_running_sum(value, self.time, own, rate)
         self.future = decayed_running_sum(
             value.flip(0), -self.time.flip(0), own.flip(0), rate
         ).flip(0)
-        self.tie = max(_TIE, 64 * torch.finfo(torch.float64).eps * rate * self.num_steps)
+        largest_error = torch.finfo(torch.float64).eps * rate * self.num_steps
+        self.tie = max(_TIE, 1024 * largest_error)
+        self.margin = _MARGIN + 8 * largest_error
+        # On the CPU, so that all devices use the same weights.
+        weight = torch.exp(-rate * torch.arange(self.num_steps).double()) * 2**_LIMB
+        limbs = torch.stack([weight.floor(), weight.frac() * 2**_LIMB], dim=1)
+        self.weight = limbs.long().to(key.device)
+        """exp(-rate gap) * 2^(2 * 31) as two integers of 31 bits, [steps, 2]."""
 
     def at(self, key: Tensor, time: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Answers of keys [n] at times [n]: row of the key, answer, log of the sum, [m] each."""
@@ -193,16 +211,50 @@ class DecayedCounts:
             self._decayed(self.future, after, after < stop, now),
         )
         exists = value > -math.inf
-        return row[exists], self.group_answer[group[exists]], self.round_ties(value[exists])
+        row, group, value = row[exists], group[exists], value[exists]
+        halfway = ((value / self.tie).frac().abs() - 0.5).abs() < self.margin / self.tie
+        unclear = halfway.nonzero()[:, 0]
+        value[unclear] = self._exact(group[unclear], time[row[unclear]])
+        return row, self.group_answer[group], self.round_ties(value)
 
     def round_ties(self, value: Tensor) -> Tensor:
-        """Round logarithms of sums, so that equal sums added in different orders tie."""
+        """Round logarithms of sums, so that nearly equal sums tie."""
         return (value / self.tie).round() * self.tie
+
+    def _exact(self, group: Tensor, time: Tensor) -> Tensor:
+        """The logarithms for groups [n] at times [n], as a function of the distances alone.
+
+        Sums of integers are exact in any order, atomic additions of a GPU included.
+        """
+        row, moment = self.group_moments.take(group).expand()
+        gap = (self.time[moment] - time[row]).abs()
+        counts = gap > 0
+        row, gap, count = row[counts], gap[counts], self.count[moment[counts]]
+        nearest = torch.full_like(time, self.num_steps).scatter_reduce_(0, row, gap, "amin")
+        limbs = self.weight[gap - nearest[row]] * count[:, None]
+        high, low = limbs.new_zeros(len(time), 2).index_add_(0, row, limbs).double().unbind(1)
+        return portable_log(high + low / 2**_LIMB) - _LIMB * _LOG_2 - self.rate * nearest.double()
 
     def _decayed(self, running: Tensor, moment: Tensor, exists: Tensor, now: Tensor) -> Tensor:
         moment = moment.clamp(0, len(running) - 1)
         value: Tensor = running[moment] - self.rate * (self.time[moment] - now).abs().double()
         return value.masked_fill(~exists, -math.inf)
+
+
+def portable_log(value: Tensor) -> Tensor:
+    """Natural logarithms, equal for equal values at any position of a tensor and on any device.
+
+    The last bit of a library's logarithm may depend on the position, because vector instructions
+    use other code. Additions, multiplications and divisions are rounded correctly everywhere:
+    log(m) = 2 (z + z^3 / 3 + z^5 / 5 + ...) for z = (m - 1) / (m + 1).
+    """
+    mantissa, exponent = torch.frexp(value)
+    z = (mantissa - 1) / (mantissa + 1)
+    square, series = z * z, torch.zeros_like(z)
+    # |z| <= 1/3: the first term that is left out is below the last bit.
+    for divisor in range(35, 0, -2):
+        series = series * square + 1 / divisor
+    return 2 * z * series + exponent.double() * _LOG_2
 
 
 def decayed_running_sum(value: Tensor, time: Tensor, group: Tensor, rate: float) -> Tensor:

@@ -31,6 +31,13 @@ class Decoder:
         """The vectors of the inverse relations, [n, dim]."""
         raise NotImplementedError
 
+    def shift_candidates(self, query: Tensor, shift: Tensor) -> Tensor:
+        """Query vectors [n, dim] for candidates that all have a vector [n, dim] added to them.
+
+        A decoder that scores by products ignores it: each score of a query changes by the same.
+        """
+        return query
+
     def score_products(self, query: Tensor, product: Tensor, norm: Tensor | None) -> Tensor:
         """Scores from query . candidate and candidate . candidate, both [..., n, count]."""
         return product
@@ -125,6 +132,10 @@ class TranslationDecoder(Decoder):
 
     def inverse(self, relation: Tensor) -> Tensor:
         return -relation
+
+    def shift_candidates(self, query: Tensor, shift: Tensor) -> Tensor:
+        """The distance of s + r to o + shift is that of s + r - shift to o."""
+        return query - shift
 
     def score_products(self, query: Tensor, product: Tensor, norm: Tensor | None) -> Tensor:
         """-sqrt(q . q - 2 q . o + o . o)."""

@@ -22,6 +22,10 @@ class Entities(nn.Module):
         """All entities at each time, [times, entities, width]; one table if constant."""
         raise NotImplementedError
 
+    def season_amplitudes(self) -> Tensor | None:
+        """Amplitudes of the seasons, which a penalty keeps small, [entities, dim]."""
+        return None
+
 
 class FixedEntities(Entities):
     """e: one vector for each entity."""
@@ -169,6 +173,9 @@ class AdditiveTimeSeries(Entities):
         wave = torch.sin(2 * math.pi * self.frequency * u)
         mean = self._bounded(self.constant) + self.slope * self.trend * u + self.season * wave
         return torch.cat([mean, self.variances.expand_as(mean)], dim=-1)
+
+    def season_amplitudes(self) -> Tensor | None:
+        return self.season if self.time_dependent else None
 
     @property
     def variances(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""Losses of the true answer against all entities or a sample of them."""
+"""Losses of true answers against all entities or a sample of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tempograph.nn.inplace import row_blocks
 def softmax_loss(
     scores: Tensor, row: Tensor, answer: Tensor, known: tuple[Tensor, Tensor]
 ) -> Tensor:
-    """Mean over queries of logsumexp(scores) - score of the answer, without the other true answers.
+    """logsumexp(scores) - score of the answer, without the other true answers, of each query [n].
 
     scores [rows, entities] is consumed: the largest tensor of a step is masked in place and then
     overwritten by its own gradient. row and answer [n], one row for each query; known holds
@@ -26,8 +26,8 @@ def softmax_loss(
     answer_score = masked[row, answer]
     masked.index_put_((row[query], entity), masked.new_full((), -torch.inf))
     masked[row, answer] = answer_score
-    loss: Tensor = _SoftmaxLoss.apply(scores, row, answer)
-    return loss
+    losses: Tensor = _SoftmaxLoss.apply(scores, row, answer)
+    return losses
 
 
 class _SoftmaxLoss(torch.autograd.Function):
@@ -42,14 +42,14 @@ class _SoftmaxLoss(torch.autograd.Function):
         else:
             total = torch.cat([torch.logsumexp(scores[rows], 1) for rows in row_blocks(scores)])
         ctx.save_for_backward(scores, total, row, answer)
-        return (total[row] - scores[row, answer]).mean()
+        return total[row] - scores[row, answer]
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
         scores, total, row, answer = ctx.saved_tensors
-        scale = grad / len(row)
         # Rows without a query have no gradient.
+        scale = torch.zeros_like(total).index_copy(0, row, grad)
         total = torch.full_like(total, torch.inf).index_copy(0, row, total[row])
         if _has_kernels(scores):
             from tempograph.nn.kernels.softmax_kernel import scaled_softmax_
@@ -57,8 +57,8 @@ class _SoftmaxLoss(torch.autograd.Function):
             scaled_softmax_(scores, total, scale)
         else:
             for rows in row_blocks(scores):
-                scores[rows].sub_(total[rows, None]).exp_().mul_(scale)
-        scores[row, answer] -= scale
+                scores[rows].sub_(total[rows, None]).exp_().mul_(scale[rows, None])
+        scores[row, answer] -= grad
         return scores, None, None
 
 
@@ -67,14 +67,12 @@ def _has_kernels(scores: Tensor) -> bool:
 
 
 def sampled_loss(positive: Tensor, negative: Tensor, excluded: Tensor) -> Tensor:
-    """Mean of -log softmax of the positive [n] among itself and its negatives [n, negatives].
+    """-log softmax of each positive [n] among itself and its negatives [n, negatives], [n].
 
     Negatives that are `excluded` [n, negatives] are true answers and do not count.
     """
     negative = negative.masked_fill(excluded, -torch.inf)
-    return (
-        torch.logsumexp(torch.cat([positive[:, None], negative], dim=1), dim=1) - positive
-    ).mean()
+    return torch.logsumexp(torch.cat([positive[:, None], negative], dim=1), dim=1) - positive
 
 
 def margin_loss(positive: Tensor, negative: Tensor, excluded: Tensor, margin: float) -> Tensor:

@@ -42,6 +42,10 @@ class Relations(nn.Module):
         """Embeddings of consecutive steps, which a smoothness penalty compares, [steps, width]."""
         return None
 
+    def season_amplitudes(self) -> Tensor | None:
+        """Amplitudes of the seasons, which a penalty keeps small, [rows, dim]."""
+        return None
+
 
 def sum_terms(terms: list[Tensor]) -> Tensor:
     """The sum of terms, [n, width]."""
@@ -170,3 +174,6 @@ class GaussianRelations(Relations):
     def embed(self, relation: Tensor, time: Tensor) -> list[Tensor]:
         vectors: Tensor = self.series(relation, time)
         return [vectors]
+
+    def season_amplitudes(self) -> Tensor | None:
+        return self.series.season_amplitudes()

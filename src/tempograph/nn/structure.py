@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-Norm = Literal["relation", "degree"]
+Norm = Literal["relation", "degree", "degree_squared"]
 Composition = Literal["subtract", "multiply", "correlate"]
 
 
@@ -33,10 +33,10 @@ def add_inverse_edges(edges: Edges, num_relations: int) -> Edges:
 
 def edge_weights(edges: Edges, num_relations: int, norm: Norm) -> Tensor:
     """1 / c of each edge u -r-> v, [edges]; c counts v's edges of relation r, or all of them."""
-    key = edges.target if norm == "degree" else edges.target * num_relations + edges.relation
+    key = edges.target * num_relations + edges.relation if norm == "relation" else edges.target
     _, index, count = torch.unique(key, return_inverse=True, return_counts=True)
     weights: Tensor = count[index].float().reciprocal()
-    return weights
+    return weights.square() if norm == "degree_squared" else weights
 
 
 class RGCN(nn.Module):
@@ -46,17 +46,33 @@ class RGCN(nn.Module):
     O(nodes dim^2 + edges dim^2 / blocks); a diagonal stores no messages on a GPU.
     """
 
-    def __init__(self, dim: int, num_relations: int, blocks: int) -> None:
+    def __init__(
+        self, dim: int, num_relations: int, blocks: int, bias: bool = False, xavier: bool = False
+    ) -> None:
         super().__init__()
         self.size = dim // blocks
         self.weight = nn.Parameter(torch.empty(num_relations, blocks, self.size, self.size))
         self.self_loop = _square(dim)
+        self.bias = nn.Parameter(torch.zeros(dim)) if bias else None
         bound = 1 / math.sqrt(self.size)
+        if xavier:
+            nn.init.xavier_uniform_(self.self_loop.weight, gain=math.sqrt(2))
+            bound = math.sqrt(2 * 6 / (num_relations + blocks * self.size**2))
         nn.init.uniform_(self.weight, -bound, bound)
 
-    def forward(self, x: Tensor, edges: Edges, weights: Tensor) -> Tensor:
-        """x [nodes, dim], weights [edges] -> [nodes, dim]."""
+    def forward(
+        self,
+        x: Tensor,
+        edges: Edges,
+        weights: Tensor,
+        self_dropout: Callable[[Tensor], Tensor] | None = None,
+    ) -> Tensor:
+        """x [nodes, dim], weights [edges] -> [nodes, dim]; self_dropout acts on W_self h."""
         own: Tensor = self.self_loop(x)
+        if self_dropout is not None:
+            own = self_dropout(own)
+        if self.bias is not None:
+            own = own + self.bias
         if self.size == 1:
             return add_messages(own, x, self.weight[:, :, 0, 0], edges, weights)
         messages = block_diagonal_product(
@@ -208,10 +224,12 @@ class LayerShape(NamedTuple):
     blocks: int
     heads: int
     composition: Composition
+    bias: bool
+    xavier: bool
 
 
 STRUCTURES: Final[dict[str, Callable[[LayerShape], nn.Module]]] = {
-    "rgcn": lambda shape: RGCN(shape.dim, shape.edge_types, shape.blocks),
+    "rgcn": lambda shape: RGCN(shape.dim, shape.edge_types, shape.blocks, shape.bias, shape.xavier),
     "compgcn": lambda shape: CompGCN(
         shape.dim, shape.edge_types, shape.composition, shape.num_relations
     ),

@@ -15,6 +15,7 @@ from tempograph.training.recipes import Recipe, recipe_for
 from tempograph.training.setting_values import (
     Setting,
     SettingTables,
+    earlier_values,
     flat_settings,
     make_settings,
     parse_override,
@@ -75,7 +76,9 @@ class Config:
             name, dataset = run.pop("name"), run.pop("dataset")
         except KeyError as error:
             raise ConfigError(f"{source}: [run] lacks the setting {error}") from None
-        model, train = _make_tables(model_kind(name), tables, f"{source}: ")
+        kind = model_kind(name)
+        tables["model"] = {**earlier_values(kind.settings), **tables.get("model", {})}
+        model, train = _make_tables(kind, tables, f"{source}: ")
         options = vars(make_settings(_RunOptions, run, f"{source}: [run]"))
         return Config(name, dataset, model, train, **options, target=tables.get("target", {}))
 

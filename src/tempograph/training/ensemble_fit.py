@@ -1,18 +1,20 @@
-"""Fitting the gate of an ensemble on valid, with cross-fitting for honest validation figures."""
+"""Fitting the gate of an ensemble on facts that its parts were not trained on."""
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import statistics
 from collections.abc import Iterator
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from tempograph.data.filters import KnownAnswers
-from tempograph.data.graph import TemporalGraph
+from tempograph.data.graph import TemporalGraph, sort_by_time
 from tempograph.data.timeline import fact_queries
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.models.ensemble.ensemble_gate import EnsembleGate, PartOutputs
@@ -22,7 +24,7 @@ from tempograph.training.run_results import GateSummary
 from tempograph.typing import MetricsCallback, Progress
 
 _VALIDATE_EVERY: Final = 20
-"""Steps between two validations on the other half of valid."""
+"""Steps between two validations on the other half of the facts."""
 _PATIENCE: Final = 15
 """Validations without a better MRR before fitting stops."""
 _BATCH_SIZE: Final = 4096
@@ -53,6 +55,22 @@ class GateExamples(NamedTuple):
         return gate.combine(outputs).masked_fill(self.excluded, -torch.inf)
 
 
+def hold_out(settings: EnsembleSettings, graph: TemporalGraph, seed: int) -> TemporalGraph | None:
+    """The facts in other splits, for a gate that is fitted on train; None if it is not.
+
+    Random train facts become the valid facts, on which `fit_ensemble` fits the gate. The valid and
+    test facts become test facts, which it does not look at.
+    """
+    if settings.fit_on != "train":
+        return None
+    facts = sort_by_time(graph.train)
+    count = min(max(1, round(settings.holdout * len(facts))), settings.max_facts, len(facts) - 1)
+    held_out = np.zeros(len(facts), dtype=bool)
+    held_out[shuffle_facts(len(facts), seed)[:count].numpy()] = True
+    test = np.concatenate([graph.valid, graph.test])
+    return dataclasses.replace(graph, train=facts[~held_out], valid=facts[held_out], test=test)
+
+
 def fit_ensemble(
     ensemble: Ensemble,
     graph: TemporalGraph,
@@ -60,10 +78,11 @@ def fit_ensemble(
     report: MetricsCallback,
     progress: Progress | None = None,
 ) -> GateSummary:
-    """Fit the gates of an ensemble; return the weights of the parts for results.json.
+    """Fit the gates of an ensemble on valid; return the weights of the parts for results.json.
 
     One gate is fitted on each half of valid, for the number of steps that is best on the other
-    half, which it will rank. The final gate is fitted on all of valid for the mean of these steps.
+    half. The final gate is fitted on all of valid for the mean of these steps. To fit a gate on
+    train, call this with a graph of `hold_out` and with parts that are trained on it.
     """
     settings = ensemble.settings
     chosen = shuffle_facts(len(graph.valid), seed)[: settings.max_facts].sort().values
@@ -71,8 +90,8 @@ def fit_ensemble(
     known = KnownAnswers.from_train_and_valid(graph, ensemble.device)
     examples = collect_examples(ensemble, facts, known, progress)
     half = assign_halves(len(graph.valid), seed)[chosen].to(ensemble.device)[examples.fact]
-    best_steps = []
-    for number, gate in enumerate(ensemble.half_gates):
+    half_gates, best_steps = [], []
+    for number in (0, 1):
         fitted, line = _fit_until_best(
             ensemble.new_gate(seed),
             examples.take(half != number),
@@ -80,9 +99,11 @@ def fit_ensemble(
             settings,
             seed,
         )
-        gate.load_state_dict(fitted.state_dict())
+        half_gates.append(fitted)
         best_steps.append(line["steps"])
         report({"half": number + 1} | line)
+    if settings.fit_on == "valid":
+        ensemble.half_gates.load_state_dict(nn.ModuleList(half_gates).state_dict())
     gate, steps = ensemble.new_gate(seed), round(statistics.mean(best_steps))
     lines = [{"steps": 0.0}, *islice(gradient_steps(gate, examples, settings, seed), steps)]
     report(lines[-1])
@@ -96,7 +117,13 @@ def fit_ensemble(
     frequency = examples.query_features[:, 2].expm1().round().long()
     table = weights_table(frequency, weights, part_names(settings.parts))
     sharpness = float(gate.log_sharpness.detach().exp())
-    return {"steps": steps, "sharpness": sharpness, "weights": table}
+    return {
+        "fitted_on": settings.fit_on,
+        "facts": len(facts),
+        "steps": steps,
+        "sharpness": sharpness,
+        "weights": table,
+    }
 
 
 @torch.no_grad()

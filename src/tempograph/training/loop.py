@@ -30,11 +30,14 @@ if TYPE_CHECKING:
 class LoopHooks:
     """What the loop calls, and the limits it keeps."""
 
-    validate: Callable[[Model], MetricsLine]
+    validate: Callable[[Model], MetricsLine] | None
+    """None to keep the weights of `last_epoch`, whatever they do on valid."""
     on_epoch: Callable[[MetricsLine, TrainProgress], None]
     save_weights: Callable[[], None]
     checkpoint: Path | None = None
     max_seconds: float | None = None
+    last_epoch: int | None = None
+    """The epoch to stop after; by default the last of the settings."""
 
 
 def train_model(
@@ -65,6 +68,7 @@ def _train(
     progress = state.progress
     step, optimizer = fabric.setup(loss, state.optimizer)
     started = time.perf_counter()
+    last_epoch = settings.epochs if hooks.last_epoch is None else hooks.last_epoch
     while not progress.finished:
         epoch_start = time.perf_counter()
         total = torch.zeros((), device=model.device)
@@ -97,40 +101,50 @@ def _train(
                 f"train.learning_rate from {settings.learning_rate:g}, or clip gradients with "
                 "train.clip"
             )
-        if progress.epoch % settings.validate_every == 0 or progress.epoch == settings.epochs:
-            _validate(state, line, hooks, fabric)
+        if hooks.validate is not None and (
+            progress.epoch % settings.validate_every == 0 or progress.epoch == last_epoch
+        ):
+            _validate(state, line, hooks.validate, hooks.save_weights, fabric)
         if not progress.best_epoch:
             # A run that is used before its first validation answers with the weights so far.
             hooks.save_weights()
         progress.history.append(line)
         progress.seconds += time.perf_counter() - epoch_start
         waited = (progress.epoch - progress.best_epoch) // settings.validate_every
-        progress.finished = progress.epoch >= settings.epochs or waited >= settings.patience
+        impatient = hooks.validate is not None and waited >= settings.patience
+        progress.finished = progress.epoch >= last_epoch or impatient
         if hooks.checkpoint is not None and processes.is_main:
             state.save(hooks.checkpoint)
         hooks.on_epoch(line, progress)
         late = hooks.max_seconds is not None and time.perf_counter() - started > hooks.max_seconds
         if fabric.broadcast(late):
             break
-    if state.best:
-        model.load_state_dict(state.best)
+    weights = state.average if hooks.validate is None else state.best
+    if weights:
+        model.load_state_dict(weights)
     model.eval()
     return progress
 
 
-def _validate(state: TrainState, line: MetricsLine, hooks: LoopHooks, fabric: Fabric) -> None:
+def _validate(
+    state: TrainState,
+    line: MetricsLine,
+    validate: Callable[[Model], MetricsLine],
+    save_weights: Callable[[], None],
+    fabric: Fabric,
+) -> None:
     """Rank valid with the weights, or their average, and keep them if they are the best so far."""
     model, progress = state.model, state.progress
     model.eval()
     weights = _copied(model.state_dict())
     if state.average:
         model.load_state_dict(state.average)
-    metrics: MetricsLine = fabric.broadcast(hooks.validate(model) if fabric.is_global_zero else {})
+    metrics: MetricsLine = fabric.broadcast(validate(model) if fabric.is_global_zero else {})
     line |= {f"valid/{name}": value for name, value in metrics.items()}
     if metrics["mrr"] > progress.best_mrr:
         progress.best_mrr, progress.best_epoch = metrics["mrr"], progress.epoch
         state.best = _copied(model.state_dict())
-        hooks.save_weights()
+        save_weights()
     model.load_state_dict(weights)
 
 

@@ -17,7 +17,7 @@ from tempograph.models.registry import ModelKind
 from tempograph.models.ted import PAPER_SIGMAS, TED, TEDSettings
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.training.defaults import Suggest, suggest_embedding, suggest_pointer, suggest_temp
-from tempograph.training.ensemble_fit import fit_ensemble
+from tempograph.training.ensemble_fit import fit_ensemble, hold_out
 from tempograph.training.losses.embedding_loss import EmbeddingLoss
 from tempograph.training.losses.pointer_loss import PointerLoss
 from tempograph.training.losses.temp_loss import TeMPLoss
@@ -48,7 +48,7 @@ class GradientTraining:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a family of models is trained: exactly one of the three is set."""
+    """How a family of models is trained: by gradient, by choosing or by combining parts."""
 
     gradient: GradientTraining | None = None
     choose: Callable[[Any, Timeline, Validate, MetricsCallback], Any] | None = None
@@ -60,6 +60,12 @@ class Recipe:
         Callable[[Any, TemporalGraph, int, MetricsCallback, Progress | None], GateSummary] | None
     ) = None
     """Fit what combines parts: (model, data, seed, report, progress) -> summary of the gate."""
+    hold_out: Callable[[Any, TemporalGraph, int], TemporalGraph | None] | None = None
+    """The data that `combine` is called with: (settings, data, seed) -> the facts in other splits.
+
+    Copies of the parts are trained on its train facts, for `combine` to combine instead of the
+    parts. None for the data of the run and the parts themselves.
+    """
 
 
 def choose_sigma(
@@ -83,7 +89,7 @@ _RECIPES: Final[dict[type, Recipe]] = {
     ),
     PointerSettings: Recipe(GradientTraining(PointerLoss, PointerTrainSettings, suggest_pointer)),
     TeMPSettings: Recipe(GradientTraining(TeMPLoss, SnapshotTrainSettings, suggest_temp)),
-    EnsembleSettings: Recipe(combine=fit_ensemble),
+    EnsembleSettings: Recipe(combine=fit_ensemble, hold_out=hold_out),
 }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from tempograph.data.graph import TemporalGraph
 from tempograph.evaluation.calibration import Calibration, reliability_cells
 from tempograph.training.config import Config
-from tempograph.training.run_results import RunResults
+from tempograph.training.run_results import GateSummary, RunResults
 
 
 def run_card(
@@ -26,7 +26,9 @@ def run_card(
         rows.append([split, f"{metrics['mrr']:.3f}", *hits])
     columns = ["split", "MRR", "Hits@1", "Hits@3", "Hits@10"]
     figures = _markdown_table([columns, ["---"] * 5, *rows]) if rows else "Not evaluated.\n"
-    notes = [f"{split} {one['note']}" for split, one in evaluated.items() if "note" in one]
+    notes = [f"{split}: {one['note']}" for split, one in evaluated.items() if "note" in one]
+    if results.gate is not None:
+        notes.append(_gate(results.gate))
     if parts:
         notes.append(f"combines {', '.join(f'[{name}](parts/{name})' for name in parts)}")
     remarks = "".join(f"{note[0].upper()}{note[1:]}.\n" for note in notes)
@@ -43,6 +45,17 @@ def run_card(
         f"{len(graph.train):,} train facts.\n\n"
         "Use this folder with `tempograph evaluate`, `complete`, `score`, `missing` or "
         "`surprising`.\n"
+    )
+
+
+def _gate(gate: GateSummary) -> str:
+    """What the gate of an ensemble is fitted on."""
+    if gate.get("fitted_on", "valid") == "valid":
+        number = f"{gate['facts']:,} " if "facts" in gate else ""
+        return f"the gate is fitted on {number}valid facts"
+    return (
+        f"the gate is fitted on {gate['facts']:,} train facts, held out from copies of the parts; "
+        "the parts are trained on all train facts"
     )
 
 

@@ -26,6 +26,8 @@ CHECKPOINT: Final = "checkpoint.safetensors"
 RANKS: Final = "ranks.parquet"
 PARTS: Final = "parts"
 """The folder of an ensemble's parts, each a run folder without a dataset of its own."""
+HOLDOUT: Final = "holdout"
+"""The folder of an unfinished ensemble with checkpoints of copies of its parts."""
 FORMAT: Final = "1"
 """The format version of the weights; a change that breaks old folders needs a new one."""
 _READABLE: Final = ("1",)
@@ -60,11 +62,16 @@ def read_environment(folder: Path) -> dict[str, str | int | None]:
         return environment
 
 
-def read_graph(folder: Path, name: str) -> TemporalGraph:
-    """The dataset of a run folder; a part of an ensemble uses that of the ensemble."""
+def dataset_folder(folder: Path) -> Path:
+    """Where the dataset of a run folder is; a part of an ensemble uses that of the ensemble."""
     own, parent = folder / "dataset", folder.resolve().parent
     shared = not own.exists() and parent.name == PARTS
-    return read_folder(parent.parent / "dataset" if shared else own, name)
+    return parent.parent / "dataset" if shared else own
+
+
+def read_graph(folder: Path, name: str) -> TemporalGraph:
+    """The dataset of a run folder."""
+    return read_folder(dataset_folder(folder), name)
 
 
 def read_weights(folder: Path, config: Config) -> dict[str, Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 from tempograph.evaluation.calibration import Calibration
 from tempograph.evaluation.evaluator import EvaluationSummary
@@ -37,6 +37,9 @@ _OPTIONAL: Final[dict[str, Any]] = {
 class GateSummary(TypedDict):
     """How the gate of an ensemble was fitted, and its mean weights by frequency."""
 
+    fitted_on: NotRequired[Split]
+    """The split of the facts that it was fitted on; earlier versions, without it, used valid."""
+    facts: NotRequired[int]
     steps: int
     sharpness: float
     weights: list[dict[str, str | float]]

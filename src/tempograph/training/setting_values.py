@@ -48,6 +48,12 @@ def current_name(cls: type | None, name: str) -> str:
     return aliases.get(name, name)
 
 
+def earlier_values(cls: type | None) -> Mapping[str, Setting]:
+    """Values of settings that a file of an earlier version lacks, from a ClassVar of the class."""
+    values: Mapping[str, Setting] = getattr(cls, "earlier_values", {})
+    return values
+
+
 def flat_settings(tables: Mapping[str, Mapping[str, Setting]]) -> dict[str, Setting]:
     """Settings by section as `section.setting`."""
     return {

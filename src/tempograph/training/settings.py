@@ -50,6 +50,11 @@ class SnapshotTrainSettings(TrainSettings):
     times_per_step: PositiveInt = 8
     max_facts: PositiveInt = 3000
     """The largest number of target facts per snapshot and step."""
+    reduction: Literal["mean", "sum"] = "mean"
+    """The mean over the queries of a step, or the sum over times and directions of their means.
+
+    The scale of the loss matters for weight_decay and clip.
+    """
     targets: Literal["all", "dropped"] = "all"
     """Facts in the loss: all of the snapshot, or those whose edge was dropped in this step."""
 
@@ -74,6 +79,8 @@ class FactTrainSettings(TrainSettings):
     """Weight of the N3 penalty: cubed norms of the embeddings of each fact."""
     smoothness: NonNegativeFloat = 0.0
     """Weight of the cubed differences between embeddings of consecutive steps."""
+    season_penalty: NonNegativeFloat = 0.0
+    """Weight of the squared season amplitudes of each fact's entities and relation (ATiSE)."""
 
 
 @dataclass(frozen=True)

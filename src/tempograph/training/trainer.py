@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shutil
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -18,9 +19,10 @@ from tempograph.io import refuse_existing
 from tempograph.models.base import Model
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.distributed import Processes
+from tempograph.training.holdout import train_copies
 from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.training_loss import TrainingLoss
-from tempograph.training.run_folder import RUN_MARKER
+from tempograph.training.run_folder import HOLDOUT, RUN_MARKER
 from tempograph.training.runs import Run
 from tempograph.training.setup import build_model, configure, prepare_run, valid_metrics
 from tempograph.training.train_state import MetricsLine, TrainProgress
@@ -146,8 +148,17 @@ def _train_run(run: Run, losses: dict[Model, TrainingLoss], callbacks: Callbacks
 
 def _combine_parts(run: Run, callbacks: Callbacks) -> Run:
     """Fit the gate of an ensemble; it takes little time and restarts when it is interrupted."""
-    combine, started = run.config.recipe.combine, time.perf_counter()
-    if combine is None or not Processes.from_environment().is_main:
+    recipe, seed = run.config.recipe, run.config.seed
+    seconds = sum(part.results.train_seconds or 0 for part in run.parts.values())
+    model, graph = run.model, run.graph
+    held_out = recipe.hold_out and recipe.hold_out(run.config.model, graph, seed)
+    if held_out is not None:
+        copies = train_copies(run, held_out, callbacks)
+        if copies is None:
+            return run
+        model, graph, seconds = copies.model, held_out, seconds + copies.seconds
+    started = time.perf_counter()
+    if recipe.combine is None or not Processes.from_environment().is_main:
         return run
     run.history.clear()
 
@@ -155,10 +166,13 @@ def _combine_parts(run: Run, callbacks: Callbacks) -> Run:
         run.history.append(line)
         callbacks.for_part("gate").report(line)
 
-    run.results.gate = combine(run.model, run.graph, run.config.seed, report, callbacks.progress)
+    run.results.gate = recipe.combine(model, graph, seed, report, callbacks.progress)
+    run.model.load_state_dict(model.state_dict())
     run.write_history()
-    seconds = sum(part.results.train_seconds or 0 for part in run.parts.values())
-    return _finish(run, seconds + time.perf_counter() - started, callbacks.progress)
+    _finish(run, seconds + time.perf_counter() - started, callbacks.progress)
+    if run.path is not None:
+        shutil.rmtree(run.path / HOLDOUT, ignore_errors=True)
+    return run
 
 
 def _train_by_gradient(run: Run, loss: TrainingLoss, callbacks: Callbacks) -> Run:

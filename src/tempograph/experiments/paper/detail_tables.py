@@ -81,7 +81,7 @@ def ablation_table(results: Sequence[RunResults], dataset: str) -> TextTable:
             measured.append([runs])
     columns = ("model", "imputation", "gate", "seeds", "valid MRR", "published")
     caption = (
-        f"The paper presets under the paper protocol, valid; {SPREAD}. TeMP-SA always imputes."
+        f"The paper presets under the paper protocol, valid; {SPREAD}. Attention imputes by itself."
     )
     table = TextTable(
         f"Imputation and gate on {dataset}", columns, rows, 3, caption, spread_columns=[4]

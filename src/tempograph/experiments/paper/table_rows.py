@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 from tempograph.experiments.measured_rows import (
+    RowKind,
     Runs,
-    is_reproduction,
     preset_cell,
     remarks,
+    row_kind,
     with_sources,
 )
 from tempograph.experiments.published import (
@@ -37,12 +38,11 @@ NO_FIGURES: Final = ["-"] * 4
 
 
 class TableRow(NamedTuple):
-    """A model under a protocol: with the paper's settings, or with the best of all others."""
+    """A model under a protocol, with the best settings of one kind."""
 
     model: str
     protocol: Protocol
-    reproduction: bool
-    """Whether it has the settings of the paper under protocol paper; see `is_reproduction`."""
+    kind: RowKind
     runs: Runs
 
     @property
@@ -50,7 +50,7 @@ class TableRow(NamedTuple):
         """The preset of its settings; a dash if there is none."""
         if self.runs:
             return preset_cell(self.runs)
-        return "paper" if self.reproduction else "-"
+        return "paper" if self.kind == "paper's settings" else "-"
 
     @property
     def head(self) -> list[str]:
@@ -61,13 +61,15 @@ class TableRow(NamedTuple):
     @property
     def name(self) -> str:
         """What notes call the row."""
+        if self.kind == "fitted on valid":
+            return f"{self.model} (gate fitted on valid)"
         if self.model not in PROTOCOL_DEPENDENT:
             return self.model
         return f"{self.model} ({self.protocol}, {self.preset})"
 
     def published(self, dataset: str) -> Published:
         """Return the published figures that may stand beside it."""
-        preset = "paper" if self.reproduction else None
+        preset = "paper" if self.kind == "paper's settings" else None
         return published(dataset, self.model, self.protocol, preset)
 
 
@@ -76,18 +78,20 @@ def table_rows(
 ) -> list[TableRow]:
     """Return a row for all models, protocols and kinds of settings, the paper's models first.
 
-    Under protocol paper, the settings of the paper and those tuned for it are different kinds.
-    Candidates for a row are all results of its kind.
+    Candidates for a row are all results of its kind. There is a row without runs for what should be
+    measured: the paper's settings under its protocol, and the usual ones.
     """
     here = [result for result in results if result.dataset == dataset]
-    best = best_settings(here, lambda run: (run.model, run.protocol, is_reproduction(run)))
-    return [
-        TableRow(model, protocol, kind, best.get((model, protocol, kind), ()))
-        for model in dict.fromkeys((*PAPER_TEST["icews14"], *MODELS))
-        for protocol in protocols_of(model, protocols)
-        for kind in (True, False)
-        if not kind or (model in PROTOCOL_DEPENDENT and protocol == "paper")
-    ]
+    best = best_settings(here, lambda run: (run.model, run.protocol, row_kind(run)))
+    rows = []
+    for model in dict.fromkeys((*PAPER_TEST["icews14"], *MODELS)):
+        for protocol in protocols_of(model, protocols):
+            leaking = model in PROTOCOL_DEPENDENT and protocol == "paper"
+            for kind in get_args(RowKind):
+                runs = best.get((model, protocol, kind), [])
+                if runs or kind == "usual" or (leaking and kind == "paper's settings"):
+                    rows.append(TableRow(model, protocol, kind, runs))
+    return rows
 
 
 def with_row_sources(table: TextTable, rows: Sequence[TableRow]) -> TextTable:

@@ -197,7 +197,7 @@ class ATiSE_EE(Embedding):  # noqa: N801
 
 
 class ATiSE_ER(Embedding):  # noqa: N801
-    """`-(KL(o - s, r_t) + KL(r_t, o - s)) / 2`, relations with a trend and a season.
+    """`-(KL(o_t - s_t, r_t) + KL(r_t, o_t - s_t)) / 2`, both with a trend and a season.
 
     Parts: AdditiveTimeSeries, GaussianRelations, GaussianDecoder.
 
@@ -206,11 +206,12 @@ class ATiSE_ER(Embedding):  # noqa: N801
     """
 
     name = "atise-er"
-    summary = "relations are Gaussians whose means drift with trend and season"
-    formula = "-KL(o - s, r_t), both ways"
-    time_dependent = "relations"
+    summary = "entities and relations are Gaussians whose means drift with trend and season"
+    formula = "-KL(o_t - s_t, r_t), both ways"
+    time_dependent = "entities, relations"
     reference = _ATISE
-    settings = EmbeddingSettings(decoder="gaussian", relations="drifting")
+    settings = EmbeddingSettings(decoder="gaussian", entities="drifting", relations="drifting")
+    train_defaults = _BY_TIME
 
 
 class TComplEx(Embedding):

@@ -22,9 +22,10 @@ from tempograph.typing import Split
 
 _LOWEST: Final = -1e4
 """Log-probability of an answer that a part rules out: finite, so that others can rank it."""
-_NOTE: Final = (
+_VALID_NOTE: Final = (
     "cross-fitted: each half of valid is ranked by a gate that was fitted on the other half"
 )
+_OTHER_NOTE: Final = "the gate of the ensemble was fitted on valid facts (fit_on=valid)"
 _EARLIER_KEYS: Final = {
     "usual": "mean_weights",
     "without.": "half_gates.",
@@ -39,8 +40,9 @@ _EARLIER_KEYS: Final = {
 class Ensemble(Model):
     """score(o) = `EnsembleGate.combine` of the log-probabilities of trained parts.
 
-    The parts are not submodules. The weights are those of three gates, fitted on valid by
-    `fit_ensemble`: one on all of it, one without each half.
+    The parts are not submodules. The weights are those of the gate, which `fit_ensemble` fits on
+    facts that the parts are not trained on. If these are the valid facts, there are two more gates,
+    each fitted without one half of them, to rank that half.
     """
 
     probabilistic = True
@@ -57,7 +59,7 @@ class Ensemble(Model):
                 )
             if isinstance(part, Ensemble):
                 raise ConfigError(
-                    f"{name} is fitted on valid, and so was its part {part.name}; "
+                    f"{name} cannot have another ensemble, {part.name}, as a part; "
                     "name the parts of it"
                 )
         self.name = name
@@ -70,8 +72,10 @@ class Ensemble(Model):
         )
         self.bytes_per_candidate = sum(part.bytes_per_candidate for part in parts) + gate_bytes
         self.gate = self.new_gate()
-        self.half_gates = nn.ModuleList([self.new_gate(), self.new_gate()])
+        on_valid = settings.fit_on == "valid"
+        self.half_gates = nn.ModuleList([self.new_gate(), self.new_gate()] if on_valid else [])
         """Gates fitted without each half of valid."""
+        self.note = _OTHER_NOTE if on_valid else None
         self.mean_weights: Tensor
         self.seed: Tensor
         self.register_buffer("mean_weights", torch.full((len(parts),), 1 / len(parts)))
@@ -170,14 +174,14 @@ class Ensemble(Model):
         return self.mean_weights @ torch.stack(log_probs).clamp(min=_LOWEST)
 
     def cross_fitted(self, split: Split, num_facts: int) -> CrossFitted | None:
-        """For valid: each half is scored by the gate that was fitted on the other half."""
-        if split != "valid":
+        """For valid, if the gate was fitted on it: each half by the gate of the other half."""
+        if split != "valid" or self.settings.fit_on != "valid":
             return None
         scorers = tuple(
             partial(self.combine, gate=cast(EnsembleGate, gate)) for gate in self.half_gates
         )
         half = assign_halves(num_facts, int(self.seed)).to(self.device)
-        return CrossFitted(scorers, half, _NOTE)
+        return CrossFitted(scorers, half, _VALID_NOTE)
 
     def evidence(self, query: Queries, answer: int) -> Evidence:
         """The evidence of the part with the largest weight for this query."""

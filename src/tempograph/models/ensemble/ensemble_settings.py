@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tempograph.errors import ConfigError
-from tempograph.typing import NonNegativeInt, PositiveFloat, PositiveInt, check_bounds
+from tempograph.typing import (
+    InnerFraction,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    check_bounds,
+)
 
 
 @dataclass(frozen=True)
@@ -20,6 +26,14 @@ class EnsembleSettings:
 
     A model that is named twice is trained twice, from different seeds.
     """
+    fit_on: Literal["train", "valid"] = "train"
+    """The split that the gate is fitted on.
+
+    `train` holds out some train facts and fits the gate on them, with copies of the parts that are
+    trained on the others. `valid` needs no copies, but the ensemble has then learned from valid.
+    """
+    holdout: InnerFraction = 0.1
+    """The share of train facts that are held out for the gate, with `fit_on = "train"`."""
     window: PositiveInt = 8
     """Steps on each side in which the gate counts facts; it counts over all time as well."""
     hidden: PositiveInt = 16
@@ -30,17 +44,19 @@ class EnsembleSettings:
     candidates: PositiveInt = 100
     """Best answers of each part that the gate is fitted on."""
     max_facts: PositiveInt = 50_000
-    """Facts of valid that the gate is fitted on, at most."""
+    """Facts that the gate is fitted on, at most."""
     queries_per_step: PositiveInt = 512
     learning_rate: PositiveFloat = 0.01
     steps: PositiveInt = 2000
-    """Steps at most; fitting stops at the best MRR on the other half of valid."""
+    """Steps at most; fitting stops at the best MRR on the other half of the facts."""
 
     aliases: ClassVar[Mapping[str, str]] = {
         "through_others": "common_neighbors",
         "facts": "max_facts",
         "questions_per_step": "queries_per_step",
     }
+    earlier_values: ClassVar[Mapping[str, str]] = {"fit_on": "valid"}
+    """What earlier versions, which did not have these settings, did."""
 
     def __post_init__(self) -> None:
         if not self.parts:

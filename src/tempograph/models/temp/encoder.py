@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import Final, NamedTuple
 
 import torch
@@ -95,7 +97,10 @@ class TeMPEncoder(nn.Module):
         dim = settings.dim
         self.edge_types = timeline.num_relations * (1 + settings.inverse_edges)
         self.entity = nn.Parameter(torch.empty(timeline.num_entities, dim))
-        nn.init.normal_(self.entity, std=settings.initial_scale)
+        if settings.initialization == "xavier":
+            nn.init.xavier_uniform_(self.entity, gain=math.sqrt(2))
+        else:
+            nn.init.normal_(self.entity, std=settings.initial_scale)
         self.structure = nn.ModuleList() if settings.structure == "none" else self._structure()
         self.temporal: DecayedGRU | TemporalAttention | None = None
         if settings.temporal == "gru":
@@ -107,7 +112,14 @@ class TeMPEncoder(nn.Module):
     def _structure(self) -> nn.ModuleList:
         s, relations = self.settings, self.timeline.num_relations
         shape = LayerShape(
-            s.dim, self.edge_types, relations, s.blocks or s.dim, s.heads, s.composition
+            s.dim,
+            self.edge_types,
+            relations,
+            s.blocks or s.dim,
+            s.heads,
+            s.composition,
+            s.bias,
+            s.initialization == "xavier",
         )
         return nn.ModuleList(STRUCTURES[s.structure](shape) for _ in range(s.layers))
 
@@ -177,19 +189,35 @@ class TeMPEncoder(nn.Module):
         return torch.cat([isolated, z], dim=1) if self.settings.gate else z
 
     def pass_messages(
-        self, entity: Tensor, edges: Edges, sample: DropoutSample | None = None
+        self,
+        entity: Tensor,
+        edges: Edges,
+        sample: DropoutSample | None = None,
+        num_isolated: int = 0,
     ) -> Tensor:
-        """The structural encoder: nodes of entities [nodes] and their edges -> [nodes, dim]."""
+        """The structural encoder: nodes of entities [nodes] and their edges -> [nodes, dim].
+
+        The last `num_isolated` nodes are those of inactive entities.
+        """
         s = self.settings
         x = self.entity.index_select(0, entity)
+        residual = None
+        if s.inactive == "residual" and num_isolated:
+            residual = (torch.arange(len(x), device=x.device) >= len(x) - num_isolated)[:, None]
         if s.inverse_edges:
             edges = add_inverse_edges(edges, self.timeline.num_relations)
         weights = edge_weights(edges, self.edge_types, s.norm)
         for index, layer in enumerate(self.structure):
             last = index == len(self.structure) - 1
-            x = layer(x, edges, weights)
-            x = _ACTIVATIONS[s.last_activation if last else s.inner_activation](x)
-            if sample is not None and s.feature_dropout:
+            if sample is not None and s.feature_dropout and s.dropout_on == "self_loop":
+                own = partial(dropout, rate=s.feature_dropout, generator=sample.generator)
+                out = layer(x, edges, weights, own)
+            else:
+                out = layer(x, edges, weights)
+            if residual is not None:
+                out = out + x * residual
+            x = _ACTIVATIONS[s.last_activation if last else s.inner_activation](out)
+            if sample is not None and s.feature_dropout and s.dropout_on == "output":
                 x = dropout(x, s.feature_dropout, sample.generator)
         return x
 
@@ -198,7 +226,8 @@ class TeMPEncoder(nn.Module):
         if self.settings.inactive == "embedding":
             return self.entity
         everyone = torch.arange(self.timeline.num_entities, device=self.entity.device)
-        return self.pass_messages(everyone, Edges(*(everyone[:0] for _ in Edges._fields)))
+        no_edges = Edges(*(everyone[:0] for _ in Edges._fields))
+        return self.pass_messages(everyone, no_edges, num_isolated=len(everyone))
 
     def _encode_snapshots(
         self, current: _Snapshot, context: _Snapshot, sample: DropoutSample | None
@@ -212,7 +241,7 @@ class TeMPEncoder(nn.Module):
             torch.cat([current.edges.relation, context.edges.relation]),
             torch.cat([current.edges.target, context.edges.target + shift]),
         )
-        x = self.pass_messages(entity, edges, sample)
+        x = self.pass_messages(entity, edges, sample, len(everyone))
         current_x, context_x, isolated = torch.split(x, [shift, len(context.keys), len(everyone)])
         if self.settings.inactive == "embedding":
             isolated = self.entity

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -57,6 +58,8 @@ class TeMPNetwork(TeMPEncoder):
         self.relations = FixedRelations(
             self.decoder, timeline.num_relations, settings.dim, settings.initial_scale
         )
+        if settings.initialization == "xavier":
+            nn.init.xavier_uniform_(self.relations.relation, gain=math.sqrt(2))
         self.frequencies = PatternFrequencies(timeline)
         self.to(timeline.device)
 
@@ -87,9 +90,13 @@ class TeMPNetwork(TeMPEncoder):
             alpha_given, alpha = self.gate(frequencies, side)
             x, z = given.chunk(2, 1)
             given = z + alpha_given[:, None] * (x - z)
-        if self.time is not None:
-            given = given + self.time.index_select(0, queries.time.clamp(max=len(self.time) - 1))
-        return QueryVectors(self.decoder.compose(given, self.relations(queries)), alpha)
+        relation = self.relations(queries)
+        if self.time is None:
+            return QueryVectors(self.decoder.compose(given, relation), alpha)
+        # The embedding of the time is added to every entity, also to the candidates.
+        time = self.time.index_select(0, queries.time.clamp(max=len(self.time) - 1))
+        vector = self.decoder.compose(given + time, relation)
+        return QueryVectors(self.decoder.shift_candidates(vector, time), alpha)
 
     def score(self, queries: QueryVectors, candidates: Tensor) -> Tensor:
         """Scores of encoded candidates [..., candidates, width], [..., n, candidates].

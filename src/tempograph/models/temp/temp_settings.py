@@ -28,13 +28,15 @@ class TeMPSettings:
     structure: str = "rgcn"
     """rgcn, compgcn, rgat or none, or a name added to `nn.structure.STRUCTURES`."""
     layers: PositiveInt = 2
-    inactive: Literal["isolated", "embedding"] = "isolated"
-    """An inactive entity goes through the layers without edges, or keeps its embedding."""
+    inactive: Literal["isolated", "residual", "embedding"] = "isolated"
+    """What an inactive entity is: h' = W_s h in each layer, h' = h + W_s h, or its embedding."""
     blocks: NonNegativeInt = 0
     """Blocks of W_r; 0 for as many as dimensions, which makes W_r diagonal."""
     norm: Norm = "relation"
     inverse_edges: bool = True
     composition: Composition = "multiply"
+    bias: bool = False
+    """Whether a layer of structure rgcn adds a bias."""
     inner_activation: Activation = "none"
     last_activation: Activation = "none"
     temporal: Literal["gru", "attention", "none"] = "gru"
@@ -49,7 +51,11 @@ class TeMPSettings:
     """transe, distmult, complex or simple, or a name added to `nn.decoders.DECODERS`."""
     initial_scale: NonNegativeFloat = 0.1
     """Standard deviation of the initial embeddings."""
+    initialization: Literal["normal", "xavier"] = "normal"
+    """Xavier, as in the authors' code, replaces initial_scale and the scale of W_r and W_s."""
     feature_dropout: ProperFraction = 0.1
+    dropout_on: Literal["output", "self_loop"] = "output"
+    """Whether feature dropout acts on the output of a layer, or on W_s h alone."""
     edge_dropout: ProperFraction = 0.5
     context_dropout: ProperFraction = 0.2
     dropout_by_frequency: bool = False
@@ -68,5 +74,11 @@ class TeMPSettings:
             raise ConfigError(
                 "gate and imputation need a temporal encoder; set gate=false and imputation=false"
             )
-        if self.temporal == "attention" and not self.imputation:
-            raise ConfigError("imputation is a part of attention; set imputation=true")
+        rgcn_only = {
+            "bias=true": self.bias,
+            "initialization=xavier": self.initialization == "xavier",
+            "dropout_on=self_loop": self.dropout_on == "self_loop",
+        }
+        for setting, chosen in rgcn_only.items():
+            if chosen and self.structure != "rgcn":
+                raise ConfigError(f"{setting} is for structure rgcn, not {self.structure}")

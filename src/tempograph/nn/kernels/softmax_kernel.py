@@ -20,7 +20,7 @@ def row_logsumexp(scores: Tensor) -> Tensor:
 
 
 def scaled_softmax_(scores: Tensor, total: Tensor, scale: Tensor) -> None:
-    """Overwrite scores [rows, columns] by exp(scores - total [rows]) * scale, a scalar."""
+    """Overwrite scores [rows, columns] by exp(scores - total [rows]) * scale [rows]."""
     if scores.numel():
         grid = len(scores), triton.cdiv(scores.shape[1], _BLOCK)
         _softmax_kernel[grid](scores, total, scale, scores.shape[1], BLOCK=_BLOCK)
@@ -51,4 +51,6 @@ def _softmax_kernel(scores, totals, scale, columns, BLOCK: tl.constexpr) -> None
     column = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     cell = scores + row * columns + column
     score = tl.load(cell, mask=column < columns, other=-float("inf"))
-    tl.store(cell, tl.exp(score - tl.load(totals + row)) * tl.load(scale), mask=column < columns)
+    tl.store(
+        cell, tl.exp(score - tl.load(totals + row)) * tl.load(scale + row), mask=column < columns
+    )

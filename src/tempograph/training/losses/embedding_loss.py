@@ -35,6 +35,13 @@ class EmbeddingLoss(TrainingLoss):
                 f"smoothness is for relations shifted or factored, not {model.settings.relations}; "
                 "set train.smoothness=0"
             )
+        drifting = "drifting" in (model.settings.entities, model.settings.relations)
+        if settings.season_penalty and not drifting:
+            raise ConfigError(
+                "season_penalty is for drifting entities or relations, found entities "
+                f"{model.settings.entities} and relations {model.settings.relations}; "
+                "set train.season_penalty=0"
+            )
         if settings.negatives == "all":
             if settings.loss != "softmax":
                 raise ConfigError(f"loss {settings.loss} needs a number of negatives, found 'all'")
@@ -70,7 +77,8 @@ class EmbeddingLoss(TrainingLoss):
         if s.negatives == "all":
             scores = self.model.score_all(query, queries.time)
             row = torch.arange(len(answer), device=answer.device)
-            loss = softmax_loss(scores.float(), row, answer, self.true_answers(queries, answer))
+            known = self.true_answers(queries, answer)
+            loss = softmax_loss(scores.float(), row, answer, known).mean()
         else:
             loss = self._sampled(query, queries, answer, s.negatives, generator)
         return loss + self._penalty(queries, answer, terms)
@@ -108,10 +116,10 @@ class EmbeddingLoss(TrainingLoss):
             return margin_loss(positive, negative, excluded, self.settings.margin)
         if self.settings.loss == "logistic":
             return logistic_loss(positive, negative, excluded, self.settings.margin)
-        return sampled_loss(positive, negative, excluded)
+        return sampled_loss(positive, negative, excluded).mean()
 
     def _penalty(self, queries: Queries, answer: Tensor, terms: list[Tensor]) -> Tensor | float:
-        """The N3 penalty of entities and relations, and the smoothness of consecutive times."""
+        """The penalties: N3, smoothness of consecutive times, and squared season amplitudes."""
         s, decoder = self.settings, self.model.decoder
         penalty: Tensor | float = 0.0
         if s.n3:
@@ -121,6 +129,8 @@ class EmbeddingLoss(TrainingLoss):
         if s.smoothness and times is not None and len(times) > 1:
             change = decoder.cubed_moduli(times[1:] - times[:-1])
             penalty = penalty + s.smoothness * change.sum() / len(change)
+        if s.season_penalty:
+            penalty = penalty + s.season_penalty * self._squared_seasons(queries, answer)
         return penalty
 
     def _entity_n3(self, queries: Queries, answer: Tensor) -> Tensor:
@@ -134,3 +144,17 @@ class EmbeddingLoss(TrainingLoss):
         cubes = self.model.decoder.cubed_moduli(vectors)
         total: Tensor = cubes.sum(1) @ count.to(cubes.dtype)
         return total
+
+    def _squared_seasons(self, queries: Queries, answer: Tensor) -> Tensor:
+        """Squared season amplitudes of a query's entity, answer and relation, mean over queries."""
+        relations = self.model.relations
+        seasons = [
+            (self.model.entities.season_amplitudes(), torch.cat([queries.entity, answer])),
+            (relations.season_amplitudes(), queries.relation % relations.rows),
+        ]
+        sums = [
+            (amplitudes.square().sum(1) * torch.bincount(index, minlength=len(amplitudes))).sum()
+            for amplitudes, index in seasons
+            if amplitudes is not None
+        ]
+        return torch.stack(sums).sum() / len(answer)

@@ -79,4 +79,5 @@ class PointerLoss(TrainingLoss):
         ]
         scores = self.model.score(queries.relation, lookups, fact_mask)
         rows = torch.arange(len(answer), device=answer.device)
-        return softmax_loss(scores.float(), rows, answer, self.true_answers(queries, answer))
+        known = self.true_answers(queries, answer)
+        return softmax_loss(scores.float(), rows, answer, known).mean()

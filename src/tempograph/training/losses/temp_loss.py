@@ -55,15 +55,21 @@ class TeMPLoss(TrainingLoss):
         vectors = self.model.query_vectors(queries, given, frequencies)
         if self.settings.negatives == "all":
             scores, row = self.model.score_all(vectors, time_index, encoded, len(times))
-            return softmax_loss(scores.float(), row, answer, self.true_answers(queries, answer))
-        return self._sampled_loss(vectors, queries, answer, time_index, encoded, generator)
+            known = self.true_answers(queries, answer)
+            losses = softmax_loss(scores.float(), row, answer, known)
+        else:
+            losses = self._sampled_losses(vectors, queries, answer, time_index, encoded, generator)
+        if self.settings.reduction == "mean":
+            return losses.mean()
+        # Each time has one mean for each direction, over half of its queries.
+        return 2 * (losses / torch.bincount(time_index)[time_index]).sum()
 
     def sample_dropout(self, generator: torch.Generator) -> DropoutSample:
         """The train facts a step keeps, by edge_dropout at its times, context_dropout around."""
         s, facts = self.model.settings, len(self.timeline.facts)
         uniform = torch.rand(2, facts, device=self.timeline.device, generator=generator)
-        rate = self._frequency_rates if s.dropout_by_frequency else s.edge_dropout
-        return DropoutSample(uniform[0] >= rate, uniform[1] >= s.context_dropout, generator)
+        rate = self._frequency_rates if s.dropout_by_frequency else s.context_dropout
+        return DropoutSample(uniform[0] >= s.edge_dropout, uniform[1] >= rate, generator)
 
     @cached_property
     def _frequency_rates(self) -> Tensor:
@@ -80,7 +86,7 @@ class TeMPLoss(TrainingLoss):
         queries, _ = fact_queries(self.timeline.facts, self.timeline.num_relations)
         return self.model.gate_frequencies(queries).view(2, -1, 3)
 
-    def _sampled_loss(
+    def _sampled_losses(
         self,
         vectors: QueryVectors,
         queries: Queries,
@@ -89,7 +95,7 @@ class TeMPLoss(TrainingLoss):
         encoded: Encoded,
         generator: torch.Generator,
     ) -> Tensor:
-        """Against negatives drawn for each time and side; true answers do not count."""
+        """The loss of each query against negatives drawn for each time and side, [n]."""
         timeline, count = self.timeline, self.settings.negatives
         assert count != "all"
         group = time_index * 2 + queries.relation // timeline.num_relations

@@ -1,0 +1,394 @@
+"""The audit passes on a run of every kind of model, and fails on every planted cheat."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import tempograph
+from messages import message, raises
+from tempograph import TemporalGraph
+from tempograph.data.filters import KnownAnswers
+from tempograph.data.folder import read_folder, write_folder
+from tempograph.data.timeline import Queries, Timeline
+from tempograph.errors import DataError, RunError
+from tempograph.evaluation import evaluator
+from tempograph.evaluation.audit_checks import AuditCheck, largest_difference
+from tempograph.evaluation.ranking import Ranks, filtered_ranks
+from tempograph.experiments.run_audit import audit_run
+from tempograph.models.base import Model
+from tempograph.models.pointer.pointer_model import Pointer
+from tempograph.models.registry import MODELS, ModelKind
+from tempograph.models.ted import TED
+from tempograph.training import recipes, runs
+from tempograph.training.recipes import Recipe, register_recipe
+
+STORED = Path(__file__).parents[1] / "stored" / "format-1"
+PARTS = ("pointer", "temp-gru", "tntcomplex")
+TINY = {
+    "srgcn": ["model.dim=4", "train.epochs=1"],
+    "temp-sa": ["model.dim=4", "model.heads=2", "model.window=2", "train.epochs=1"],
+    "hyte": ["model.dim=4", "train.epochs=1"],
+    "temp-pointer": [
+        f"model.parts={json.dumps([str(STORED / name) for name in PARTS])}",
+        "model.steps=5",
+    ],
+}
+NAMES = [
+    "Test is not seen",
+    "Valid is not seen",
+    "The asked fact is not seen",
+    "Each query is scored alone",
+    "The graph is what the files hold",
+    "An independent ranker agrees",
+    "The filter contains the time",
+    "Results agree on valid",
+    "Results agree on test",
+]
+
+
+def stored_graph() -> TemporalGraph:
+    return read_folder(STORED / "ted" / "dataset", "stored")
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """The folder of an evaluated run of a model, made once."""
+    root = tmp_path_factory.mktemp("audited")
+
+    def make(model: str) -> Path:
+        if not (root / model).exists():
+            if model in TINY:
+                overrides = TINY[model]
+                tempograph.train(
+                    stored_graph(), model, out=root / model, overrides=overrides, device="cpu"
+                )
+            else:
+                shutil.copytree(STORED / model, root / model)
+            tempograph.evaluate(root / model, "valid", device="cpu")
+            tempograph.evaluate(root / model, "test", device="cpu")
+        return root / model
+
+    return make
+
+
+def failing(checks: list[AuditCheck]) -> list[str]:
+    return [check.name for check in checks if not check.holds]
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "ted",
+        "tntcomplex",
+        "atise-ee",
+        "hyte",
+        "pointer",
+        "srgcn",
+        "temp-gru",
+        "temp-sa",
+        "ensemble",
+    ],
+)
+def test_a_run_of_each_kind_passes(run_folder: Callable[[str], Path], model: str) -> None:
+    checks = audit_run(run_folder(model), 4)
+    assert [check.name for check in checks] == NAMES
+    assert failing(checks) == [], [check.detail for check in checks if not check.holds]
+    asked = checks[2].detail
+    if model in ("tntcomplex", "atise-ee", "hyte"):
+        assert "because scores do not look facts up" in asked
+    elif model == "ted":
+        assert "changes no score" in asked, "facts of the same day never count"
+    else:
+        assert "changes scores by up to" in asked
+    assert "of them are those of the filter by time" in checks[6].detail
+
+
+def test_a_part_of_an_ensemble_is_audited_with_the_data_of_the_ensemble(
+    run_folder: Callable[[str], Path],
+) -> None:
+    part = next((run_folder("ensemble") / "parts").iterdir())
+    assert failing(audit_run(part, 2)) == []
+
+
+def test_asking_about_all_facts_gives_the_stored_figures(run_folder: Callable[[str], Path]) -> None:
+    heard: list[AuditCheck] = []
+    checks = audit_run(run_folder("ted"), 10**6, report=heard.append)
+    assert heard == checks and failing(checks) == []
+    queries = 2 * len(stored_graph().test)
+    assert f"of {queries} ranked again {queries} are equal" in checks[-1].detail
+
+
+@dataclass(frozen=True)
+class PlainSettings:
+    """Nothing to set."""
+
+
+class Plain(Model):
+    """A model of another package that has only what the contract demands."""
+
+    name = "plain"
+    bytes_per_candidate = 16
+
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__()
+        self.timeline = timeline
+        self.counts = torch.bincount(timeline.facts[:, 2], minlength=timeline.num_entities)
+
+    def scores(self, queries: Queries) -> Tensor:
+        return self.counts.expand(len(queries.time), -1).double()
+
+
+@pytest.fixture
+def plain_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    kind = ModelKind(
+        *("plain", "counts", "count(o)", "nothing", "a test"),
+        settings=PlainSettings,
+        build=lambda settings, timeline: Plain(timeline),
+    )
+    monkeypatch.setattr(recipes, "_RECIPES", dict(recipes._RECIPES))
+    monkeypatch.setitem(MODELS._kinds, "plain", kind)
+    register_recipe(PlainSettings, Recipe(choose=lambda settings, *_: settings))
+    tempograph.train(stored_graph(), "plain", out=tmp_path / "run", device="cpu")
+    return tmp_path / "run"
+
+
+def test_a_model_of_another_package_passes(plain_folder: Path) -> None:
+    checks = audit_run(plain_folder, 4)
+    assert failing(checks) == [] and "plain leaves no facts out of scores" in checks[2].detail
+
+
+@pytest.mark.parametrize("leaked", ["valid", "test"])
+def test_a_timeline_with_held_out_facts_fails(
+    run_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, leaked: str
+) -> None:
+    folder, honest = run_folder("ted"), Timeline.__init__
+
+    def leaky(self: Timeline, graph: TemporalGraph, *rest: Any) -> None:
+        train = np.concatenate([graph.train, graph.facts(leaked)])  # type: ignore[arg-type]
+        honest(self, replace(graph, train=train), *rest)
+
+    monkeypatch.setattr(Timeline, "__init__", leaky)
+    # Valid is checked with other test facts as well.
+    expected = {"valid": NAMES[1:2], "test": NAMES[:2]}[leaked]
+    assert [name for name in failing(audit_run(folder, 20)) if name in NAMES[:2]] == expected
+
+
+def test_the_paper_protocol_is_reported_as_a_known_leak(tmp_path: Path) -> None:
+    overrides = ["model.dim=4", "model.window=2", "train.epochs=1"]
+    tempograph.train(
+        stored_graph(),
+        "temp-gru",
+        protocol="paper",
+        out=tmp_path / "run",
+        overrides=overrides,
+        device="cpu",
+    )
+    checks = audit_run(tmp_path / "run", 4)
+    assert failing(checks) == NAMES[:2]
+    for check in checks[:2]:
+        assert check.detail.startswith(
+            "known leak of protocol paper: test decides which entities are active, so scores change"
+        )
+
+
+def test_a_filter_without_the_time_fails(
+    run_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run_folder("ted")
+
+    def without_time(self: KnownAnswers, queries: Queries) -> Tensor:
+        return queries.entity * 2 * self.num_relations + queries.relation
+
+    monkeypatch.setattr(KnownAnswers, "_key", without_time)
+    assert failing(audit_run(folder, 20)) == ["An independent ranker agrees", NAMES[6]]
+
+
+def test_ranks_stored_with_another_filter_fail(
+    run_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Evaluated without the time in the filter, then audited by an honest evaluator."""
+    shutil.copytree(run_folder("ted"), tmp_path / "run")
+
+    def static(graph: TemporalGraph, *_: object) -> KnownAnswers:
+        return KnownAnswers(torch.from_numpy(graph.all_facts), graph.sizes, "static")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(KnownAnswers, "from_graph", static)
+        tempograph.evaluate(tmp_path / "run", "test", device="cpu")
+    assert failing(audit_run(tmp_path / "run", 20)) == ["Results agree on test"]
+
+
+def test_winning_ties_fails(
+    run_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run_folder("ted")
+
+    def generous(*arguments: Any) -> Ranks:
+        ranks = filtered_ranks(*arguments)
+        return ranks._replace(realistic=ranks.optimistic.double())
+
+    monkeypatch.setattr(evaluator, "filtered_ranks", generous)
+    assert "An independent ranker agrees" in failing(audit_run(folder, 20))
+
+
+def test_a_fact_that_sees_itself_fails(
+    run_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run_folder("pointer")
+
+    def remove_nothing(
+        self: Pointer, query: Queries, left_out: Tensor, candidates: Tensor
+    ) -> Tensor:
+        return self.scores(query)[:, candidates].repeat(1 + len(left_out), 1)
+
+    monkeypatch.setattr(Pointer, "counterfactual_scores", remove_nothing)
+    assert failing(audit_run(folder, 4)) == ["The asked fact is not seen"]
+    # Nor does it help to keep the facts when other facts are asked for.
+    monkeypatch.setattr(Pointer, "with_timeline", lambda self, *_: self)
+    assert failing(audit_run(folder, 4)) == ["The asked fact is not seen"]
+
+
+def test_facts_of_the_same_day_fail_in_ted(
+    run_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Scores that look at the asked fact, while those that leave it out change nothing."""
+    folder, honest = run_folder("ted"), TED.scores
+
+    def with_same_day(self: TED, queries: Queries) -> Tensor:
+        scores = honest(self, queries)
+        entity, relation, answer, time = self.facts.T
+        for row, query in zip(scores, torch.stack(queries, 1), strict=True):
+            seen = (torch.stack([entity, relation, time], 1) == query).all(1)
+            row[answer[seen]] = 4.0
+        return scores
+
+    monkeypatch.setattr(TED, "scores", with_same_day)
+    assert "The asked fact is not seen" in failing(audit_run(folder, 4))
+
+
+def test_test_facts_in_train_fail(tmp_path: Path) -> None:
+    graph = stored_graph()
+    shared = replace(graph, train=np.concatenate([graph.train, graph.test[:1]]))
+    tempograph.train(shared, "ted", out=tmp_path / "run", device="cpu")
+    checks = audit_run(tmp_path / "run", 4)
+    assert failing(checks) == ["The asked fact is not seen"]
+    assert checks[2].detail == f"1 of {len(graph.test)} test facts are in train as well"
+
+
+@pytest.mark.parametrize("model", ["ted", "tntcomplex"])
+def test_a_model_that_sees_the_batch_fails(
+    run_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, model: str
+) -> None:
+    """The entities of the other queries at the same time gain a little."""
+    folder = run_folder(model)
+    kind = type(tempograph.Run.load(folder).model)
+    honest = kind.scores
+
+    def sees_batch(self: Model, queries: Queries) -> Tensor:
+        scores = honest(self, queries).clone()
+        row, other = (queries.time[:, None] == queries.time).nonzero().unbind(1)
+        scores[row, queries.entity[other]] += 1e-3
+        return scores
+
+    monkeypatch.setattr(kind, "scores", sees_batch)
+    assert "Each query is scored alone" in failing(audit_run(folder, 20))
+
+
+def test_a_graph_that_is_not_in_the_files_fails(
+    run_folder: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = run_folder("ted")
+    graph = replace(stored_graph(), valid=stored_graph().valid[::-1].copy())
+    monkeypatch.setattr(runs, "read_graph", lambda *_: graph)
+    checks = audit_run(folder, 4)
+    assert failing(checks) == ["The graph is what the files hold"]
+    assert checks[-1].detail == "the facts of valid differ from those in the files"
+
+
+def test_changed_figures_fail(run_folder: Callable[[str], Path], tmp_path: Path) -> None:
+    shutil.copytree(run_folder("ted"), tmp_path / "run")
+    results = json.loads((tmp_path / "run" / "results.json").read_text())
+    results["test"]["metrics"]["mrr"] += 0.001
+    (tmp_path / "run" / "results.json").write_text(json.dumps(results))
+    for num_facts, source in ((4, "stored"), (10**6, "independent")):
+        checks = audit_run(tmp_path / "run", num_facts)
+        assert failing(checks) == ["Results agree on test"]
+        assert checks[-1].detail == f"results.json differs from the {source} ranks by 1.0e-03"
+    # Without stored ranks, everything is ranked again.
+    (tmp_path / "run" / "ranks.parquet").unlink()
+    assert failing(audit_run(tmp_path / "run", 4)) == ["Results agree on test"]
+
+
+def test_ranks_of_some_facts_only_fail(run_folder: Callable[[str], Path], tmp_path: Path) -> None:
+    shutil.copytree(run_folder("ted"), tmp_path / "run")
+    graph = stored_graph()
+    shutil.rmtree(tmp_path / "run" / "dataset")
+    write_folder(replace(graph, test=graph.test[1:]), tmp_path / "run" / "dataset")
+    checks = audit_run(tmp_path / "run", 4)
+    assert failing(checks) == ["Results agree on test"]
+    assert checks[-1].detail == "the stored ranks are not those of all test facts"
+
+
+def test_a_run_without_figures_or_test_facts_is_refused(tmp_path: Path) -> None:
+    graph = stored_graph()
+    no_valid = replace(graph, valid=graph.valid[:0])
+    tempograph.train(no_valid, "ted", out=tmp_path / "run", overrides=["model.sigma=0.1"])
+    with raises(RunError, "run_audit.no_figures", path=tmp_path / "run"):
+        audit_run(tmp_path / "run")
+    no_test = replace(graph, test=graph.test[:0])
+    tempograph.train(no_test, "ted", out=tmp_path / "other", overrides=["model.sigma=0.1"])
+    with raises(DataError, "run_audit.no_test_facts", path=tmp_path / "other"):
+        audit_run(tmp_path / "other")
+
+
+def test_differences_are_relative_to_the_largest_score() -> None:
+    one = torch.tensor([[1.0, -4.0, -torch.inf], [0.5, 0.25, 0.0]])
+    assert largest_difference(one, one.clone()) == 0
+    other = one.clone()
+    other[0, 0] += 2.0
+    assert largest_difference(one, other) == 0.5
+    other[1, 2] = -torch.inf
+    assert largest_difference(one, other) == float("inf")
+
+
+def test_the_program_prints_a_line_for_each_check(
+    run_folder: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    program = Path(__file__).parents[2] / "benchmarks" / "audit.py"
+
+    def audit(*arguments: object) -> tuple[object, str, str]:
+        command = [str(program), *map(str, arguments), "--device", "cpu"]
+        monkeypatch.setattr(sys, "argv", command)
+        with pytest.raises(SystemExit) as leaving:
+            runpy.run_path(str(program), run_name="__main__")
+        return leaving.value.code, *capsys.readouterr()
+
+    file = tmp_path / "checks.json"
+    code, out, err = audit(run_folder("ted"), "--queries", 3, "--json", file)
+    assert (code, err) == (0, "")
+    assert [line.split(": ")[0] for line in out.splitlines()] == [f"holds  {n}" for n in NAMES]
+    assert [check["name"] for check in json.loads(file.read_text())["checks"]] == NAMES
+    shutil.copytree(run_folder("ted"), tmp_path / "run")
+    results = (tmp_path / "run" / "results.json").read_text()
+    (tmp_path / "run" / "results.json").write_text(results.replace('"mrr": 0.', '"mrr": 1.'))
+    code, out, _ = audit(tmp_path / "run", "--queries", 3)
+    assert code == 1 and "FAILS  Results agree on test: " in out
+    expected = f"error: {message('run_folder.no_run', path=tmp_path / 'gone')}\n"
+    assert audit(tmp_path / "gone") == (2, "", expected)
+    expected = "error: --queries must be at least 1, found 0\n"
+    assert audit(tmp_path / "run", "--queries", 0) == (2, "", expected)
