@@ -176,13 +176,13 @@ def largest_difference(one: Tensor, other: Tensor) -> float:
     """The largest difference of two tables of scores, as a share of the query's largest score.
 
     [queries, candidates] each; 0 only if they are equal bit for bit, inf if one rules out a
-    candidate that the other does not.
+    candidate that the other does not, or if a score is NaN.
     """
     if torch.equal(one, other):
         return 0.0
     one, other = one.double(), other.double()
-    finite = torch.isfinite(one)
-    if not torch.equal(finite, torch.isfinite(other)):
+    finite = torch.isfinite(one) & torch.isfinite(other)
+    if not torch.equal(one[~finite], other[~finite]):
         return float("inf")
     scale = one.masked_fill(~finite, 0).abs().amax(1, keepdim=True).clamp(min=1e-30)
     difference = ((one - other).masked_fill(~finite, 0).abs() / scale).max()

@@ -33,9 +33,9 @@ from tempograph.evaluation.audit_checks import (
     rank_sample,
 )
 from tempograph.evaluation.evaluator import evaluate_model, query_batches
-from tempograph.evaluation.independent_ranks import RawDataset, slow_metrics
+from tempograph.evaluation.independent_ranks import RawDataset
 from tempograph.evaluation.rank_table import RankTable, read_run_ranks
-from tempograph.evaluation.ranking import Metrics, metrics
+from tempograph.evaluation.result_checks import check_figures, check_stored_ranks
 from tempograph.models.base import Model
 from tempograph.training.run_folder import dataset_folder
 from tempograph.training.runs import Run
@@ -43,8 +43,6 @@ from tempograph.typing import SPLITS, Split
 
 _MAX_REMOVED: Final = 10
 """Train facts that are removed one by one: the run is built again without each of them."""
-_SAME_FIGURE: Final = 1e-4
-"""Figures of two evaluations may differ by this where rounding decides a few ranks."""
 _KNOWN_LEAK: Final = (
     "known leak of protocol paper: test decides which entities are active, so scores change"
 )
@@ -226,34 +224,14 @@ class _Audit:
 
     def check_results(self, split: Split, sample: SampledRanks) -> AuditCheck:
         """The figures in results.json are those of the ranks, and the ranks are found again."""
-        name, facts = f"Results agree on {split}", self.graph.facts(split)
         reported = self.run.results.evaluations[split]["metrics"]
-        if len(sample.position) == len(facts):
-            slow = slow_metrics([each.rank for each in sample.slow])
-            difference = _figure_difference(reported, slow)
-            if difference > _SAME_FIGURE:
-                detail = f"results.json differs from the independent ranks by {difference:.1e}"
-                return AuditCheck(name, False, detail)
         stored = read_run_ranks(self.folder).get(split)
         if stored is None:
-            again = evaluate_model(self.model, self.graph, split, self.run.config.protocol)
-            difference = _figure_difference(reported, again.summary()["metrics"])
-            detail = f"evaluated again: largest difference of a figure {difference:.1e}"
-            return AuditCheck(name, difference <= _SAME_FIGURE, detail)
-        if not stored.covers(facts):
-            return AuditCheck(name, False, f"the stored ranks are not those of all {split} facts")
-        difference = _figure_difference(reported, metrics(torch.from_numpy(stored.rank)))
-        if difference > 1e-9:
-            detail = f"results.json differs from the stored ranks by {difference:.1e}"
-            return AuditCheck(name, False, detail)
-        equal, wrong = _compare_ranks(stored, facts, sample)
-        detail = f"MRR {reported['mrr']:.4f} is that of the stored ranks; of "
-        detail += f"{len(sample.slow):,} ranked again {equal:,} are equal"
-        if rounded := len(sample.slow) - equal - wrong:
-            detail += f", {rounded:,} differ by the rounding of scores"
-        if wrong:
-            detail += f", {wrong:,} differ"
-        return AuditCheck(name, not wrong, detail)
+            # A folder that was made to be sent holds no ranks.
+            protocol = self.run.config.protocol
+            evaluation = evaluate_model(self.model, self.graph, split, protocol)
+            return check_figures(split, reported, RankTable.from_evaluation(evaluation), sample)
+        return check_stored_ranks(split, reported, stored, self.graph.facts(split), sample)
 
 
 def _same_order(one: Tensor, other: Tensor) -> bool:
@@ -266,22 +244,3 @@ def _with_facts(graph: TemporalGraph, split: Split, facts: Facts) -> TemporalGra
     """The graph with other facts in one split."""
     changes: dict[str, Any] = {split: facts}
     return replace(graph, **changes)
-
-
-def _compare_ranks(stored: RankTable, facts: Facts, sample: SampledRanks) -> tuple[int, int]:
-    """How many ranks of a sample equal the stored ones, and how many differ beyond rounding."""
-    keys = zip(map(tuple, stored.facts.tolist()), stored.asks_subject.tolist(), strict=True)
-    ranks = dict(zip(keys, stored.rank.tolist(), strict=True))
-    asked = [tuple(fact) for fact in facts[sample.position].tolist()]
-    queries = [(fact, asks_subject) for asks_subject in (False, True) for fact in asked]
-    differences = [
-        (abs(ranks[query] - slow.rank), slow.near_ties)
-        for query, slow in zip(queries, sample.slow, strict=True)
-    ]
-    equal = sum(difference == 0 for difference, _ in differences)
-    return equal, sum(difference > near_ties for difference, near_ties in differences)
-
-
-def _figure_difference(one: Metrics, other: Metrics) -> float:
-    """The largest difference of MRR and Hits."""
-    return max(abs(one[name] - other[name]) for name in other if name != "mr")

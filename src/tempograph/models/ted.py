@@ -192,6 +192,8 @@ class DecayedCounts:
         ).flip(0)
         largest_error = torch.finfo(torch.float64).eps * rate * self.num_steps
         self.tie = max(_TIE, 1024 * largest_error)
+        # A GPU divides by a number by multiplying with its inverse, so all devices do.
+        self.per_tie = 1 / self.tie
         self.margin = _MARGIN + 8 * largest_error
         # On the CPU, so that all devices use the same weights.
         weight = torch.exp(-rate * torch.arange(self.num_steps).double()) * 2**_LIMB
@@ -212,14 +214,14 @@ class DecayedCounts:
         )
         exists = value > -math.inf
         row, group, value = row[exists], group[exists], value[exists]
-        halfway = ((value / self.tie).frac().abs() - 0.5).abs() < self.margin / self.tie
+        halfway = ((value * self.per_tie).frac().abs() - 0.5).abs() < self.margin * self.per_tie
         unclear = halfway.nonzero()[:, 0]
         value[unclear] = self._exact(group[unclear], time[row[unclear]])
         return row, self.group_answer[group], self.round_ties(value)
 
     def round_ties(self, value: Tensor) -> Tensor:
         """Round logarithms of sums, so that nearly equal sums tie."""
-        return (value / self.tie).round() * self.tie
+        return (value * self.per_tie).round() * self.tie
 
     def _exact(self, group: Tensor, time: Tensor) -> Tensor:
         """The logarithms for groups [n] at times [n], as a function of the distances alone.
