@@ -22,6 +22,7 @@ from result_sources import check_results
 
 from tempograph.experiments.measured_rows import settings_cell, with_sources
 from tempograph.experiments.paper.detail_tables import ablation_table, ted_table
+from tempograph.experiments.paper.deviations import DEVIATIONS_DATASET, deviation_table
 from tempograph.experiments.paper.paper_tables import (
     comparative_table,
     cost_table,
@@ -69,6 +70,7 @@ def markdown_tables() -> dict[str, str]:
     made = {
         "models": model_table(),
         "leak": leak_table(results),
+        "deviations": deviation_table(results, DEVIATIONS_DATASET),
         "test-measurements": measurement_table(_measured("test-measurements")["measurements"]),
         "temp-presets": preset_table(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
         "temp-speed": temp_speed_table(_measured("temp-speed")),

@@ -32,7 +32,7 @@ GRANULARITIES: Final[tuple[Granularity, ...]] = get_args(Granularity)
 SplitRule = Literal["random", "chronological"]
 """How facts are divided into train, valid and test."""
 
-Artefact = Literal["table", "ablation", "ted", "statistics", "figures"]
+Artefact = Literal["table", "ablation", "deviations", "ted", "statistics", "figures"]
 """A part of the paper that can be reproduced."""
 ARTEFACTS: Final[tuple[Artefact, ...]] = get_args(Artefact)
 

@@ -26,6 +26,7 @@ from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation.rank_table import RankTable, read_run_ranks
 from tempograph.experiments.paper import reproduction as reproducing
 from tempograph.experiments.paper.detail_tables import statistics_table
+from tempograph.experiments.paper.deviations import DEVIATIONS, deviation_table
 from tempograph.experiments.paper.paper_tables import cost_table
 from tempograph.experiments.paper.reproduction import reproduce
 from tempograph.experiments.paper.required_runs import OUR_MODELS, required_runs
@@ -91,6 +92,10 @@ def test_the_table_needs_every_row_and_both_protocols_where_they_differ() -> Non
     ablation = required_runs("ablation", "icews14", ("paper", "strict"), (0,))
     assert len(ablation) == 6 and sum(not spec.overrides for spec in ablation) == 2
     assert not required_runs("ablation", "icews14", ("strict",), (0,))
+    deviations = required_runs("deviations", "icews14", ("paper", "strict"), (0, 1))
+    assert len({spec.name for spec in deviations}) == len(deviations) == 2 * (2 + len(DEVIATIONS))
+    assert not required_runs("deviations", "icews14", ("strict",), (0,))
+    assert not required_runs("deviations", "icews05-15", ("paper",), (0,))
     assert len(required_runs("ted", "icews14", ("strict",), (0,))) == 7
 
 
@@ -371,6 +376,23 @@ def test_one_protocol_alone(world: Path, tmp_path: Path, chosen: Any, other: str
     assert lines == (
         [] if chosen == "paper" else ["ablation: skipped, since it needs protocol paper"]
     )
+
+
+def test_deviations_are_compared_with_the_preset_itself() -> None:
+    def measured(seed: int, mrr: float, **settings: Any) -> RunResults:
+        changed = {f"model.{name}": value for name, value in settings.items()}
+        summary = {"metrics": dict.fromkeys(("hits@1", "hits@3", "hits@10"), 0.5) | {"mrr": mrr}}
+        return replace(result("paper", changed, **settings), seed=seed, valid=summary)  # type: ignore[arg-type]
+
+    runs = [measured(0, 0.61), measured(1, 0.63), measured(0, 0.55, norm="degree_squared")]
+    table = deviation_table(runs, "icews14")
+    assert len(table.rows) == 2 + len(DEVIATIONS)
+    shown = {tuple(row[:3]): row[3:] for row in table.rows}
+    assert shown.pop(("temp-gru", "as shipped", "-")) == ["2", "0.620 ± 0.010", "-"]
+    twice = "temp-gru", "norm=degree_squared", "authors' code"
+    assert shown.pop(twice) == ["1", "0.550", "-0.070"]
+    assert all(cells == ["-", "-", "-"] for cells in shown.values())
+    assert not deviation_table(runs, "icews05-15").rows
 
 
 def test_published_sigmas_are_shown_without_results(call: Call) -> None:

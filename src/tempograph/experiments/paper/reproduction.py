@@ -14,6 +14,7 @@ from tempograph.data.suggestions import did_you_mean
 from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation.rank_table import RankTable
 from tempograph.experiments.paper.detail_tables import ablation_table, statistics_table, ted_table
+from tempograph.experiments.paper.deviations import DEVIATIONS_DATASET, deviation_table
 from tempograph.experiments.paper.paper_tables import (
     comparative_table,
     cost_table,
@@ -160,9 +161,13 @@ def _explain_empty(
 ) -> Iterator[str]:
     """Yield lines that say why artefacts have no table."""
     missing = [artefact for artefact in empty if artefact != "figures"]
-    if "ablation" in missing and "paper" not in protocols:
-        missing.remove("ablation")
-        yield "ablation: skipped, since it needs protocol paper"
+    for artefact in ("ablation", "deviations"):
+        if artefact in missing and "paper" not in protocols:
+            missing.remove(artefact)
+            yield f"{artefact}: skipped, since it needs protocol paper"
+    if "deviations" in missing and dataset in PAPER_TEST and dataset != DEVIATIONS_DATASET:
+        missing.remove("deviations")
+        yield f"deviations: measured on {DEVIATIONS_DATASET} only"
     if missing:
         covered = ", ".join(PAPER_TED_VALID if missing == ["ted"] else PAPER_TEST)
         yield (
@@ -191,6 +196,8 @@ def _tables(
         return tables
     if artefact == "ablation" and "paper" in protocols:
         return {"ablation": ablation_table(results, dataset)}
+    if artefact == "deviations" and "paper" in protocols:
+        return {"deviations": deviation_table(results, dataset)}
     if artefact == "ted" and dataset in PAPER_TED_VALID:
         return {f"ted-{split}": ted_table(results, dataset, split) for split in MEASURED}
     if artefact == "statistics":

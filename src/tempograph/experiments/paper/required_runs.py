@@ -10,6 +10,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.errors import DataError
 from tempograph.evaluation.rank_table import read_run_ranks
 from tempograph.experiments.configurations import preset_configuration
+from tempograph.experiments.paper.deviations import deviation_runs
 from tempograph.experiments.published import (
     PAPER_ABLATION,
     PAPER_TED_VALID,
@@ -62,6 +63,8 @@ def required_runs(
                     f"{name}={str(on).lower()}" for name, on in parts.items() if shipped[name] != on
                 )
                 specs += [RunSpec(dataset, model, "paper", seed, "paper", off) for seed in seeds]
+    elif artefact == "deviations" and "paper" in protocols:
+        specs = deviation_runs(dataset, seeds)
     elif artefact == "figures":
         specs = [
             spec
