@@ -214,10 +214,14 @@ class DecayedCounts:
         )
         exists = value > -math.inf
         row, group, value = row[exists], group[exists], value[exists]
-        halfway = ((value * self.per_tie).frac().abs() - 0.5).abs() < self.margin * self.per_tie
+        scaled = value * self.per_tie
+        rounded = scaled.round()
+        # The distance to the nearest integer is 1/2 halfway between two of them.
+        halfway = (scaled - rounded).abs() > 0.5 - self.margin * self.per_tie
         unclear = halfway.nonzero()[:, 0]
-        value[unclear] = self._exact(group[unclear], time[row[unclear]])
-        return row, self.group_answer[group], self.round_ties(value)
+        exact = self._exact(group[unclear], time[row[unclear]])
+        rounded[unclear] = (exact * self.per_tie).round()
+        return row, self.group_answer[group], rounded * self.tie
 
     def round_ties(self, value: Tensor) -> Tensor:
         """Round logarithms of sums, so that nearly equal sums tie."""
