@@ -10,7 +10,7 @@ demo: .venv/ready
 # The explorer is tested in a browser. Without one, those tests are skipped with a message.
 test: .venv/ready
 	@command -v chromium > /dev/null || $(BIN)/playwright install chromium || echo "could not install a browser"
-	$(BIN)/pytest -n auto
+	$(BIN)/pytest -n auto --dist worksteal
 
 check: .venv/ready
 	$(BIN)/ruff format --check
