@@ -169,7 +169,7 @@ def test_a_gate_fitted_on_valid_has_a_row_of_its_own() -> None:
 
 def test_a_model_that_has_changed_since_is_named() -> None:
     old = dataclasses.replace(result("atise-er", entities="fixed"), changed={})
-    assert "earlier model, entities fixed" in remarks([old])
+    assert remarks([old]) == "earlier model with entities fixed"
     assert "earlier model" not in remarks([result("atise-er")])
     assert "earlier model" not in remarks([result("temp-gru", gate=False)])
 

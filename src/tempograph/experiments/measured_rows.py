@@ -83,11 +83,15 @@ def remarks(runs: Runs) -> str:
         if name != "model.fit_on"
     ]
     kind = MODELS.get(run.model)
-    for name, value in (kind.defaults if kind else {}).items():
-        # What makes a model this one may have changed since it was measured.
-        if settings.get(f"model.{name}") != value and name in _DEFINING:
-            notes.append(f"earlier model, {name} {settings.get(f'model.{name}')}")
-    if run.preset and not has_settings_of(run, run.preset, changes):
+    # What makes a model this one may have changed since it was measured.
+    earlier = [
+        f"{name} {settings.get(f'model.{name}')}"
+        for name, value in (kind.defaults if kind else {}).items()
+        if name in _DEFINING and settings.get(f"model.{name}") != value
+    ]
+    if earlier:
+        notes.append(f"earlier model with {', '.join(earlier)}")
+    elif run.preset and not has_settings_of(run, run.preset, changes):
         notes.append("earlier settings of this preset")
     if not is_reproduction(run):
         parts = _PAPER_PARTS.get(str(settings.get("model.temporal")), ())
