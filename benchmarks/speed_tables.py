@@ -29,7 +29,8 @@ def temp_speed_table(measured: Measured, about: str = "") -> TextTable:
         "GiB": figure("training_peak_bytes", ".1f", 2**30),
         "efficiency": figure("share_of_floor", ".1%"),
         "paper: s/epoch": lambda result: (
-            f"{result['paper_epoch_seconds']:,}" if result["paper_epoch_seconds"] else "-"
+            # The paper prints the times of TeMP-GRU alone.
+            f"{result['paper_epoch_seconds']:,}" if result["model"] == "temp-gru" else "-"
         ),
     }
     return _text_table("Speed of TeMP", measured, columns, 2, about)
@@ -81,4 +82,11 @@ def _text_table(
     commit = f"commit {environment['commit'][:7]}" if environment["commit"] else "unknown commit"
     changed = " with changes" if environment.get("dirty") else ""
     caption = f"{environment['hardware']}, {commit}{changed}{f'; {about}' if about else ''}."
+    elsewhere: dict[str, list[str]] = {}
+    for result in measured["results"]:
+        if result.get("commit", environment["commit"]) != environment["commit"]:
+            name = f"{result['model']} on {result['dataset']}"
+            elsewhere.setdefault(result["commit"][:7], []).append(name)
+    for other, names in elsewhere.items():
+        caption += f" Measured at commit {other}: {', '.join(names)}."
     return TextTable(title, tuple(columns), rows, left, caption)

@@ -23,8 +23,8 @@ from tempograph.training.run_results import RunResults
 
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "results" / "test-measurements.json"
-MODELS = (*PROTOCOL_DEPENDENT, "pointer", "temp-pointer")
-"""Models whose design or settings are ours."""
+MODELS = (*PROTOCOL_DEPENDENT, "pointer", "tntcomplex", "temp-pointer")
+"""Models whose design or settings are ours, and the parts of temp-pointer."""
 Measurement = dict[str, Any]
 
 

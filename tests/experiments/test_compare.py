@@ -441,7 +441,7 @@ def test_output_of_a_process_that_is_no_message_is_ignored() -> None:
 
 def test_seeds_of_different_code_are_marked(fresh: Comparison) -> None:
     table = fresh.text_table()
-    assert table.notes[0].startswith("Measured at commit ") and set(table.marks) == {""}
+    assert table.notes[0].startswith("Measured on ") and set(table.marks) == {""}
     row = fresh.rows[1]
     (run,) = row.runs
     assert run.results is not None

@@ -167,6 +167,13 @@ def test_a_gate_fitted_on_valid_has_a_row_of_its_own() -> None:
     assert alone[3] == "gate fitted on valid"
 
 
+def test_a_model_that_has_changed_since_is_named() -> None:
+    old = dataclasses.replace(result("atise-er", entities="fixed"), changed={})
+    assert remarks([old]) == "earlier model with entities fixed"
+    assert "earlier model" not in remarks([result("atise-er")])
+    assert "earlier model" not in remarks([result("temp-gru", gate=False)])
+
+
 def test_rows_of_another_commit_and_means_over_different_code_are_marked() -> None:
     runs = [
         *(result("complex", seed=seed) for seed in (0, 1)),
@@ -189,9 +196,9 @@ def test_rows_of_another_commit_and_means_over_different_code_are_marked() -> No
         "hyte": "‡",
         "ttranse": "‡",
     }
-    assert table.notes[0] == "Measured at commit 1111111 on a GPU."
+    assert table.notes[0] == "Measured on a GPU at commit 1111111 unless marked."
     assert table.notes[1] == (
-        "† Measured at another commit (1111111, 2222222: transe; 2222222: distmult; "
+        "† Measured at other commits (1111111, 2222222: transe; 2222222: distmult; "
         "unknown: pointer)."
     )
     assert "(1111111, 2222222: simple; 1111111: ttranse, hyte)" in table.notes[2]
@@ -208,7 +215,7 @@ def test_a_changed_source_is_another_commit() -> None:
     old = result("simple", commit=f"{ONE}-dirty", dirty=None)
     clean = [result("complex", seed=seed) for seed in (0, 1, 2)]
     notes = comparative_table([*clean, changed, old], "icews14").notes
-    assert notes[1] == "† Measured at another commit (1111111 with changes: distmult, simple)."
+    assert notes[1] == "† Measured at other commits (1111111 with changes: distmult, simple)."
 
 
 @pytest.mark.parametrize(
@@ -239,6 +246,4 @@ def test_figures_of_two_rows_may_have_different_code() -> None:
 def test_every_table_of_committed_results_names_its_commit() -> None:
     results = load_results(COMMITTED)
     for table in (comparative_table(results, "icews14"), ted_table(results, "icews14", "test")):
-        assert table.notes[0].startswith("Measured at commit ") and len(table.marks) == len(
-            table.rows
-        )
+        assert table.notes[0].startswith("Measured on ") and len(table.marks) == len(table.rows)

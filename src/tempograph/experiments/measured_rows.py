@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from tempograph.experiments.configurations import changes_of, configuration_of, has_settings_of
 from tempograph.experiments.published import PROTOCOL_DEPENDENT
+from tempograph.models.registry import MODELS
 from tempograph.report.text_table import TextTable
 from tempograph.training.run_results import RunResults
 
@@ -18,12 +19,15 @@ Runs = Sequence[RunResults]
 RowKind = Literal["paper's settings", "usual", "fitted on valid"]
 """Runs of different kinds are never candidates for the same row."""
 
+_CHANGED: Final = " with changes"
 _OTHER_COMMIT: Final = "†"
 _OTHER_CODE: Final = "‡"
 _MARKS: Final = {
-    _OTHER_COMMIT: "Measured at another commit",
+    _OTHER_COMMIT: "Measured at other commits",
     _OTHER_CODE: "Mean of runs whose code differs, or is not known to be the same",
 }
+_DEFINING: Final = ("entities", "relations", "decoder", "temporal")
+"""Settings that make a published method what it is."""
 _PAPER_PARTS: Final = {"gru": ("gate", "imputation"), "attention": ("gate",)}
 """Parts of TeMP that settings may switch off, by temporal encoder; attention itself imputes."""
 
@@ -78,7 +82,16 @@ def remarks(runs: Runs) -> str:
         for name, value in changes.items()
         if name != "model.fit_on"
     ]
-    if run.preset and not has_settings_of(run, run.preset, changes):
+    kind = MODELS.get(run.model)
+    # What makes a model this one may have changed since it was measured.
+    earlier = [
+        f"{name} {settings.get(f'model.{name}')}"
+        for name, value in (kind.defaults if kind else {}).items()
+        if name in _DEFINING and settings.get(f"model.{name}") != value
+    ]
+    if earlier:
+        notes.append(f"earlier model with {', '.join(earlier)}")
+    elif run.preset and not has_settings_of(run, run.preset, changes):
         notes.append("earlier settings of this preset")
     if not is_reproduction(run):
         parts = _PAPER_PARTS.get(str(settings.get("model.temporal")), ())
@@ -101,9 +114,10 @@ def with_sources(
 ) -> TextTable:
     """Return a table that says where its rows were measured.
 
-    The note below the table names the commit of most runs and the hardware. A row that was measured
-    at another commit is marked. So is the mean of runs whose code differs, or may differ because
-    results of earlier versions do not say what their code was.
+    The note below the table names the hardware and the commit of the rows without a mark, which is
+    that of most such rows. A row that was measured at other commits is marked. So is the mean of
+    runs whose code differs, or may differ because results of earlier versions do not say what their
+    code was.
 
     Args:
         table: The table.
@@ -114,14 +128,22 @@ def with_sources(
     everything = [run for runs in measured for run in runs]
     if not everything:
         return table
-    usual = Counter(map(commit_label, everything)).most_common(1)[0][0]
     commits = [list(dict.fromkeys(map(commit_label, runs))) for runs in measured]
+    single = Counter(labels[0] for labels in commits if len(labels) == 1)
+    known = {commit_label(run) for run in everything if run.code is not None}
+    usual = max(
+        single,
+        key=lambda label: (not label.endswith(_CHANGED), single[label], label in known),
+        default="",
+    )
     marks = []
     for row, labels in zip(rows, commits, strict=True):
         mark = "" if labels in ([], [usual]) else _OTHER_COMMIT
         marks.append(mark if all(map(same_code, row)) else _OTHER_CODE)
     hardware = " and ".join(dict.fromkeys(run.hardware for run in everything))
-    notes = [f"Measured at commit {usual} on {hardware}."]
+    unless = " unless marked" if any(marks) else ""
+    at = f" at commit {usual}{unless}" if "" in marks else ""
+    notes = [f"Measured on {hardware}{at}."]
     for mark, text in _MARKS.items():
         groups: dict[str, list[str]] = {}
         for name, labels, own in zip(names, commits, marks, strict=True):
@@ -145,4 +167,4 @@ def commit_label(run: RunResults) -> str:
     """Return the first digits of the commit of a run, and whether the source had changed."""
     commit = (run.commit or "").removesuffix("-dirty")
     changed = run.dirty or (run.commit or "").endswith("-dirty")
-    return f"{commit[:7] or 'unknown'}{' with changes' if changed else ''}"
+    return f"{commit[:7] or 'unknown'}{_CHANGED if changed else ''}"
