@@ -30,6 +30,16 @@ MESSAGES = {
     "io.not_ours": "{path} has no {marker}, so it is not overwritten; choose another path",
     "typing.bounds": "{setting} must be {bounds}, found {value}",
     # The data package
+    "arrow_tables.four_parts": (
+        "row {row} must be a subject, a relation, an object and a time, found {value!r}"
+    ),
+    "arrow_tables.several_kinds": (
+        "the column '{column}' holds values of several kinds ({reason}); write all of them one way"
+    ),
+    "arrow_tables.unreadable": (
+        "the table cannot be read: {reason}; pass columns with distinct names, each with one kind "
+        "of value"
+    ),
     "benchmarks.not_fetched": (
         "{address}: cannot be fetched ({reason}); try again later, "
         "or set TEMPOGRAPH_MIRROR to another base address of the same files"
@@ -62,9 +72,6 @@ MESSAGES = {
     "fact_ids.fact": "fact {row}: {problem}",
     "fact_ids.four_parts": (
         "fact {row} must be a subject, a relation, an object and a time, found {value!r}"
-    ),
-    "fact_ids.missing_column": (
-        "a table needs the columns subject, relation, object, time; '{column}' is missing"
     ),
     "fact_ids.not_a_name": "the {column} must be a name or an id, found {value}",
     "folder.empty_names": "{path}: the file is empty; it must hold at least one name",
@@ -106,6 +113,10 @@ MESSAGES = {
     "column_guessing.no_column": (
         "{path}: no column name suggests the {part}; the columns are {columns}: "
         "name it with --{part}"
+    ),
+    "column_guessing.no_table_column": (
+        "the table: no column name suggests the {part}; the columns are {columns}: "
+        "name it with ImportOptions({part}=...)"
     ),
     "column_guessing.no_files": "there is no file to fit; name at least one",
     "column_guessing.two_columns": (

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tempograph.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from tempograph.data.arrow_tables import ArrowStream as ArrowStream
     from tempograph.data.catalog import load_dataset as load_dataset
     from tempograph.data.graph import TemporalGraph as TemporalGraph
     from tempograph.data.importers.importer import ImportResult as ImportResult
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from tempograph.training.trainer import train as train
 
 _EXPORTS = {
+    "data.arrow_tables": ("ArrowStream",),
     "data.catalog": ("load_dataset",),
     "data.graph": ("TemporalGraph",),
     "data.importers.importer": ("ImportResult",),

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from tempograph.data.fact_ids import FactsLike, to_fact_ids
 from tempograph.data.graph import COLUMNS, Name, When
+from tempograph.data.importers.options import ImportOptions
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, QueryError
 from tempograph.prediction.answers import Completion
@@ -145,15 +146,17 @@ class Predictor:
         progress: Progress | None = None,
         budget: int | None = None,
         ranks: bool = True,
+        options: ImportOptions | None = None,
     ) -> pa.Table:
         """Score, probability and rank of many facts as objects and as subjects, in bounded memory.
 
-        Facts are rows (subject, relation, object, time) of names or ids, an array of ids, or a
-        table with these columns. Other known answers are filtered out, as in an evaluation;
+        Facts are rows (subject, relation, object, time) of names or ids, an array of ids, a
+        DataFrame or Arrow table, or a file; columns that the options do not name are guessed, as in
+        an import. Other known answers are filtered out, as in an evaluation;
         `known` is the split that holds the fact. Without ranks the table has scores alone, and a
         model that can scores no other candidates.
         """
-        rows = to_fact_ids(self.graph, facts)
+        rows = to_fact_ids(self.graph, facts, options)
         ids = torch.from_numpy(rows).to(self.model.device)
         scores = score_facts(self._scenario, ids, budget, progress, ranks)
         splits = pa.array(self.graph.find_splits(rows), pa.string())
@@ -232,13 +235,14 @@ class Predictor:
         order = np.argsort(-surprise, kind="stable")[:top]
         return table.take(order).append_column("surprise", pa.array(surprise[order]))
 
-    def add(self, facts: FactsLike) -> None:
+    def add(self, facts: FactsLike, options: ImportOptions | None = None) -> None:
         """Let the model use further train facts, at known time steps or later ones.
 
-        Answers change at once. A step after the last one takes the weights of the last one.
+        Facts and options are those of `score`. Answers change at once. A step after the last one
+        takes the weights of the last one.
         """
-        self._use(self._scenario.add(facts))
+        self._use(self._scenario.add(facts, options))
 
-    def remove(self, facts: FactsLike) -> None:
+    def remove(self, facts: FactsLike, options: ImportOptions | None = None) -> None:
         """Take away facts that the model uses: train facts, or facts that were added."""
-        self._use(self._scenario.remove(facts))
+        self._use(self._scenario.remove(facts, options))
