@@ -105,6 +105,10 @@ MESSAGES = {
     "graph.out_of_range": "{graph}: {split} fact {row} has {column} {value}, outside 0 to {last}",
     "graph.wrong_shape": "{graph}: {split} facts must be int64 [n, 4], found {found}",
     "suggestions.choose": "there is no {kind} '{value}'; choose from {names}",
+    "result_table.not_installed": (
+        "to_{package} needs {package}, which is not installed; run 'pip install {package}', "
+        "or use to_arrow"
+    ),
     "suggestions.did_you_mean": "there is no {kind} '{value}'; did you mean {names}?",
     "suggestions.unknown": "there is no {kind} '{value}'",
     # The importers of the data package

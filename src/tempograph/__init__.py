@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tempograph.data.importers.options import ImportOptions as ImportOptions
     from tempograph.data.name_index import NameIndex as NameIndex
     from tempograph.data.name_index import NameMatch as NameMatch
+    from tempograph.data.result_table import ResultTable as ResultTable
     from tempograph.data.timeline import Queries as Queries
     from tempograph.data.timeline import Timeline as Timeline
     from tempograph.errors import ConfigError as ConfigError
@@ -67,6 +68,7 @@ _EXPORTS = {
     "data.importers.importer": ("ImportResult",),
     "data.importers.options": ("ImportOptions",),
     "data.name_index": ("NameIndex", "NameMatch"),
+    "data.result_table": ("ResultTable",),
     "data.timeline": ("Queries", "Timeline"),
     "errors": (
         *("ConfigError", "DataError", "QueryError", "RunError", "StorageError"),

@@ -32,7 +32,7 @@ _ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _DATE_LABEL: Final = re.compile(r"\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TemporalGraph:
     """Facts (subject, relation, object, time) in three splits, with the names behind their ids.
 
@@ -61,6 +61,19 @@ class TemporalGraph:
                 )
         if not len(self.train):
             raise DataError(f"{self.name}: the train split has no facts to learn from")
+
+    def __repr__(self) -> str:
+        return f"TemporalGraph({self.describe_size()})"
+
+    def describe_size(self) -> str:
+        """The name and what the graph holds, in a line."""
+        counts = {
+            "entities": len(self.entities),
+            "relations": len(self.relations),
+            "steps": len(self.times),
+            "facts": sum(len(self.facts(split)) for split in SPLITS),
+        }
+        return f"{self.name}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}"
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:

@@ -40,7 +40,7 @@ class ModelChoice:
     why: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FitResult:
     """A trained run: its data, why it is this model, and how it does on held-out facts."""
 
@@ -50,6 +50,9 @@ class FitResult:
     choice: ModelChoice
     evaluation: Evaluation | None
     """On the test split; None if training was stopped before its end."""
+
+    def __repr__(self) -> str:
+        return f"FitResult({self.choice.model} on {self.run.graph.describe_size()})"
 
     def relations(self) -> list[tuple[str, int, float, float]]:
         """Return the queries, Hits@1 and Hits@10 of the most frequent relations on test."""

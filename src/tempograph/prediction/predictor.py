@@ -14,6 +14,7 @@ from torch import Tensor
 from tempograph.data.fact_ids import FactsLike, to_fact_ids
 from tempograph.data.graph import COLUMNS, Name, When
 from tempograph.data.importers.options import ImportOptions
+from tempograph.data.result_table import ResultTable, name_columns
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, QueryError
 from tempograph.prediction.answers import Completion
@@ -26,7 +27,7 @@ from tempograph.prediction.scan import (
     write_table,
 )
 from tempograph.prediction.scenario import Fact, Scenario
-from tempograph.prediction.scoring import SIDES, name_columns, score_facts
+from tempograph.prediction.scoring import SIDES, score_facts
 from tempograph.training.runs import Run
 from tempograph.typing import SPLITS, Progress, Split
 
@@ -44,6 +45,9 @@ class Predictor:
     def __init__(self, run: Run | str | Path, device: str = "auto", memory: int = MEMORY) -> None:
         self.run = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
         self._use(Scenario(self.run, memory))
+
+    def __repr__(self) -> str:
+        return f"Predictor({self.model.name} on {self.graph.describe_size()})"
 
     def _use(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -147,7 +151,7 @@ class Predictor:
         budget: int | None = None,
         ranks: bool = True,
         options: ImportOptions | None = None,
-    ) -> pa.Table:
+    ) -> ResultTable:
         """Score, probability and rank of many facts as objects and as subjects, in bounded memory.
 
         Facts are rows (subject, relation, object, time) of names or ids, an array of ids, a
@@ -160,7 +164,8 @@ class Predictor:
         ids = torch.from_numpy(rows).to(self.model.device)
         scores = score_facts(self._scenario, ids, budget, progress, ranks)
         splits = pa.array(self.graph.find_splits(rows), pa.string())
-        return pa.table(name_columns(self.graph, rows) | {"known": splits} | scores.columns())
+        named = name_columns(self.graph, rows)
+        return ResultTable(pa.table(named | {"known": splits} | scores.columns()))
 
     def missing(
         self,
@@ -173,7 +178,7 @@ class Predictor:
         out: str | Path | None = None,
         progress: Progress | None = None,
         budget: int | None = None,
-    ) -> pa.Table | int:
+    ) -> ResultTable | int:
         """The most plausible facts that are not in the data, from the step first to the step last.
 
         Candidates are the objects of every (subject, relation) of train at every step of the
@@ -208,7 +213,7 @@ class Predictor:
         table = best_of_batches(batches, top).table(graph, self.temperature is not None)
         if out is not None:
             write_table(table, Path(out))
-        return table
+        return ResultTable(table)
 
     def surprising(
         self,
@@ -216,7 +221,7 @@ class Predictor:
         top: int = 100,
         progress: Progress | None = None,
         budget: int | None = None,
-    ) -> pa.Table:
+    ) -> ResultTable:
         """The known facts of some splits that the model finds least plausible, worst first.
 
         `surprise` is the mean of -log p of both sides, or of log rank for a model without
@@ -225,7 +230,7 @@ class Predictor:
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
         rows = [self.graph.train[:0], *(self.graph.facts(split) for split in splits)]
-        table = self.score(np.concatenate(rows), progress, budget)
+        table = self.score(np.concatenate(rows), progress, budget).to_arrow()
         if self.temperature is None:
             sides = [np.log(table[f"{side}_rank"].to_numpy()) for side in SIDES]
         else:
@@ -233,7 +238,8 @@ class Predictor:
             sides = [-np.log(np.maximum(each, 1e-300)) for each in probabilities]
         surprise = (sides[0] + sides[1]) / 2
         order = np.argsort(-surprise, kind="stable")[:top]
-        return table.take(order).append_column("surprise", pa.array(surprise[order]))
+        table = table.take(order).append_column("surprise", pa.array(surprise[order]))
+        return ResultTable(table)
 
     def add(self, facts: FactsLike, options: ImportOptions | None = None) -> None:
         """Let the model use further train facts, at known time steps or later ones.
