@@ -397,6 +397,16 @@ MESSAGES = {
     # The prediction package
     "predictor.side": "side must be object or subject, found '{value}'",
     "predictor.top": "top must be at least 1, found {value}",
+    "questions.columns": (
+        "the table: a question has three of the columns subject, relation, object, time; "
+        "'{column}' is not among {columns}"
+    ),
+    "questions.nested": "the table: the {part} must be text, numbers or dates, found {kind}",
+    "questions.no_evidence": "no candidate has any evidence",
+    "questions.one_missing": (
+        "exactly one of subject, relation, object, time must be missing, found {count}"
+    ),
+    "questions.question": "question {row}: {problem}",
     "scenario.absent": "{fact} is not among the facts that the model uses",
     "scenario.present": ("{fact} is already among the facts that the model uses; remove it first"),
     "scenario.three_parts": "give three parts of a fact; more than one of them is None",

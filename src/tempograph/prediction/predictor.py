@@ -11,6 +11,7 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from tempograph.data.arrow_tables import TableLike
 from tempograph.data.fact_ids import FactsLike, to_fact_ids
 from tempograph.data.graph import COLUMNS, Name, When
 from tempograph.data.importers.options import ImportOptions
@@ -19,6 +20,7 @@ from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, QueryError
 from tempograph.prediction.answers import Completion
 from tempograph.prediction.completion import complete, complete_time, score_candidates
+from tempograph.prediction.questions import answer_questions, read_questions
 from tempograph.prediction.scan import (
     Scan,
     best_of_batches,
@@ -143,6 +145,32 @@ class Predictor:
         """The query (entity, relation or its inverse, time) for a missing subject or object."""
         entity, relation, time = self._scenario.query(fact)
         return int(entity), int(relation), int(time)
+
+    def ask(
+        self,
+        questions: TableLike,
+        top: int = 10,
+        *,
+        strict: bool = False,
+        options: ImportOptions | None = None,
+        progress: Progress | None = None,
+        budget: int | None = None,
+    ) -> ResultTable:
+        """The best answers to every question of a table, in batches.
+
+        A question has the columns subject, relation, object and time, or those that the options
+        name, with exactly one of them null or absent. The rows of the result are the answers in the
+        order of the questions: `question` is the row number from 0, then come the completed fact,
+        the part `asked` for, the `answer`, its rank, score and probability, and the split in which
+        it is known. A question that has no answer, because a name is unknown for example, has one
+        row with the reason in `error`. If `strict`, the first question with an unknown name, or
+        that is wrong in another way, is an error.
+        """
+        if top < 1:
+            raise ConfigError(f"top must be at least 1, found {top}")
+        read = read_questions(self.graph, questions, options or ImportOptions())
+        table = answer_questions(self._scenario, read, top, budget, progress, strict)
+        return ResultTable(table)
 
     def score(
         self,
