@@ -207,3 +207,23 @@ def test_a_notebook_shows_a_table_with_names_escaped() -> None:
     assert "<td>meets &amp; greets</td>" in html and html.startswith("<table><caption>Completion(")
     html = predictor.surprising()._repr_html_()
     assert html.count("<tr>") == 21 and ", 8 more</caption>" in html
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "arrow"])
+def test_round_trips(library: str, tmp_path: Path) -> None:
+    columns = fact_columns(GRAPH, GRAPH.all_facts)
+    facts = FORMS[library](columns)
+    fitted = tempograph.fit(facts, out=tmp_path / "run", model="ted", device="cpu")
+    predictor = Predictor(tmp_path / "run")
+    scored = getattr(predictor.score(facts), f"to_{library}")()
+    assert pa.table(scored).select(list(TEST)).to_pydict() == columns | {
+        "time": list(map(str, columns["time"]))
+    }
+    assert tempograph.load_dataset(scored).same_as(fitted.run.graph)
+    assert predictor.score(scored).equals(predictor.score(facts))
+    answers = predictor.ask(pa.table(scored).drop_columns(["object"]).slice(0, 9), top=1)
+    again = predictor.score(getattr(answers, f"to_{library}")())
+    assert again["object_score"].to_pylist() == pytest.approx(answers["score"].to_pylist())
+    assert fitted.evaluation is not None
+    ranks = getattr(fitted.evaluation, f"to_{library}")()
+    assert len(ranks) == 2 * len(fitted.run.graph.test)
