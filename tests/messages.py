@@ -402,11 +402,11 @@ MESSAGES = {
         "'{column}' is not among {columns}"
     ),
     "questions.nested": "the table: the {part} must be text, numbers or dates, found {kind}",
-    "questions.no_evidence": "no candidate has any evidence",
+    "batch_answers.no_evidence": "no candidate has any evidence",
     "questions.one_missing": (
         "exactly one of subject, relation, object, time must be missing, found {count}"
     ),
-    "questions.question": "question {row}: {problem}",
+    "batch_answers.question": "question {row}: {problem}",
     "scenario.absent": "{fact} is not among the facts that the model uses",
     "scenario.present": ("{fact} is already among the facts that the model uses; remove it first"),
     "scenario.three_parts": "give three parts of a fact; more than one of them is None",

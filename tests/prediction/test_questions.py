@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import tempograph
@@ -59,7 +60,7 @@ def test_answers_equal_those_of_one_question_at_a_time(predictor: Predictor) -> 
         rows = [row for row in found if row["question"] == number]
         expected = slow_answers(predictor, question, 5)
         if not expected:
-            assert [row["error"] for row in rows] == [message("questions.no_evidence")]
+            assert [row["error"] for row in rows] == [message("batch_answers.no_evidence")]
             continue
         assert [row["rank"] for row in rows] == [row["rank"] for row in expected]
         for key in ("score", "probability"):
@@ -93,6 +94,17 @@ def test_a_column_may_be_absent_or_have_another_name(ted_predictor: Predictor) -
     assert ted_predictor.ask(table, top=3).equals(expected)
     named = table.rename_columns({"subject": "who"})
     assert ted_predictor.ask(named, top=3, options=ImportOptions(subject="who")).equals(expected)
+    days = [day.strftime("%d/%m/%Y") for day in table["time"].to_pylist()]
+    european = table.set_column(2, "time", [[*days[:4], "5.5.2030"]])
+    answers = ted_predictor.ask(european, top=3, options=ImportOptions(time_format="%d/%m/%Y"))
+    kept = expected.to_arrow().filter(pc.less(expected["question"], 4))
+    assert answers.slice(0, len(kept)).equals(kept)
+    assert answers["error"].to_pylist()[len(kept) :] == [
+        "the time '5.5.2030' does not match the time format '%d/%m/%Y'"
+    ]
+    repeated = pa.table([*table.columns, table["time"]], names=[*table.column_names, "time"])
+    with pytest.raises(DataError, match="^the table: 2 columns are named 'time'; rename all but"):
+        ted_predictor.ask(repeated)
     columns = "'who', 'relation', 'time'"
     with raises(DataError, "questions.columns", column="subject", columns=columns):
         ted_predictor.ask(named)
@@ -128,9 +140,9 @@ def test_wrong_questions_are_reported_row_by_row(ted_predictor: Predictor) -> No
         **{"question": 0, "subject": "Nobody at all", "relation": relation},
         **{"time": time, "error": unknown},
     }
-    with raises(QueryError, "questions.question", row=0, problem=unknown):
+    with raises(QueryError, "batch_answers.question", row=0, problem=unknown):
         ted_predictor.ask(questions, strict=True)
-    with raises(QueryError, "questions.question", row=1, problem=errors[5]):
+    with raises(QueryError, "batch_answers.question", row=1, problem=errors[5]):
         ted_predictor.ask([good, questions[5]], strict=True)
     with pytest.raises(ConfigError, match="^top must be at least 1, found 0$"):
         ted_predictor.ask(questions, top=0)

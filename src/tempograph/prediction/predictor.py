@@ -19,8 +19,9 @@ from tempograph.data.result_table import ResultTable, name_columns
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, QueryError
 from tempograph.prediction.answers import Completion
+from tempograph.prediction.batch_answers import answer_questions
 from tempograph.prediction.completion import complete, complete_time, score_candidates
-from tempograph.prediction.questions import answer_questions, read_questions
+from tempograph.prediction.questions import read_questions
 from tempograph.prediction.scan import (
     Scan,
     best_of_batches,

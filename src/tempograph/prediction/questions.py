@@ -1,31 +1,25 @@
-"""A table of questions, each a fact with one part missing, and the table of their answers."""
+"""A table of questions, each a fact with one part missing, as rows of ids."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from tempograph.data.arrow_tables import TABLE, TableLike, to_arrow_table
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
+from tempograph.data.importers.csv_reader import column_positions
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.result_table import name_columns
-from tempograph.data.timeline import Queries, undirected_facts
+from tempograph.data.importers.time_grid import TimeGrid
+from tempograph.data.importers.time_parsing import format_pattern, parse_dates
 from tempograph.errors import DataError, QueryError
-from tempograph.evaluation.evaluator import query_batches
-from tempograph.prediction.completion import best_candidates, score_relations, score_times
-from tempograph.prediction.scenario import Fact, Scenario
-from tempograph.prediction.scoring import log_probabilities
-from tempograph.typing import Progress
 
-_MISSING: Final = -1
+MISSING: Final = -1
+"""The id of the part that a question asks for."""
 _UNKNOWN: Final = -2
 
 Texts = NDArray[np.object_]
@@ -44,18 +38,8 @@ class Questions(NamedTuple):
     @property
     def asked(self) -> NDArray[np.int64]:
         """The column that each question asks for, or -1 if it has an error, [n]."""
-        asked = np.argmax(self.ids == _MISSING, axis=1)
+        asked = np.argmax(self.ids == MISSING, axis=1)
         return np.where(self.errors == None, asked, -1)  # noqa: E711
-
-
-class Answers(NamedTuple):
-    """The question [n], completed fact [n, 4], rank, score and log probability of each answer."""
-
-    question: Tensor
-    facts: Tensor
-    rank: Tensor
-    score: Tensor
-    log_probability: Tensor
 
 
 def read_questions(graph: TemporalGraph, data: TableLike, options: ImportOptions) -> Questions:
@@ -69,16 +53,17 @@ def read_questions(graph: TemporalGraph, data: TableLike, options: ImportOptions
             f"{TABLE}: a question has three of the columns {', '.join(options.columns)}; "
             f"'{lacking}' is not among {known}"
         )
-    nothing = pa.nulls(len(table), pa.string())
+    column_positions(TABLE, table.column_names, names)
+    nothing = pa.chunked_array([pa.nulls(len(table), pa.string())])
     columns = [table[name] if name in names else nothing for name in options.columns]
     find: tuple[Callable[[Any], int], ...] = (
         *(graph.entity_id, graph.relation_id),
-        *(graph.entity_id, graph.time_id),
+        *(graph.entity_id, _time_finder(graph, options.time_format)),
     )
     parts = [_find_ids(*part) for part in zip(COLUMNS, columns, find, strict=True)]
     ids = np.stack([part[0] for part in parts], axis=1)
     errors = np.full(len(table), None, dtype=object)
-    missing = (ids == _MISSING).sum(axis=1)
+    missing = (ids == MISSING).sum(axis=1)
     for count in np.unique(missing[missing != 1]):
         errors[missing == count] = (
             f"exactly one of {', '.join(COLUMNS)} must be missing, found {count}"
@@ -89,18 +74,34 @@ def read_questions(graph: TemporalGraph, data: TableLike, options: ImportOptions
     return Questions(ids, errors, pa.table(texts, names=list(COLUMNS)))
 
 
+def _time_finder(graph: TemporalGraph, time_format: str | None) -> Callable[[Any], int]:
+    """The function that finds the id of a time, if it is text written in a time format."""
+    if time_format in (None, "integer"):
+        return graph.time_id
+    pattern, grid = format_pattern(str(time_format)), TimeGrid(time_format)
+
+    def find(when: Any) -> int:
+        if isinstance(when, str):
+            moments, valid = parse_dates(pa.array([when.strip()]), pattern)
+            if not valid[0]:
+                raise QueryError(grid.explain(when))
+            when = moments[0]
+        return graph.time_id(when)
+
+    return find
+
+
 def _find_ids(
-    part: str, column: pa.ChunkedArray | pa.Array, find: Callable[[Any], int]
+    part: str, column: pa.ChunkedArray, find: Callable[[Any], int]
 ) -> tuple[NDArray[np.int64], Texts]:
     """The id of each value, or -1 where it is missing; and what is wrong with it, or None."""
     if pa.types.is_nested(column.type):
         raise DataError(f"{TABLE}: the {part} must be text, numbers or dates, found {column.type}")
     if pa.types.is_null(column.type) or not len(column):
-        return np.full(len(column), _MISSING), np.full(len(column), None, dtype=object)
-    encoded = pa.chunked_array([column]) if isinstance(column, pa.Array) else column
-    encoded = encoded.dictionary_encode().combine_chunks()
+        return np.full(len(column), MISSING), np.full(len(column), None, dtype=object)
+    encoded = column.dictionary_encode().combine_chunks()
     values = encoded.dictionary.to_pylist()
-    ids, errors = np.full(len(values) + 1, _MISSING), np.full(len(values) + 1, None, dtype=object)
+    ids, errors = np.full(len(values) + 1, MISSING), np.full(len(values) + 1, None, dtype=object)
     for code, value in enumerate(values):
         if isinstance(value, float) and value.is_integer():
             # pandas turns a column of ids with a missing one into floats.
@@ -115,132 +116,3 @@ def _find_ids(
             ids[code], errors[code] = _UNKNOWN, str(error)
     codes = encoded.indices.fill_null(len(values)).to_numpy()
     return ids[codes], errors[codes]
-
-
-@torch.inference_mode()
-def answer_questions(
-    scenario: Scenario,
-    questions: Questions,
-    top: int,
-    budget: int | None = None,
-    progress: Progress | None = None,
-    strict: bool = False,
-) -> pa.Table:
-    """The best answers to each question, by question and rank; its error where it has none.
-
-    Questions for entities are answered in batches, those for relations and times one by one. If
-    strict, the first question with an error is raised, before any is answered if it is malformed.
-    """
-    errors, asked = questions.errors.copy(), questions.asked
-    if strict:
-        _refuse_errors(errors)
-    parts = [*_entity_answers(scenario, questions.ids, asked, top, budget, progress)]
-    for row in np.flatnonzero((asked == 1) | (asked == 3)).tolist():
-        try:
-            parts.append(_other_answers(scenario, questions.ids, row, top))
-        except QueryError as error:
-            errors[row] = str(error)
-    if strict:
-        _refuse_errors(errors)
-    empty = torch.empty(0)
-    parts.append(Answers(empty.long(), torch.empty(0, 4).long(), empty.long(), empty, empty))
-    answers = Answers(
-        *(torch.cat([each.cpu() for each in column]) for column in zip(*parts, strict=True))
-    )
-    unanswered = np.setdiff1d(np.arange(len(errors)), answers.question.numpy())
-    for row in unanswered:
-        errors[row] = errors[row] or "no candidate has any evidence"
-    named = _answer_table(scenario.graph, answers, asked)
-    wrong = questions.given.take(unanswered).append_column("question", pa.array(unanswered))
-    wrong = wrong.append_column("error", pa.array(errors[unanswered], pa.string()))
-    table = pa.concat_tables([named, wrong], promote_options="default")
-    return table.take(np.argsort(table["question"].to_numpy(), kind="stable"))
-
-
-def _refuse_errors(errors: Texts) -> None:
-    for row, error in enumerate(errors):
-        if error is not None:
-            raise QueryError(f"question {row}: {error}")
-
-
-def _entity_answers(
-    scenario: Scenario,
-    ids: Facts,
-    asked: NDArray[np.int64],
-    top: int,
-    budget: int | None,
-    progress: Progress | None,
-) -> Iterator[Answers]:
-    """Answers to the questions for subjects and objects, batch by batch."""
-    model, known, temperature = scenario.model, scenario.known, scenario.temperature
-    rows = torch.from_numpy(np.flatnonzero((asked == 0) | (asked == 2))).to(model.device)
-    if not len(rows):
-        return
-    facts = torch.from_numpy(ids).to(model.device)[rows]
-    inverse = facts[:, 0] < 0
-    entity = torch.where(inverse, facts[:, 2], facts[:, 0])
-    queries = Queries(entity, facts[:, 1] + inverse * known.num_relations, facts[:, 3])
-    for index in query_batches(model, queries, known, budget, progress):
-        batch = queries.take(index)
-        scores = model.scores(batch)
-        best = scores.topk(min(top, scores.shape[1]), dim=1)
-        # All higher scores are among the best, so the first of equal ones has their rank.
-        rank = 1 + torch.searchsorted(-best.values, -best.values)
-        log_probs = torch.full_like(best.values, math.nan, dtype=torch.float64)
-        if temperature is not None:
-            every = log_probabilities(scores, known(batch), temperature)
-            log_probs = every.gather(1, best.indices)
-        row, place = (best.values > -math.inf).nonzero().unbind(1)
-        candidate = best.indices[row, place]
-        directed = torch.stack(
-            [batch.entity[row], batch.relation[row], candidate, batch.time[row]], dim=1
-        )
-        yield Answers(
-            rows[index[row]],
-            undirected_facts(directed, known.num_relations),
-            rank[row, place],
-            best.values[row, place].double(),
-            log_probs[row, place],
-        )
-
-
-def _other_answers(scenario: Scenario, ids: Facts, row: int, top: int) -> Answers:
-    """Answers to a question for the relation or the time."""
-    fact: Fact = tuple(ids[row].tolist())
-    part = fact.index(_MISSING)
-    if part == 1:
-        scores, log_probs = score_relations(scenario, fact)
-    else:
-        scores, log_probs = score_times(scenario, fact, range(len(scenario.graph.times)))
-    best = torch.tensor(best_candidates(scores, top), dtype=torch.int64)
-    scores, facts = scores.cpu().double(), torch.tensor(fact).repeat(len(best), 1)
-    facts[:, part] = best
-    unknown = torch.full((len(best),), math.nan, dtype=torch.float64)
-    return Answers(
-        torch.full_like(best, row),
-        facts,
-        1 + (scores > scores[best, None]).sum(1),
-        scores[best],
-        unknown if log_probs is None else log_probs.cpu()[best],
-    )
-
-
-def _answer_table(graph: TemporalGraph, answers: Answers, asked: NDArray[np.int64]) -> pa.Table:
-    """Answers in names."""
-    question, facts = answers.question.numpy(), answers.facts.numpy()
-    names, part = name_columns(graph, facts), asked[question]
-    own = part * len(facts) + np.arange(len(facts))
-    probability = answers.log_probability.exp().double().numpy()
-    return pa.table(
-        {
-            "question": question,
-            **names,
-            "asked": pa.array(list(COLUMNS)).take(pa.array(part)),
-            "answer": pa.concat_arrays(list(names.values())).take(pa.array(own)),
-            "rank": answers.rank.numpy(),
-            "score": answers.score.double().numpy(),
-            "probability": pa.array(probability, pa.float64(), from_pandas=True),
-            "known": pa.array(graph.find_splits(facts), pa.string()),
-            "error": pa.nulls(len(facts), pa.string()),
-        }
-    )
