@@ -30,6 +30,16 @@ MESSAGES = {
     "io.not_ours": "{path} has no {marker}, so it is not overwritten; choose another path",
     "typing.bounds": "{setting} must be {bounds}, found {value}",
     # The data package
+    "arrow_tables.four_parts": (
+        "row {row} must be a subject, a relation, an object and a time, found {value!r}"
+    ),
+    "arrow_tables.several_kinds": (
+        "the column '{column}' holds values of several kinds ({reason}); write all of them one way"
+    ),
+    "arrow_tables.unreadable": (
+        "the table cannot be read: {reason}; pass columns with distinct names, each with one kind "
+        "of value"
+    ),
     "benchmarks.not_fetched": (
         "{address}: cannot be fetched ({reason}); try again later, "
         "or set TEMPOGRAPH_MIRROR to another base address of the same files"
@@ -63,9 +73,6 @@ MESSAGES = {
     "fact_ids.four_parts": (
         "fact {row} must be a subject, a relation, an object and a time, found {value!r}"
     ),
-    "fact_ids.missing_column": (
-        "a table needs the columns subject, relation, object, time; '{column}' is missing"
-    ),
     "fact_ids.not_a_name": "the {column} must be a name or an id, found {value}",
     "folder.empty_names": "{path}: the file is empty; it must hold at least one name",
     "folder.incomplete_gzip": (
@@ -98,6 +105,10 @@ MESSAGES = {
     "graph.out_of_range": "{graph}: {split} fact {row} has {column} {value}, outside 0 to {last}",
     "graph.wrong_shape": "{graph}: {split} facts must be int64 [n, 4], found {found}",
     "suggestions.choose": "there is no {kind} '{value}'; choose from {names}",
+    "result_table.not_installed": (
+        "to_{package} needs {package}, which is not installed; run 'pip install {package}', "
+        "or use to_arrow"
+    ),
     "suggestions.did_you_mean": "there is no {kind} '{value}'; did you mean {names}?",
     "suggestions.unknown": "there is no {kind} '{value}'",
     # The importers of the data package
@@ -106,6 +117,10 @@ MESSAGES = {
     "column_guessing.no_column": (
         "{path}: no column name suggests the {part}; the columns are {columns}: "
         "name it with --{part}"
+    ),
+    "column_guessing.no_table_column": (
+        "the table: no column name suggests the {part}; the columns are {columns}: "
+        "name it with ImportOptions({part}=...)"
     ),
     "column_guessing.no_files": "there is no file to fit; name at least one",
     "column_guessing.two_columns": (
@@ -382,6 +397,16 @@ MESSAGES = {
     # The prediction package
     "predictor.side": "side must be object or subject, found '{value}'",
     "predictor.top": "top must be at least 1, found {value}",
+    "questions.columns": (
+        "the table: a question has three of the columns subject, relation, object, time; "
+        "'{column}' is not among {columns}"
+    ),
+    "questions.nested": "the table: the {part} must be text, numbers or dates, found {kind}",
+    "batch_answers.no_evidence": "no candidate has any evidence",
+    "questions.one_missing": (
+        "exactly one of subject, relation, object, time must be missing, found {count}"
+    ),
+    "batch_answers.question": "question {row}: {problem}",
     "scenario.absent": "{fact} is not among the facts that the model uses",
     "scenario.present": ("{fact} is already among the facts that the model uses; remove it first"),
     "scenario.three_parts": "give three parts of a fact; more than one of them is None",

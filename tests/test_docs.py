@@ -51,6 +51,8 @@ def run_script(*arguments: str) -> None:
 def test_a_python_example_prints_the_output_shown(
     tmp_path: Path, page: str, program: str, expected: str
 ) -> None:
+    if "import pandas" in program:
+        pytest.importorskip("pandas", reason="pandas is not installed")
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True
     )

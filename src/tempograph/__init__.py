@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 from tempograph.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from tempograph.data.arrow_tables import ArrowStream as ArrowStream
     from tempograph.data.catalog import load_dataset as load_dataset
     from tempograph.data.graph import TemporalGraph as TemporalGraph
     from tempograph.data.importers.importer import ImportResult as ImportResult
     from tempograph.data.importers.options import ImportOptions as ImportOptions
     from tempograph.data.name_index import NameIndex as NameIndex
     from tempograph.data.name_index import NameMatch as NameMatch
+    from tempograph.data.result_table import ResultTable as ResultTable
     from tempograph.data.timeline import Queries as Queries
     from tempograph.data.timeline import Timeline as Timeline
     from tempograph.errors import ConfigError as ConfigError
@@ -60,11 +62,13 @@ if TYPE_CHECKING:
     from tempograph.training.trainer import train as train
 
 _EXPORTS = {
+    "data.arrow_tables": ("ArrowStream",),
     "data.catalog": ("load_dataset",),
     "data.graph": ("TemporalGraph",),
     "data.importers.importer": ("ImportResult",),
     "data.importers.options": ("ImportOptions",),
     "data.name_index": ("NameIndex", "NameMatch"),
+    "data.result_table": ("ResultTable",),
     "data.timeline": ("Queries", "Timeline"),
     "errors": (
         *("ConfigError", "DataError", "QueryError", "RunError", "StorageError"),

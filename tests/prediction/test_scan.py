@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import tempograph
 from graphs import make_graph
 from predicting import GRAPH, entity_scores, slow_side
-from tempograph import Predictor
+from tempograph import Predictor, ResultTable
 from tempograph.typing import SPLITS
 
 pytest_plugins = ("predictor_fixtures",)
@@ -34,7 +33,7 @@ def test_missing_facts_are_the_best_of_all_candidates(predictor: Predictor, tmp_
     best = sorted(every.values(), reverse=True)
     out = tmp_path / "best.parquet"
     table = predictor.missing(first=5, last=7, top=15, out=out, budget=3000)
-    assert isinstance(table, pa.Table) and pq.read_table(out).equals(table)
+    assert isinstance(table, ResultTable) and table.equals(pq.read_table(out))
     column = "score" if predictor.temperature is None else "probability"
     assert table[column].to_pylist() == pytest.approx(best[:15], rel=1e-3)
     for row in table.to_pylist():
@@ -59,7 +58,7 @@ def test_a_scan_of_one_entity_finds_its_own_facts(predictor: Predictor) -> None:
     table = predictor.missing(
         entity=GRAPH.entities[0], relations=[GRAPH.relations[0]], first=3, last=6, top=50
     )
-    assert isinstance(table, pa.Table) and len(table)
+    assert isinstance(table, ResultTable) and len(table)
     rows = table.to_pylist()
     assert all(GRAPH.entities[0] in (row["subject"], row["object"]) for row in rows)
     assert {row["relation"] for row in rows} == {GRAPH.relations[0]}
@@ -100,7 +99,7 @@ def test_the_chunk_size_does_not_change_a_scan(
         table = predictor.missing(
             top=40, progress=lambda *steps, reported=reported: reported.append(steps)
         )
-        assert isinstance(table, pa.Table) and reported[-1] == (20, 20)
+        assert isinstance(table, ResultTable) and reported[-1] == (20, 20)
         tables.append(table.drop_columns(["score", "probability"]).to_pylist())
         if predictor.temperature is not None:
             out = tmp_path / f"{chunk_size}.parquet"

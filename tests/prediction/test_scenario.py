@@ -162,5 +162,6 @@ def test_facts_must_be_absent_to_be_added_and_present_to_be_removed(
         predictor.add(there)
     with raises(QueryError, "scenario.absent", fact=absent):
         predictor.remove(GRAPH.test[:1])
-    with raises(DataError, "fact_ids.missing_column", column="time"):
+    columns = "'subject', 'relation', 'object'"
+    with raises(DataError, "column_guessing.no_table_column", part="time", columns=columns):
         predictor.score(pa.table({"subject": ["a"], "relation": ["b"], "object": ["c"]}))

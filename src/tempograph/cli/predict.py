@@ -130,7 +130,7 @@ def score(
         except QueryError as error:
             raise QueryError(f"{facts}, rows counted from 0: {error}") from None
     if out_file is not None:
-        write_table(scored, out_file)
+        write_table(scored.to_arrow(), out_file)
     name = predictor.model.name
     if json_output:
         print_json({"run": str(run), "model": name, "facts": scored.to_pylist()})
@@ -217,7 +217,7 @@ def surprising(
     with progress_bar("searching for surprising facts") as progress:
         found = predictor.surprising(cast("list[Split]", split) or SPLITS, top, progress)
     if out_file is not None:
-        write_table(found, out_file)
+        write_table(found.to_arrow(), out_file)
     name = predictor.model.name
     if json_output:
         print_json({"run": str(run), "model": name, "facts": found.to_pylist()})

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from tempograph.data.arrow_tables import TableLike
 from tempograph.data.benchmarks import BENCHMARKS, Counts, find_benchmark
 from tempograph.data.folder import DATASET_MARKER, read_folder
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.importers.any_source import import_facts
+from tempograph.data.importers.options import ImportOptions
 from tempograph.data.suggestions import did_you_mean
 from tempograph.errors import DataError
 
@@ -28,12 +31,26 @@ class Available:
     counts: Counts | None = None
 
 
-def load_dataset(dataset: str | os.PathLike[str] | TemporalGraph) -> TemporalGraph:
-    """Load a dataset by path or name: demo, a benchmark, or a folder under the dataset roots."""
+def load_dataset(
+    dataset: str | os.PathLike[str] | TemporalGraph | TableLike,
+    options: ImportOptions | None = None,
+) -> TemporalGraph:
+    """Load a dataset by path or name: demo, a benchmark, or a folder under the dataset roots.
+
+    A file of facts, a DataFrame of pandas or polars, a pyarrow Table or anything else with
+    `__arrow_c_stream__`, and rows (tuples or dicts) are imported with the options.
+    """
     if isinstance(dataset, TemporalGraph):
         return dataset
+    options = options or ImportOptions()
+    if not isinstance(dataset, str | os.PathLike):
+        return import_facts(dataset, options, "table")[0].graph
     value = os.fspath(dataset)
     with _readable(value):
+        path = Path(value)
+        # A file without a suffix must not hide a dataset of the same name.
+        if path.suffix and path.is_file():
+            return import_facts(path, options, path.name.partition(".")[0])[0].graph
         return _load(value)
 
 

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tempograph.data.arrow_tables import ArrowStream, plain_time, to_arrow_table
 from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, first_out_of_range
+from tempograph.data.importers.column_guessing import resolve_columns, resolve_table_columns
+from tempograph.data.importers.options import ImportOptions
+from tempograph.data.importers.table_reader import read_fact_table, table_columns
 from tempograph.errors import DataError, QueryError
 
-FactsLike: TypeAlias = Facts | pa.Table | Iterable[Sequence[Name | When] | Mapping[str, Any]]
-"""Rows (subject, relation, object, time) of names or ids, an array of ids, or a table."""
+FactsLike: TypeAlias = (
+    Facts
+    | ArrowStream
+    | Iterable[Sequence[Name | When] | Mapping[str, Any]]
+    | str
+    | os.PathLike[str]
+)
+"""Rows (subject, relation, object, time) of names or ids, an array of ids, a table, or a file."""
 
 _VALUE_TYPES: Final = (str, int, np.integer, date)
 
@@ -32,7 +44,9 @@ class EncodedColumn:
         return int(np.argmax(self.codes == code))
 
 
-def to_fact_ids(graph: TemporalGraph, facts: FactsLike) -> Facts:
+def to_fact_ids(
+    graph: TemporalGraph, facts: FactsLike, options: ImportOptions | None = None
+) -> Facts:
     """Facts as rows of ids, [n, 4]; the error names the first fact with an unknown name."""
     if (
         isinstance(facts, np.ndarray)
@@ -40,7 +54,7 @@ def to_fact_ids(graph: TemporalGraph, facts: FactsLike) -> Facts:
         and first_out_of_range(facts, graph.sizes) is None
     ):
         return facts.copy()
-    return to_ids(graph, encode_columns(facts))
+    return to_ids(graph, encode_columns(facts, options))
 
 
 def to_ids(graph: TemporalGraph, columns: Sequence[EncodedColumn]) -> Facts:
@@ -59,9 +73,13 @@ def _find_ids(column: EncodedColumn, find: Callable[[Any], int]) -> NDArray[np.i
     return ids[column.codes]
 
 
-def encode_columns(facts: FactsLike) -> list[EncodedColumn]:
-    """The four columns of facts, each with its distinct values."""
-    return [_encode(*pair) for pair in zip(COLUMNS, _columns(facts), strict=True)]
+def encode_columns(facts: FactsLike, options: ImportOptions | None = None) -> list[EncodedColumn]:
+    """The four columns of facts, each with its distinct values.
+
+    The options name the columns of a table or file; others are guessed, as in an import.
+    """
+    columns = _columns(facts, options or ImportOptions())
+    return [_encode(*pair) for pair in zip(COLUMNS, columns, strict=True)]
 
 
 def _encode(name: str, given: pa.ChunkedArray | list[Any]) -> EncodedColumn:
@@ -86,15 +104,16 @@ def _invalid(column: str, row: int, value: Any) -> QueryError:
     return QueryError(f"fact {row}: the {column} must be a name or an id, found {value!r}")
 
 
-def _columns(facts: FactsLike) -> list[Any]:
+def _columns(facts: FactsLike, options: ImportOptions) -> list[Any]:
     """The four columns of facts: lists, or those of a table."""
-    if isinstance(facts, pa.Table):
-        missing = [name for name in COLUMNS if name not in facts.column_names]
-        if missing:
-            raise DataError(
-                f"a table needs the columns {', '.join(COLUMNS)}; '{missing[0]}' is missing"
-            )
-        return [facts[name] for name in COLUMNS]
+    if isinstance(facts, str | os.PathLike):
+        path = Path(facts)
+        table = read_fact_table(path, resolve_columns([path], options)[0])
+        return [table[name] for name in COLUMNS]
+    if isinstance(facts, ArrowStream):
+        table = to_arrow_table(facts)
+        options, _ = resolve_table_columns(table.column_names, options)
+        return table_columns(table, options)
     columns: list[list[Any]] = [[], [], [], []]
     for number, row in enumerate(facts.tolist() if isinstance(facts, np.ndarray) else facts):
         values = [row.get(name) for name in COLUMNS] if isinstance(row, Mapping) else row
@@ -103,5 +122,5 @@ def _columns(facts: FactsLike) -> list[Any]:
                 f"fact {number} must be a subject, a relation, an object and a time, found {row!r}"
             )
         for column, value in zip(columns, values, strict=True):
-            column.append(value)
+            column.append(plain_time(value))
     return columns

@@ -20,8 +20,8 @@ from tempograph.typing import SPLITS, Split
 Name = str | int
 """An entity or a relation by its name or its id."""
 
-When = str | int | date
-"""A time step by its label, its id, or a date in it."""
+When = str | int | date | np.datetime64
+"""A time step by its label, its id, or a date or time in it, of datetime, NumPy or pandas."""
 
 Facts = NDArray[np.int64]
 """Facts are rows (subject, relation, object, time) of ids: shape [facts, 4]."""
@@ -32,7 +32,7 @@ _ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _DATE_LABEL: Final = re.compile(r"\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TemporalGraph:
     """Facts (subject, relation, object, time) in three splits, with the names behind their ids.
 
@@ -61,6 +61,19 @@ class TemporalGraph:
                 )
         if not len(self.train):
             raise DataError(f"{self.name}: the train split has no facts to learn from")
+
+    def __repr__(self) -> str:
+        return f"TemporalGraph({self.describe_size()})"
+
+    def describe_size(self) -> str:
+        """The name and what the graph holds, in a line."""
+        counts = {
+            "entities": len(self.entities),
+            "relations": len(self.relations),
+            "steps": len(self.times),
+            "facts": sum(len(self.facts(split)) for split in SPLITS),
+        }
+        return f"{self.name}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}"
 
     @property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -111,13 +124,15 @@ class TemporalGraph:
             return _check_id("time step", int(label), len(self.times))
         step = self.time_label(label)
         if step not in self._time_ids:
-            text = label.isoformat() if isinstance(label, date) else label
+            text = label.isoformat() if isinstance(label, date) else str(label)
             span = f"{len(self.times)} steps, {self.times[0]} to {self.times[-1]}"
             raise QueryError(f"'{text}' is not on the time grid of {self.name} ({span})")
         return self._time_ids[step]
 
-    def time_label(self, when: str | date) -> str:
+    def time_label(self, when: str | date | np.datetime64) -> str:
         """The label that a step has or would have, given a label, a date or an ISO date."""
+        if isinstance(when, np.datetime64):
+            when = when.astype("M8[us]").item() or "NaT"
         if isinstance(when, str) and when not in self._time_ids and _is_date_label(self.times[0]):
             with suppress(ValueError):
                 text = when.strip()
@@ -178,6 +193,9 @@ def step_label(day: date, like: str) -> str:
     if isinstance(day, datetime) and day.tzinfo is not None:
         # Imports convert to UTC as well.
         day = day.astimezone(UTC)
+    if day != day:
+        # The missing time of pandas is a datetime that differs from itself.
+        return "NaT"
     if "W" in like:
         year, week, _ = day.isocalendar()
         return f"{year}-W{week:02d}"

@@ -17,7 +17,8 @@ import torch
 from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
-from tempograph.data.graph import Facts, TemporalGraph
+from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
+from tempograph.data.result_table import Tabular, name_columns
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import explain_out_of_memory, memory_budget
 from tempograph.errors import DataError
@@ -58,8 +59,8 @@ METRIC_LABELS: Final[
 """The label of each set of metrics in a summary."""
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Tabular):
     """The ranks of one split, with everything needed to read its figures."""
 
     dataset: str
@@ -72,6 +73,16 @@ class Evaluation:
     """For each fact the rank of its object, then for each fact the rank of its subject."""
     seconds: float
     note: str | None = None
+    graph: TemporalGraph | None = None
+    """The names behind the ids of the facts."""
+
+    def __repr__(self) -> str:
+        figures = self.summary()["metrics"]
+        return (
+            f"Evaluation({self.model} on {self.dataset}, {self.split}: {len(self.facts):,} facts, "
+            f"MRR {figures['mrr']:.3f}, Hits@1 {figures['hits@1']:.3f}, "
+            f"Hits@10 {figures['hits@10']:.3f})"
+        )
 
     def summary(self, hits: Iterable[int] = (1, 3, 10)) -> EvaluationSummary:
         """Metrics of both sides and of each, and what they would be if ties were won or lost."""
@@ -114,6 +125,18 @@ class Evaluation:
             }
         )
 
+    def to_arrow(self) -> pa.Table:
+        """One row per query, in names; `side` is the part that is asked for.
+
+        The columns are subject, relation, object, time, side, rank, optimistic, pessimistic, split
+        and filter. An evaluation without a graph has ids instead of names.
+        """
+        table = self.table()
+        if self.graph is None:
+            return table.rename_columns([*COLUMNS, *table.column_names[4:]])
+        names = name_columns(self.graph, np.tile(self.facts, (2, 1)))
+        return pa.table(names | {name: table[name] for name in table.column_names[4:]})
+
 
 def evaluate_model(
     model: Model,
@@ -143,7 +166,9 @@ def evaluate_model(
         )
     ranks = Ranks(*(column.cpu() for column in ranks))
     seconds, note = time.perf_counter() - start, cross_fitted.note if cross_fitted else model.note
-    return Evaluation(graph.name, model.name, split, protocol, filter, facts, ranks, seconds, note)
+    return Evaluation(
+        graph.name, model.name, split, protocol, filter, facts, ranks, seconds, note, graph
+    )
 
 
 def rank_facts(

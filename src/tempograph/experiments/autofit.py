@@ -1,4 +1,4 @@
-"""Fit a model to files of events: import, choose a model, train, and test on held-out facts."""
+"""Fit a model to events in a file or table: import, choose a model, train, and test it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 from tempograph.data.graph import TemporalGraph, rows_in
-from tempograph.data.importers.column_guessing import describe_columns, resolve_columns
-from tempograph.data.importers.importer import ImportResult, import_files
+from tempograph.data.importers.any_source import FactSource, describe_source, import_facts
+from tempograph.data.importers.importer import ImportResult
 from tempograph.data.importers.options import ImportOptions
 from tempograph.device import resolve_device
 from tempograph.errors import DataError
@@ -40,7 +40,7 @@ class ModelChoice:
     why: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class FitResult:
     """A trained run: its data, why it is this model, and how it does on held-out facts."""
 
@@ -50,6 +50,9 @@ class FitResult:
     choice: ModelChoice
     evaluation: Evaluation | None
     """On the test split; None if training was stopped before its end."""
+
+    def __repr__(self) -> str:
+        return f"FitResult({self.choice.model} on {self.run.graph.describe_size()})"
 
     def relations(self) -> list[tuple[str, int, float, float]]:
         """Return the queries, Hits@1 and Hits@10 of the most frequent relations on test."""
@@ -102,7 +105,7 @@ class FitResult:
 
 
 def fit(
-    patterns: Sequence[str | Path],
+    facts: FactSource,
     *,
     out: str | Path,
     options: ImportOptions | None = None,
@@ -117,28 +120,24 @@ def fit(
     progress: Progress | None = None,
     note: Notify | None = None,
 ) -> FitResult:
-    """Import files of events, choose a model for them, train it, and test it on held-out facts.
+    """Import events, choose a model for them, train it, and test it on held-out facts.
 
-    Columns that the options do not name are guessed from the header; it is an error if
-    two fit. The run folder `out` holds everything, the data too. `note` is called before training
-    with what was guessed and what was left out.
+    `facts` are a file, several files, a DataFrame of pandas or polars, a pyarrow Table or anything
+    else with `__arrow_c_stream__`, rows (tuples or dicts), or a graph. Columns that the options do
+    not name are guessed from their names; it is an error if two fit. The run folder `out` holds
+    everything, the data too. `note` is called before training with what was guessed and what was
+    left out.
     """
     refuse_existing(Path(out), RUN_MARKER, overwrite)
     resolved = resolve_device(device)
     if model is not None:
         model_kind(model)
-    paths = [Path(pattern) for pattern in patterns]
-    options, columns = resolve_columns(paths, options or ImportOptions())
-    if note and columns:
-        note(describe_columns(columns))
-    imported = import_files(paths, options, Path(out).resolve().name, importing)
-    if note:
-        for line in imported.notes(guessed=options.format is None):
-            note(f"note: {line}")
+    name = Path(out).resolve().name
+    imported, columns = import_facts(facts, options or ImportOptions(), name, importing, note)
     graph = imported.graph
     if not len(graph.valid) or not len(graph.test):
         raise DataError(
-            f"{', '.join(map(str, paths))}: too few facts, {len(graph.all_facts):,}, to hold some "
+            f"{describe_source(facts)}: too few facts, {len(graph.all_facts):,}, to hold some "
             "out for validation and test; add more, or hold out more with --valid and --test"
         )
     choice = (

@@ -6,8 +6,23 @@ The tables of the command line, its JSON and the HTTP schema are derived from th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
+import pyarrow as pa
+
+from tempograph.data.graph import COLUMNS
+from tempograph.data.result_table import Tabular
 from tempograph.typing import Split
+
+_ANSWER_TYPES: Final = {
+    "rank": pa.int64(),
+    "score": pa.float64(),
+    "probability": pa.float64(),
+    "known": pa.string(),
+    "why": pa.string(),
+    "evidence_count": pa.int64(),
+}
+"""The columns of an answer in a table."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +43,7 @@ class EvidenceFact:
     """How much the score falls when the fact is removed, negative if it rises; null if unknown."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Answer:
     """One candidate with its rank, its score and the evidence for it."""
 
@@ -49,9 +64,13 @@ class Answer:
     evidence_count: int
     """How many train facts are behind the answer in all."""
 
+    def __repr__(self) -> str:
+        likely = "" if self.probability is None else f", {self.probability:.1%}"
+        return f"Answer({self.rank}, {self.name!r}, score {self.score:.4g}{likely})"
 
-@dataclass(frozen=True)
-class Completion:
+
+@dataclass(frozen=True, repr=False)
+class Completion(Tabular):
     """A query in names with its ranked answers; the missing part is null."""
 
     subject: str | None
@@ -74,3 +93,26 @@ class Completion:
         """The fact with a question mark for the missing part."""
         parts = (self.subject, self.relation, self.object, self.time)
         return f"({', '.join(part or '?' for part in parts)})"
+
+    def to_arrow(self) -> pa.Table:
+        """One row per answer: the fact with the answer in it, which part that is, and its rank.
+
+        The columns are subject, relation, object, time, asked, answer, rank, score, probability,
+        known, why and evidence_count.
+        """
+        parts = (self.subject, self.relation, self.object, self.time)
+        names = pa.array([answer.name for answer in self.answers], pa.string())
+        columns = {
+            column: names if part is None else pa.repeat(part, len(names))
+            for column, part in zip(COLUMNS, parts, strict=True)
+        }
+        columns |= {"asked": pa.repeat(self.asked, len(names)), "answer": names}
+        columns |= {
+            name: pa.array([getattr(answer, name) for answer in self.answers], kind)
+            for name, kind in _ANSWER_TYPES.items()
+        }
+        return pa.table(columns)
+
+    def __repr__(self) -> str:
+        best = f", the best {self.answers[0].name!r}" if self.answers else ""
+        return f"Completion({self.question}: {len(self.answers)} answers{best})"

@@ -28,6 +28,33 @@ def score_candidates(scenario: Scenario, fact: Fact) -> Tensor:
 
 
 @torch.inference_mode()
+def score_relations(scenario: Scenario, fact: Fact) -> tuple[Tensor, Tensor | None]:
+    """Scores and log probabilities of all relations for a fact without one, [relations]."""
+    scores = score_candidates(scenario, fact)
+    return scores, _relation_log_probs(scenario, scores)
+
+
+def _relation_log_probs(scenario: Scenario, scores: Tensor) -> Tensor | None:
+    return torch.log_softmax(scores.double(), 0) if scenario.model.probabilistic else None
+
+
+@torch.inference_mode()
+def score_times(
+    scenario: Scenario, fact: Fact, period: range, progress: Progress | None = None
+) -> tuple[Tensor, Tensor | None]:
+    """Scores and log probabilities of all time steps for a fact without one, [steps].
+
+    Steps outside the period are impossible.
+    """
+    facts = torch.tensor([(*fact[:3], step) for step in period], device=scenario.model.device)
+    ranked = score_facts(scenario, facts, progress=progress)
+    values = ranked.score if ranked.log_probability is None else ranked.log_probability
+    scores = torch.full((len(scenario.graph.times),), -math.inf, dtype=torch.float64)
+    scores[list(period)] = values.view(2, -1).mean(0).cpu()
+    return scores, None if ranked.log_probability is None else torch.log_softmax(scores, 0)
+
+
+@torch.inference_mode()
 def complete(
     scenario: Scenario,
     fact: Fact,
@@ -41,11 +68,10 @@ def complete(
     `scores` [candidates] are those of all candidates.
     """
     model, part = scenario.model, fact.index(-1)
-    best = _best(scores, top) if candidate is None else [candidate]
+    best = best_candidates(scores, top) if candidate is None else [candidate]
     log_probs = None
     if part == 1:
-        if model.probabilistic:
-            log_probs = torch.log_softmax(scores.double(), 0)
+        log_probs = _relation_log_probs(scenario, scores)
     elif (temperature := scenario.temperature) is not None:
         known = scenario.known(scenario.query(fact))
         log_probs = log_probabilities(scores[None].to(model.device), known, temperature)[0].cpu()
@@ -72,20 +98,16 @@ def complete_time(
 ) -> Completion:
     """The best time steps of a period for a fact with a missing time."""
     model, (subject, relation, object_, _) = scenario.model, fact
-    facts = torch.tensor([(*fact[:3], step) for step in period], device=model.device)
-    ranked = score_facts(scenario, facts, progress=progress)
-    values = ranked.score if ranked.log_probability is None else ranked.log_probability
-    scores = torch.full((len(scenario.graph.times),), -math.inf, dtype=torch.float64)
-    scores[list(period)] = values.view(2, -1).mean(0).cpu()
-    log_probs = None if ranked.log_probability is None else torch.log_softmax(scores, 0)
-    best = _best(scores, top)
+    scores, log_probs = score_times(scenario, fact, period, progress)
+    best = best_candidates(scores, top)
     evidence = [
         model.evidence(scenario.query((subject, relation, -1, step)), object_) for step in best
     ]
     return _completion(scenario, fact, best, scores, log_probs, evidence, max_evidence)
 
 
-def _best(scores: Tensor, top: int) -> list[int]:
+def best_candidates(scores: Tensor, top: int) -> list[int]:
+    """The candidates with the highest scores [candidates] that are possible at all, best first."""
     if top < 1:
         raise ConfigError(f"top must be at least 1, found {top}")
     best = scores.topk(min(top, len(scores)))

@@ -11,12 +11,17 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
+from tempograph.data.arrow_tables import TableLike
 from tempograph.data.fact_ids import FactsLike, to_fact_ids
 from tempograph.data.graph import COLUMNS, Name, When
+from tempograph.data.importers.options import ImportOptions
+from tempograph.data.result_table import ResultTable, name_columns
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, QueryError
 from tempograph.prediction.answers import Completion
+from tempograph.prediction.batch_answers import answer_questions
 from tempograph.prediction.completion import complete, complete_time, score_candidates
+from tempograph.prediction.questions import read_questions
 from tempograph.prediction.scan import (
     Scan,
     best_of_batches,
@@ -25,7 +30,7 @@ from tempograph.prediction.scan import (
     write_table,
 )
 from tempograph.prediction.scenario import Fact, Scenario
-from tempograph.prediction.scoring import SIDES, name_columns, score_facts
+from tempograph.prediction.scoring import SIDES, score_facts
 from tempograph.training.runs import Run
 from tempograph.typing import SPLITS, Progress, Split
 
@@ -43,6 +48,9 @@ class Predictor:
     def __init__(self, run: Run | str | Path, device: str = "auto", memory: int = MEMORY) -> None:
         self.run = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
         self._use(Scenario(self.run, memory))
+
+    def __repr__(self) -> str:
+        return f"Predictor({self.model.name} on {self.graph.describe_size()})"
 
     def _use(self, scenario: Scenario) -> None:
         self._scenario = scenario
@@ -139,25 +147,54 @@ class Predictor:
         entity, relation, time = self._scenario.query(fact)
         return int(entity), int(relation), int(time)
 
+    def ask(
+        self,
+        questions: TableLike,
+        top: int = 10,
+        *,
+        strict: bool = False,
+        options: ImportOptions | None = None,
+        progress: Progress | None = None,
+        budget: int | None = None,
+    ) -> ResultTable:
+        """The best answers to every question of a table, in batches.
+
+        A question has the columns subject, relation, object and time, or those that the options
+        name, with exactly one of them null or absent. The rows of the result are the answers in the
+        order of the questions: `question` is the row number from 0, then come the completed fact,
+        the part `asked` for, the `answer`, its rank, score and probability, and the split in which
+        it is known. A question that has no answer, because a name is unknown for example, has one
+        row with the reason in `error`. If `strict`, the first question with an unknown name, or
+        that is wrong in another way, is an error.
+        """
+        if top < 1:
+            raise ConfigError(f"top must be at least 1, found {top}")
+        read = read_questions(self.graph, questions, options or ImportOptions())
+        table = answer_questions(self._scenario, read, top, budget, progress, strict)
+        return ResultTable(table)
+
     def score(
         self,
         facts: FactsLike,
         progress: Progress | None = None,
         budget: int | None = None,
         ranks: bool = True,
-    ) -> pa.Table:
+        options: ImportOptions | None = None,
+    ) -> ResultTable:
         """Score, probability and rank of many facts as objects and as subjects, in bounded memory.
 
-        Facts are rows (subject, relation, object, time) of names or ids, an array of ids, or a
-        table with these columns. Other known answers are filtered out, as in an evaluation;
+        Facts are rows (subject, relation, object, time) of names or ids, an array of ids, a
+        DataFrame or Arrow table, or a file; columns that the options do not name are guessed, as in
+        an import. Other known answers are filtered out, as in an evaluation;
         `known` is the split that holds the fact. Without ranks the table has scores alone, and a
         model that can scores no other candidates.
         """
-        rows = to_fact_ids(self.graph, facts)
+        rows = to_fact_ids(self.graph, facts, options)
         ids = torch.from_numpy(rows).to(self.model.device)
         scores = score_facts(self._scenario, ids, budget, progress, ranks)
         splits = pa.array(self.graph.find_splits(rows), pa.string())
-        return pa.table(name_columns(self.graph, rows) | {"known": splits} | scores.columns())
+        named = name_columns(self.graph, rows)
+        return ResultTable(pa.table(named | {"known": splits} | scores.columns()))
 
     def missing(
         self,
@@ -170,7 +207,7 @@ class Predictor:
         out: str | Path | None = None,
         progress: Progress | None = None,
         budget: int | None = None,
-    ) -> pa.Table | int:
+    ) -> ResultTable | int:
         """The most plausible facts that are not in the data, from the step first to the step last.
 
         Candidates are the objects of every (subject, relation) of train at every step of the
@@ -205,7 +242,7 @@ class Predictor:
         table = best_of_batches(batches, top).table(graph, self.temperature is not None)
         if out is not None:
             write_table(table, Path(out))
-        return table
+        return ResultTable(table)
 
     def surprising(
         self,
@@ -213,7 +250,7 @@ class Predictor:
         top: int = 100,
         progress: Progress | None = None,
         budget: int | None = None,
-    ) -> pa.Table:
+    ) -> ResultTable:
         """The known facts of some splits that the model finds least plausible, worst first.
 
         `surprise` is the mean of -log p of both sides, or of log rank for a model without
@@ -222,7 +259,7 @@ class Predictor:
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
         rows = [self.graph.train[:0], *(self.graph.facts(split) for split in splits)]
-        table = self.score(np.concatenate(rows), progress, budget)
+        table = self.score(np.concatenate(rows), progress, budget).to_arrow()
         if self.temperature is None:
             sides = [np.log(table[f"{side}_rank"].to_numpy()) for side in SIDES]
         else:
@@ -230,15 +267,17 @@ class Predictor:
             sides = [-np.log(np.maximum(each, 1e-300)) for each in probabilities]
         surprise = (sides[0] + sides[1]) / 2
         order = np.argsort(-surprise, kind="stable")[:top]
-        return table.take(order).append_column("surprise", pa.array(surprise[order]))
+        table = table.take(order).append_column("surprise", pa.array(surprise[order]))
+        return ResultTable(table)
 
-    def add(self, facts: FactsLike) -> None:
+    def add(self, facts: FactsLike, options: ImportOptions | None = None) -> None:
         """Let the model use further train facts, at known time steps or later ones.
 
-        Answers change at once. A step after the last one takes the weights of the last one.
+        Facts and options are those of `score`. Answers change at once. A step after the last one
+        takes the weights of the last one.
         """
-        self._use(self._scenario.add(facts))
+        self._use(self._scenario.add(facts, options))
 
-    def remove(self, facts: FactsLike) -> None:
+    def remove(self, facts: FactsLike, options: ImportOptions | None = None) -> None:
         """Take away facts that the model uses: train facts, or facts that were added."""
-        self._use(self._scenario.remove(facts))
+        self._use(self._scenario.remove(facts, options))

@@ -14,11 +14,12 @@ import torch
 from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.result_table import name_columns
 from tempograph.data.timeline import Queries, undirected_facts
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.io import atomic_file
 from tempograph.prediction.scenario import Scenario
-from tempograph.prediction.scoring import log_probabilities, name_columns
+from tempograph.prediction.scoring import log_probabilities
 from tempograph.typing import Progress
 
 _CHUNK_SIZE: Final = 4096

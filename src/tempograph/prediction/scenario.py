@@ -11,6 +11,7 @@ import torch
 from tempograph.data.fact_ids import FactsLike, encode_columns, to_fact_ids, to_ids
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import Facts, Name, TemporalGraph, When, rows_in
+from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.time_grid import extend_times
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import QueryError
@@ -41,9 +42,9 @@ class Scenario:
         """Softmax temperature, fitted on valid at the first use; None without probabilities."""
         return self.run.fit_temperature()
 
-    def add(self, facts: FactsLike) -> Scenario:
+    def add(self, facts: FactsLike, options: ImportOptions | None = None) -> Scenario:
         """The scenario with further train facts, at known time steps or later ones."""
-        columns = encode_columns(facts)
+        columns = encode_columns(facts, options)
         graph = extend_times(self.graph, columns[3].values)
         rows = to_ids(graph, columns)
         present = rows_in(rows, graph.train)
@@ -54,9 +55,9 @@ class Scenario:
             )
         return self._with_train(np.concatenate([graph.train, np.unique(rows, axis=0)]), graph.times)
 
-    def remove(self, facts: FactsLike) -> Scenario:
+    def remove(self, facts: FactsLike, options: ImportOptions | None = None) -> Scenario:
         """The scenario without some of its train facts."""
-        rows, train = to_fact_ids(self.graph, facts), self.graph.train
+        rows, train = to_fact_ids(self.graph, facts, options), self.graph.train
         absent = ~rows_in(rows, train)
         if absent.any():
             raise QueryError(

@@ -10,7 +10,6 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
 from tempograph.data.timeline import fact_queries
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.evaluation.ranking import filtered_ranks
@@ -45,17 +44,6 @@ class FactScores(NamedTuple):
 def _half(values: Tensor, index: int) -> np.ndarray:
     half: np.ndarray = values.chunk(2)[index].cpu().numpy()
     return half
-
-
-def name_columns(graph: TemporalGraph, facts: Facts) -> dict[str, pa.Array]:
-    """Facts [n, 4] as four columns of names."""
-    names = (graph.entities, graph.relations, graph.entities, graph.times)
-    return {
-        column: pa.DictionaryArray.from_arrays(
-            facts[:, index].astype(np.int32), list(names[index])
-        ).cast(pa.string())
-        for index, column in enumerate(COLUMNS)
-    }
 
 
 def log_probabilities(scores: Tensor, known: tuple[Tensor, Tensor], temperature: float) -> Tensor:

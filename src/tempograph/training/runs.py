@@ -48,7 +48,7 @@ from tempograph.training.run_results import RunResults
 from tempograph.typing import Progress
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """A trained model and everything that belongs to it. `path` is None until the run is saved.
 
@@ -63,6 +63,10 @@ class Run:
     results: RunResults
     path: Path | None = None
     parts: Mapping[str, Run] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        where = "" if self.path is None else f", in {self.path}"
+        return f"Run({self.model.name} on {self.graph.describe_size()}{where})"
 
     @staticmethod
     def load(path: str | Path, device: torch.device | str = "cpu") -> Run:

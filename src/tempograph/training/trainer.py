@@ -9,8 +9,10 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from tempograph.data.arrow_tables import TableLike
 from tempograph.data.catalog import load_dataset
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.importers.options import ImportOptions
 from tempograph.data.timeline import Timeline
 from tempograph.device import peak_memory_bytes, resolve_device
 from tempograph.errors import DataError, RunError
@@ -30,9 +32,10 @@ from tempograph.typing import Filter, MetricsCallback, Progress, Protocol, Split
 
 
 def train(
-    dataset: str | Path | TemporalGraph,
+    dataset: str | Path | TemporalGraph | TableLike,
     model: str = "ted",
     *,
+    options: ImportOptions | None = None,
     out: str | Path | None = None,
     protocol: Protocol = "strict",
     preset: str | None = None,
@@ -48,17 +51,19 @@ def train(
 ) -> Run:
     """Train a model on the train facts, selecting on valid, and save it if `out` is given.
 
-    Without a preset, settings suit the size of the data and the machine; overrides are texts such
-    as `model.sigma=0.1`. `report` is called with each line of metrics.jsonl, to which it adds the
-    seconds that are `left` at most and, in an ensemble, the `part`; `progress` is called while
-    facts are ranked. A run that `max_seconds` or an interrupt ends can be resumed. Parts of an
-    ensemble that are finished in the folder `finished_runs` are loaded instead of trained.
+    The dataset is one that `load_dataset` takes, with the options: a name or folder, a graph, a
+    file of facts, a DataFrame or Arrow table, or rows. Without a preset, settings suit the size of
+    the data and the machine; overrides are texts such as `model.sigma=0.1`. `report` is called with
+    each line of metrics.jsonl, to which it adds the seconds that are `left` at most and, in an
+    ensemble, the `part`; `progress` is called while facts are ranked. A run that `max_seconds` or
+    an interrupt ends can be resumed. Parts of an ensemble that are finished in the folder
+    `finished_runs` are loaded instead of trained.
     """
     if not Processes.from_environment().is_main:
         out = None
     if out is not None:
         refuse_existing(Path(out), RUN_MARKER, overwrite)
-    graph, resolved = load_dataset(dataset), resolve_device(device)
+    graph, resolved = load_dataset(dataset, options), resolve_device(device)
     config = configure(
         graph, model, resolved, protocol=protocol, preset=preset, seed=seed, overrides=overrides
     )

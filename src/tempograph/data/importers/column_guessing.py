@@ -11,6 +11,7 @@ from typing import Final
 
 import pyarrow.parquet as pq
 
+from tempograph.data.arrow_tables import TABLE
 from tempograph.data.graph import COLUMNS
 from tempograph.data.importers.event_formats import detect_format
 from tempograph.data.importers.options import ImportOptions
@@ -73,10 +74,22 @@ def header_of(path: Path, options: ImportOptions) -> list[str]:
     return next((record for record in csv.reader(lines, delimiter=delimiter) if record), [])
 
 
-def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> dict[str, str]:
+def resolve_table_columns(
+    names: Sequence[str], options: ImportOptions
+) -> tuple[ImportOptions, dict[str, str]]:
+    """The options with the columns of a table in memory set, and these columns."""
+    if options.format not in (None, "table"):
+        raise DataError(f"{TABLE} has no format; leave out format={options.format!r}")
+    guessed = guess_columns(TABLE, names, options, "ImportOptions({part}=...)")
+    return replace(options, format="table", **guessed), guessed  # type: ignore[arg-type]
+
+
+def guess_columns(
+    path: Path | str, names: Sequence[str], options: ImportOptions, setting: str = "--{part}"
+) -> dict[str, str]:
     """The column of each part of a fact: as the options say, or by its name.
 
-    If two columns fit, it stops and tells you which option to set.
+    If two columns fit, it stops and tells you which option to set, written as in `setting`.
     """
     fitting: dict[str, list[str]] = {
         part: [getattr(options, part)] for part in COLUMNS if part in options.table_settings
@@ -98,18 +111,20 @@ def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> d
         known = ", ".join(map(repr, names))
         raise DataError(
             f"{path}: no column name suggests the {part}; the columns are {known}: "
-            f"name it with --{part}"
+            f"name it with {setting.format(part=part)}"
         )
     unclear = [part for part in COLUMNS if len(fitting[part]) > 1]
     if unclear:
-        raise DataError(f"{path}: {'; '.join(_question(part, fitting[part]) for part in unclear)}")
+        questions = (_question(part, fitting[part], setting) for part in unclear)
+        raise DataError(f"{path}: {'; '.join(questions)}")
     return {part: fitting[part][0] for part in COLUMNS}
 
 
-def describe_columns(columns: Mapping[str, str]) -> str:
+def describe_columns(
+    columns: Mapping[str, str], options: str = "--subject, --relation, --object and --time"
+) -> str:
     """A note on which column each part of a fact comes from."""
     named = ", ".join(f"{part} from '{column}'" for part, column in columns.items())
-    options = "--subject, --relation, --object and --time"
     return f"columns: {named}; if that is wrong, name them with {options}"
 
 
@@ -142,6 +157,6 @@ def _plain(name: str) -> list[str]:
     return "".join(sign if sign.isalnum() else " " for sign in name.lower()).split()
 
 
-def _question(part: str, columns: Sequence[str]) -> str:
+def _question(part: str, columns: Sequence[str], setting: str) -> str:
     both = " and ".join(map(repr, columns))
-    return f"{both} fit the {part} equally well; say which it is with --{part}"
+    return f"{both} fit the {part} equally well; say which it is with {setting.format(part=part)}"

@@ -67,7 +67,9 @@ def open_table(path: Path, options: ImportOptions) -> TableFile:
     return TableFile(path, delimiter, options.header, names, used)
 
 
-def column_positions(path: Path, names: Sequence[str], columns: Sequence[str]) -> tuple[int, ...]:
+def column_positions(
+    path: Path | str, names: Sequence[str], columns: Sequence[str]
+) -> tuple[int, ...]:
     """The positions of some columns among all; a missing or repeated one is refused."""
     for column in columns:
         if column not in names:

@@ -12,13 +12,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from tempograph.data.arrow_tables import TABLE
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph, sort_by_time
 from tempograph.data.importers.bad_rows import SkipCounter, SkippedRows
 from tempograph.data.importers.event_formats import detect_format, find_layouts
 from tempograph.data.importers.event_reader import DATE_FORMAT, read_events
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.sources import file_size, find_files
-from tempograph.data.importers.table_reader import Batch, read_table
+from tempograph.data.importers.table_reader import Batch, read_arrow, read_table
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import DataError
 from tempograph.typing import FileFormat, Progress
@@ -81,9 +82,38 @@ def import_files(
         batches = (read_table(path, options, grid, counter) for path in paths)
     entities, relations = _NameIds(), _NameIds()
     facts = _read_rows(paths, batches, entities, relations, progress)
-    count = len(facts) + sum(skip.rows for skip in skips.rows())
     shown = ", ".join(str(path) for path in paths[:3])
     shown += f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
+    return _make_dataset(shown, facts, entities, relations, grid, options, name, skips)
+
+
+def import_table(table: pa.Table, options: ImportOptions, name: str) -> ImportResult:
+    """Import a table in memory, by the rules for files."""
+    options = replace(options, format="table")
+    skips, grid = SkipCounter(), TimeGrid(options.time_format, options.granularity)
+    entities, relations = _NameIds(), _NameIds()
+    parts = [
+        _encode_batch(columns, steps, entities, relations)
+        for columns, steps, _ in read_arrow(
+            table, options, grid, skips if options.skip_bad else None
+        )
+    ]
+    facts = np.concatenate(parts)
+    return _make_dataset(TABLE, facts, entities, relations, grid, options, name, skips)
+
+
+def _make_dataset(
+    shown: str,
+    facts: Facts,
+    entities: _NameIds,
+    relations: _NameIds,
+    grid: TimeGrid,
+    options: ImportOptions,
+    name: str,
+    skips: SkipCounter,
+) -> ImportResult:
+    """The dataset of all rows (subject, relation, object, step); errors show their source."""
+    count = len(facts) + sum(skip.rows for skip in skips.rows())
     if not len(facts):
         reasons = "".join(f"; {skip}" for skip in skips.rows())
         raise DataError(f"{shown}: none of {count:,} rows is an event{reasons}")
@@ -133,13 +163,19 @@ def _read_rows(
     parts: list[Facts] = [np.empty((0, len(COLUMNS)), np.int64)]
     for batches, start, size in zip(files, starts, sizes, strict=True):
         for columns, steps, done in batches:
-            subjects, objects = entities.encode_pairs(columns[0], columns[2])
-            parts.append(np.stack([subjects, relations.encode(columns[1]), objects, steps], axis=1))
+            parts.append(_encode_batch(columns, steps, entities, relations))
             if progress:
                 progress(start + done, total)
         if progress:
             progress(start + size, total)
     return np.concatenate(parts)
+
+
+def _encode_batch(
+    columns: list[pa.Array], steps: Ids, entities: _NameIds, relations: _NameIds
+) -> Facts:
+    subjects, objects = entities.encode_pairs(columns[0], columns[2])
+    return np.stack([subjects, relations.encode(columns[1]), objects, steps], axis=1)
 
 
 def _split(facts: Facts, options: ImportOptions) -> tuple[Facts, Facts, Facts]:

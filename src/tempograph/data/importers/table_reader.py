@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
+from tempograph.data.arrow_tables import TABLE
 from tempograph.data.graph import COLUMNS
 from tempograph.data.importers.bad_rows import TABLE_FAULTS, Positions, SkipCounter
 from tempograph.data.importers.csv_reader import (
@@ -34,7 +35,7 @@ from tempograph.data.importers.time_parsing import (
 from tempograph.errors import DataError
 
 Batch = tuple[list[pa.Array], Integers, int]
-"""Subjects, relations, objects and times as in the file, their steps, and the bytes read so far."""
+"""Subjects, relations, objects and times as given, their steps, and the bytes or rows read."""
 
 
 class _RowError(Exception):
@@ -84,13 +85,25 @@ def read_fact_table(path: Path, options: ImportOptions) -> pa.Table:
         return pa.table(facts)
 
 
+def table_columns(table: pa.Table, options: ImportOptions) -> list[pa.ChunkedArray]:
+    """The columns of subjects, relations, objects and times of a table in memory, as they are.
+
+    Times in text of a format other than integer become timestamps.
+    """
+    column_positions(TABLE, table.column_names, options.columns)
+    *names, times = (table[name] for name in options.columns)
+    if options.time_format not in (None, "integer") and pa.types.is_string(times.type):
+        times = pa.chunked_array([_parse_times(TABLE, times, str(options.time_format))])
+    return [*names, times]
+
+
 def _as_date_or_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_timestamp(column.type):
         return column.cast(pa.timestamp("s"), safe=False)
     return column if pa.types.is_date(column.type) else _as_text(column)
 
 
-def _parse_times(path: Path, times: pa.ChunkedArray, time_format: str) -> pa.Array:
+def _parse_times(path: Path | str, times: pa.ChunkedArray, time_format: str) -> pa.Array:
     texts = pc.utf8_trim_whitespace(times.combine_chunks())
     moments, valid = parse_dates(texts, format_pattern(time_format))
     if not valid.all():
@@ -104,31 +117,62 @@ def _parquet_batches(
     path: Path, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None
 ) -> Iterator[Batch]:
     with pa.parquet.ParquetFile(path) as file:
-        for position in column_positions(path, file.schema_arrow.names, options.columns):
-            field = file.schema_arrow.field(position)
-            if pa.types.is_nested(field.type):
-                raise DataError(
-                    f"{path}: column '{field.name}' must hold text, numbers or dates, "
-                    f"not {field.type}"
-                )
-        size, rows, done = file_size(path), file.metadata.num_rows, 0
+        _check_fields(path, file.schema_arrow, options)
+        size, rows = file_size(path), file.metadata.num_rows
         if not rows:
             raise DataError(f"{path}: the file has no rows, so there is nothing to import")
-        for batch in file.iter_batches(min(1 << 16, rows // 50 + 1), columns=list(options.columns)):
-            *names, times = (batch.column(column) for column in options.columns)
-            try:
-                columns = [*(_as_text(column) for column in names), times]
-                lines = done + np.arange(len(batch))
-                columns, steps = _valid_rows(columns, grid, skips, path, lines)
-            except _RowError as error:
-                row = done + error.row + 1
-                raise DataError(f"{path}: row {row}: {error}; {SKIP_HINT}") from None
-            except pa.ArrowInvalid:
-                raise DataError(
-                    f"{path}: rows {done + 1} to {done + len(batch)} hold text that is not UTF-8"
-                ) from None
-            done += len(batch)
+        found = file.iter_batches(min(1 << 16, rows // 50 + 1), columns=list(options.columns))
+        for columns, steps, done in _arrow_batches(path, found, options, grid, skips, SKIP_HINT):
             yield columns, steps, size * done // rows
+
+
+def read_arrow(
+    table: pa.Table, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None = None
+) -> Iterator[Batch]:
+    """The rows of a table in memory in batches, like `read_table`; counts rows, not bytes."""
+    _check_fields(TABLE, table.schema, options)
+    if not len(table):
+        raise DataError(f"{TABLE} has no rows, so there is nothing to import")
+    found = table.select(list(options.columns)).to_batches(1 << 16)
+    hint = "ImportOptions(skip_bad=True) skips such rows"
+    yield from _arrow_batches(TABLE, found, options, grid, skips, hint)
+
+
+def _check_fields(source: Path | str, schema: pa.Schema, options: ImportOptions) -> None:
+    for position in column_positions(source, schema.names, options.columns):
+        field = schema.field(position)
+        if pa.types.is_nested(field.type):
+            raise DataError(
+                f"{source}: column '{field.name}' must hold text, numbers or dates, "
+                f"not {field.type}"
+            )
+
+
+def _arrow_batches(
+    source: Path | str,
+    batches: Iterable[pa.RecordBatch],
+    options: ImportOptions,
+    grid: TimeGrid,
+    skips: SkipCounter | None,
+    hint: str,
+) -> Iterator[Batch]:
+    """The valid rows of Arrow batches, and the rows read so far."""
+    done = 0
+    for batch in batches:
+        *names, times = (batch.column(column) for column in options.columns)
+        try:
+            columns = [*(_as_text(column) for column in names), times]
+            lines = done + np.arange(len(batch))
+            columns, steps = _valid_rows(columns, grid, skips, source, lines)
+        except _RowError as error:
+            row = done + error.row + 1
+            raise DataError(f"{source}: row {row}: {error}; {hint}") from None
+        except pa.ArrowInvalid:
+            raise DataError(
+                f"{source}: rows {done + 1} to {done + len(batch)} hold text that is not UTF-8"
+            ) from None
+        done += len(batch)
+        yield columns, steps, done
 
 
 def _text_batches(
@@ -163,7 +207,7 @@ def _valid_rows(
     columns: list[pa.Array],
     grid: TimeGrid,
     skips: SkipCounter | None = None,
-    path: Path | None = None,
+    source: Path | str | None = None,
     lines: Positions | None = None,
 ) -> tuple[list[pa.Array], Integers]:
     """The valid rows of a batch and their steps.
@@ -180,7 +224,7 @@ def _valid_rows(
         raise _RowError(row, _explain(COLUMNS[column], value, grid))
     for column, reason in enumerate(TABLE_FAULTS):
         first = faulty[:, column] & ~faulty[:, :column].any(axis=1)
-        skips.add(reason, str(path), lines[first])
+        skips.add(reason, str(source), lines[first])
     valid = ~faulty.any(axis=1)
     return [column.filter(pa.array(valid)) for column in columns], steps[valid]
 
