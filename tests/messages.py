@@ -103,6 +103,8 @@ MESSAGES = {
     # The importers of the data package
     "bad_rows.one": "{reason}: 1 row, at {path}:{line}",
     "bad_rows.several": "{reason}: {rows} rows, the first at {path}:{line}",
+    "bad_rows.value": "{reason}: 1 row, {value!r} at {path}:{line}",
+    "bad_rows.values": "{reason}: {rows} rows, such as {values}",
     "column_guessing.no_column": (
         "{path}: no column name suggests the {part}; the columns are {columns}: "
         "name it with --{part}"
@@ -149,6 +151,10 @@ MESSAGES = {
         "only {used} of the {count} steps from {first} to {last} have a fact; "
         "is one of these two a typo?"
     ),
+    "importer.too_many_bad": (
+        "{paths}: {bad} of {rows} rows are bad ({share}): {reasons}; "
+        "correct them, or allow more with --max-bad"
+    ),
     "options.choice": "{setting} must be one of {choices}; found '{value}'",
     "options.delimiter": ("the delimiter must be one ASCII character such as ',', found '{value}'"),
     "options.fixed_columns": (
@@ -164,6 +170,7 @@ MESSAGES = {
         "granularity 'hour' is too fine: "
         "events of the format {format} have a date but no time of day"
     ),
+    "options.max_bad": "max_bad must be at least 0 and come with skip_bad, found {value}",
     "options.number": "without a header, columns are given by number from 0, found '{value}'",
     "options.seed": "seed must be at least 0, found {value}",
     "options.shares": (

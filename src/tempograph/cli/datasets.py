@@ -93,6 +93,7 @@ def import_events(
         "rows": imported.rows,
         "skipped": sum(skip.rows for skip in imported.skipped),
         "duplicates": imported.duplicates,
+        "facts": len(graph.all_facts),
         "entities": len(graph.entities),
         "relations": len(graph.relations),
         "steps": len(graph.times),
@@ -108,6 +109,7 @@ def import_events(
     print_import_notes(imported, format_detected=options.format is None)
     rows = [[name, f"{count:,}"] for name, count in counts.items()]
     out.print(table(str(folder), ["", "count"], rows))
+    out.print(imported.account(), soft_wrap=True)
     # Only TED with a fixed sigma needs no facts to validate on.
     model = "pointer" if len(graph.valid) else "ted model.sigma=0.1"
     next_step = f"next: tempograph train {quote(str(folder))} --model {model}"

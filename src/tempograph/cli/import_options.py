@@ -55,6 +55,14 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
         bool,
         _table(False, "--skip-bad", help="Skip and count faulty rows instead of stopping."),
     ),
+    "max_bad": (
+        float | None,
+        _table(
+            None,
+            help="With --skip-bad, stop above this fraction of bad rows, or from 1 on this "
+            "number; by default 0.05.",
+        ),
+    ),
     "entity": (
         EntityField | None,
         _events(None, help="Use actor names as entities (default) or, for GDELT, actor codes."),

@@ -341,7 +341,7 @@ def test_bad_rows_are_skipped_and_counted(
     ):
         path = Path(folder) / "events.csv"
         path.write_bytes("\n".join(lines).encode(errors="surrogateescape"))
-        imported = read(path, skip_bad=True)
+        imported = read(path, skip_bad=True, max_bad=len(kinds))
         assert_equal(imported.graph, read(write_csv(Path(folder) / "good.csv", kept)).graph)
         assert imported.rows == len(kinds) + 1
         found = {skip.reason: (skip.rows, skip.first) for skip in imported.skipped}
@@ -360,8 +360,13 @@ def test_bad_rows_of_parquet_are_skipped_and_counted(tmp_path: Path) -> None:
     )
     imported = read(path, skip_bad=True)
     assert [str(skip) for skip in imported.skipped] == [
-        message("bad_rows.one", reason="no usable subject", path=path, line=4322),
-        message("bad_rows.several", reason="no readable time", rows=2, path=path, line=8),
+        message("bad_rows.value", reason="no usable subject", value=" ", path=path, line=4322),
+        message(
+            "bad_rows.values",
+            reason="no readable time",
+            rows=2,
+            values=f"'' at {path}:8, '' at {path}:5000",
+        ),
     ]
     assert imported.rows == 5000 and imported.duplicates == 4997 - 9
 
@@ -370,17 +375,68 @@ def test_a_bad_first_row_does_not_decide_the_kind_of_times(tmp_path: Path) -> No
     path = write_csv(
         tmp_path / "a.csv", [("a", "r", "b", "n/a"), ("a", "r", "b", "17"), ("a", "r", "b", "18")]
     )
-    assert read(path, skip_bad=True).graph.times == ("17", "18")
+    assert read(path, skip_bad=True, max_bad=0.5).graph.times == ("17", "18")
 
 
 def test_a_file_of_bad_rows_is_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [("a", "r", "b", "never"), ("a", "", "b", "17")])
     reasons = [
-        message("bad_rows.one", reason="no usable relation", path=path, line=3),
-        message("bad_rows.one", reason="no readable time", path=path, line=2),
+        message("bad_rows.value", reason="no usable relation", value="", path=path, line=3),
+        message("bad_rows.value", reason="no readable time", value="never", path=path, line=2),
     ]
     expected = message("importer.no_events", paths=path, rows=2, reasons="; ".join(reasons))
     assert error_of(path, skip_bad=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("max_bad", "allowed"), [(None, 5), (0.1, 10), (0.0, 0), (1, 1), (7, 7), (0.999, 99)]
+)
+def test_too_many_bad_rows_stop_the_import(
+    tmp_path: Path, max_bad: float | None, allowed: int
+) -> None:
+    """Of 100 rows, as many as allowed may be bad, and not one more."""
+
+    def written(bad: int) -> Path:
+        good = [(f"a{number}", "r", "b", "2014-01-01") for number in range(100 - bad)]
+        times = [("a", "r", "b", f"day {number}") for number in range(bad)]
+        return write_csv(tmp_path / "a.csv", [*good, *times])
+
+    imported = read(written(allowed), skip_bad=True, max_bad=max_bad)
+    assert (imported.rows, len(imported.graph.all_facts)) == (100, 100 - allowed)
+    bad = allowed + 1
+    path = written(bad)
+    places = [f"'day {number}' at {path}:{102 - bad + number}" for number in range(min(bad, 3))]
+    reason = {"reason": "no readable time", "rows": bad, "values": ", ".join(places)}
+    one = message("bad_rows.value", path=path, line=101, value="day 0", **reason)
+    reasons = one if bad == 1 else message("bad_rows.values", **reason)
+    if bad < 100:
+        share = f"{bad}.0%"
+        expected = message(
+            "importer.too_many_bad", paths=path, bad=bad, rows=100, share=share, reasons=reasons
+        )
+    else:
+        expected = message("importer.no_events", paths=path, rows=100, reasons=reasons)
+    assert error_of(path, skip_bad=True, max_bad=max_bad) == expected
+
+
+def test_the_report_accounts_for_every_row_and_shows_bad_values(tmp_path: Path) -> None:
+    good = "a,r,b,2014-01-01\na,r,c,2014-01-01\n"
+    bad = ["a,r,b", "x" * 99 + ",r", "a,r,b,soon", "a,r,b,1,2", "a,r,b,later", "a,r,b", "a, ,b,x"]
+    path = tmp_path / "a.csv"
+    path.write_text("subject,relation,object,time\n" + 2 * good + "\n".join(bad) + "\n")
+    imported = read(path, skip_bad=True, max_bad=7)
+    assert imported.account() == "11 rows = 2 facts + 2 duplicates + 7 bad"
+    assert {
+        skip.reason: (skip.rows, [(bad.value, bad.at) for bad in skip.examples])
+        for skip in imported.skipped
+    } == {
+        "wrong number of columns": (
+            4,
+            [("a,r,b", f"{path}:6"), ("x" * 60, f"{path}:7"), ("a,r,b,1,2", f"{path}:9")],
+        ),
+        "no usable relation": (1, [(" ", f"{path}:12")]),
+        "no readable time": (2, [("soon", f"{path}:8"), ("later", f"{path}:10")]),
+    }
 
 
 def test_a_time_far_from_all_others_gets_a_note(tmp_path: Path) -> None:
@@ -645,6 +701,8 @@ def choice(setting: str, choices: str, value: str) -> str:
         ({"valid_share": -0.1}, message("options.shares", valid=-0.1, test=0.1)),
         ({"valid_share": 0.5, "test_share": 0.5}, message("options.shares", valid=0.5, test=0.5)),
         ({"test_share": float("nan")}, message("options.shares", valid=0.1, test="nan")),
+        ({"max_bad": 0.1}, message("options.max_bad", value=0.1)),
+        ({"max_bad": -1, "skip_bad": True}, message("options.max_bad", value=-1)),
         ({"seed": -1}, message("options.seed", value=-1)),
         (
             {"granularity": "minute"},

@@ -142,7 +142,9 @@ def read_records(
                 if broken := _record_fault(file, fields):
                     if skips is None:
                         raise DataError(f"{file.path}:{line}: {broken[1]}")
-                    skips.add(broken[0], str(file.path), np.array([line - 1]))
+                    record = file.delimiter.join(fields).encode(errors="surrogateescape")
+                    value = record.decode(errors="backslashreplace")
+                    skips.add(broken[0], str(file.path), np.array([line - 1]), [value])
                     continue
                 pending.append((line, [fields[position] for position in file.used]))
                 if len(pending) == _SLOW_ROWS:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph, sort_by_time
-from tempograph.data.importers.bad_rows import SkipCounter, SkippedRows
+from tempograph.data.importers.bad_rows import SkipCounter, SkippedRows, bad_limit
 from tempograph.data.importers.event_formats import detect_format, find_layouts
 from tempograph.data.importers.event_reader import DATE_FORMAT, read_events
 from tempograph.data.importers.options import ImportOptions
@@ -37,6 +37,14 @@ class ImportResult:
     rows: int
     duplicates: int
     skipped: tuple[SkippedRows, ...] = ()
+
+    def account(self) -> str:
+        """Where every row went, in one line."""
+        bad = sum(skip.rows for skip in self.skipped)
+        facts = self.rows - self.duplicates - bad
+        return (
+            f"{self.rows:,} rows = {facts:,} facts + {self.duplicates:,} duplicates + {bad:,} bad"
+        )
 
     def notes(self, guessed: bool) -> list[str]:
         """Notes for the user: a guessed format, skipped rows, times that look like a typo."""
@@ -87,6 +95,13 @@ def import_files(
     if not len(facts):
         reasons = "".join(f"; {skip}" for skip in skips.rows())
         raise DataError(f"{shown}: none of {count:,} rows is an event{reasons}")
+    bad = count - len(facts)
+    if options.skip_bad and not columns and bad > bad_limit(options.max_bad, count):
+        reasons = "; ".join(map(str, skips.rows()))
+        raise DataError(
+            f"{shown}: {bad:,} of {count:,} rows are bad ({bad / count:.1%}): {reasons}; "
+            "correct them, or allow more with --max-bad"
+        )
     try:
         facts[:, 3], times = grid.label(facts[:, 3])
     except DataError as error:

@@ -37,8 +37,9 @@ class ImportOptions:
     default the names of actors, and for relations the text of ICEWS and the full code of GDELT.
     Without a format the first lines decide.
 
-    A faulty row of a table stops the import, or with `skip_bad` is skipped and counted; faulty
-    coded events are always skipped.
+    A faulty row of a table stops the import, or with `skip_bad` is skipped and counted, unless
+    more than 5% of the rows are faulty; `max_bad` is another fraction, or a number of rows from 1.
+    Faulty coded events are always skipped.
     """
 
     subject: str = "subject"
@@ -57,6 +58,7 @@ class ImportOptions:
     entity: EntityField | None = None
     relation_level: RelationLevel | None = None
     skip_bad: bool = False
+    max_bad: float | None = None
 
     def __post_init__(self) -> None:
         _check_choice("format", self.format, (None, "table", *EVENT_SCHEMAS))
@@ -83,6 +85,10 @@ class ImportOptions:
             raise ConfigError(
                 "valid_share and test_share must be at least 0 and together below 1, "
                 f"found {valid} and {test}"
+            )
+        if self.max_bad is not None and not (self.skip_bad and self.max_bad >= 0):
+            raise ConfigError(
+                f"max_bad must be at least 0 and come with skip_bad, found {self.max_bad}"
             )
         check_bounds(self)
         TimeGrid(self.time_format, self.granularity)

@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from tempograph.data.graph import COLUMNS
-from tempograph.data.importers.bad_rows import TABLE_FAULTS, Positions, SkipCounter
+from tempograph.data.importers.bad_rows import EXAMPLES, TABLE_FAULTS, Positions, SkipCounter
 from tempograph.data.importers.csv_reader import (
     SKIP_HINT,
     TableFile,
@@ -180,7 +180,8 @@ def _valid_rows(
         raise _RowError(row, _explain(COLUMNS[column], value, grid))
     for column, reason in enumerate(TABLE_FAULTS):
         first = faulty[:, column] & ~faulty[:, :column].any(axis=1)
-        skips.add(reason, str(path), lines[first])
+        values = columns[column].take(pa.array(np.flatnonzero(first)[:EXAMPLES]))
+        skips.add(reason, str(path), lines[first], values.cast(pa.string()).to_pylist())
     valid = ~faulty.any(axis=1)
     return [column.filter(pa.array(valid)) for column in columns], steps[valid]
 
