@@ -155,6 +155,10 @@ MESSAGES = {
         "{paths}: {bad} of {rows} rows are bad ({share}): {reasons}; "
         "correct them, or allow more with --max-bad"
     ),
+    "name_ids.changed": (
+        "{names} trimmed or normalized, {joined} joined with another: {changes}; "
+        "--keep-names keeps names as written"
+    ),
     "options.choice": "{setting} must be one of {choices}; found '{value}'",
     "options.delimiter": ("the delimiter must be one ASCII character such as ',', found '{value}'"),
     "options.fixed_columns": (

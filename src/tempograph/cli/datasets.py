@@ -104,7 +104,8 @@ def import_events(
     if json_output:
         reasons = [dataclasses.asdict(skip) for skip in imported.skipped]
         about = {"dataset": str(folder), "format": imported.format}
-        print_json(about | counts | {"reasons": reasons})
+        notes = imported.notes(guessed=options.format is None)
+        print_json(about | counts | {"reasons": reasons, "notes": notes})
         return
     print_import_notes(imported, format_detected=options.format is None)
     rows = [[name, f"{count:,}"] for name, count in counts.items()]

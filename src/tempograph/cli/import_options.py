@@ -63,6 +63,15 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
             "number; by default 0.05.",
         ),
     ),
+    "keep_names": (
+        bool,
+        typer.Option(
+            False,
+            "--keep-names",
+            help="Keep names as written; by default, surrounding blanks are trimmed and letters "
+            "normalized to the Unicode form NFC.",
+        ),
+    ),
     "entity": (
         EntityField | None,
         _events(None, help="Use actor names as entities (default) or, for GDELT, actor codes."),

@@ -778,7 +778,7 @@ def test_a_file_with_named_columns_is_a_table(tmp_path: Path) -> None:
         "object": "Target Name",
         "time": "Event Date",
     }
-    imported = read(path, **described)
+    imported = read(path, **described, keep_names=True)
     assert imported.format == "table" and named(imported.graph) == [
         (" a", "011", "b", "2014-01-31")
     ]

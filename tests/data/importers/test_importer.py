@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -57,7 +58,11 @@ def slow_import(rows: Sequence[Row], granularity: Granularity | None) -> Slow:
     entities: list[str] = []
     relations: list[str] = []
     facts: list[Row] = []
-    for subject, relation, object_, time in rows:
+    for row in rows:
+        subject, relation, object_ = (
+            unicodedata.normalize("NFC", name).strip() for name in row[:3]
+        )
+        time = row[3]
         for name in (subject, object_):
             if name not in entities:
                 entities.append(name)
@@ -165,6 +170,8 @@ NAMES = st.sampled_from(
         "a, b",
         " a",
         "Türkiye",
+        "Tu\u0308rkiye",
+        "\u00a0Iraq ",
         "東京",
         "a\u2028b",
         "''",
@@ -437,6 +444,34 @@ def test_the_report_accounts_for_every_row_and_shows_bad_values(tmp_path: Path) 
         "no usable relation": (1, [(" ", f"{path}:12")]),
         "no readable time": (2, [("soon", f"{path}:8"), ("later", f"{path}:10")]),
     }
+
+
+def test_spellings_of_one_name_are_joined_and_counted(tmp_path: Path) -> None:
+    names = ["Bob ", "Jose\u0301", "Ann ", "Jos\u00e9", "Cai\t", "\u00a0Ann", "Ann", " Cai"]
+    rows = [(name, " r", "o", f"2014-01-{day:02}") for day, name in enumerate(names, 1)]
+    path = write_csv(tmp_path / "a.csv", rows)
+    for block in (64, 1 << 20):
+        with patch.object(reading, "_BLOCK", block):
+            imported = read(path)
+        assert imported.graph.entities == ("Bob", "o", "Jos\u00e9", "Ann", "Cai")
+        assert imported.remarks == (
+            message(
+                "name_ids.changed",
+                names="6 entity names",
+                joined=4,
+                changes="'Jose\\u0301' -> 'Jos\\xe9', 'Ann ' -> 'Ann', '\\xa0Ann' -> 'Ann'",
+            ),
+            message("name_ids.changed", names="1 relation name", joined=0, changes="' r' -> 'r'"),
+        )
+    kept = read(path, keep_names=True)
+    assert kept.graph.entities == ("Bob ", "o", *names[1:]) and not kept.remarks
+
+
+def test_rows_of_joined_names_may_be_duplicates(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", [("a", "r", "b", "1"), ("a ", "r", "b", "1")])
+    imported = read(path)
+    assert (imported.rows, imported.duplicates, len(imported.graph.all_facts)) == (2, 1, 1)
+    assert read(path, keep_names=True).duplicates == 0
 
 
 def test_a_time_far_from_all_others_gets_a_note(tmp_path: Path) -> None:

@@ -9,21 +9,18 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
-from numpy.typing import NDArray
 
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph, sort_by_time
 from tempograph.data.importers.bad_rows import SkipCounter, SkippedRows, bad_limit
 from tempograph.data.importers.event_formats import detect_format, find_layouts
 from tempograph.data.importers.event_reader import DATE_FORMAT, read_events
+from tempograph.data.importers.name_ids import Ids, NameIds, describe_changed_names
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.sources import file_size, find_files
 from tempograph.data.importers.table_reader import Batch, read_table
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import DataError
 from tempograph.typing import FileFormat, Progress
-
-Ids = NDArray[np.int64]
 
 _MANY_STEPS: Final = 1000
 
@@ -37,6 +34,8 @@ class ImportResult:
     rows: int
     duplicates: int
     skipped: tuple[SkippedRows, ...] = ()
+    remarks: tuple[str, ...] = ()
+    """What was changed or decided while reading, such as names that were joined."""
 
     def account(self) -> str:
         """Where every row went, in one line."""
@@ -48,7 +47,7 @@ class ImportResult:
 
     def notes(self, guessed: bool) -> list[str]:
         """Notes for the user: a guessed format, skipped rows, times that look like a typo."""
-        notes = [f"skipped, {skip}" for skip in self.skipped]
+        notes = [*self.remarks, *(f"skipped, {skip}" for skip in self.skipped)]
         if guessed and self.format != "table":
             guess = f"the file looks like {self.format.upper()} events"
             notes.insert(0, f"{guess}; if it is not, pass --format")
@@ -68,9 +67,9 @@ def import_files(
 
     Unless the options name a format or describe a table, the first lines of the first file decide.
     Entities and relations are numbered in order of appearance, the subject of a row before its
-    object. `progress` is called with the bytes read and the bytes in all, after each fiftieth of a
-    Parquet file and each megabyte of a text file. A file of coded events in another format is
-    refused before any is read.
+    object. Names are trimmed and normalized to NFC unless `keep_names` is set. `progress` is called
+    with the bytes read and the bytes in all, after each fiftieth of a Parquet file and each
+    megabyte of a text file. A file of coded events in another format is refused before any is read.
     """
     paths = find_files(patterns)
     if not paths:
@@ -87,7 +86,7 @@ def import_files(
         grid = TimeGrid(options.time_format, options.granularity)
         counter = skips if options.skip_bad else None
         batches = (read_table(path, options, grid, counter) for path in paths)
-    entities, relations = _NameIds(), _NameIds()
+    entities, relations = NameIds(options.keep_names), NameIds(options.keep_names)
     facts = _read_rows(paths, batches, entities, relations, progress)
     count = len(facts) + sum(skip.rows for skip in skips.rows())
     shown = ", ".join(str(path) for path in paths[:3])
@@ -111,35 +110,19 @@ def import_files(
         name, tuple(entities.ids), tuple(relations.ids), times, *_split(distinct, options)
     )
     duplicates = len(facts) - len(distinct)
-    return ImportResult(graph, options.format or "table", count, duplicates, skips.rows())
-
-
-class _NameIds:
-    """Names and their ids, in order of appearance."""
-
-    def __init__(self) -> None:
-        self.ids: dict[str, int] = {}
-
-    def encode(self, names: pa.Array) -> Ids:
-        """The id of each name; a new name gets the next id."""
-        encoded = names.dictionary_encode()
-        # Arrow lists the distinct names in order of appearance.
-        ids = [self.ids.setdefault(name, len(self.ids)) for name in encoded.dictionary.to_pylist()]
-        codes: Ids = encoded.indices.to_numpy()
-        return np.array(ids, np.int64)[codes]
-
-    def encode_pairs(self, left: pa.Array, right: pa.Array) -> tuple[Ids, Ids]:
-        """The ids of two columns, numbered row by row so that batch borders do not matter."""
-        by_row = np.arange(2 * len(left)).reshape(2, -1).T.ravel()
-        ids = self.encode(pa.concat_arrays([left, right]).take(pa.array(by_row)))
-        return ids[::2], ids[1::2]
+    described = [
+        describe_changed_names(names, kind)
+        for names, kind in ((entities, "entity"), (relations, "relation"))
+    ]
+    remarks = tuple(remark for remark in described if remark)
+    return ImportResult(graph, options.format or "table", count, duplicates, skips.rows(), remarks)
 
 
 def _read_rows(
     paths: Sequence[Path],
     files: Iterable[Iterable[Batch]],
-    entities: _NameIds,
-    relations: _NameIds,
+    entities: NameIds,
+    relations: NameIds,
     progress: Progress | None,
 ) -> Facts:
     """Rows (subject, relation, object, step) of all files, [rows, 4]."""

@@ -33,6 +33,8 @@ class ImportOptions:
     comma for .csv, tab for .tsv. Without a time format, times are ISO dates or integers, as the
     first one is. Integers are steps; dates go on a grid of the granularity, by default days.
 
+    Names are trimmed and normalized to the Unicode form NFC, or left as written with `keep_names`.
+
     Coded events need no description: `entity` and `relation_level` choose among their columns, by
     default the names of actors, and for relations the text of ICEWS and the full code of GDELT.
     Without a format the first lines decide.
@@ -59,6 +61,7 @@ class ImportOptions:
     relation_level: RelationLevel | None = None
     skip_bad: bool = False
     max_bad: float | None = None
+    keep_names: bool = False
 
     def __post_init__(self) -> None:
         _check_choice("format", self.format, (None, "table", *EVENT_SCHEMAS))
