@@ -105,14 +105,18 @@ MESSAGES = {
     "bad_rows.several": "{reason}: {rows} rows, the first at {path}:{line}",
     "bad_rows.value": "{reason}: 1 row, {value!r} at {path}:{line}",
     "bad_rows.values": "{reason}: {rows} rows, such as {values}",
+    "column_guessing.end": (
+        "warning: column '{column}' is not used: facts are taken at their start, column '{start}'"
+    ),
     "column_guessing.no_column": (
         "{path}: no column name suggests the {part}; the columns are {columns}: "
         "name it with --{part}"
     ),
-    "column_guessing.no_files": "there is no file to fit; name at least one",
+    "column_guessing.no_files": "there is no file to import; name at least one",
     "column_guessing.two_columns": (
         "{columns} fit the {part} equally well; say which it is with --{part}"
     ),
+    "column_guessing.unused": "columns not used: {columns}",
     "csv_reader.csv_error": "{path}:{line}: {reason}; is a quotation mark left open?",
     "csv_reader.empty": "{path}: the file is empty, so there is nothing to import",
     "csv_reader.misspelt_column": (

@@ -663,6 +663,19 @@ def test_a_faulty_row_is_reported_and_nothing_is_written(call: Call) -> None:
         assert not Path("bad").exists()
 
 
+def test_import_guesses_columns_and_names_those_it_does_not_use(call: Call) -> None:
+    header = "actor,action,target,start,end,note"
+    Path("spans.csv").write_text(f"{header}\nAnn,leads,Bob,2024-01-01,2024-02-01,x\n")
+    code, _, err = call("data", "import", "spans.csv", "--out", "spans")
+    assert code == 0
+    guessed, unused, end = err.splitlines()
+    assert "subject from 'actor'" in guessed and "name them with --subject" in guessed
+    assert unused == f"note: {message('column_guessing.unused', columns=repr('note'))}"
+    assert message("column_guessing.end", column="end", start="start") in end
+    found = as_json(call("data", "import", "spans.csv", "--out", "spans", "--overwrite", "--json"))
+    assert found["columns"]["time"] == "start" and len(found["notes"]) == 3
+
+
 def test_faulty_rows_are_skipped_on_request(call: Call) -> None:
     rows = [
         "Ann,meets,Bob",

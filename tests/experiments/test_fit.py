@@ -88,7 +88,8 @@ def test_guessed_columns_are_reported_before_training(events: Path, tmp_path: Pa
         report=lambda line: lines.append("epoch"),
         note=lines.append,
     )
-    assert "subject from 'Source Name'" in lines[0] and lines.count("epoch") == len(lines) - 1 >= 1
+    assert "subject from 'Source Name'" in lines[0] and "not used: 'id'" in lines[1]
+    assert lines.count("epoch") == len(lines) - 2 >= 1
 
 
 def test_help_says_that_columns_are_guessed(call: Call) -> None:

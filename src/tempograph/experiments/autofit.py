@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from tempograph.data.graph import TemporalGraph, rows_in
-from tempograph.data.importers.column_guessing import describe_columns, resolve_columns
+from tempograph.data.importers.column_guessing import TableColumns, resolve_columns
 from tempograph.data.importers.importer import ImportResult, import_files
 from tempograph.data.importers.options import ImportOptions
 from tempograph.device import resolve_device
@@ -46,7 +46,7 @@ class FitResult:
 
     run: Run
     imported: ImportResult
-    columns: dict[str, str]
+    table: TableColumns
     choice: ModelChoice
     evaluation: Evaluation | None
     """On the test split; None if training was stopped before its end."""
@@ -68,7 +68,8 @@ class FitResult:
         return {
             "run": str(self.run.path),
             "format": imported.format,
-            "columns": self.columns,
+            "columns": self.table.columns,
+            "unused_columns": list(self.table.unused),
             "rows": imported.rows,
             "duplicates": imported.duplicates,
             "skipped": [{"reason": str(skip), "rows": skip.rows} for skip in imported.skipped],
@@ -128,9 +129,10 @@ def fit(
     if model is not None:
         model_kind(model)
     paths = [Path(pattern) for pattern in patterns]
-    options, columns = resolve_columns(paths, options or ImportOptions())
-    if note and columns:
-        note(describe_columns(columns))
+    options, table = resolve_columns(paths, options or ImportOptions())
+    if note:
+        for line in table.notes():
+            note(line)
     imported = import_files(paths, options, Path(out).resolve().name, importing)
     if note:
         for line in imported.notes(guessed=options.format is None):
@@ -157,7 +159,7 @@ def fit(
         progress=progress,
     )
     evaluation = evaluate(run, "test", progress=progress) if run.results.finished else None
-    return FitResult(run, imported, columns, choice, evaluation)
+    return FitResult(run, imported, table, choice, evaluation)
 
 
 def choose_model(graph: TemporalGraph, device: torch.device) -> ModelChoice:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -24,8 +24,10 @@ _WORDS: Final = {
     "time": "time date timestamp when datetime",
 }
 """Words that name a column; a column named exactly like the part wins."""
+_STARTS: Final = "start starts started begin begins beginning since"
 _PARTS_OF_DATES: Final = "day month year"
 """Names of a time column if there is no better one."""
+_ENDS: Final = "end ends ended ending until till stop finish finished expires"
 _PARTNERS: Final = {
     "source": "target",
     "actor": "target recipient counterpart",
@@ -41,24 +43,53 @@ _PARTNERS: Final = {
 _HEAD: Final = 1 << 16
 
 
+@dataclass(frozen=True)
+class TableColumns:
+    """The column of each part of a fact, and the columns that are not used."""
+
+    columns: dict[str, str]
+    unused: tuple[str, ...] = ()
+    guessed: bool = False
+    """Whether a column is neither named by the options nor named like its part."""
+
+    def notes(self) -> list[str]:
+        """Notes on the columns: guessed ones, unused ones, and ends of facts that are not used."""
+        notes = [describe_columns(self.columns)] if self.guessed else []
+        ends = [name for name in self.unused if _is_end(name)]
+        others = [repr(name) for name in self.unused if name not in ends]
+        if others:
+            notes.append(f"columns not used: {', '.join(others)}")
+        return notes + [
+            f"warning: column {name!r} is not used: facts are taken at their start, "
+            f"column {self.columns['time']!r}"
+            for name in ends
+        ]
+
+
 def resolve_columns(
     patterns: Sequence[Path], options: ImportOptions
-) -> tuple[ImportOptions, dict[str, str]]:
-    """The options with the columns of a table set, and these columns; {} for coded events."""
+) -> tuple[ImportOptions, TableColumns]:
+    """The options with the columns of a table set, and these columns; none for coded events."""
     paths = find_files(patterns)
     if not paths:
-        raise DataError("there is no file to fit; name at least one")
+        raise DataError("there is no file to import; name at least one")
     coded = options.format not in (None, "table")
     if coded or (
         options.format is None
         and not options.table_settings
         and detect_format(paths[0]) is not None
     ):
-        return options, {}
-    if not options.header:
-        return options, dict(zip(COLUMNS, options.columns, strict=True))
-    guessed = guess_columns(paths[0], header_of(paths[0], options), options)
-    return replace(options, format="table", **guessed), guessed  # type: ignore[arg-type]
+        return options, TableColumns({})
+    names = header_of(paths[0], options)
+    if options.header:
+        columns = guess_columns(paths[0], names, options)
+    else:
+        names = [str(number) for number in range(len(names))]
+        columns = dict(zip(COLUMNS, options.columns, strict=True))
+    unused = tuple(name for name in names if name not in columns.values())
+    guessed = any(getattr(options, part) != column for part, column in columns.items())
+    options = replace(options, format="table", **columns)  # type: ignore[arg-type]
+    return options, TableColumns(columns, unused, guessed)
 
 
 def header_of(path: Path, options: ImportOptions) -> list[str]:
@@ -87,7 +118,10 @@ def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> d
 
     # A column named after an event may be its date or its actor, so these are matched first.
     if "time" not in fitting:
-        fitting["time"] = _fitting("time", free()) or _fitting("time", free(), _PARTS_OF_DATES)
+        # Facts are taken at their start.
+        times = [name for name in free() if not _is_end(name)]
+        kinds = (None, _STARTS, _PARTS_OF_DATES)
+        fitting["time"] = next(filter(None, (_fitting("time", times, kind) for kind in kinds)), [])
     ends = {part: fitting.get(part) or _fitting(part, free()) for part in ("subject", "object")}
     fitting |= _belonging(ends)
     if "relation" not in fitting:
@@ -135,6 +169,13 @@ def _belonging(ends: Mapping[str, list[str]]) -> dict[str, list[str]]:
         return dict(ends)
     subjects, objects = zip(*pairs, strict=True)
     return {"subject": list(dict.fromkeys(subjects)), "object": list(dict.fromkeys(objects))}
+
+
+def _is_end(name: str) -> bool:
+    """Whether a column's name says that it holds the end of a fact, such as 'valid_to'."""
+    words = set(_plain(name))
+    dated = words & {"valid", *_WORDS["time"].split()}
+    return bool(words & set(_ENDS.split())) or ("to" in words and bool(dated))
 
 
 def _plain(name: str) -> list[str]:
