@@ -203,11 +203,26 @@ MESSAGES = {
     "table_reader.no_rows": "{path}: the file has no rows, so there is nothing to import",
     "table_reader.not_utf8": "{path}: rows {first} to {last} hold text that is not UTF-8",
     "table_reader.row": "{path}: row {row}: {problem}; --skip-bad skips such rows",
+    "date_formats.order": (
+        "dates such as '{value}' are read with the {order} first, as '{shown}' shows; "
+        "--{other}-first reads them the other way"
+    ),
+    "date_formats.unclear": (
+        "the time '{value}' may have the day or the month first, and no other one tells; "
+        "pass --day-first or --month-first"
+    ),
+    "date_formats.unclear_both": (
+        "the time '{value}' may have the day or the month first, and '{day}' and '{month}' differ; "
+        "pass --day-first or --month-first"
+    ),
     "time_grid.date_among_integers": (
         "the time '{value}' is a date, but those before it are integers; write all of them one way"
     ),
     "time_grid.empty": "the time is empty; fill it in or remove the row",
     "time_grid.far": "'{time}' is {steps} steps after the last one, {last}; is it a typo?",
+    "time_grid.day_first": (
+        "the time format '{time_format}' has an order of day and month; leave out day_first"
+    ),
     "time_grid.for_dates": (
         "granularity '{granularity}' is for dates, but the times are integers, which are steps "
         "themselves; leave it out, or pass a time format such as '%Y%m%d' if they are dates"
@@ -221,7 +236,7 @@ MESSAGES = {
     ),
     "time_grid.missing": "the time is '{value}'; fill it in or remove the row",
     "time_grid.neither": (
-        "the time '{value}' is neither an ISO date such as 2014-01-31T05:00 nor an integer; "
+        "the time '{value}' is neither a date such as 2014-01-31T05:00 nor an integer; "
         "correct it, or pass its time format, such as '%d/%m/%Y'"
     ),
     "time_grid.no_continuation": (

@@ -48,7 +48,17 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
     "time_format": (
         str | None,
         _table(
-            None, help="'integer' or a format such as %d/%m/%Y; by default, ISO dates or integers."
+            None,
+            help="'integer' or a format such as %d/%m/%Y; by default, integers or dates in any "
+            "common format.",
+        ),
+    ),
+    "day_first": (
+        bool | None,
+        _table(
+            None,
+            "--day-first/--month-first",
+            help="How to read dates such as 01/02/2024; by default, as other dates tell.",
         ),
     ),
     "skip_bad": (

@@ -736,6 +736,10 @@ def choice(setting: str, choices: str, value: str) -> str:
         ({"valid_share": -0.1}, message("options.shares", valid=-0.1, test=0.1)),
         ({"valid_share": 0.5, "test_share": 0.5}, message("options.shares", valid=0.5, test=0.5)),
         ({"test_share": float("nan")}, message("options.shares", valid=0.1, test="nan")),
+        (
+            {"time_format": "%d/%m/%Y", "day_first": True},
+            message("time_grid.day_first", time_format="%d/%m/%Y"),
+        ),
         ({"max_bad": 0.1}, message("options.max_bad", value=0.1)),
         ({"max_bad": -1, "skip_bad": True}, message("options.max_bad", value=-1)),
         ({"seed": -1}, message("options.seed", value=-1)),
@@ -803,7 +807,7 @@ GOOD = b"subject,relation,object,time,note\n" + b"a,r,b,2014-01-01,x\n" * 3
         (GOOD + b"a,r,b,,x\n", line(5, "time_grid.empty")),
         (GOOD + b"a,r,b,nan,x\n", line(5, "time_grid.missing", value="nan")),
         (GOOD + b"a,r,b,17,x\n", line(5, "time_grid.integer_among_dates", value="17")),
-        (GOOD + b"a,r,b,01/02/2014,x\n", line(5, "time_grid.neither", value="01/02/2014")),
+        (GOOD + b"a,r,b,01/02/2014,x\n", line(5, "date_formats.unclear", value="01/02/2014")),
         (
             GOOD + b"a,r,Curr\xe9,2014-01-01,x\n",
             partial(message, "csv_reader.not_utf8", line=5, byte="0xe9"),

@@ -6,8 +6,8 @@ import csv
 import gzip
 import io
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
@@ -87,26 +87,45 @@ def read_blocks(file: TableFile) -> Iterator[tuple[list[pa.Array], int]]:
     columns = [file.fields[position] for position in file.used]
     with _open_unpacked(file.path) as (packed, content):
         source = _Source(packed, content)
-        reader = pa.csv.open_csv(
-            source,
-            read_options=pa.csv.ReadOptions(
-                block_size=_BLOCK,
-                use_threads=False,
-                column_names=None if file.header else file.fields,
-            ),
-            parse_options=pa.csv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
-            convert_options=pa.csv.ConvertOptions(
-                include_columns=columns,
-                column_types=dict.fromkeys(columns, pa.string()),
-                strings_can_be_null=False,
-            ),
-        )
+        reader = _open_csv(file, source, columns)
         for number, batch in enumerate(reader):
             yield [batch.column(column) for column in columns], source.positions[number]
     if source.quotes % 2:
         # Arrow reads an unclosed quotation mark as a field that runs to the end of the file.
         with _records(file.path, file.delimiter) as (records, _):
             deque(records, maxlen=0)
+
+
+def read_time_blocks(file: TableFile) -> Iterator[pa.Array]:
+    """The times alone as text, block by block, up to bytes that cannot be read."""
+    column = file.fields[file.used[3]]
+    with _open_unpacked(file.path) as (packed, content), suppress(pa.ArrowInvalid):
+        reader = _open_csv(file, _Source(packed, content), [column], lambda _: "skip")
+        for batch in reader:
+            yield batch.column(column)
+
+
+def _open_csv(
+    file: TableFile,
+    source: _Source,
+    columns: list[str],
+    handle_invalid: Callable[[pa.csv.InvalidRow], str] | None = None,
+) -> pa.csv.CSVStreamingReader:
+    """Arrow's reader of some columns as text."""
+    return pa.csv.open_csv(
+        source,
+        read_options=pa.csv.ReadOptions(
+            block_size=_BLOCK, use_threads=False, column_names=None if file.header else file.fields
+        ),
+        parse_options=pa.csv.ParseOptions(
+            delimiter=file.delimiter, newlines_in_values=True, invalid_row_handler=handle_invalid
+        ),
+        convert_options=pa.csv.ConvertOptions(
+            include_columns=columns,
+            column_types=dict.fromkeys(columns, pa.string()),
+            strings_can_be_null=False,
+        ),
+    )
 
 
 class _Source:

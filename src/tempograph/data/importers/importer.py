@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Final
 
@@ -17,7 +17,7 @@ from tempograph.data.importers.event_reader import DATE_FORMAT, read_events
 from tempograph.data.importers.name_ids import Ids, NameIds, describe_changed_names
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.sources import file_size, find_files
-from tempograph.data.importers.table_reader import Batch, read_table
+from tempograph.data.importers.table_reader import Batch, read_table, read_times
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import DataError
 from tempograph.typing import FileFormat, Progress
@@ -83,7 +83,12 @@ def import_files(
         layouts = {path: find_layouts(path, columns) for path in paths}
         batches = (read_events(path, layouts[path], columns, grid, skips) for path in paths)
     else:
-        grid = TimeGrid(options.time_format, options.granularity)
+        grid = TimeGrid(
+            options.time_format,
+            options.granularity,
+            options.day_first,
+            lambda: chain.from_iterable(read_times(path, options) for path in paths),
+        )
         counter = skips if options.skip_bad else None
         batches = (read_table(path, options, grid, counter) for path in paths)
     entities, relations = NameIds(options.keep_names), NameIds(options.keep_names)
@@ -114,7 +119,7 @@ def import_files(
         describe_changed_names(names, kind)
         for names, kind in ((entities, "entity"), (relations, "relation"))
     ]
-    remarks = tuple(remark for remark in described if remark)
+    remarks = (*grid.remarks(), *(remark for remark in described if remark))
     return ImportResult(graph, options.format or "table", count, duplicates, skips.rows(), remarks)
 
 

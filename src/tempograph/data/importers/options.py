@@ -21,17 +21,18 @@ from tempograph.typing import (
     check_bounds,
 )
 
-_TABLE_SETTINGS: Final = (*COLUMNS, "header", "delimiter", "time_format")
+_TABLE_SETTINGS: Final = (*COLUMNS, "header", "delimiter", "time_format", "day_first")
 
 
 @dataclass(frozen=True)
 class ImportOptions:
     """Which columns hold a fact, how its time is written, and how the facts are split.
 
-    The settings from `subject` to `time_format` describe a table. Columns are given by name or, for
+    The settings from `subject` to `day_first` describe a table. Columns are given by name or, for
     text files without a header, by number from 0. By default the suffix decides on the delimiter:
-    comma for .csv, tab for .tsv. Without a time format, times are ISO dates or integers, as the
-    first one is. Integers are steps; dates go on a grid of the granularity, by default days.
+    comma for .csv, tab for .tsv. Without a time format, times are dates in any common format or
+    integers, as the first one is. `day_first` says how to read dates such as 01/02/2024 if no other
+    date tells. Integers are steps; dates go on a grid of the granularity, by default days.
 
     Names are trimmed and normalized to the Unicode form NFC, or left as written with `keep_names`.
 
@@ -51,6 +52,7 @@ class ImportOptions:
     header: bool = True
     delimiter: str | None = None
     time_format: str | None = None
+    day_first: bool | None = None
     granularity: Granularity | None = None
     split: SplitRule = "random"
     valid_share: float = 0.1
@@ -94,7 +96,7 @@ class ImportOptions:
                 f"max_bad must be at least 0 and come with skip_bad, found {self.max_bad}"
             )
         check_bounds(self)
-        TimeGrid(self.time_format, self.granularity)
+        TimeGrid(self.time_format, self.granularity, self.day_first)
 
     def _check_events(self) -> None:
         """Check that settings of events fit the format, and that tables have none."""

@@ -20,6 +20,7 @@ from tempograph.data.importers.csv_reader import (
     open_table,
     read_blocks,
     read_records,
+    read_time_blocks,
 )
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.sources import delimiter_of, file_size, is_parquet, readable
@@ -54,6 +55,18 @@ def read_table(
             yield from _parquet_batches(path, options, grid, skips)
         else:
             yield from _text_batches(path, options, grid, skips)
+
+
+def read_times(path: Path, options: ImportOptions) -> Iterator[pa.Array]:
+    """The times of a file as text, in batches; none if they are dates or numbers already."""
+    with readable(path):
+        if not is_parquet(path):
+            yield from read_time_blocks(open_table(path, options))
+            return
+        with pa.parquet.ParquetFile(path) as file:
+            if pa.types.is_string(file.schema_arrow.field(options.time).type):
+                for batch in file.iter_batches(columns=[options.time]):
+                    yield batch.column(options.time)
 
 
 def read_fact_table(path: Path, options: ImportOptions) -> pa.Table:
