@@ -124,14 +124,16 @@ MESSAGES = {
     ),
     "csv_reader.no_column": "{path}: there is no column '{column}' among {columns}",
     "csv_reader.no_rows": "{path}: the file has no rows, so there is nothing to import",
-    "csv_reader.not_utf8": "{path}:{line}: byte {byte} is not UTF-8; save the file as UTF-8",
+    "csv_reader.not_utf8": (
+        "{path}:{line}: byte {byte} is not {encoding}; pass the encoding of the file"
+    ),
     "csv_reader.open_quote": "{path}:{line}: a quotation mark opened in this row is never closed",
     "csv_reader.repeated_column": (
         "{path}: {count} columns are named '{column}'; rename all but one"
     ),
     "csv_reader.suffix": (
-        "{path}: the suffix '{suffix}' is unknown; import .csv, .tsv, .csv.gz, .tsv.gz or "
-        ".parquet, or pass the delimiter of a text file"
+        "{path}: the suffix '{suffix}' is unknown; import .csv, .tsv, .txt, .csv.gz, .tsv.gz, "
+        ".txt.gz or .parquet, or pass the delimiter of a text file"
     ),
     "csv_reader.wrong_field_count": (
         "{path}:{line}: expected {expected} fields, found {found}; --skip-bad skips such rows"
@@ -214,6 +216,11 @@ MESSAGES = {
     "date_formats.unclear_both": (
         "the time '{value}' may have the day or the month first, and '{day}' and '{month}' differ; "
         "pass --day-first or --month-first"
+    ),
+    "table_reader.delimiter": ("{path}: the delimiter is {delimiter!r}; --delimiter sets another"),
+    "table_reader.windows": ("{path}: is not UTF-8, read as Windows-1252; --encoding sets another"),
+    "text_encoding.unknown": (
+        "the encoding '{encoding}' is unknown; use one such as utf-8, utf-16 or cp1252"
     ),
     "time_grid.date_among_integers": (
         "the time '{value}' is a date, but those before it are integers; write all of them one way"

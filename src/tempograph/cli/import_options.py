@@ -43,7 +43,15 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
     ),
     "delimiter": (
         str | None,
-        _table(None, help="Field delimiter; by default a comma for .csv and a tab for .tsv."),
+        _table(None, help="Field delimiter; by default detected from the first line."),
+    ),
+    "encoding": (
+        str | None,
+        _table(
+            None,
+            help="Encoding of text files, such as cp1252; by default UTF-8, UTF-16 if the file "
+            "says so, or else Windows-1252.",
+        ),
     ),
     "time_format": (
         str | None,

@@ -719,7 +719,7 @@ def refused(tmp_path: Path) -> dict[str, tuple[list[Path], dict[str, object], st
                 "csv_reader.no_column",
                 path=gdelt,
                 column="subject",
-                columns=", ".join(map(repr, EVENTS[0].split(","))),
+                columns=", ".join(map(repr, EVENTS[0].split("\t"))),
             ),
         ),
         "nothing valid": ([none], {}, no_events(f"{none}", 1)),

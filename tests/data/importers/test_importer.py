@@ -331,7 +331,7 @@ def test_bad_rows_are_skipped_and_counted(
 ) -> None:
     """The import equals one of the good rows alone; each reason has a count and a first line."""
     good = [f"a{number % 7},r,b,2014-01-{number % 28 + 1:02},x" for number in range(len(kinds) + 1)]
-    lines, kept, reasons, at = ["subject,relation,object,time,note"], [], {}, 2
+    lines, kept, reasons, at = ["subject,relation,object,time,notat\u00e9"], [], {}, 2
     for number, kind in enumerate([None, *kinds]):
         row = good[number] if kind is None else kind[0]
         if kind is None:
@@ -740,6 +740,7 @@ def choice(setting: str, choices: str, value: str) -> str:
             {"time_format": "%d/%m/%Y", "day_first": True},
             message("time_grid.day_first", time_format="%d/%m/%Y"),
         ),
+        ({"encoding": "utf-99"}, message("text_encoding.unknown", encoding="utf-99")),
         ({"max_bad": 0.1}, message("options.max_bad", value=0.1)),
         ({"max_bad": -1, "skip_bad": True}, message("options.max_bad", value=-1)),
         ({"seed": -1}, message("options.seed", value=-1)),
@@ -809,8 +810,8 @@ GOOD = b"subject,relation,object,time,note\n" + b"a,r,b,2014-01-01,x\n" * 3
         (GOOD + b"a,r,b,17,x\n", line(5, "time_grid.integer_among_dates", value="17")),
         (GOOD + b"a,r,b,01/02/2014,x\n", line(5, "date_formats.unclear", value="01/02/2014")),
         (
-            GOOD + b"a,r,Curr\xe9,2014-01-01,x\n",
-            partial(message, "csv_reader.not_utf8", line=5, byte="0xe9"),
+            GOOD + b"a,r,\xc3\xa9,2014-01-01,x\na,r,Curr\xe9,2014-01-01,x\n",
+            partial(message, "csv_reader.not_utf8", line=6, byte="0xe9", encoding="UTF-8"),
         ),
         (
             GOOD + b'a,r,b,2014-01-01,"x\na,r,b,2014-01-01,x\n',
@@ -831,8 +832,8 @@ GOOD = b"subject,relation,object,time,note\n" + b"a,r,b,2014-01-01,x\n" * 3
         (b"subject,relation,object,time\n", partial(message, "csv_reader.no_rows")),
         (b"subject,relation,object,time", partial(message, "csv_reader.no_rows")),
         (
-            b"\nsubject,r\xffelation,object,time\n",
-            partial(message, "csv_reader.not_utf8", line=2, byte="0xff"),
+            b"\nsubj\xc3\xa9ct,r\xffelation,object,time\n",
+            partial(message, "csv_reader.not_utf8", line=2, byte="0xff", encoding="UTF-8"),
         ),
         (b"Subject,relation,object,time\n", partial(message, "csv_reader.no_rows")),
         (
@@ -931,7 +932,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
         assert error_of(good) == message("sources.unreadable", path=good, reason=reason)
 
 
-@pytest.mark.parametrize("name", ["events.xlsx", "events", "events.txt.gz", "events.parquet.gz"])
+@pytest.mark.parametrize("name", ["events.xlsx", "events", "events.doc.gz", "events.parquet.gz"])
 def test_unknown_suffixes(tmp_path: Path, name: str) -> None:
     path = write_csv(tmp_path / name, [("a", "r", "b", "1")])
     suffix = Path(name.removesuffix(".gz")).suffix

@@ -15,6 +15,7 @@ from tempograph.data.graph import COLUMNS
 from tempograph.data.importers.event_formats import detect_format
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.sources import delimiter_of, find_files, is_parquet, readable, texts
+from tempograph.data.importers.text_encoding import detect_encoding, find_delimiter
 from tempograph.errors import DataError
 
 _WORDS: Final = {
@@ -40,7 +41,6 @@ _PARTNERS: Final = {
     "initiator": "target recipient",
 }
 """Words for the object that belong to a word for the subject."""
-_HEAD: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,9 @@ def header_of(path: Path, options: ImportOptions) -> list[str]:
         if is_parquet(path):
             return list(pq.read_schema(path).names)
         with closing(texts(path)) as found:
-            head = next(found).content.read(_HEAD)
-    lines = head.decode("utf-8-sig", errors="replace").splitlines()
-    delimiter = options.delimiter or delimiter_of(path) or ","
-    return next((record for record in csv.reader(lines, delimiter=delimiter) if record), [])
+            _, line = detect_encoding(next(found).content, options.encoding)
+    delimiter = options.delimiter or find_delimiter(line, delimiter_of(path) or ",")
+    return next(csv.reader([line], delimiter=delimiter), [])
 
 
 def guess_columns(path: Path, names: Sequence[str], options: ImportOptions) -> dict[str, str]:

@@ -77,7 +77,7 @@ def import_files(
     if options.format is None:
         detected = None if options.table_settings else detect_format(paths[0])
         options = replace(options, format=detected or "table")
-    skips = SkipCounter()
+    skips, remarks = SkipCounter(), list[str]()
     if columns := options.event_columns:
         grid = TimeGrid(DATE_FORMAT, options.granularity)
         layouts = {path: find_layouts(path, columns) for path in paths}
@@ -90,7 +90,7 @@ def import_files(
             lambda: chain.from_iterable(read_times(path, options) for path in paths),
         )
         counter = skips if options.skip_bad else None
-        batches = (read_table(path, options, grid, counter) for path in paths)
+        batches = (read_table(path, options, grid, counter, remarks) for path in paths)
     entities, relations = NameIds(options.keep_names), NameIds(options.keep_names)
     facts = _read_rows(paths, batches, entities, relations, progress)
     count = len(facts) + sum(skip.rows for skip in skips.rows())
@@ -119,8 +119,9 @@ def import_files(
         describe_changed_names(names, kind)
         for names, kind in ((entities, "entity"), (relations, "relation"))
     ]
-    remarks = (*grid.remarks(), *(remark for remark in described if remark))
-    return ImportResult(graph, options.format or "table", count, duplicates, skips.rows(), remarks)
+    remarks += [*grid.remarks(), *(remark for remark in described if remark)]
+    table = options.format or "table"
+    return ImportResult(graph, table, count, duplicates, skips.rows(), tuple(remarks))
 
 
 def _read_rows(

@@ -8,6 +8,7 @@ from typing import Final, get_args
 
 from tempograph.data.graph import COLUMNS
 from tempograph.data.importers.event_formats import EVENT_SCHEMAS, EventColumns
+from tempograph.data.importers.text_encoding import encoding_name
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import ConfigError
 from tempograph.typing import (
@@ -21,7 +22,7 @@ from tempograph.typing import (
     check_bounds,
 )
 
-_TABLE_SETTINGS: Final = (*COLUMNS, "header", "delimiter", "time_format", "day_first")
+_TABLE_SETTINGS: Final = (*COLUMNS, "header", "delimiter", "encoding", "time_format", "day_first")
 
 
 @dataclass(frozen=True)
@@ -29,10 +30,12 @@ class ImportOptions:
     """Which columns hold a fact, how its time is written, and how the facts are split.
 
     The settings from `subject` to `day_first` describe a table. Columns are given by name or, for
-    text files without a header, by number from 0. By default the suffix decides on the delimiter:
-    comma for .csv, tab for .tsv. Without a time format, times are dates in any common format or
-    integers, as the first one is. `day_first` says how to read dates such as 01/02/2024 if no other
-    date tells. Integers are steps; dates go on a grid of the granularity, by default days.
+    text files without a header, by number from 0. By default the first line decides on the
+    delimiter. A text is UTF-8, UTF-16 if it has a byte order mark, or else Windows-1252.
+
+    Without a time format, times are dates in any common format or integers, as the first one is.
+    `day_first` says how to read dates such as 01/02/2024 if no other date tells. Integers are
+    steps; dates go on a grid of the granularity, by default days.
 
     Names are trimmed and normalized to the Unicode form NFC, or left as written with `keep_names`.
 
@@ -51,6 +54,7 @@ class ImportOptions:
     time: str = "time"
     header: bool = True
     delimiter: str | None = None
+    encoding: str | None = None
     time_format: str | None = None
     day_first: bool | None = None
     granularity: Granularity | None = None
@@ -83,6 +87,8 @@ class ImportOptions:
             raise ConfigError(
                 f"the delimiter must be one ASCII character such as ',', found {self.delimiter!r}"
             )
+        if self.encoding is not None:
+            encoding_name(self.encoding)
         _check_choice("granularity", self.granularity, (None, *GRANULARITIES))
         _check_choice("split", self.split, get_args(SplitRule))
         valid, test = self.valid_share, self.test_share

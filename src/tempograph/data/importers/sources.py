@@ -68,8 +68,8 @@ def suffix_of(path: Path) -> str:
 
 
 def delimiter_of(path: Path) -> str | None:
-    """The delimiter of a text file, if its suffix tells."""
-    return {".csv": ",", ".tsv": "\t"}.get(suffix_of(path))
+    """The expected delimiter of a text file, if its suffix is known."""
+    return {".csv": ",", ".tsv": "\t", ".txt": "\t"}.get(suffix_of(path))
 
 
 @contextmanager

@@ -24,6 +24,7 @@ from tempograph.data.importers.csv_reader import (
 )
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.sources import delimiter_of, file_size, is_parquet, readable
+from tempograph.data.importers.text_encoding import WINDOWS_1252
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.data.importers.time_parsing import (
     Integers,
@@ -47,14 +48,21 @@ class _RowError(Exception):
 
 
 def read_table(
-    path: Path, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None = None
+    path: Path,
+    options: ImportOptions,
+    grid: TimeGrid,
+    skips: SkipCounter | None,
+    remarks: list[str],
 ) -> Iterator[Batch]:
-    """The rows of a file in batches; with `skips`, faulty rows are counted there and left out."""
+    """The rows of a file in batches; with `skips`, faulty rows are counted there and left out.
+
+    What was detected about the file is added to `remarks`.
+    """
     with readable(path):
         if is_parquet(path):
             yield from _parquet_batches(path, options, grid, skips)
         else:
-            yield from _text_batches(path, options, grid, skips)
+            yield from _text_batches(path, options, grid, skips, remarks)
 
 
 def read_times(path: Path, options: ImportOptions) -> Iterator[pa.Array]:
@@ -145,21 +153,48 @@ def _parquet_batches(
 
 
 def _text_batches(
-    path: Path, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None
+    path: Path,
+    options: ImportOptions,
+    grid: TimeGrid,
+    skips: SkipCounter | None,
+    remarks: list[str],
 ) -> Iterator[Batch]:
     file = open_table(path, options)
+    if options.delimiter is None and file.delimiter != delimiter_of(path):
+        remarks.append(f"{path}: the delimiter is {file.delimiter!r}; --delimiter sets another")
     rows = done = 0
-    try:
-        for columns, done in read_blocks(file):
-            columns, steps = _valid_rows(columns, grid)
-            yield columns, steps, done
-            rows += len(steps)
-    except (_RowError, pa.ArrowInvalid) as error:
+    while True:
+        try:
+            for columns, done in _skip_rows(read_blocks(file), rows):
+                columns, steps = _valid_rows(columns, grid)
+                yield columns, steps, done
+                rows += len(steps)
+            problem = None
+        except (_RowError, pa.ArrowInvalid) as error:
+            problem = str(error)
+        # The rows so far are ASCII, so they are the same in both encodings.
+        other = None if problem is None or options.encoding else file.as_windows_1252()
+        if other is None:
+            break
+        file = other
+    if file.encoding == WINDOWS_1252 and options.encoding is None:
+        remarks.append(f"{path}: is not UTF-8, read as Windows-1252; --encoding sets another")
+    if problem is not None:
         if skips is None:
-            raise _first_fault(file, grid, str(error)) from None
+            raise _first_fault(file, grid, problem) from None
         for columns, lines, read in read_records(file, skips, rows):
             valid = _valid_rows(columns, grid, skips, path, np.array(lines) - 1)
             yield *valid, max(done, read)
+
+
+def _skip_rows(
+    blocks: Iterator[tuple[list[pa.Array], int]], count: int
+) -> Iterator[tuple[list[pa.Array], int]]:
+    """Blocks of rows without the first ones."""
+    for columns, done in blocks:
+        skipped = min(count, len(columns[0]))
+        count -= skipped
+        yield ([column[skipped:] for column in columns] if skipped else columns), done
 
 
 def _first_fault(file: TableFile, grid: TimeGrid, message: str) -> DataError:
