@@ -132,8 +132,8 @@ MESSAGES = {
         "{path}: {count} columns are named '{column}'; rename all but one"
     ),
     "csv_reader.suffix": (
-        "{path}: the suffix '{suffix}' is unknown; import .csv, .tsv, .txt, .csv.gz, .tsv.gz, "
-        ".txt.gz or .parquet, or pass the delimiter of a text file"
+        "{path}: the suffix '{suffix}' is unknown; import .csv, .tsv, .txt or .jsonl, plain or "
+        "gzipped, or .parquet, or pass the delimiter of a text file"
     ),
     "csv_reader.wrong_field_count": (
         "{path}:{line}: expected {expected} fields, found {found}; --skip-bad skips such rows"
@@ -160,6 +160,11 @@ MESSAGES = {
     "importer.too_many_bad": (
         "{paths}: {bad} of {rows} rows are bad ({share}): {reasons}; "
         "correct them, or allow more with --max-bad"
+    ),
+    "json_reader.empty": "{path}: the file is empty, so there is nothing to import",
+    "json_reader.not_an_object": (
+        "{path}:{line}: expected a JSON object of texts and numbers in UTF-8, found {value!r}; "
+        "--skip-bad skips such rows"
     ),
     "name_ids.changed": (
         "{names} trimmed or normalized, {joined} joined with another: {changes}; "

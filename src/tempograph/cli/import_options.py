@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path],
     typer.Argument(
-        help="Tables (CSV, TSV, gzipped CSV or TSV, or Parquet), or ICEWS or GDELT event files "
-        "(plain, gzipped or zipped). Patterns such as 'events/*.zip' work. "
+        help="Tables (CSV, TSV or JSON lines, plain or gzipped, or Parquet), or ICEWS or "
+        "GDELT event files (plain, gzipped or zipped). Patterns such as 'events/*.zip' work. "
         "All files together form one dataset."
     ),
 ]

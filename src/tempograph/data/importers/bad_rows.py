@@ -18,6 +18,7 @@ Positions = NDArray[np.int64]
 
 WRONG_WIDTH: Final = "wrong number of columns"
 NOT_UTF8: Final = "bytes that are not UTF-8"
+NOT_JSON: Final = "not a JSON object of texts and numbers"
 EVENT_FAULTS: Final = (NOT_UTF8, "no subject", "no relation", "no object", "no valid date")
 """Faults of a coded event with the right number of columns; the first one counts."""
 TABLE_FAULTS: Final = (
@@ -101,5 +102,5 @@ class SkipCounter:
 
     def rows(self) -> tuple[SkippedRows, ...]:
         """The skipped rows, reason by reason."""
-        reasons = (WRONG_WIDTH, *EVENT_FAULTS, *TABLE_FAULTS)
+        reasons = (WRONG_WIDTH, NOT_JSON, *EVENT_FAULTS, *TABLE_FAULTS)
         return tuple(self._skipped[reason] for reason in reasons if reason in self._skipped)

@@ -13,8 +13,16 @@ import pyarrow.parquet as pq
 
 from tempograph.data.graph import COLUMNS
 from tempograph.data.importers.event_formats import detect_format
+from tempograph.data.importers.json_reader import json_columns
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.sources import delimiter_of, find_files, is_parquet, readable, texts
+from tempograph.data.importers.sources import (
+    delimiter_of,
+    find_files,
+    is_json_lines,
+    is_parquet,
+    readable,
+    texts,
+)
 from tempograph.data.importers.text_encoding import detect_encoding, find_delimiter
 from tempograph.errors import DataError
 
@@ -97,6 +105,8 @@ def header_of(path: Path, options: ImportOptions) -> list[str]:
     with readable(path):
         if is_parquet(path):
             return list(pq.read_schema(path).names)
+        if is_json_lines(path):
+            return json_columns(path, options)
         with closing(texts(path)) as found:
             _, line = detect_encoding(next(found).content, options.encoding)
     delimiter = options.delimiter or find_delimiter(line, delimiter_of(path) or ",")

@@ -34,7 +34,7 @@ from tempograph.errors import DataError
 
 SKIP_HINT: Final = "--skip-bad skips such rows"
 
-_Binary = io.BufferedReader | gzip.GzipFile
+Binary = io.BufferedReader | gzip.GzipFile
 _Record = tuple[int, list[str]]
 
 _BLOCK: Final = 1 << 20
@@ -58,7 +58,7 @@ class TableFile:
         """The same file in Windows-1252, if it is not UTF-8 but may be that, else None."""
         if self.encoding != "utf-8":
             return None
-        with _open_unpacked(self.path) as (_, content):
+        with open_unpacked(self.path) as (_, content):
             return replace(self, encoding=WINDOWS_1252) if is_windows_1252(content) else None
 
 
@@ -67,10 +67,10 @@ def open_table(path: Path, options: ImportOptions) -> TableFile:
     expected = options.delimiter or delimiter_of(path)
     if expected is None:
         raise DataError(
-            f"{path}: the suffix '{suffix_of(path)}' is unknown; import .csv, .tsv, .txt, .csv.gz, "
-            ".tsv.gz, .txt.gz or .parquet, or pass the delimiter of a text file"
+            f"{path}: the suffix '{suffix_of(path)}' is unknown; import .csv, .tsv, .txt or "
+            ".jsonl, plain or gzipped, or .parquet, or pass the delimiter of a text file"
         )
-    with _open_unpacked(path) as (_, content):
+    with open_unpacked(path) as (_, content):
         encoding, head = detect_encoding(content, options.encoding)
     delimiter = options.delimiter or find_delimiter(head, expected)
     with _records(path, delimiter, encoding) as (records, _):
@@ -105,7 +105,7 @@ def column_positions(path: Path, names: Sequence[str], columns: Sequence[str]) -
 def read_blocks(file: TableFile) -> Iterator[tuple[list[pa.Array], int]]:
     """The four columns as text, block by block, and the bytes of the file read so far."""
     columns = [file.fields[position] for position in file.used]
-    with _open_unpacked(file.path) as (packed, content):
+    with open_unpacked(file.path) as (packed, content):
         source = _Source(packed, content, file.encoding)
         reader = _open_csv(file, source, columns)
         for number, batch in enumerate(reader):
@@ -119,7 +119,7 @@ def read_blocks(file: TableFile) -> Iterator[tuple[list[pa.Array], int]]:
 def read_time_blocks(file: TableFile) -> Iterator[pa.Array]:
     """The times alone as text, block by block, up to bytes that cannot be read."""
     column = file.fields[file.used[3]]
-    with _open_unpacked(file.path) as (packed, content), suppress(pa.ArrowInvalid):
+    with open_unpacked(file.path) as (packed, content), suppress(pa.ArrowInvalid):
         reader = _open_csv(
             file, _Source(packed, content, file.encoding), [column], lambda _: "skip"
         )
@@ -155,7 +155,7 @@ class _Source:
 
     closed = False
 
-    def __init__(self, packed: _Binary, content: _Binary, encoding: str) -> None:
+    def __init__(self, packed: Binary, content: Binary, encoding: str) -> None:
         self._packed = packed
         self._content = content if encoding == "utf-8" else Recoder(content, encoding)
         self.positions: list[int] = []
@@ -225,9 +225,9 @@ def _undecodable(fields: Sequence[str], encoding: str) -> str | None:
 @contextmanager
 def _records(
     path: Path, delimiter: str, encoding: str
-) -> Iterator[tuple[Iterator[_Record], _Binary]]:
+) -> Iterator[tuple[Iterator[_Record], Binary]]:
     """The records of a text file, and the file on disk, whose position shows the progress."""
-    with _open_unpacked(path) as (packed, content):
+    with open_unpacked(path) as (packed, content):
         marked = "utf-8-sig" if encoding == "utf-8" else encoding
         errors = decoding_errors(encoding)
         text = io.TextIOWrapper(content, encoding=marked, errors=errors, newline="")
@@ -254,7 +254,7 @@ def _parse_records(text: io.TextIOWrapper, path: Path, delimiter: str) -> Iterat
 
 
 @contextmanager
-def _open_unpacked(path: Path) -> Iterator[tuple[_Binary, _Binary]]:
+def open_unpacked(path: Path) -> Iterator[tuple[Binary, Binary]]:
     """The file on disk and its content, unpacked if its name or its first bytes say gzip."""
     with path.open("rb") as file:
         packed = path.suffix.lower() == ".gz" or is_gzip(file)

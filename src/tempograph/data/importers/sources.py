@@ -62,6 +62,11 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in (".parquet", ".pq")
 
 
+def is_json_lines(path: Path) -> bool:
+    """Whether a file has the suffix of JSON lines, gzipped or not."""
+    return suffix_of(path) in (".jsonl", ".ndjson")
+
+
 def suffix_of(path: Path) -> str:
     """The lower-case suffix of a file, without .gz."""
     return Path(path.name.lower().removesuffix(".gz")).suffix

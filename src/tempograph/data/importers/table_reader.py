@@ -22,8 +22,15 @@ from tempograph.data.importers.csv_reader import (
     read_records,
     read_time_blocks,
 )
+from tempograph.data.importers.json_reader import json_encoding, read_json_lines
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.sources import delimiter_of, file_size, is_parquet, readable
+from tempograph.data.importers.sources import (
+    delimiter_of,
+    file_size,
+    is_json_lines,
+    is_parquet,
+    readable,
+)
 from tempograph.data.importers.text_encoding import WINDOWS_1252
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.data.importers.time_parsing import (
@@ -61,6 +68,8 @@ def read_table(
     with readable(path):
         if is_parquet(path):
             yield from _parquet_batches(path, options, grid, skips)
+        elif is_json_lines(path):
+            yield from _json_batches(path, options, grid, skips, remarks)
         else:
             yield from _text_batches(path, options, grid, skips, remarks)
 
@@ -68,6 +77,10 @@ def read_table(
 def read_times(path: Path, options: ImportOptions) -> Iterator[pa.Array]:
     """The times of a file as text, in batches; none if they are dates or numbers already."""
     with readable(path):
+        if is_json_lines(path):
+            for columns, _, _ in read_json_lines(path, options, SkipCounter()):
+                yield columns[3]
+            return
         if not is_parquet(path):
             yield from read_time_blocks(open_table(path, options))
             return
@@ -152,6 +165,27 @@ def _parquet_batches(
             yield columns, steps, size * done // rows
 
 
+def _json_batches(
+    path: Path,
+    options: ImportOptions,
+    grid: TimeGrid,
+    skips: SkipCounter | None,
+    remarks: list[str],
+) -> Iterator[Batch]:
+    if options.encoding is None and json_encoding(path, options) == WINDOWS_1252:
+        remarks.append(_windows_remark(path))
+    for columns, lines, done in read_json_lines(path, options, skips):
+        try:
+            valid = _valid_rows(columns, grid, skips, path, np.array(lines) - 1)
+        except _RowError as error:
+            raise DataError(f"{path}:{lines[error.row]}: {error}; {SKIP_HINT}") from None
+        yield *valid, done
+
+
+def _windows_remark(path: Path) -> str:
+    return f"{path}: is not UTF-8, read as Windows-1252; --encoding sets another"
+
+
 def _text_batches(
     path: Path,
     options: ImportOptions,
@@ -178,7 +212,7 @@ def _text_batches(
             break
         file = other
     if file.encoding == WINDOWS_1252 and options.encoding is None:
-        remarks.append(f"{path}: is not UTF-8, read as Windows-1252; --encoding sets another")
+        remarks.append(_windows_remark(path))
     if problem is not None:
         if skips is None:
             raise _first_fault(file, grid, problem) from None
