@@ -85,6 +85,9 @@ def test_an_unknown_order_is_refused_unless_it_is_set(tmp_path: Path) -> None:
     problem = message("date_formats.unclear", value="01/02/2024")
     with raises(DataError, "table_reader.line", path=path, line=4, problem=problem):
         read(path)
+    with pytest.raises(DataError) as caught:
+        read(path, skip_bad=True, max_bad=0.5)
+    assert str(caught.value) == f"{path}:4: {problem}"
     assert times_of(read(path, day_first=True))[2] == "2024-02-01"
     month_first = message("time_grid.neither", value="13.02.2024")
     with raises(DataError, "table_reader.line", path=path, line=5, problem=month_first):

@@ -40,6 +40,8 @@ class DateFormats:
     def __init__(
         self, day_first: bool | None, all_times: Callable[[], Iterable[pa.Array]] | None = None
     ) -> None:
+        self.unclear: str | None = None
+        """The first date that was refused because the order of its day and month is unknown."""
         self._day_first = day_first
         self._all_times = all_times
         self._shown: dict[tuple[str, bool], str] = {}
@@ -92,6 +94,7 @@ class DateFormats:
         self._collect(texts)
         shown = {first: self._shown.get((separator, first)) for first in (True, False)}
         if (shown[True] is None) == (shown[False] is None):
+            self.unclear = self.unclear or texts[int(both.argmax())].as_py()
             return np.where(days[1], days[0], months[0]), valid & ~both
         day_first = shown[True] is not None
         order, other = ("day", "month") if day_first else ("month", "day")

@@ -260,6 +260,12 @@ def _valid_rows(
         row, column = (int(index) for index in np.argwhere(faulty)[0])
         value = columns[column][row].cast(pa.string()).as_py()
         raise _RowError(row, _explain(COLUMNS[column], value, grid))
+    if grid.unclear is not None:
+        # An option reads these dates, so they are not skipped.
+        times = pc.utf8_trim_whitespace(columns[3].cast(pa.string()))
+        row = pc.index(times, grid.unclear).as_py()
+        if row >= 0:
+            raise DataError(f"{path}:{lines[row] + 1}: {grid.explain(grid.unclear)}")
     for column, reason in enumerate(TABLE_FAULTS):
         first = faulty[:, column] & ~faulty[:, :column].any(axis=1)
         values = columns[column].take(pa.array(np.flatnonzero(first)[:EXAMPLES]))

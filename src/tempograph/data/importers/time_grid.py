@@ -119,6 +119,11 @@ class TimeGrid:
             "correct it, or pass its time format, such as '%d/%m/%Y'"
         )
 
+    @property
+    def unclear(self) -> str | None:
+        """The first date that was refused because the order of its day and month is unknown."""
+        return self._dates.unclear
+
     def remarks(self) -> list[str]:
         """What was decided about the order of day and month."""
         return self._dates.remarks()
