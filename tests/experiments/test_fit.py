@@ -40,6 +40,7 @@ def test_fit_imports_chooses_trains_and_tests(events: Path, tmp_path: Path) -> N
     assert fitted.choice.model == "pointer" and fitted.run.path == tmp_path / "run"
     summary = fitted.summary()
     assert summary["facts"] == 500 and summary["columns"]["time"] == "Event Date"
+    assert fitted.columns == summary["columns"] and summary["unused_columns"] == ["id"]
     assert (
         0 < summary["held_out"]["metrics"]["hits@1"] <= 1 and summary["held_out"]["split"] == "test"
     )

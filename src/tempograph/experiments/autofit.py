@@ -47,9 +47,15 @@ class FitResult:
     run: Run
     imported: ImportResult
     table: TableColumns
+    """The columns of a table; none for coded events."""
     choice: ModelChoice
     evaluation: Evaluation | None
     """On the test split; None if training was stopped before its end."""
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The column of each part of a fact."""
+        return self.table.columns
 
     def relations(self) -> list[tuple[str, int, float, float]]:
         """Return the queries, Hits@1 and Hits@10 of the most frequent relations on test."""
@@ -68,7 +74,7 @@ class FitResult:
         return {
             "run": str(self.run.path),
             "format": imported.format,
-            "columns": self.table.columns,
+            "columns": self.columns,
             "unused_columns": list(self.table.unused),
             "rows": imported.rows,
             "duplicates": imported.duplicates,
