@@ -114,6 +114,11 @@ MESSAGES = {
     # The importers of the data package
     "bad_rows.one": "{reason}: 1 row, at {path}:{line}",
     "bad_rows.several": "{reason}: {rows} rows, the first at {path}:{line}",
+    "bad_rows.value": "{reason}: 1 row, {value!r} at {path}:{line}",
+    "bad_rows.values": "{reason}: {rows} rows, such as {values}",
+    "column_guessing.end": (
+        "warning: column '{column}' is not used: facts are taken at their start, column '{start}'"
+    ),
     "column_guessing.no_column": (
         "{path}: no column name suggests the {part}; the columns are {columns}: "
         "name it with --{part}"
@@ -122,10 +127,11 @@ MESSAGES = {
         "the table: no column name suggests the {part}; the columns are {columns}: "
         "name it with ImportOptions({part}=...)"
     ),
-    "column_guessing.no_files": "there is no file to fit; name at least one",
+    "column_guessing.no_files": "there is no file to import; name at least one",
     "column_guessing.two_columns": (
         "{columns} fit the {part} equally well; say which it is with --{part}"
     ),
+    "column_guessing.unused": "columns not used: {columns}",
     "csv_reader.csv_error": "{path}:{line}: {reason}; is a quotation mark left open?",
     "csv_reader.empty": "{path}: the file is empty, so there is nothing to import",
     "csv_reader.misspelt_column": (
@@ -133,14 +139,16 @@ MESSAGES = {
     ),
     "csv_reader.no_column": "{path}: there is no column '{column}' among {columns}",
     "csv_reader.no_rows": "{path}: the file has no rows, so there is nothing to import",
-    "csv_reader.not_utf8": "{path}:{line}: byte {byte} is not UTF-8; save the file as UTF-8",
+    "csv_reader.not_utf8": (
+        "{path}:{line}: byte {byte} is not {encoding}; pass the encoding of the file"
+    ),
     "csv_reader.open_quote": "{path}:{line}: a quotation mark opened in this row is never closed",
     "csv_reader.repeated_column": (
         "{path}: {count} columns are named '{column}'; rename all but one"
     ),
     "csv_reader.suffix": (
-        "{path}: the suffix '{suffix}' is unknown; import .csv, .tsv, .csv.gz, .tsv.gz or "
-        ".parquet, or pass the delimiter of a text file"
+        "{path}: the suffix '{suffix}' is unknown; import .csv, .tsv, .txt or .jsonl, plain or "
+        "gzipped, or .parquet, or pass the delimiter of a text file"
     ),
     "csv_reader.wrong_field_count": (
         "{path}:{line}: expected {expected} fields, found {found}; --skip-bad skips such rows"
@@ -164,6 +172,19 @@ MESSAGES = {
         "only {used} of the {count} steps from {first} to {last} have a fact; "
         "is one of these two a typo?"
     ),
+    "importer.too_many_bad": (
+        "{paths}: {bad} of {rows} rows are bad ({share}): {reasons}; "
+        "correct them, or allow more with --max-bad"
+    ),
+    "json_reader.empty": "{path}: the file is empty, so there is nothing to import",
+    "json_reader.not_an_object": (
+        "{path}:{line}: expected a JSON object of texts and numbers in UTF-8, found {value!r}; "
+        "--skip-bad skips such rows"
+    ),
+    "name_ids.changed": (
+        "{names} trimmed or normalized, {joined} joined with another: {changes}; "
+        "--keep-names keeps names as written"
+    ),
     "options.choice": "{setting} must be one of {choices}; found '{value}'",
     "options.delimiter": ("the delimiter must be one ASCII character such as ',', found '{value}'"),
     "options.fixed_columns": (
@@ -179,6 +200,7 @@ MESSAGES = {
         "granularity 'hour' is too fine: "
         "events of the format {format} have a date but no time of day"
     ),
+    "options.max_bad": "max_bad must be at least 0 and come with skip_bad, found {value}",
     "options.number": "without a header, columns are given by number from 0, found '{value}'",
     "options.seed": "seed must be at least 0, found {value}",
     "options.shares": (
@@ -203,11 +225,31 @@ MESSAGES = {
     "table_reader.no_rows": "{path}: the file has no rows, so there is nothing to import",
     "table_reader.not_utf8": "{path}: rows {first} to {last} hold text that is not UTF-8",
     "table_reader.row": "{path}: row {row}: {problem}; --skip-bad skips such rows",
+    "date_formats.order": (
+        "dates such as '{value}' are read with the {order} first, as '{shown}' shows; "
+        "--{other}-first reads them the other way"
+    ),
+    "date_formats.unclear": (
+        "the time '{value}' may have the day or the month first, and no other one tells; "
+        "pass --day-first or --month-first"
+    ),
+    "date_formats.unclear_both": (
+        "the time '{value}' may have the day or the month first, and '{day}' and '{month}' differ; "
+        "pass --day-first or --month-first"
+    ),
+    "table_reader.delimiter": ("{path}: the delimiter is {delimiter!r}; --delimiter sets another"),
+    "table_reader.windows": ("{path}: is not UTF-8, read as Windows-1252; --encoding sets another"),
+    "text_encoding.unknown": (
+        "the encoding '{encoding}' is unknown; use one such as utf-8, utf-16 or cp1252"
+    ),
     "time_grid.date_among_integers": (
         "the time '{value}' is a date, but those before it are integers; write all of them one way"
     ),
     "time_grid.empty": "the time is empty; fill it in or remove the row",
     "time_grid.far": "'{time}' is {steps} steps after the last one, {last}; is it a typo?",
+    "time_grid.day_first": (
+        "the time format '{time_format}' has an order of day and month; leave out day_first"
+    ),
     "time_grid.for_dates": (
         "granularity '{granularity}' is for dates, but the times are integers, which are steps "
         "themselves; leave it out, or pass a time format such as '%Y%m%d' if they are dates"
@@ -221,7 +263,7 @@ MESSAGES = {
     ),
     "time_grid.missing": "the time is '{value}'; fill it in or remove the row",
     "time_grid.neither": (
-        "the time '{value}' is neither an ISO date such as 2014-01-31T05:00 nor an integer; "
+        "the time '{value}' is neither a date such as 2014-01-31T05:00 nor an integer; "
         "correct it, or pass its time format, such as '%d/%m/%Y'"
     ),
     "time_grid.no_continuation": (

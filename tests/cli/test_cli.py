@@ -663,6 +663,19 @@ def test_a_faulty_row_is_reported_and_nothing_is_written(call: Call) -> None:
         assert not Path("bad").exists()
 
 
+def test_import_guesses_columns_and_names_those_it_does_not_use(call: Call) -> None:
+    header = "actor,action,target,start,end,note"
+    Path("spans.csv").write_text(f"{header}\nAnn,leads,Bob,2024-01-01,2024-02-01,x\n")
+    code, _, err = call("data", "import", "spans.csv", "--out", "spans")
+    assert code == 0
+    guessed, unused, end = err.splitlines()
+    assert "subject from 'actor'" in guessed and "name them with --subject" in guessed
+    assert unused == f"note: {message('column_guessing.unused', columns=repr('note'))}"
+    assert message("column_guessing.end", column="end", start="start") in end
+    found = as_json(call("data", "import", "spans.csv", "--out", "spans", "--overwrite", "--json"))
+    assert found["columns"]["time"] == "start" and len(found["notes"]) == 3
+
+
 def test_faulty_rows_are_skipped_on_request(call: Call) -> None:
     rows = [
         "Ann,meets,Bob",
@@ -676,11 +689,19 @@ def test_faulty_rows_are_skipped_on_request(call: Call) -> None:
     assert (code, err) == (2, f"error: {message('csv_reader.wrong_field_count', **fault)}\n")
     code, out, err = call("data", "import", "bad.csv", "--skip-bad", "--out", "new")
     assert code == 0 and re.search(r"rows +88 *\n +skipped +3 *\n", out)
-    reasons = {"wrong number of columns": 86, "no usable object": 87, "no readable time": 88}
+    assert "88 rows = 85 facts + 0 duplicates + 3 bad" in out
+    reasons = {
+        "wrong number of columns": (86, "Ann,meets,Bob"),
+        "no usable object": (87, ""),
+        "no readable time": (88, "soon"),
+    }
     ends = {"first": "1024-01-01", "last": "2024-01-28"}
     sparse = message("importer.sparse", used=29, count="365,271", **ends)
     assert err.splitlines() == [
-        *(skip_note("bad_rows.one", reason, "bad.csv", line) for reason, line in reasons.items()),
+        *(
+            skip_note("bad_rows.value", reason, "bad.csv", line, value=value)
+            for reason, (line, value) in reasons.items()
+        ),
         f"note: {sparse}",
     ]
     found = as_json(
@@ -690,11 +711,18 @@ def test_faulty_rows_are_skipped_on_request(call: Call) -> None:
     Path("bad.csv").write_text(EVENTS + "\n".join(rows[:3]) + "\n")
     code, out, err = call("fit", "bad.csv", "--skip-bad", "--model", "ted", "--out", "run")
     assert code == 0 and "84 facts from 87 rows (3 skipped)" in out
-    assert skip_note("bad_rows.one", "no readable time", "bad.csv", 88) in err
+    assert skip_note("bad_rows.value", "no readable time", "bad.csv", 88, value="soon") in err
+    command = ("data", "import", "bad.csv", "--skip-bad", "--out", "other", "--max-bad")
+    code, _, err = call(*command, "2")
+    assert code == 2 and "3 of 87 rows are bad" in err and "--max-bad" in err
+    assert not Path("other").exists()
+    assert call(*command, "0.1")[0] == 0
 
 
-def skip_note(name: str, reason: str, path: str, line: int, rows: int = 1) -> str:
-    skipped = message(name, reason=reason, path=path, line=line, rows=rows)
+def skip_note(
+    name: str, reason: str, path: str, line: int, rows: int = 1, value: str | None = None
+) -> str:
+    skipped = message(name, reason=reason, path=path, line=line, rows=rows, value=value)
     return f"note: skipped, {skipped}"
 
 
@@ -712,8 +740,8 @@ def test_event_formats_are_detected_and_skipped_rows_reported(call: Call) -> Non
     } == {"format": "gdelt", "rows": 23, "duplicates": 10, "skipped": 3, "relations": 1}
     assert found["train"] + found["valid"] + found["test"] == 10
     assert found["reasons"] == [
-        {"reason": "wrong number of columns", "rows": 2, "first": "gdelt/b.CSV:12"},
-        {"reason": "no subject", "rows": 1, "first": "gdelt/b.CSV:13"},
+        {"reason": "wrong number of columns", "rows": 2, "first": "gdelt/b.CSV:12", "examples": []},
+        {"reason": "no subject", "rows": 1, "first": "gdelt/b.CSV:13", "examples": []},
     ]
     command = ("data", "import", "gdelt/b.CSV", "--overwrite", "--out", "packed")
     code, out, err = call(*command)

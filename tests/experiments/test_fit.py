@@ -40,6 +40,7 @@ def test_fit_imports_chooses_trains_and_tests(events: Path, tmp_path: Path) -> N
     assert fitted.choice.model == "pointer" and fitted.run.path == tmp_path / "run"
     summary = fitted.summary()
     assert summary["facts"] == 500 and summary["columns"]["time"] == "Event Date"
+    assert fitted.columns == summary["columns"] and summary["unused_columns"] == ["id"]
     assert (
         0 < summary["held_out"]["metrics"]["hits@1"] <= 1 and summary["held_out"]["split"] == "test"
     )
@@ -88,7 +89,8 @@ def test_guessed_columns_are_reported_before_training(events: Path, tmp_path: Pa
         report=lambda line: lines.append("epoch"),
         note=lines.append,
     )
-    assert "subject from 'Source Name'" in lines[0] and lines.count("epoch") == len(lines) - 1 >= 1
+    assert "subject from 'Source Name'" in lines[0] and "not used: 'id'" in lines[1]
+    assert lines.count("epoch") == len(lines) - 2 >= 1
 
 
 def test_help_says_that_columns_are_guessed(call: Call) -> None:

@@ -66,7 +66,7 @@ def get(
 
 
 @app.command("import")
-@takes_import_options()
+@takes_import_options(guess_columns=True)
 def import_events(
     files: Files,
     folder: Annotated[Path, typer.Option("--out", help="The dataset folder to write.")],
@@ -76,15 +76,18 @@ def import_events(
 ) -> None:
     """Turn tables of dated events, or ICEWS or GDELT event files, into a dataset folder.
 
-    Examples: **tempograph data import events.csv --subject actor --object target --time date
-    --out mydata**,
+    Columns that you do not name are guessed from the header.
+
+    Examples: **tempograph data import events.csv --relation action --out mydata**,
     **tempograph data import 'gdelt/*.export.CSV.zip' --relation-level root --out mydata**
     """
     from tempograph.data.folder import DATASET_MARKER, write_folder
+    from tempograph.data.importers.column_guessing import resolve_columns
     from tempograph.data.importers.importer import import_files
     from tempograph.io import refuse_existing
 
     refuse_existing(folder, DATASET_MARKER, overwrite)
+    options, columns = resolve_columns(files, options)
     with progress_bar("importing") as progress:
         imported = import_files(files, options, folder.resolve().name, progress)
     write_folder(imported.graph, folder, overwrite)
@@ -93,6 +96,7 @@ def import_events(
         "rows": imported.rows,
         "skipped": sum(skip.rows for skip in imported.skipped),
         "duplicates": imported.duplicates,
+        "facts": len(graph.all_facts),
         "entities": len(graph.entities),
         "relations": len(graph.relations),
         "steps": len(graph.times),
@@ -102,12 +106,16 @@ def import_events(
     }
     if json_output:
         reasons = [dataclasses.asdict(skip) for skip in imported.skipped]
-        about = {"dataset": str(folder), "format": imported.format}
-        print_json(about | counts | {"reasons": reasons})
+        about = {"dataset": str(folder), "format": imported.format, "columns": columns.columns}
+        notes = [*columns.notes(), *imported.notes(guessed=options.format is None)]
+        print_json(about | counts | {"reasons": reasons, "notes": notes})
         return
+    for line in columns.notes():
+        print_note(line)
     print_import_notes(imported, format_detected=options.format is None)
     rows = [[name, f"{count:,}"] for name, count in counts.items()]
     out.print(table(str(folder), ["", "count"], rows))
+    out.print(imported.account(), soft_wrap=True)
     # Only TED with a fixed sigma needs no facts to validate on.
     model = "pointer" if len(graph.valid) else "ted model.sigma=0.1"
     next_step = f"next: tempograph train {quote(str(folder))} --model {model}"

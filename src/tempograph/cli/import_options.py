@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 Files = Annotated[
     list[Path],
     typer.Argument(
-        help="Tables (CSV, TSV, gzipped CSV or TSV, or Parquet), or ICEWS or GDELT event files "
-        "(plain, gzipped or zipped). Patterns such as 'events/*.zip' work. "
+        help="Tables (CSV, TSV or JSON lines, plain or gzipped, or Parquet), or ICEWS or "
+        "GDELT event files (plain, gzipped or zipped). Patterns such as 'events/*.zip' work. "
         "All files together form one dataset."
     ),
 ]
@@ -43,17 +43,52 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
     ),
     "delimiter": (
         str | None,
-        _table(None, help="Field delimiter; by default a comma for .csv and a tab for .tsv."),
+        _table(None, help="Field delimiter; by default detected from the first line."),
+    ),
+    "encoding": (
+        str | None,
+        _table(
+            None,
+            help="Encoding of text files, such as cp1252; by default UTF-8, UTF-16 if the file "
+            "says so, or else Windows-1252.",
+        ),
     ),
     "time_format": (
         str | None,
         _table(
-            None, help="'integer' or a format such as %d/%m/%Y; by default, ISO dates or integers."
+            None,
+            help="'integer' or a format such as %d/%m/%Y; by default, integers or dates in any "
+            "common format.",
+        ),
+    ),
+    "day_first": (
+        bool | None,
+        _table(
+            None,
+            "--day-first/--month-first",
+            help="How to read dates such as 01/02/2024; by default, as other dates tell.",
         ),
     ),
     "skip_bad": (
         bool,
         _table(False, "--skip-bad", help="Skip and count faulty rows instead of stopping."),
+    ),
+    "max_bad": (
+        float | None,
+        _table(
+            None,
+            help="With --skip-bad, stop above this fraction of bad rows, or from 1 on this "
+            "number; by default 0.05.",
+        ),
+    ),
+    "keep_names": (
+        bool,
+        typer.Option(
+            False,
+            "--keep-names",
+            help="Keep names as written; by default, surrounding blanks are trimmed and letters "
+            "normalized to the Unicode form NFC.",
+        ),
     ),
     "entity": (
         EntityField | None,

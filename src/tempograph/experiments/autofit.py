@@ -12,6 +12,7 @@ import torch
 
 from tempograph.data.graph import TemporalGraph, rows_in
 from tempograph.data.importers.any_source import FactSource, describe_source, import_facts
+from tempograph.data.importers.column_guessing import TableColumns
 from tempograph.data.importers.importer import ImportResult
 from tempograph.data.importers.options import ImportOptions
 from tempograph.device import resolve_device
@@ -46,13 +47,19 @@ class FitResult:
 
     run: Run
     imported: ImportResult
-    columns: dict[str, str]
+    table: TableColumns
+    """The columns of a table; none for coded events."""
     choice: ModelChoice
     evaluation: Evaluation | None
     """On the test split; None if training was stopped before its end."""
 
     def __repr__(self) -> str:
         return f"FitResult({self.choice.model} on {self.run.graph.describe_size()})"
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The column of each part of a fact."""
+        return self.table.columns
 
     def relations(self) -> list[tuple[str, int, float, float]]:
         """Return the queries, Hits@1 and Hits@10 of the most frequent relations on test."""
@@ -72,6 +79,7 @@ class FitResult:
             "run": str(self.run.path),
             "format": imported.format,
             "columns": self.columns,
+            "unused_columns": list(self.table.unused),
             "rows": imported.rows,
             "duplicates": imported.duplicates,
             "skipped": [{"reason": str(skip), "rows": skip.rows} for skip in imported.skipped],
@@ -133,7 +141,7 @@ def fit(
     if model is not None:
         model_kind(model)
     name = Path(out).resolve().name
-    imported, columns = import_facts(facts, options or ImportOptions(), name, importing, note)
+    imported, table = import_facts(facts, options or ImportOptions(), name, importing, note)
     graph = imported.graph
     if not len(graph.valid) or not len(graph.test):
         raise DataError(
@@ -156,7 +164,7 @@ def fit(
         progress=progress,
     )
     evaluation = evaluate(run, "test", progress=progress) if run.results.finished else None
-    return FitResult(run, imported, columns, choice, evaluation)
+    return FitResult(run, imported, table, choice, evaluation)
 
 
 def choose_model(graph: TemporalGraph, device: torch.device) -> ModelChoice:

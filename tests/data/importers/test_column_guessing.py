@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from messages import message, raises
-from tempograph.data.importers.column_guessing import guess_columns, resolve_columns
+from tempograph.data.importers.column_guessing import TableColumns, guess_columns, resolve_columns
 from tempograph.data.importers.options import ImportOptions
 from tempograph.errors import DataError
 
@@ -105,5 +105,33 @@ def test_headers_of_every_kind_of_table(tmp_path: Path) -> None:
     )
     (tmp_path / "late.csv").write_text("\n\n" + ",".join(rows) + "\n")
     for name in ("e.parquet", "e.tsv", "e.csv.gz", "late.csv"):
-        options, columns = resolve_columns([tmp_path / name], ImportOptions())
-        assert list(columns.values()) == list(rows) and options.columns == tuple(rows)
+        options, table = resolve_columns([tmp_path / name], ImportOptions())
+        assert list(table.columns.values()) == list(rows) and options.columns == tuple(rows)
+        assert table.guessed and not table.unused
+
+
+def table_of(folder: Path, header: str, **options: str) -> TableColumns:
+    (folder / "e.csv").write_text(header + "\n")
+    return resolve_columns([folder / "e.csv"], ImportOptions(**options))[1]  # type: ignore[arg-type]
+
+
+def test_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
+    table = table_of(tmp_path, "id,subject,relation,object,time,note")
+    assert table.notes() == [message("column_guessing.unused", columns="'id', 'note'")]
+    guessed, unused = table_of(tmp_path, "actor,action,target,date,note").notes()
+    assert "subject from 'actor'" in guessed and "'note'" in unused
+    assert not table_of(tmp_path, "subject,relation,object,time").notes()
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [("start", "end"), ("start_date", "end_date"), ("valid from", "valid_to"), ("since", "until")],
+)
+def test_the_end_of_a_fact_is_not_used_and_this_is_said(
+    tmp_path: Path, start: str, end: str
+) -> None:
+    header = f"subject,relation,object,{end},{start}"
+    options = {"time": start} if "from" in start else {}
+    table = table_of(tmp_path, header, **options)
+    assert table.columns["time"] == start
+    assert table.notes()[-1] == message("column_guessing.end", column=end, start=start)

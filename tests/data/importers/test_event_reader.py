@@ -719,7 +719,7 @@ def refused(tmp_path: Path) -> dict[str, tuple[list[Path], dict[str, object], st
                 "csv_reader.no_column",
                 path=gdelt,
                 column="subject",
-                columns=", ".join(map(repr, EVENTS[0].split(","))),
+                columns=", ".join(map(repr, EVENTS[0].split("\t"))),
             ),
         ),
         "nothing valid": ([none], {}, no_events(f"{none}", 1)),
@@ -778,7 +778,7 @@ def test_a_file_with_named_columns_is_a_table(tmp_path: Path) -> None:
         "object": "Target Name",
         "time": "Event Date",
     }
-    imported = read(path, **described)
+    imported = read(path, **described, keep_names=True)
     assert imported.format == "table" and named(imported.graph) == [
         (" a", "011", "b", "2014-01-31")
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -57,7 +58,11 @@ def slow_import(rows: Sequence[Row], granularity: Granularity | None) -> Slow:
     entities: list[str] = []
     relations: list[str] = []
     facts: list[Row] = []
-    for subject, relation, object_, time in rows:
+    for row in rows:
+        subject, relation, object_ = (
+            unicodedata.normalize("NFC", name).strip() for name in row[:3]
+        )
+        time = row[3]
         for name in (subject, object_):
             if name not in entities:
                 entities.append(name)
@@ -165,6 +170,8 @@ NAMES = st.sampled_from(
         "a, b",
         " a",
         "Türkiye",
+        "Tu\u0308rkiye",
+        "\u00a0Iraq ",
         "東京",
         "a\u2028b",
         "''",
@@ -324,7 +331,7 @@ def test_bad_rows_are_skipped_and_counted(
 ) -> None:
     """The import equals one of the good rows alone; each reason has a count and a first line."""
     good = [f"a{number % 7},r,b,2014-01-{number % 28 + 1:02},x" for number in range(len(kinds) + 1)]
-    lines, kept, reasons, at = ["subject,relation,object,time,note"], [], {}, 2
+    lines, kept, reasons, at = ["subject,relation,object,time,notat\u00e9"], [], {}, 2
     for number, kind in enumerate([None, *kinds]):
         row = good[number] if kind is None else kind[0]
         if kind is None:
@@ -341,7 +348,7 @@ def test_bad_rows_are_skipped_and_counted(
     ):
         path = Path(folder) / "events.csv"
         path.write_bytes("\n".join(lines).encode(errors="surrogateescape"))
-        imported = read(path, skip_bad=True)
+        imported = read(path, skip_bad=True, max_bad=len(kinds))
         assert_equal(imported.graph, read(write_csv(Path(folder) / "good.csv", kept)).graph)
         assert imported.rows == len(kinds) + 1
         found = {skip.reason: (skip.rows, skip.first) for skip in imported.skipped}
@@ -360,8 +367,13 @@ def test_bad_rows_of_parquet_are_skipped_and_counted(tmp_path: Path) -> None:
     )
     imported = read(path, skip_bad=True)
     assert [str(skip) for skip in imported.skipped] == [
-        message("bad_rows.one", reason="no usable subject", path=path, line=4322),
-        message("bad_rows.several", reason="no readable time", rows=2, path=path, line=8),
+        message("bad_rows.value", reason="no usable subject", value=" ", path=path, line=4322),
+        message(
+            "bad_rows.values",
+            reason="no readable time",
+            rows=2,
+            values=f"'' at {path}:8, '' at {path}:5000",
+        ),
     ]
     assert imported.rows == 5000 and imported.duplicates == 4997 - 9
 
@@ -370,17 +382,96 @@ def test_a_bad_first_row_does_not_decide_the_kind_of_times(tmp_path: Path) -> No
     path = write_csv(
         tmp_path / "a.csv", [("a", "r", "b", "n/a"), ("a", "r", "b", "17"), ("a", "r", "b", "18")]
     )
-    assert read(path, skip_bad=True).graph.times == ("17", "18")
+    assert read(path, skip_bad=True, max_bad=0.5).graph.times == ("17", "18")
 
 
 def test_a_file_of_bad_rows_is_refused(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", [("a", "r", "b", "never"), ("a", "", "b", "17")])
     reasons = [
-        message("bad_rows.one", reason="no usable relation", path=path, line=3),
-        message("bad_rows.one", reason="no readable time", path=path, line=2),
+        message("bad_rows.value", reason="no usable relation", value="", path=path, line=3),
+        message("bad_rows.value", reason="no readable time", value="never", path=path, line=2),
     ]
     expected = message("importer.no_events", paths=path, rows=2, reasons="; ".join(reasons))
     assert error_of(path, skip_bad=True) == expected
+
+
+@pytest.mark.parametrize(
+    ("max_bad", "allowed"), [(None, 5), (0.1, 10), (0.0, 0), (1, 1), (7, 7), (0.999, 99)]
+)
+def test_too_many_bad_rows_stop_the_import(
+    tmp_path: Path, max_bad: float | None, allowed: int
+) -> None:
+    """Of 100 rows, as many as allowed may be bad, and not one more."""
+
+    def written(bad: int) -> Path:
+        good = [(f"a{number}", "r", "b", "2014-01-01") for number in range(100 - bad)]
+        times = [("a", "r", "b", f"day {number}") for number in range(bad)]
+        return write_csv(tmp_path / "a.csv", [*good, *times])
+
+    imported = read(written(allowed), skip_bad=True, max_bad=max_bad)
+    assert (imported.rows, len(imported.graph.all_facts)) == (100, 100 - allowed)
+    bad = allowed + 1
+    path = written(bad)
+    places = [f"'day {number}' at {path}:{102 - bad + number}" for number in range(min(bad, 3))]
+    reason = {"reason": "no readable time", "rows": bad, "values": ", ".join(places)}
+    one = message("bad_rows.value", path=path, line=101, value="day 0", **reason)
+    reasons = one if bad == 1 else message("bad_rows.values", **reason)
+    if bad < 100:
+        share = f"{bad}.0%"
+        expected = message(
+            "importer.too_many_bad", paths=path, bad=bad, rows=100, share=share, reasons=reasons
+        )
+    else:
+        expected = message("importer.no_events", paths=path, rows=100, reasons=reasons)
+    assert error_of(path, skip_bad=True, max_bad=max_bad) == expected
+
+
+def test_the_report_accounts_for_every_row_and_shows_bad_values(tmp_path: Path) -> None:
+    good = "a,r,b,2014-01-01\na,r,c,2014-01-01\n"
+    bad = ["a,r,b", "x" * 99 + ",r", "a,r,b,soon", "a,r,b,1,2", "a,r,b,later", "a,r,b", "a, ,b,x"]
+    path = tmp_path / "a.csv"
+    path.write_text("subject,relation,object,time\n" + 2 * good + "\n".join(bad) + "\n")
+    imported = read(path, skip_bad=True, max_bad=7)
+    assert imported.account() == "11 rows = 2 facts + 2 duplicates + 7 bad"
+    assert {
+        skip.reason: (skip.rows, [(bad.value, bad.at) for bad in skip.examples])
+        for skip in imported.skipped
+    } == {
+        "wrong number of columns": (
+            4,
+            [("a,r,b", f"{path}:6"), ("x" * 60, f"{path}:7"), ("a,r,b,1,2", f"{path}:9")],
+        ),
+        "no usable relation": (1, [(" ", f"{path}:12")]),
+        "no readable time": (2, [("soon", f"{path}:8"), ("later", f"{path}:10")]),
+    }
+
+
+def test_spellings_of_one_name_are_joined_and_counted(tmp_path: Path) -> None:
+    names = ["Bob ", "Jose\u0301", "Ann ", "Jos\u00e9", "Cai\t", "\u00a0Ann", "Ann", " Cai"]
+    rows = [(name, " r", "o", f"2014-01-{day:02}") for day, name in enumerate(names, 1)]
+    path = write_csv(tmp_path / "a.csv", rows)
+    for block in (64, 1 << 20):
+        with patch.object(reading, "_BLOCK", block):
+            imported = read(path)
+        assert imported.graph.entities == ("Bob", "o", "Jos\u00e9", "Ann", "Cai")
+        assert imported.remarks == (
+            message(
+                "name_ids.changed",
+                names="6 entity names",
+                joined=4,
+                changes="'Jose\\u0301' -> 'Jos\\xe9', 'Ann ' -> 'Ann', '\\xa0Ann' -> 'Ann'",
+            ),
+            message("name_ids.changed", names="1 relation name", joined=0, changes="' r' -> 'r'"),
+        )
+    kept = read(path, keep_names=True)
+    assert kept.graph.entities == ("Bob ", "o", *names[1:]) and not kept.remarks
+
+
+def test_rows_of_joined_names_may_be_duplicates(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "a.csv", [("a", "r", "b", "1"), ("a ", "r", "b", "1")])
+    imported = read(path)
+    assert (imported.rows, imported.duplicates, len(imported.graph.all_facts)) == (2, 1, 1)
+    assert read(path, keep_names=True).duplicates == 0
 
 
 def test_a_time_far_from_all_others_gets_a_note(tmp_path: Path) -> None:
@@ -645,6 +736,13 @@ def choice(setting: str, choices: str, value: str) -> str:
         ({"valid_share": -0.1}, message("options.shares", valid=-0.1, test=0.1)),
         ({"valid_share": 0.5, "test_share": 0.5}, message("options.shares", valid=0.5, test=0.5)),
         ({"test_share": float("nan")}, message("options.shares", valid=0.1, test="nan")),
+        (
+            {"time_format": "%d/%m/%Y", "day_first": True},
+            message("time_grid.day_first", time_format="%d/%m/%Y"),
+        ),
+        ({"encoding": "utf-99"}, message("text_encoding.unknown", encoding="utf-99")),
+        ({"max_bad": 0.1}, message("options.max_bad", value=0.1)),
+        ({"max_bad": -1, "skip_bad": True}, message("options.max_bad", value=-1)),
         ({"seed": -1}, message("options.seed", value=-1)),
         (
             {"granularity": "minute"},
@@ -710,10 +808,10 @@ GOOD = b"subject,relation,object,time,note\n" + b"a,r,b,2014-01-01,x\n" * 3
         (GOOD + b"a,r,b,,x\n", line(5, "time_grid.empty")),
         (GOOD + b"a,r,b,nan,x\n", line(5, "time_grid.missing", value="nan")),
         (GOOD + b"a,r,b,17,x\n", line(5, "time_grid.integer_among_dates", value="17")),
-        (GOOD + b"a,r,b,01/02/2014,x\n", line(5, "time_grid.neither", value="01/02/2014")),
+        (GOOD + b"a,r,b,01/02/2014,x\n", line(5, "date_formats.unclear", value="01/02/2014")),
         (
-            GOOD + b"a,r,Curr\xe9,2014-01-01,x\n",
-            partial(message, "csv_reader.not_utf8", line=5, byte="0xe9"),
+            GOOD + b"a,r,\xc3\xa9,2014-01-01,x\na,r,Curr\xe9,2014-01-01,x\n",
+            partial(message, "csv_reader.not_utf8", line=6, byte="0xe9", encoding="UTF-8"),
         ),
         (
             GOOD + b'a,r,b,2014-01-01,"x\na,r,b,2014-01-01,x\n',
@@ -734,8 +832,8 @@ GOOD = b"subject,relation,object,time,note\n" + b"a,r,b,2014-01-01,x\n" * 3
         (b"subject,relation,object,time\n", partial(message, "csv_reader.no_rows")),
         (b"subject,relation,object,time", partial(message, "csv_reader.no_rows")),
         (
-            b"\nsubject,r\xffelation,object,time\n",
-            partial(message, "csv_reader.not_utf8", line=2, byte="0xff"),
+            b"\nsubj\xc3\xa9ct,r\xffelation,object,time\n",
+            partial(message, "csv_reader.not_utf8", line=2, byte="0xff", encoding="UTF-8"),
         ),
         (b"Subject,relation,object,time\n", partial(message, "csv_reader.no_rows")),
         (
@@ -834,7 +932,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
         assert error_of(good) == message("sources.unreadable", path=good, reason=reason)
 
 
-@pytest.mark.parametrize("name", ["events.xlsx", "events", "events.txt.gz", "events.parquet.gz"])
+@pytest.mark.parametrize("name", ["events.xlsx", "events", "events.doc.gz", "events.parquet.gz"])
 def test_unknown_suffixes(tmp_path: Path, name: str) -> None:
     path = write_csv(tmp_path / name, [("a", "r", "b", "1")])
     suffix = Path(name.removesuffix(".gz")).suffix

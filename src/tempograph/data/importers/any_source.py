@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from tempograph.data.arrow_tables import TABLE, TableLike, to_arrow_table
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers.column_guessing import (
-    describe_columns,
+    TableColumns,
     resolve_columns,
     resolve_table_columns,
 )
@@ -30,25 +30,26 @@ def import_facts(
     name: str,
     progress: Progress | None = None,
     note: Callable[[str], None] | None = None,
-) -> tuple[ImportResult, dict[str, str]]:
+) -> tuple[ImportResult, TableColumns]:
     """The dataset, and the columns that hold the parts of a fact.
 
     Columns that the options do not name are guessed from their names. A graph is taken as it is.
     `note` is called with what was guessed and what was left out.
     """
     if isinstance(source, TemporalGraph):
-        return ImportResult(source, "table", len(source.all_facts), 0), {}
+        return ImportResult(source, "table", len(source.all_facts), 0), TableColumns({})
     paths = as_paths(source)
     if paths is not None:
         options, columns = resolve_columns(paths, options)
-        if note and columns:
-            note(describe_columns(columns))
-        imported = import_files(paths, options, name, progress)
     else:
         table = to_arrow_table(source)  # type: ignore[arg-type]
         options, columns = resolve_table_columns(table.column_names, options)
-        if note:
-            note(describe_columns(columns, "ImportOptions(subject=...) and so on"))
+    if note:
+        for line in columns.notes():
+            note(line)
+    if paths is not None:
+        imported = import_files(paths, options, name, progress)
+    else:
         imported = import_table(table, options, name)
     if note:
         for line in imported.notes(guessed=options.format is None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -14,8 +14,17 @@ import pyarrow.parquet as pq
 from tempograph.data.arrow_tables import TABLE
 from tempograph.data.graph import COLUMNS
 from tempograph.data.importers.event_formats import detect_format
+from tempograph.data.importers.json_reader import json_columns
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.sources import delimiter_of, find_files, is_parquet, readable, texts
+from tempograph.data.importers.sources import (
+    delimiter_of,
+    find_files,
+    is_json_lines,
+    is_parquet,
+    readable,
+    texts,
+)
+from tempograph.data.importers.text_encoding import detect_encoding, find_delimiter
 from tempograph.errors import DataError
 
 _WORDS: Final = {
@@ -25,8 +34,10 @@ _WORDS: Final = {
     "time": "time date timestamp when datetime",
 }
 """Words that name a column; a column named exactly like the part wins."""
+_STARTS: Final = "start starts started begin begins beginning since"
 _PARTS_OF_DATES: Final = "day month year"
 """Names of a time column if there is no better one."""
+_ENDS: Final = "end ends ended ending until till stop finish finished expires"
 _PARTNERS: Final = {
     "source": "target",
     "actor": "target recipient counterpart",
@@ -39,27 +50,67 @@ _PARTNERS: Final = {
     "initiator": "target recipient",
 }
 """Words for the object that belong to a word for the subject."""
-_HEAD: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The column of each part of a fact, and the columns that are not used."""
+
+    columns: dict[str, str]
+    unused: tuple[str, ...] = ()
+    guessed: bool = False
+    """Whether a column is neither named by the options nor named like its part."""
+    setting: str = "--subject, --relation, --object and --time"
+    """How to name the columns."""
+
+    def notes(self) -> list[str]:
+        """Notes on the columns: guessed ones, unused ones, and ends of facts that are not used."""
+        notes = [describe_columns(self.columns, self.setting)] if self.guessed else []
+        ends = [name for name in self.unused if _is_end(name)]
+        others = [repr(name) for name in self.unused if name not in ends]
+        if others:
+            notes.append(f"columns not used: {', '.join(others)}")
+        return notes + [
+            f"warning: column {name!r} is not used: facts are taken at their start, "
+            f"column {self.columns['time']!r}"
+            for name in ends
+        ]
 
 
 def resolve_columns(
     patterns: Sequence[Path], options: ImportOptions
-) -> tuple[ImportOptions, dict[str, str]]:
-    """The options with the columns of a table set, and these columns; {} for coded events."""
+) -> tuple[ImportOptions, TableColumns]:
+    """The options with the columns of a table set, and these columns; none for coded events."""
     paths = find_files(patterns)
     if not paths:
-        raise DataError("there is no file to fit; name at least one")
+        raise DataError("there is no file to import; name at least one")
     coded = options.format not in (None, "table")
     if coded or (
         options.format is None
         and not options.table_settings
         and detect_format(paths[0]) is not None
     ):
-        return options, {}
-    if not options.header:
-        return options, dict(zip(COLUMNS, options.columns, strict=True))
-    guessed = guess_columns(paths[0], header_of(paths[0], options), options)
-    return replace(options, format="table", **guessed), guessed  # type: ignore[arg-type]
+        return options, TableColumns({})
+    names = header_of(paths[0], options)
+    if options.header:
+        columns = guess_columns(paths[0], names, options)
+    else:
+        names = [str(number) for number in range(len(names))]
+        columns = dict(zip(COLUMNS, options.columns, strict=True))
+    return _with_columns(options, TableColumns(columns, _unused(names, columns)))
+
+
+def _unused(names: Sequence[str], columns: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(name for name in names if name not in columns.values())
+
+
+def _with_columns(
+    options: ImportOptions, table: TableColumns
+) -> tuple[ImportOptions, TableColumns]:
+    """The options with these columns, and whether the options had named them."""
+    guessed = any(getattr(options, part) != column for part, column in table.columns.items())
+    named = replace(options, format="table", **table.columns)  # type: ignore[arg-type]
+    return named, replace(table, guessed=guessed)
 
 
 def header_of(path: Path, options: ImportOptions) -> list[str]:
@@ -67,21 +118,23 @@ def header_of(path: Path, options: ImportOptions) -> list[str]:
     with readable(path):
         if is_parquet(path):
             return list(pq.read_schema(path).names)
+        if is_json_lines(path):
+            return json_columns(path, options)
         with closing(texts(path)) as found:
-            head = next(found).content.read(_HEAD)
-    lines = head.decode("utf-8-sig", errors="replace").splitlines()
-    delimiter = options.delimiter or delimiter_of(path) or ","
-    return next((record for record in csv.reader(lines, delimiter=delimiter) if record), [])
+            _, line = detect_encoding(next(found).content, options.encoding)
+    delimiter = options.delimiter or find_delimiter(line, delimiter_of(path) or ",")
+    return next(csv.reader([line], delimiter=delimiter), [])
 
 
 def resolve_table_columns(
     names: Sequence[str], options: ImportOptions
-) -> tuple[ImportOptions, dict[str, str]]:
+) -> tuple[ImportOptions, TableColumns]:
     """The options with the columns of a table in memory set, and these columns."""
     if options.format not in (None, "table"):
         raise DataError(f"{TABLE} has no format; leave out format={options.format!r}")
-    guessed = guess_columns(TABLE, names, options, "ImportOptions({part}=...)")
-    return replace(options, format="table", **guessed), guessed  # type: ignore[arg-type]
+    columns = guess_columns(TABLE, names, options, "ImportOptions({part}=...)")
+    setting = "ImportOptions(subject=...) and so on"
+    return _with_columns(options, TableColumns(columns, _unused(names, columns), setting=setting))
 
 
 def guess_columns(
@@ -100,7 +153,10 @@ def guess_columns(
 
     # A column named after an event may be its date or its actor, so these are matched first.
     if "time" not in fitting:
-        fitting["time"] = _fitting("time", free()) or _fitting("time", free(), _PARTS_OF_DATES)
+        # Facts are taken at their start.
+        times = [name for name in free() if not _is_end(name)]
+        kinds = (None, _STARTS, _PARTS_OF_DATES)
+        fitting["time"] = next(filter(None, (_fitting("time", times, kind) for kind in kinds)), [])
     ends = {part: fitting.get(part) or _fitting(part, free()) for part in ("subject", "object")}
     fitting |= _belonging(ends)
     if "relation" not in fitting:
@@ -120,10 +176,8 @@ def guess_columns(
     return {part: fitting[part][0] for part in COLUMNS}
 
 
-def describe_columns(
-    columns: Mapping[str, str], options: str = "--subject, --relation, --object and --time"
-) -> str:
-    """A note on which column each part of a fact comes from."""
+def describe_columns(columns: Mapping[str, str], options: str) -> str:
+    """A note on which column each part of a fact comes from, and how to name others."""
     named = ", ".join(f"{part} from '{column}'" for part, column in columns.items())
     return f"columns: {named}; if that is wrong, name them with {options}"
 
@@ -150,6 +204,13 @@ def _belonging(ends: Mapping[str, list[str]]) -> dict[str, list[str]]:
         return dict(ends)
     subjects, objects = zip(*pairs, strict=True)
     return {"subject": list(dict.fromkeys(subjects)), "object": list(dict.fromkeys(objects))}
+
+
+def _is_end(name: str) -> bool:
+    """Whether a column's name says that it holds the end of a fact, such as 'valid_to'."""
+    words = set(_plain(name))
+    dated = words & {"valid", *_WORDS["time"].split()}
+    return bool(words & set(_ENDS.split())) or ("to" in words and bool(dated))
 
 
 def _plain(name: str) -> list[str]:

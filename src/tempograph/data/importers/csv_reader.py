@@ -6,9 +6,9 @@ import csv
 import gzip
 import io
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Final
@@ -20,12 +20,21 @@ import pyarrow.csv
 from tempograph.data.importers.bad_rows import NOT_UTF8, WRONG_WIDTH, SkipCounter
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.sources import delimiter_of, is_gzip, suffix_of
+from tempograph.data.importers.text_encoding import (
+    WINDOWS_1252,
+    Recoder,
+    decoding_errors,
+    detect_encoding,
+    find_delimiter,
+    first_undecoded,
+    is_windows_1252,
+)
 from tempograph.data.suggestions import did_you_mean
 from tempograph.errors import DataError
 
 SKIP_HINT: Final = "--skip-bad skips such rows"
 
-_Binary = io.BufferedReader | gzip.GzipFile
+Binary = io.BufferedReader | gzip.GzipFile
 _Record = tuple[int, list[str]]
 
 _BLOCK: Final = 1 << 20
@@ -43,28 +52,39 @@ class TableFile:
     header: bool
     fields: tuple[str, ...]
     used: tuple[int, ...]
+    encoding: str = "utf-8"
+
+    def as_windows_1252(self) -> TableFile | None:
+        """The same file in Windows-1252, if it is not UTF-8 but may be that, else None."""
+        if self.encoding != "utf-8":
+            return None
+        with open_unpacked(self.path) as (_, content):
+            return replace(self, encoding=WINDOWS_1252) if is_windows_1252(content) else None
 
 
 def open_table(path: Path, options: ImportOptions) -> TableFile:
     """Read the header of a text file."""
-    delimiter = options.delimiter or delimiter_of(path)
-    if delimiter is None:
+    expected = options.delimiter or delimiter_of(path)
+    if expected is None:
         raise DataError(
-            f"{path}: the suffix '{suffix_of(path)}' is unknown; import .csv, .tsv, .csv.gz, "
-            ".tsv.gz or .parquet, or pass the delimiter of a text file"
+            f"{path}: the suffix '{suffix_of(path)}' is unknown; import .csv, .tsv, .txt or "
+            ".jsonl, plain or gzipped, or .parquet, or pass the delimiter of a text file"
         )
-    with _records(path, delimiter) as (records, _):
+    with open_unpacked(path) as (_, content):
+        encoding, head = detect_encoding(content, options.encoding)
+    delimiter = options.delimiter or find_delimiter(head, expected)
+    with _records(path, delimiter, encoding) as (records, _):
         first = list(islice(records, 1 + options.header))
     if not first:
         raise DataError(f"{path}: the file is empty, so there is nothing to import")
     line, fields = first[0]
-    if message := _undecodable(fields):
+    if message := _undecodable(fields, encoding):
         raise DataError(f"{path}:{line}: {message}")
     if len(first) == 1 and options.header:
         raise DataError(f"{path}: the file has no rows, so there is nothing to import")
     names = tuple(fields) if options.header else tuple(map(str, range(len(fields))))
     used = column_positions(path, names, options.columns)
-    return TableFile(path, delimiter, options.header, names, used)
+    return TableFile(path, delimiter, options.header, names, used, encoding)
 
 
 def column_positions(
@@ -87,38 +107,59 @@ def column_positions(
 def read_blocks(file: TableFile) -> Iterator[tuple[list[pa.Array], int]]:
     """The four columns as text, block by block, and the bytes of the file read so far."""
     columns = [file.fields[position] for position in file.used]
-    with _open_unpacked(file.path) as (packed, content):
-        source = _Source(packed, content)
-        reader = pa.csv.open_csv(
-            source,
-            read_options=pa.csv.ReadOptions(
-                block_size=_BLOCK,
-                use_threads=False,
-                column_names=None if file.header else file.fields,
-            ),
-            parse_options=pa.csv.ParseOptions(delimiter=file.delimiter, newlines_in_values=True),
-            convert_options=pa.csv.ConvertOptions(
-                include_columns=columns,
-                column_types=dict.fromkeys(columns, pa.string()),
-                strings_can_be_null=False,
-            ),
-        )
+    with open_unpacked(file.path) as (packed, content):
+        source = _Source(packed, content, file.encoding)
+        reader = _open_csv(file, source, columns)
         for number, batch in enumerate(reader):
             yield [batch.column(column) for column in columns], source.positions[number]
     if source.quotes % 2:
         # Arrow reads an unclosed quotation mark as a field that runs to the end of the file.
-        with _records(file.path, file.delimiter) as (records, _):
+        with _records(file.path, file.delimiter, file.encoding) as (records, _):
             deque(records, maxlen=0)
 
 
+def read_time_blocks(file: TableFile) -> Iterator[pa.Array]:
+    """The times alone as text, block by block, up to bytes that cannot be read."""
+    column = file.fields[file.used[3]]
+    with open_unpacked(file.path) as (packed, content), suppress(pa.ArrowInvalid):
+        reader = _open_csv(
+            file, _Source(packed, content, file.encoding), [column], lambda _: "skip"
+        )
+        for batch in reader:
+            yield batch.column(column)
+
+
+def _open_csv(
+    file: TableFile,
+    source: _Source,
+    columns: list[str],
+    handle_invalid: Callable[[pa.csv.InvalidRow], str] | None = None,
+) -> pa.csv.CSVStreamingReader:
+    """Arrow's reader of some columns as text."""
+    return pa.csv.open_csv(
+        source,
+        read_options=pa.csv.ReadOptions(
+            block_size=_BLOCK, use_threads=False, column_names=None if file.header else file.fields
+        ),
+        parse_options=pa.csv.ParseOptions(
+            delimiter=file.delimiter, newlines_in_values=True, invalid_row_handler=handle_invalid
+        ),
+        convert_options=pa.csv.ConvertOptions(
+            include_columns=columns,
+            column_types=dict.fromkeys(columns, pa.string()),
+            strings_can_be_null=False,
+        ),
+    )
+
+
 class _Source:
-    """A file for Arrow that records where each block ends and counts quotation marks."""
+    """A file for Arrow, in UTF-8, that records where each block ends and counts quotation marks."""
 
     closed = False
 
-    def __init__(self, packed: _Binary, content: _Binary) -> None:
+    def __init__(self, packed: Binary, content: Binary, encoding: str) -> None:
         self._packed = packed
-        self._content = content
+        self._content = content if encoding == "utf-8" else Recoder(content, encoding)
         self.positions: list[int] = []
         self.quotes = 0
 
@@ -138,13 +179,15 @@ def read_records(
     """
     pending: list[_Record] = []
     fault: DataError | None = None
-    with _records(file.path, file.delimiter) as (records, packed):
+    with _records(file.path, file.delimiter, file.encoding) as (records, packed):
         try:
             for line, fields in islice(records, file.header + first_row, None):
                 if broken := _record_fault(file, fields):
                     if skips is None:
                         raise DataError(f"{file.path}:{line}: {broken[1]}")
-                    skips.add(broken[0], str(file.path), np.array([line - 1]))
+                    record = file.delimiter.join(fields).encode(errors="surrogateescape")
+                    value = record.decode(errors="backslashreplace")
+                    skips.add(broken[0], str(file.path), np.array([line - 1]), [value])
                     continue
                 pending.append((line, [fields[position] for position in file.used]))
                 if len(pending) == _SLOW_ROWS:
@@ -164,7 +207,7 @@ def _record_fault(file: TableFile, fields: Sequence[str]) -> tuple[str, str] | N
     if len(fields) != len(file.fields):
         found = f"expected {len(file.fields)} fields, found {len(fields)}"
         return WRONG_WIDTH, f"{found}; {SKIP_HINT}"
-    message = _undecodable([fields[position] for position in file.used])
+    message = _undecodable([fields[position] for position in file.used], file.encoding)
     return (NOT_UTF8, message) if message else None
 
 
@@ -173,22 +216,23 @@ def _to_columns(rows: list[_Record]) -> tuple[list[pa.Array], list[int]]:
     return [pa.array(column) for column in columns], [line for line, _ in rows]
 
 
-def _undecodable(fields: Sequence[str]) -> str | None:
-    """A message about the first byte that is not UTF-8, if there is one."""
-    text = "".join(fields)
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        byte = ord(text[error.start]) - 0xDC00
-        return f"byte 0x{byte:02x} is not UTF-8; save the file as UTF-8"
-    return None
+def _undecodable(fields: Sequence[str], encoding: str) -> str | None:
+    """A message about the first byte that cannot be decoded, if there is one."""
+    byte = first_undecoded(fields)
+    if byte is None:
+        return None
+    return f"byte 0x{byte:02x} is not {encoding.upper()}; pass the encoding of the file"
 
 
 @contextmanager
-def _records(path: Path, delimiter: str) -> Iterator[tuple[Iterator[_Record], _Binary]]:
+def _records(
+    path: Path, delimiter: str, encoding: str
+) -> Iterator[tuple[Iterator[_Record], Binary]]:
     """The records of a text file, and the file on disk, whose position shows the progress."""
-    with _open_unpacked(path) as (packed, content):
-        text = io.TextIOWrapper(content, encoding="utf-8-sig", errors="surrogateescape", newline="")
+    with open_unpacked(path) as (packed, content):
+        marked = "utf-8-sig" if encoding == "utf-8" else encoding
+        errors = decoding_errors(encoding)
+        text = io.TextIOWrapper(content, encoding=marked, errors=errors, newline="")
         yield _parse_records(text, path, delimiter), packed
 
 
@@ -212,7 +256,7 @@ def _parse_records(text: io.TextIOWrapper, path: Path, delimiter: str) -> Iterat
 
 
 @contextmanager
-def _open_unpacked(path: Path) -> Iterator[tuple[_Binary, _Binary]]:
+def open_unpacked(path: Path) -> Iterator[tuple[Binary, Binary]]:
     """The file on disk and its content, unpacked if its name or its first bytes say gzip."""
     with path.open("rb") as file:
         packed = path.suffix.lower() == ".gz" or is_gzip(file)

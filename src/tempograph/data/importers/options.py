@@ -8,6 +8,7 @@ from typing import Final, get_args
 
 from tempograph.data.graph import COLUMNS
 from tempograph.data.importers.event_formats import EVENT_SCHEMAS, EventColumns
+from tempograph.data.importers.text_encoding import encoding_name
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import ConfigError
 from tempograph.typing import (
@@ -21,24 +22,30 @@ from tempograph.typing import (
     check_bounds,
 )
 
-_TABLE_SETTINGS: Final = (*COLUMNS, "header", "delimiter", "time_format")
+_TABLE_SETTINGS: Final = (*COLUMNS, "header", "delimiter", "encoding", "time_format", "day_first")
 
 
 @dataclass(frozen=True)
 class ImportOptions:
     """Which columns hold a fact, how its time is written, and how the facts are split.
 
-    The settings from `subject` to `time_format` describe a table. Columns are given by name or, for
-    text files without a header, by number from 0. By default the suffix decides on the delimiter:
-    comma for .csv, tab for .tsv. Without a time format, times are ISO dates or integers, as the
-    first one is. Integers are steps; dates go on a grid of the granularity, by default days.
+    The settings from `subject` to `day_first` describe a table. Columns are given by name or, for
+    text files without a header, by number from 0. By default the first line decides on the
+    delimiter. A text is UTF-8, UTF-16 if it has a byte order mark, or else Windows-1252.
+
+    Without a time format, times are dates in any common format or integers, as the first one is.
+    `day_first` says how to read dates such as 01/02/2024 if no other date tells. Integers are
+    steps; dates go on a grid of the granularity, by default days.
+
+    Names are trimmed and normalized to the Unicode form NFC, or left as written with `keep_names`.
 
     Coded events need no description: `entity` and `relation_level` choose among their columns, by
     default the names of actors, and for relations the text of ICEWS and the full code of GDELT.
     Without a format the first lines decide.
 
-    A faulty row of a table stops the import, or with `skip_bad` is skipped and counted; faulty
-    coded events are always skipped.
+    A faulty row of a table stops the import, or with `skip_bad` is skipped and counted, unless
+    more than 5% of the rows are faulty; `max_bad` is another fraction, or a number of rows from 1.
+    Faulty coded events are always skipped.
     """
 
     subject: str = "subject"
@@ -47,7 +54,9 @@ class ImportOptions:
     time: str = "time"
     header: bool = True
     delimiter: str | None = None
+    encoding: str | None = None
     time_format: str | None = None
+    day_first: bool | None = None
     granularity: Granularity | None = None
     split: SplitRule = "random"
     valid_share: float = 0.1
@@ -57,6 +66,8 @@ class ImportOptions:
     entity: EntityField | None = None
     relation_level: RelationLevel | None = None
     skip_bad: bool = False
+    max_bad: float | None = None
+    keep_names: bool = False
 
     def __post_init__(self) -> None:
         _check_choice("format", self.format, (None, "table", *EVENT_SCHEMAS))
@@ -76,6 +87,8 @@ class ImportOptions:
             raise ConfigError(
                 f"the delimiter must be one ASCII character such as ',', found {self.delimiter!r}"
             )
+        if self.encoding is not None:
+            encoding_name(self.encoding)
         _check_choice("granularity", self.granularity, (None, *GRANULARITIES))
         _check_choice("split", self.split, get_args(SplitRule))
         valid, test = self.valid_share, self.test_share
@@ -84,8 +97,12 @@ class ImportOptions:
                 "valid_share and test_share must be at least 0 and together below 1, "
                 f"found {valid} and {test}"
             )
+        if self.max_bad is not None and not (self.skip_bad and self.max_bad >= 0):
+            raise ConfigError(
+                f"max_bad must be at least 0 and come with skip_bad, found {self.max_bad}"
+            )
         check_bounds(self)
-        TimeGrid(self.time_format, self.granularity)
+        TimeGrid(self.time_format, self.granularity, self.day_first)
 
     def _check_events(self) -> None:
         """Check that settings of events fit the format, and that tables have none."""

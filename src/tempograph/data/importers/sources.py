@@ -62,14 +62,19 @@ def is_parquet(path: Path) -> bool:
     return path.suffix.lower() in (".parquet", ".pq")
 
 
+def is_json_lines(path: Path) -> bool:
+    """Whether a file has the suffix of JSON lines, gzipped or not."""
+    return suffix_of(path) in (".jsonl", ".ndjson")
+
+
 def suffix_of(path: Path) -> str:
     """The lower-case suffix of a file, without .gz."""
     return Path(path.name.lower().removesuffix(".gz")).suffix
 
 
 def delimiter_of(path: Path) -> str | None:
-    """The delimiter of a text file, if its suffix tells."""
-    return {".csv": ",", ".tsv": "\t"}.get(suffix_of(path))
+    """The expected delimiter of a text file, if its suffix is known."""
+    return {".csv": ",", ".tsv": "\t", ".txt": "\t"}.get(suffix_of(path))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pyarrow.parquet
 
 from tempograph.data.arrow_tables import TABLE
 from tempograph.data.graph import COLUMNS
-from tempograph.data.importers.bad_rows import TABLE_FAULTS, Positions, SkipCounter
+from tempograph.data.importers.bad_rows import EXAMPLES, TABLE_FAULTS, Positions, SkipCounter
 from tempograph.data.importers.csv_reader import (
     SKIP_HINT,
     TableFile,
@@ -21,9 +21,18 @@ from tempograph.data.importers.csv_reader import (
     open_table,
     read_blocks,
     read_records,
+    read_time_blocks,
 )
+from tempograph.data.importers.json_reader import json_encoding, read_json_lines
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.sources import delimiter_of, file_size, is_parquet, readable
+from tempograph.data.importers.sources import (
+    delimiter_of,
+    file_size,
+    is_json_lines,
+    is_parquet,
+    readable,
+)
+from tempograph.data.importers.text_encoding import WINDOWS_1252
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.data.importers.time_parsing import (
     Integers,
@@ -47,14 +56,39 @@ class _RowError(Exception):
 
 
 def read_table(
-    path: Path, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None = None
+    path: Path,
+    options: ImportOptions,
+    grid: TimeGrid,
+    skips: SkipCounter | None,
+    remarks: list[str],
 ) -> Iterator[Batch]:
-    """The rows of a file in batches; with `skips`, faulty rows are counted there and left out."""
+    """The rows of a file in batches; with `skips`, faulty rows are counted there and left out.
+
+    What was detected about the file is added to `remarks`.
+    """
     with readable(path):
         if is_parquet(path):
             yield from _parquet_batches(path, options, grid, skips)
+        elif is_json_lines(path):
+            yield from _json_batches(path, options, grid, skips, remarks)
         else:
-            yield from _text_batches(path, options, grid, skips)
+            yield from _text_batches(path, options, grid, skips, remarks)
+
+
+def read_times(path: Path, options: ImportOptions) -> Iterator[pa.Array]:
+    """The times of a file as text, in batches; none if they are dates or numbers already."""
+    with readable(path):
+        if is_json_lines(path):
+            for columns, _, _ in read_json_lines(path, options, SkipCounter()):
+                yield columns[3]
+            return
+        if not is_parquet(path):
+            yield from read_time_blocks(open_table(path, options))
+            return
+        with pa.parquet.ParquetFile(path) as file:
+            if pa.types.is_string(file.schema_arrow.field(options.time).type):
+                for batch in file.iter_batches(columns=[options.time]):
+                    yield batch.column(options.time)
 
 
 def read_fact_table(path: Path, options: ImportOptions) -> pa.Table:
@@ -175,22 +209,70 @@ def _arrow_batches(
         yield columns, steps, done
 
 
+def _json_batches(
+    path: Path,
+    options: ImportOptions,
+    grid: TimeGrid,
+    skips: SkipCounter | None,
+    remarks: list[str],
+) -> Iterator[Batch]:
+    if options.encoding is None and json_encoding(path, options) == WINDOWS_1252:
+        remarks.append(_windows_remark(path))
+    for columns, lines, done in read_json_lines(path, options, skips):
+        try:
+            valid = _valid_rows(columns, grid, skips, path, np.array(lines) - 1)
+        except _RowError as error:
+            raise DataError(f"{path}:{lines[error.row]}: {error}; {SKIP_HINT}") from None
+        yield *valid, done
+
+
+def _windows_remark(path: Path) -> str:
+    return f"{path}: is not UTF-8, read as Windows-1252; --encoding sets another"
+
+
 def _text_batches(
-    path: Path, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None
+    path: Path,
+    options: ImportOptions,
+    grid: TimeGrid,
+    skips: SkipCounter | None,
+    remarks: list[str],
 ) -> Iterator[Batch]:
     file = open_table(path, options)
+    if options.delimiter is None and file.delimiter != delimiter_of(path):
+        remarks.append(f"{path}: the delimiter is {file.delimiter!r}; --delimiter sets another")
     rows = done = 0
-    try:
-        for columns, done in read_blocks(file):
-            columns, steps = _valid_rows(columns, grid)
-            yield columns, steps, done
-            rows += len(steps)
-    except (_RowError, pa.ArrowInvalid) as error:
+    while True:
+        try:
+            for columns, done in _skip_rows(read_blocks(file), rows):
+                columns, steps = _valid_rows(columns, grid)
+                yield columns, steps, done
+                rows += len(steps)
+            problem = None
+        except (_RowError, pa.ArrowInvalid) as error:
+            problem = str(error)
+        # The rows so far are ASCII, so they are the same in both encodings.
+        other = None if problem is None or options.encoding else file.as_windows_1252()
+        if other is None:
+            break
+        file = other
+    if file.encoding == WINDOWS_1252 and options.encoding is None:
+        remarks.append(_windows_remark(path))
+    if problem is not None:
         if skips is None:
-            raise _first_fault(file, grid, str(error)) from None
+            raise _first_fault(file, grid, problem) from None
         for columns, lines, read in read_records(file, skips, rows):
             valid = _valid_rows(columns, grid, skips, path, np.array(lines) - 1)
             yield *valid, max(done, read)
+
+
+def _skip_rows(
+    blocks: Iterator[tuple[list[pa.Array], int]], count: int
+) -> Iterator[tuple[list[pa.Array], int]]:
+    """Blocks of rows without the first ones."""
+    for columns, done in blocks:
+        skipped = min(count, len(columns[0]))
+        count -= skipped
+        yield ([column[skipped:] for column in columns] if skipped else columns), done
 
 
 def _first_fault(file: TableFile, grid: TimeGrid, message: str) -> DataError:
@@ -222,9 +304,16 @@ def _valid_rows(
         row, column = (int(index) for index in np.argwhere(faulty)[0])
         value = columns[column][row].cast(pa.string()).as_py()
         raise _RowError(row, _explain(COLUMNS[column], value, grid))
+    if grid.unclear is not None:
+        # An option reads these dates, so they are not skipped.
+        times = pc.utf8_trim_whitespace(columns[3].cast(pa.string()))
+        row = pc.index(times, grid.unclear).as_py()
+        if row >= 0:
+            raise DataError(f"{source}:{lines[row] + 1}: {grid.explain(grid.unclear)}")
     for column, reason in enumerate(TABLE_FAULTS):
         first = faulty[:, column] & ~faulty[:, :column].any(axis=1)
-        skips.add(reason, str(source), lines[first])
+        values = columns[column].take(pa.array(np.flatnonzero(first)[:EXAMPLES]))
+        skips.add(reason, str(source), lines[first], values.cast(pa.string()).to_pylist())
     valid = ~faulty.any(axis=1)
     return [column.filter(pa.array(valid)) for column in columns], steps[valid]
 

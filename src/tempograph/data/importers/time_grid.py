@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, datetime
@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.importers.date_formats import DateFormats, look_like_dates
 from tempograph.data.importers.time_parsing import (
-    ISO_PATTERN,
     Integers,
     Mask,
     Moments,
@@ -43,16 +43,28 @@ _LABEL_PATTERNS: Final[dict[Granularity | None, str]] = {
 class TimeGrid:
     """Parses the times of a dataset to steps.
 
-    Unless a time format says so, the first time decides whether all are integers or all are dates.
+    Unless a time format says so, the first time decides whether all are integers or all are dates,
+    in any common format. `day_first` says how to read dates such as 01/02/2024; without it, other
+    dates decide, of those that `all_times` reads.
     """
 
     def __init__(
-        self, time_format: str | None = None, granularity: Granularity | None = None
+        self,
+        time_format: str | None = None,
+        granularity: Granularity | None = None,
+        day_first: bool | None = None,
+        all_times: Callable[[], Iterable[pa.Array]] | None = None,
     ) -> None:
+        if time_format is not None and day_first is not None:
+            raise ConfigError(
+                f"the time format '{time_format}' has an order of day and month; "
+                "leave out day_first"
+            )
         self._format = time_format
         self._granularity = granularity
         dates = time_format is not None and time_format != "integer"
-        self._pattern = format_pattern(str(time_format)) if dates else ISO_PATTERN
+        self._pattern = format_pattern(str(time_format)) if dates else None
+        self._dates = DateFormats(day_first, all_times)
         self._integers: bool | None = None
         if time_format is not None:
             self._decide(time_format == "integer")
@@ -77,7 +89,11 @@ class TimeGrid:
         if self._integers:
             steps, valid = parse_integers(distinct)
         else:
-            moments, valid = parse_dates(distinct, self._pattern)
+            moments, valid = (
+                parse_dates(distinct, self._pattern)
+                if self._pattern
+                else self._dates.parse(distinct)
+            )
             steps = steps_since_1970(moments, self._granularity or "day")
         return steps[codes], valid[codes]
 
@@ -89,17 +105,28 @@ class TimeGrid:
         if self._format is not None:
             return f"the time {value!r} does not match the time format {self._format!r}"
         texts = pa.array([text])
-        other = parse_dates(texts, ISO_PATTERN) if self._integers else parse_integers(texts)
-        if other[1][0]:
+        other = look_like_dates(texts) if self._integers else parse_integers(texts)[1]
+        if other[0]:
             this, others = ("a date", "integers") if self._integers else ("an integer", "dates")
             return (
                 f"the time {value!r} is {this}, but those before it are {others}; "
                 "write all of them one way"
             )
+        if unclear := self._dates.explain(text):
+            return f"{unclear}; pass --day-first or --month-first"
         return (
-            f"the time {value!r} is neither an ISO date such as 2014-01-31T05:00 nor an integer; "
+            f"the time {value!r} is neither a date such as 2014-01-31T05:00 nor an integer; "
             "correct it, or pass its time format, such as '%d/%m/%Y'"
         )
+
+    @property
+    def unclear(self) -> str | None:
+        """The first date that was refused because the order of its day and month is unknown."""
+        return self._dates.unclear
+
+    def remarks(self) -> list[str]:
+        """What was decided about the order of day and month."""
+        return self._dates.remarks()
 
     def label(self, steps: Integers) -> tuple[Integers, tuple[str, ...]]:
         """The steps counted from the first, and the labels of all steps from first to last."""
@@ -135,8 +162,8 @@ class TimeGrid:
 
 
 def _first_is_integer(texts: pa.Array) -> bool:
-    """Whether the first text that is an integer or an ISO date is an integer."""
-    integers, dates = parse_integers(texts)[1], parse_dates(texts, ISO_PATTERN)[1]
+    """Whether the first text that is an integer or a date is an integer."""
+    integers, dates = parse_integers(texts)[1], look_like_dates(texts)
     return bool(integers[(integers | dates).argmax()])
 
 

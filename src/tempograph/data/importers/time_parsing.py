@@ -21,6 +21,7 @@ _MONTHS: Final = (
     "January|February|March|April|May|June|July|August|September|October|November|December"
 )
 _SHORT_MONTHS: Final = "Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec"
+MONTH_PATTERN: Final = rf"(?P<month_name>{_MONTHS}|{_SHORT_MONTHS}|Sept)"
 _HOUR, _SIXTY = r"2[0-3]|[01]\d", r"[0-5]\d"
 ISO_PATTERN: Final = (
     r"(?P<year>\d{4})-(?P<month>1[0-2]|0[1-9])-(?P<day>3[01]|[12]\d|0[1-9])"
@@ -83,6 +84,7 @@ def parse_dates(texts: pa.Array, pattern: str) -> tuple[Moments, Mask]:
     days = months.astype("M8[M]").astype("M8[D]") + (parts.integers("day", 1) - 1).astype("m8[D]")
     # Arrow's own strptime reads the 31st of February as the 3rd of March.
     in_calendar = (days.astype("M8[M]").astype(np.int64) == months) & (years > 0)
+    in_calendar &= months // 12 + 1970 == years
     return days.astype("M8[s]") + parts.seconds().astype("m8[s]"), parts.valid & in_calendar
 
 
