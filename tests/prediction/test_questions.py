@@ -167,6 +167,7 @@ def test_ids_with_a_missing_one_and_no_questions(ted_predictor: Predictor) -> No
 
 
 def test_answers_are_questions_and_facts_again(ted_predictor: Predictor) -> None:
+    pandas()
     frame = ted_predictor.ask(ask_about(GRAPH.test[:5], (2,)), top=3).to_pandas()
     scored = ted_predictor.score(frame).to_pandas()
     assert scored["object_score"].tolist() == pytest.approx(frame["score"].tolist())
