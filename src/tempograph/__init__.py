@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tempograph.data.arrow_tables import ArrowStream as ArrowStream
     from tempograph.data.catalog import load_dataset as load_dataset
     from tempograph.data.graph import TemporalGraph as TemporalGraph
+    from tempograph.data.importers.column_guessing import TableColumns as TableColumns
     from tempograph.data.importers.importer import ImportResult as ImportResult
     from tempograph.data.importers.options import ImportOptions as ImportOptions
     from tempograph.data.name_index import NameIndex as NameIndex
@@ -65,6 +66,7 @@ _EXPORTS = {
     "data.arrow_tables": ("ArrowStream",),
     "data.catalog": ("load_dataset",),
     "data.graph": ("TemporalGraph",),
+    "data.importers.column_guessing": ("TableColumns",),
     "data.importers.importer": ("ImportResult",),
     "data.importers.options": ("ImportOptions",),
     "data.name_index": ("NameIndex", "NameMatch"),
