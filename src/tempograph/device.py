@@ -51,6 +51,8 @@ MEMORY_BUDGETS: Final = {
     # Scores of one training step.
     "embedding_loss": Budget(2**29, 2**33),
     "pointer_loss": Budget(2**30, 2**33),
+    # Scores of relations or time steps, and the votes behind them.
+    "heads": Budget(2**28, 2**32),
     # Embeddings of all entities at the times of one training step of TeMP.
     "temp_step": Budget(2**28, 2**32),
 }

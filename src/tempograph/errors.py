@@ -7,6 +7,10 @@ class TempographError(Exception):
     """A mistake that one line explains; the command line prints it and exits with code 2."""
 
 
+class TempographWarning(UserWarning):
+    """Something that does not stop the work, but that the user should know."""
+
+
 class DataError(TempographError):
     """A dataset, or a file to import, is invalid."""
 

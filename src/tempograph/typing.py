@@ -19,6 +19,12 @@ Filter = Literal["time", "static", "raw"]
 """Which known answers are left out of a ranking: of the same step, of any step, or none."""
 FILTERS: Final[tuple[Filter, ...]] = get_args(Filter)
 
+Asked = Literal["entity", "relation", "time"]
+"""The part of a fact that a question asks for; both subjects and objects are entities."""
+ASKED: Final[tuple[Asked, ...]] = get_args(Asked)
+Ask = Literal[Asked, "all"]
+"""What an evaluation ranks."""
+
 EventFormat = Literal["icews", "gdelt"]
 FileFormat = Literal["table", EventFormat]
 """The format of files to import."""
@@ -31,6 +37,9 @@ Granularity = Literal["hour", "day", "week", "month", "year"]
 GRANULARITIES: Final[tuple[Granularity, ...]] = get_args(Granularity)
 SplitRule = Literal["random", "chronological"]
 """How facts are divided into train, valid and test."""
+
+MODEL_ENTRY_POINTS: Final = "tempograph.models"
+"""The group of entry points through which other packages add models."""
 
 Artefact = Literal["table", "ablation", "deviations", "ted", "statistics", "figures"]
 """A part of the paper that can be reproduced."""
@@ -81,3 +90,7 @@ MetricsCallback = Callable[[dict[str, Any]], None]
 
 Progress = Callable[[int, int], None]
 """Called with the amount done and the total, of queries or bytes."""
+
+
+ProgressOption = Progress | bool | None
+"""True for a bar if there is a terminal or notebook, a function to call instead, or neither."""

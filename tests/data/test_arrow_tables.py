@@ -73,6 +73,25 @@ def test_hours_time_zones_and_missing_times() -> None:
     )
 
 
+def test_messages_about_a_table_name_options_of_python() -> None:
+    """A table in memory comes from Python, which has no --max-bad."""
+    rows = [("Ann ", "r", "b", "13/02/2024"), ("Ann", "r", "b", "01/02/2024")]
+    notes: list[str] = []
+    import_facts(rows, ImportOptions(), "x", note=notes.append)
+    changed = {"names": "1 entity name", "joined": 1, "changes": "'Ann ' -> 'Ann'"}
+    assert notes == [
+        "note: " + message("date_formats.table_order", value="01/02/2024", shown="13/02/2024"),
+        "note: " + message("name_ids.changed_in_table", **changed),
+    ]
+    for options in (ImportOptions(), ImportOptions(skip_bad=True, max_bad=0.9)):
+        with raises(DataError, "date_formats.table_unclear", row=2, value="01/02/2024"):
+            load_dataset([("a", "r", "b", "2024-01-01"), ("a", "r", "b", "01/02/2024")], options)
+    reasons = "no readable time: 1 row, 'x' at row 2 of the table"
+    counts = {"bad": 1, "rows": 2, "share": "50.0%", "reasons": reasons}
+    with raises(DataError, "importer.too_many_bad_in_table", **counts):
+        load_dataset([rows[0], ("a", "r", "b", "x")], ImportOptions(skip_bad=True))
+
+
 UNREADABLE: dict[str, tuple[Any, str]] = {
     "two values": ([("a", "b")], message("arrow_tables.four_parts", row=0, value=("a", "b"))),
     "texts and integers": (

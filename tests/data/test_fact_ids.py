@@ -50,7 +50,9 @@ def test_every_kind_of_column_is_looked_up() -> None:
             {"subject": wrong, "relation": relation[:6], "object": object_[:6], "time": days[:6]}
         )
         row = 5 if value is None else 0
-        problem = message("fact_ids.not_a_name", column="subject", value=value)
+        problem = message("id_lookup.not_a_name", column="subject", value=value)
+        if value is None:
+            problem = message("table_reader.empty", column="subject")
         with raises(QueryError, "fact_ids.fact", row=row, problem=problem):
             to_fact_ids(GRAPH, table)
     table = pa.table(
@@ -82,14 +84,15 @@ def test_a_date_maps_to_the_step_that_contains_it(granularity: Granularity) -> N
             == 1
         )
     if granularity == "week":
-        assert extend_times(graph, [date(2021, 1, 31)]).times[-2:] == ("2021-W03", "2021-W04")
+        label = graph.time_label(date(2021, 1, 31))
+        assert extend_times(graph, [label])[0].times[-2:] == ("2021-W03", "2021-W04")
 
 
 def test_only_a_regular_time_grid_is_extended() -> None:
     graph = make_graph([(0, 0, 1, 0)])
     labels = {"graph": "small", "first": "day 0", "last": "day 4"}
-    with raises(QueryError, "time_grid.no_continuation", time="day 9", **labels):
-        extend_times(graph, ["day 9"])
+    refused = message("time_grid.no_continuation", time="day 9", **labels)
+    assert extend_times(graph, ["day 9", "day 2"]) == (graph, {"day 9": refused})
     for last, new, made in (
         (("2020-11", "2020-12"), "2021-02", ("2021-01", "2021-02")),
         (("2020-W52", "2020-W53"), "2021-W01", ("2021-W01",)),
@@ -99,10 +102,12 @@ def test_only_a_regular_time_grid_is_extended() -> None:
         short = TemporalGraph(
             "x", ("a",), ("r",), last, np.zeros((1, 4), np.int64), *[np.zeros((0, 4), np.int64)] * 2
         )
-        assert extend_times(short, [new]).times == (*last, *made)
-    grid = {"graph": "x", "count": 2, "first": "2020-W52", "last": "2020-W53"}
-    with raises(QueryError, "graph.not_on_grid", time="2020-W54", **grid):
-        extend_times(replace(short, times=("2020-W52", "2020-W53")), ["2020-W54"])
+        assert extend_times(short, [new])[0].times == (*last, *made)
+    weeks = replace(short, times=("2020-W52", "2020-W53"))
+    assert extend_times(weeks, ["2020-W54", "2019-W01"]) == (weeks, {})
+    far = message("time_grid.far", time="2300-W01", steps="14,558", last="2020-W53")
+    extended, reasons = extend_times(weeks, ["2300-W01", "2021-W02"])
+    assert extended.times[2:] == ("2021-W01", "2021-W02") and reasons == {"2300-W01": far}
 
 
 @settings(max_examples=50)

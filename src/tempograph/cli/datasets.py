@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempograph.cli.console import out, print_json, print_note, progress_bar, table
-from tempograph.cli.import_options import Files, print_import_notes, takes_import_options
+from tempograph.cli.console import note, out, print_json, print_note, progress_bar, table
+from tempograph.cli.import_options import (
+    Files,
+    TestFiles,
+    ValidFiles,
+    fact_source,
+    takes_import_options,
+)
 from tempograph.cli.shared_options import Json, OverwriteDataset, Plot, ProtocolOption
 
 if TYPE_CHECKING:
@@ -66,11 +72,13 @@ def get(
 
 
 @app.command("import")
-@takes_import_options(guess_columns=True)
+@takes_import_options()
 def import_events(
     files: Files,
     folder: Annotated[Path, typer.Option("--out", help="The dataset folder to write.")],
     options: ImportOptions,
+    valid_files: ValidFiles = None,
+    test_files: TestFiles = None,
     overwrite: OverwriteDataset = False,
     json_output: Json = False,
 ) -> None:
@@ -79,23 +87,24 @@ def import_events(
     Columns that you do not name are guessed from the header.
 
     Examples: **tempograph data import events.csv --relation action --out mydata**,
+    **tempograph data import train.csv --valid-file valid.csv --test-file test.csv --out mydata**,
     **tempograph data import 'gdelt/*.export.CSV.zip' --relation-level root --out mydata**
     """
     from tempograph.data.folder import DATASET_MARKER, write_folder
-    from tempograph.data.importers.column_guessing import resolve_columns
-    from tempograph.data.importers.importer import import_files
+    from tempograph.data.importers.any_source import as_note, import_facts
     from tempograph.io import refuse_existing
 
     refuse_existing(folder, DATASET_MARKER, overwrite)
-    options, columns = resolve_columns(files, options)
+    source = fact_source(files, valid_files, test_files)
     with progress_bar("importing") as progress:
-        imported = import_files(files, options, folder.resolve().name, progress)
+        imported, columns = import_facts(source, options, folder.resolve().name, progress)
     write_folder(imported.graph, folder, overwrite)
     graph = imported.graph
     counts = {
         "rows": imported.rows,
         "skipped": sum(skip.rows for skip in imported.skipped),
         "duplicates": imported.duplicates,
+        **({} if imported.overlaps is None else {"overlaps": imported.overlaps}),
         "facts": len(graph.all_facts),
         "entities": len(graph.entities),
         "relations": len(graph.relations),
@@ -104,15 +113,14 @@ def import_events(
         "valid": len(graph.valid),
         "test": len(graph.test),
     }
+    notes = [*columns.notes(), *imported.notes(guessed=options.format is None)]
     if json_output:
         reasons = [dataclasses.asdict(skip) for skip in imported.skipped]
         about = {"dataset": str(folder), "format": imported.format, "columns": columns.columns}
-        notes = [*columns.notes(), *imported.notes(guessed=options.format is None)]
         print_json(about | counts | {"reasons": reasons, "notes": notes})
         return
-    for line in columns.notes():
-        print_note(line)
-    print_import_notes(imported, format_detected=options.format is None)
+    for line in notes:
+        note(as_note(line))
     rows = [[name, f"{count:,}"] for name, count in counts.items()]
     out.print(table(str(folder), ["", "count"], rows))
     out.print(imported.account(), soft_wrap=True)

@@ -5,28 +5,39 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
-from tempograph.cli.console import print_note
 from tempograph.typing import EntityField, FileFormat, Granularity, RelationLevel, SplitRule
 
 if TYPE_CHECKING:
-    from tempograph.data.importers.importer import ImportResult
+    from tempograph.data.importers.any_source import FactSource
 
 Files = Annotated[
     list[Path],
     typer.Argument(
         help="Tables (CSV, TSV or JSON lines, plain or gzipped, or Parquet), or ICEWS or "
         "GDELT event files (plain, gzipped or zipped). Patterns such as 'events/*.zip' work. "
-        "All files together form one dataset."
+        "All files together form one dataset. A folder may hold tables named train, valid and test."
     ),
 ]
 _table = functools.partial(typer.Option, rich_help_panel="Options for tables")
 _events = functools.partial(typer.Option, rich_help_panel="Options for ICEWS and GDELT")
 _steps = functools.partial(typer.Option, rich_help_panel="Options for time steps and splits")
+ValidFiles = Annotated[
+    list[Path] | None,
+    _steps(
+        "--valid-file",
+        help="File of validation facts; those named without an option then hold the train facts. "
+        "Can be repeated.",
+    ),
+]
+TestFiles = Annotated[
+    list[Path] | None, _steps("--test-file", help="File of test facts. Can be repeated.")
+]
 
 _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
     "format": (
@@ -39,7 +50,11 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
     "time": (str, _table("time", help="Column with the time.")),
     "header": (
         bool,
-        _table(True, help="Whether the first row is a header. Without one, number columns from 0."),
+        _table(
+            True,
+            help="Whether the first row is a header. Without one, number columns from 0; by "
+            "default, the first four are used.",
+        ),
     ),
     "delimiter": (
         str | None,
@@ -108,32 +123,50 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
             None, help="Length of a time step; by default, a day. Integers are used as they are."
         ),
     ),
-    "split": (SplitRule, _steps("random", help="How to split the facts.")),
+    "split": (SplitRule | None, _steps(None, help="How to split the facts; by default, random.")),
     "valid_share": (
-        float,
-        _steps(0.1, "--valid", help="Fraction of facts in the validation split."),
+        float | None,
+        _steps(None, "--valid", help="Fraction of facts in the validation split; by default 0.1."),
     ),
-    "test_share": (float, _steps(0.1, "--test", help="Fraction of facts in the test split.")),
+    "test_share": (
+        float | None,
+        _steps(None, "--test", help="Fraction of facts in the test split; by default 0.1."),
+    ),
+    "split_column": (
+        str | None,
+        _steps(None, help="Column that says train, valid or test, if the facts are split already."),
+    ),
     "seed": (int, _steps(0, help="Random seed for the split and, in fit, for training.")),
 }
 """Type and command-line option of each field of `ImportOptions`."""
 
-COLUMNS: Final = ("subject", "relation", "object", "time")
+_COLUMNS: Final = ("subject", "relation", "object", "time")
+BATCH_OPTIONS: Final = (
+    *_COLUMNS,
+    *("header", "delimiter", "encoding", "time_format", "day_first", "keep_names"),
+    *("format", "entity", "relation_level"),
+)
+"""The options that say how a file is read, without those that say what becomes of it."""
 
 
 def takes_import_options(
-    fields: Iterable[str] = tuple(_OPTIONS), guess_columns: bool = False
+    fields: Iterable[str] = tuple(_OPTIONS), remembered: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Replace the parameter `options: ImportOptions` of a command by one option per field.
 
-    With `guess_columns` the help says that columns left out are guessed from the header.
+    With `remembered`, options left out are those of the run's import: the command gets the options
+    that are given, by name.
     """
+    memory = "as in the import of the run, or else " if remembered else ""
 
     def parameter(name: str) -> inspect.Parameter:
         kind, option = _OPTIONS[name]
-        if guess_columns and name in COLUMNS:
-            words = f"Column with the {name}; by default guessed from the column names."
+        if name in _COLUMNS:
+            words = f"Column with the {name}; by default {memory}guessed from the column names."
             kind, option = str | None, _table(None, help=words)
+        elif remembered:
+            kind, option = kind | None, copy(option)
+            option.default = None
         return inspect.Parameter(
             name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=option
         )
@@ -156,7 +189,7 @@ def takes_import_options(
                 # A tab is hard to type.
                 chosen["delimiter"] = chosen["delimiter"].replace("\\t", "\t")
             given = {name: value for name, value in chosen.items() if value is not None}
-            command(**arguments, options=ImportOptions(**given))
+            command(**arguments, options=given if remembered else ImportOptions(**given))
 
         run.__signature__ = inspect.Signature([*own, *added])  # type: ignore[attr-defined]
         run.__annotations__ = {each.name: each.annotation for each in (*own, *added)}
@@ -165,7 +198,11 @@ def takes_import_options(
     return decorate
 
 
-def print_import_notes(imported: ImportResult, format_detected: bool) -> None:
-    """Print what was guessed, skipped or looks wrong, on standard error."""
-    for line in imported.notes(guessed=format_detected):
-        print_note(line)
+def fact_source(
+    files: list[Path], valid_files: list[Path] | None, test_files: list[Path] | None
+) -> FactSource:
+    """The files to import, by split if there are files of held-out facts."""
+    if not valid_files and not test_files:
+        return files
+    splits = {"train": files, "valid": valid_files, "test": test_files}
+    return {split: paths for split, paths in splits.items() if paths}

@@ -13,7 +13,12 @@ from tempograph.data.arrow_tables import TableLike
 from tempograph.data.benchmarks import BENCHMARKS, Counts, find_benchmark
 from tempograph.data.folder import DATASET_MARKER, read_folder
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.importers.any_source import import_facts
+from tempograph.data.importers.any_source import (
+    FactSource,
+    SplitSources,
+    import_facts,
+    is_split_folder,
+)
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.suggestions import did_you_mean
 from tempograph.errors import DataError
@@ -32,26 +37,39 @@ class Available:
 
 
 def load_dataset(
-    dataset: str | os.PathLike[str] | TemporalGraph | TableLike,
+    dataset: str | os.PathLike[str] | TemporalGraph | TableLike | SplitSources,
     options: ImportOptions | None = None,
 ) -> TemporalGraph:
     """Load a dataset by path or name: demo, a benchmark, or a folder under the dataset roots.
 
     A file of facts, a DataFrame of pandas or polars, a pyarrow Table or anything else with
-    `__arrow_c_stream__`, and rows (tuples or dicts) are imported with the options.
+    `__arrow_c_stream__`, and rows (tuples or dicts) are imported with the options. So are a dict
+    with one of these for each of train, valid and test, and a folder with such files. A fact in
+    several of these splits stays only in the last of them.
+    """
+    return load_with_options(dataset, options)[0]
+
+
+def load_with_options(
+    dataset: str | os.PathLike[str] | TemporalGraph | TableLike | SplitSources,
+    options: ImportOptions | None = None,
+) -> tuple[TemporalGraph, ImportOptions | None]:
+    """Load a dataset, and the options that a file or table was imported with, columns included.
+
+    The options of a graph are those given; those of a dataset folder are not known.
     """
     if isinstance(dataset, TemporalGraph):
-        return dataset
+        return dataset, options
     options = options or ImportOptions()
     if not isinstance(dataset, str | os.PathLike):
-        return import_facts(dataset, options, "table")[0].graph
+        return _import(dataset, options, "table")
     value = os.fspath(dataset)
     with _readable(value):
         path = Path(value)
         # A file without a suffix must not hide a dataset of the same name.
         if path.suffix and path.is_file():
-            return import_facts(path, options, path.name.partition(".")[0])[0].graph
-        return _load(value)
+            return _import(path, options, path.name.partition(".")[0])
+        return _load(value, options)
 
 
 def dataset_roots() -> list[Path]:
@@ -82,20 +100,32 @@ def available() -> list[Available]:
     ]
 
 
-def _load(value: str) -> TemporalGraph:
+def _load(value: str, options: ImportOptions) -> tuple[TemporalGraph, ImportOptions | None]:
+    path = Path(value)
     # A folder of the same name that is not a dataset, such as a run, must not hide the dataset.
-    if value.startswith(".") or "/" in value or (value and _is_dataset(Path(value))):
-        return read_folder(Path(value))
+    if value.startswith(".") or "/" in value or (value and _is_dataset(path)):
+        if is_split_folder(path):
+            return _import(path, options, path.resolve().name)
+        return read_folder(path), None
     folded = value.casefold()
     name = folded if folded in (DEMO, *BENCHMARKS) else value
     if name == DEMO:
         from tempograph.data.synthetic.world import make_world
 
-        return make_world().graph
+        return make_world().graph, None
     found = _find(name)
-    if found is None:
-        raise _not_found(value, name)
-    return read_folder(found)
+    if found is not None:
+        return read_folder(found), None
+    if value and is_split_folder(path):
+        return _import(path, options, path.resolve().name)
+    raise _not_found(value, name)
+
+
+def _import(
+    source: FactSource, options: ImportOptions, name: str
+) -> tuple[TemporalGraph, ImportOptions | None]:
+    imported, _ = import_facts(source, options, name)
+    return imported.graph, imported.options
 
 
 def _is_dataset(path: Path) -> bool:

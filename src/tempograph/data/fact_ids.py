@@ -1,24 +1,32 @@
-"""Convert facts given by names, dates or ids to rows of ids."""
+"""Convert facts given by names, dates or ids to rows of ids, with what is wrong row by row."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from tempograph.data.arrow_tables import ArrowStream, plain_time, to_arrow_table
+from tempograph.data.arrow_tables import TABLE, ArrowStream, plain_time, to_arrow_table
 from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph, When, first_out_of_range
-from tempograph.data.importers.column_guessing import resolve_columns, resolve_table_columns
+from tempograph.data.id_lookup import MISSING, EncodedColumn, encode_column, encode_ids, look_up
+from tempograph.data.importers.bad_rows import SkippedRows
+from tempograph.data.importers.batch_options import Note, file_options, row_options, table_options
+from tempograph.data.importers.batch_reader import BROKEN_LINE, Places, read_file
+from tempograph.data.importers.csv_reader import column_positions
+from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.table_reader import read_fact_table, table_columns
-from tempograph.errors import DataError, QueryError
+from tempograph.data.importers.row_checks import explain_empty
+from tempograph.data.result_table import name_columns
+from tempograph.data.row_errors import RowErrors
+from tempograph.data.time_lookup import TimeLookup
+from tempograph.errors import DataError
 
 FactsLike: TypeAlias = (
     Facts
@@ -29,93 +37,154 @@ FactsLike: TypeAlias = (
 )
 """Rows (subject, relation, object, time) of names or ids, an array of ids, a table, or a file."""
 
-_VALUE_TYPES: Final = (str, int, np.integer, date)
+_EMPTY: Final = "an empty value"
 
 
 @dataclass(frozen=True, eq=False)
-class EncodedColumn:
-    """The distinct values of a column, in order of appearance, and the code of each row."""
+class FactBatch:
+    """Facts in ids, [n, 4], and what is wrong with the others; an unknown part has an id below 0.
 
-    values: list[Any]
-    codes: NDArray[np.int64]
+    `places` says where rows are, as messages name them.
+    """
 
-    def first_row(self, code: int) -> int:
-        """The first row with a value."""
-        return int(np.argmax(self.codes == code))
+    graph: TemporalGraph
+    """The graph of the ids, with later time steps if facts at such steps were allowed."""
+    ids: Facts
+    errors: RowErrors
+    places: Places
+    columns: Sequence[EncodedColumn] = ()
+    """The parts of the facts as given; none if all are ids."""
+    skipped: tuple[SkippedRows, ...] = ()
+    """Rows of a file of coded events that are no events, and not in the batch."""
+
+    @property
+    def valid(self) -> NDArray[np.bool_]:
+        """Which rows have no error, [n]."""
+        return ~self.errors.mask
+
+    def reject(self, rows: NDArray[np.bool_], kind: str, reason: str) -> FactBatch:
+        """The batch with an error for some of its valid rows [valid]: "(a, r, b, t) {reason}"."""
+        mask = self.valid
+        mask[mask] = rows
+        named = name_columns(self.graph, self.ids[mask])
+        facts = pc.binary_join_element_wise(*named.values(), ", ")
+        texts = pc.binary_join_element_wise("(", facts, f") {reason}", "")
+        return replace(self, errors=self.errors.then(RowErrors.at(mask, kind, texts)))
+
+    def refuse_errors(self) -> None:
+        """Raise the error of the first row that has one."""
+        self.errors.refuse(lambda row: self.places([row])[0])
+
+    def describe_errors(self, what: str, limit: int = 3) -> list[str]:
+        """How many rows cannot be `what`, then the first distinct errors, each with its place."""
+        rows = self.errors.first_rows(limit)
+        places = zip(self.places(rows), rows, strict=True)
+        return [
+            self.errors.describe(what),
+            *(f"{place}: {self.errors.texts[row].as_py()}" for place, row in places),
+        ]
+
+    def names(self) -> dict[str, pa.Array]:
+        """The parts of all facts as columns of text; unknown ones as given."""
+        columns = name_columns(self.graph, self.ids)
+        for name, given in zip(COLUMNS, self.columns, strict=False):
+            columns[name] = pc.coalesce(columns[name], given.texts())
+        return columns
+
+    def rejected(self) -> pa.Table:
+        """The rows with an error: their number from 0, the fact, and the error."""
+        table = pa.table({**self.names(), "error": self.errors.texts})
+        rows = np.flatnonzero(self.errors.mask)
+        return table.take(rows).add_column(0, "row", pa.array(rows, pa.int64()))
 
 
 def to_fact_ids(
     graph: TemporalGraph, facts: FactsLike, options: ImportOptions | None = None
 ) -> Facts:
     """Facts as rows of ids, [n, 4]; the error names the first fact with an unknown name."""
+    batch = read_facts(graph, facts, options.given if options else {})
+    batch.refuse_errors()
+    return batch.ids
+
+
+def read_facts(
+    graph: TemporalGraph,
+    facts: FactsLike,
+    given: Mapping[str, Any],
+    remembered: ImportOptions | None = None,
+    extend: bool = False,
+    note: Note | None = None,
+) -> FactBatch:
+    """Facts as rows of ids, with an error for each row of which a part is empty or unknown.
+
+    Columns of a table or file are those that the `given` import options name, or else those of the
+    `remembered` options of the import, or else guessed, with a `note`. Names are cleaned as in the
+    import. With `extend`, facts may be at time steps after the last one.
+    """
     if (
         isinstance(facts, np.ndarray)
         and (facts.dtype, facts.shape[1:]) == (np.int64, (4,))
         and first_out_of_range(facts, graph.sizes) is None
     ):
-        return facts.copy()
-    return to_ids(graph, encode_columns(facts, options))
+        return FactBatch(graph, facts.copy(), RowErrors.none(len(facts)), _count_facts)
+    source, options = _read_source(facts, given, remembered, note)
+    words = COMMAND_LINE if isinstance(facts, str | os.PathLike) else PYTHON
+    lookup = TimeLookup(graph, options, extend, words)
+    ids, errors = look_up(graph, source.columns, options, lookup)
+    if source.broken:
+        rows = sorted(source.broken)
+        broken = np.isin(np.arange(len(ids)), rows)
+        texts = pa.array([source.broken[row] for row in rows], pa.string())
+        errors = RowErrors.at(broken, BROKEN_LINE, texts).then(errors)
+    for number, part in enumerate(COLUMNS):
+        empty = ids[:, number] == MISSING
+        errors = errors.then(RowErrors.at(empty, _EMPTY, explain_empty(part)))
+    return FactBatch(lookup.graph, ids, errors, source.places, source.columns, source.skipped)
 
 
-def to_ids(graph: TemporalGraph, columns: Sequence[EncodedColumn]) -> Facts:
-    """Columns of subjects, relations, objects and times as rows of ids, [n, 4]."""
-    find = (graph.entity_id, graph.relation_id, graph.entity_id, graph.time_id)
-    return np.stack([_find_ids(*pair) for pair in zip(columns, find, strict=True)], axis=1)
+@dataclass(frozen=True, eq=False)
+class _Source:
+    """The columns of a batch and where its rows are; rows that cannot be read have no values."""
+
+    columns: Sequence[EncodedColumn]
+    places: Places
+    broken: Mapping[int, str]
+    skipped: tuple[SkippedRows, ...] = ()
 
 
-def _find_ids(column: EncodedColumn, find: Callable[[Any], int]) -> NDArray[np.int64]:
-    ids = np.empty(len(column.values), np.int64)
-    for code, value in enumerate(column.values):
-        try:
-            ids[code] = find(value)
-        except QueryError as error:
-            raise QueryError(f"fact {column.first_row(code)}: {error}") from None
-    return ids[column.codes]
-
-
-def encode_columns(facts: FactsLike, options: ImportOptions | None = None) -> list[EncodedColumn]:
-    """The four columns of facts, each with its distinct values.
-
-    The options name the columns of a table or file; others are guessed, as in an import.
-    """
-    columns = _columns(facts, options or ImportOptions())
-    return [_encode(*pair) for pair in zip(COLUMNS, columns, strict=True)]
-
-
-def _encode(name: str, given: pa.ChunkedArray | list[Any]) -> EncodedColumn:
-    if not isinstance(given, list):
-        plain = given.cast(given.type.value_type) if pa.types.is_dictionary(given.type) else given
-        if not len(plain) or pa.types.is_nested(plain.type) or pa.types.is_null(plain.type):
-            return _encode(name, plain.to_pylist())
-        encoded = plain.dictionary_encode(null_encoding="encode").combine_chunks()
-        column = EncodedColumn(encoded.dictionary.to_pylist(), encoded.indices.to_numpy())
-        for code, value in enumerate(column.values):
-            if not isinstance(value, _VALUE_TYPES):
-                raise _invalid(name, column.first_row(code), value)
-        return column
-    for row, value in enumerate(given):
-        if not isinstance(value, _VALUE_TYPES):
-            raise _invalid(name, row, value)
-    codes = {value: code for code, value in enumerate(dict.fromkeys(given))}
-    return EncodedColumn(list(codes), np.array([codes[value] for value in given], np.int64))
-
-
-def _invalid(column: str, row: int, value: Any) -> QueryError:
-    return QueryError(f"fact {row}: the {column} must be a name or an id, found {value!r}")
-
-
-def _columns(facts: FactsLike, options: ImportOptions) -> list[Any]:
-    """The four columns of facts: lists, or those of a table."""
+def _read_source(
+    facts: FactsLike, given: Mapping[str, Any], remembered: ImportOptions | None, note: Note | None
+) -> tuple[_Source, ImportOptions]:
+    """The four columns of facts in any form, and the options that they are read with."""
     if isinstance(facts, str | os.PathLike):
         path = Path(facts)
-        table = read_fact_table(path, resolve_columns([path], options)[0])
-        return [table[name] for name in COLUMNS]
+        options = file_options(path, given, remembered, note)
+        read = read_file(path, options)
+        columns = [encode_column(column) for column in read.columns]
+        return _Source(columns, read.places, read.broken, read.skipped), options
+    if isinstance(facts, np.ndarray) and facts.dtype.kind in "iu" and facts.shape[1:] == (4,):
+        return _Source(encode_ids(facts), _count_facts, {}), ImportOptions()
+    table: Mapping[str, Any] | pa.Table
     if isinstance(facts, ArrowStream):
         table = to_arrow_table(facts)
-        options, _ = resolve_table_columns(table.column_names, options)
-        return table_columns(table, options)
+        names = table.column_names
+    else:
+        rows: list[Any] = facts.tolist() if isinstance(facts, np.ndarray) else list(facts)
+        if not rows or not all(isinstance(row, Mapping) for row in rows):
+            columns = [encode_column(column) for column in _columns_of_rows(rows)]
+            return _Source(columns, _count_facts, {}), row_options(given, remembered)
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        table = {name: [plain_time(row.get(name)) for row in rows] for name in names}
+    options = table_options(names, given, remembered, note)
+    column_positions(TABLE, names, options.columns)
+    columns = [encode_column(table[name]) for name in options.columns]
+    return _Source(columns, _count_facts, {}), options
+
+
+def _columns_of_rows(rows: Sequence[Any]) -> list[list[Any]]:
+    """The columns of rows (subject, relation, object, time)."""
     columns: list[list[Any]] = [[], [], [], []]
-    for number, row in enumerate(facts.tolist() if isinstance(facts, np.ndarray) else facts):
+    for number, row in enumerate(rows):
         values = [row.get(name) for name in COLUMNS] if isinstance(row, Mapping) else row
         if isinstance(values, str) or not isinstance(values, Sequence) or len(values) != 4:
             raise DataError(
@@ -124,3 +193,7 @@ def _columns(facts: FactsLike, options: ImportOptions) -> list[Any]:
         for column, value in zip(columns, values, strict=True):
             column.append(plain_time(value))
     return columns
+
+
+def _count_facts(rows: Sequence[int]) -> list[str]:
+    return [f"fact {row}" for row in rows]

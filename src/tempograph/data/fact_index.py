@@ -7,49 +7,33 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from tempograph.data.sorted_ranges import Ranges, equal_range
+from tempograph.data.sorted_facts import SortedFacts
+from tempograph.data.sorted_ranges import Ranges
 from tempograph.data.timeline import Queries, Timeline, both_directions
 
 Key = Literal["entity", "relation", "both", "time", "any"]
 """What a fact must share with a query: its entity, its relation, both, its time, or nothing."""
 
 
-class FactIndex:
-    """Train facts in both directions, sorted by (key, time).
+class FactIndex(SortedFacts):
+    """Train facts sorted by what they share with a query, and the candidates that they name.
 
-    The facts of a key that are nearest to a time are one contiguous range. A fact (x, r', o, t')
-    names the candidate o. Candidates are numbered within each key, so sums over facts need memory
-    for the distinct candidates of a key only, not for all entities. The last key is empty: queries
-    whose key no fact has map to it. The candidates of an `earlier` index keep their slots, even
-    those that no fact names any more.
+    A fact (x, r', o, t') names the candidate o. Candidates are numbered within each key, so sums
+    over facts need memory for the distinct candidates of a key only, not for all entities. The
+    candidates of an `earlier` index keep their slots, even those that no fact names any more.
     """
 
     def __init__(self, timeline: Timeline, key: Key, earlier: FactIndex | None = None) -> None:
         self.key: Key = key
-        self.num_steps, entities = timeline.num_steps, timeline.num_entities
         self.num_directed_relations = 2 * timeline.num_relations
-        directed = both_directions(timeline.facts, timeline.num_relations)
-        value = self._key_values(*directed[:, [0, 1, 3]].unbind(1)).contiguous()
-        self.values: Tensor = torch.unique(
-            value if earlier is None else torch.cat([value, earlier.values])
+        directed, entities = (
+            both_directions(timeline.facts, timeline.num_relations),
+            timeline.num_entities,
         )
-        key_id = torch.searchsorted(self.values, value)
-        # Facts of one key and step are shuffled by a hash: which of them are within the limit on
-        # facts is random, but reproducible.
-        order = torch.argsort(hash_facts(directed))
-        order = order[torch.argsort((key_id * self.num_steps + directed[:, 3])[order], stable=True)]
-        directed, key_id = directed[order], key_id[order]
+        value = self._key_values(*directed[:, [0, 1, 3]].unbind(1)).contiguous()
+        super().__init__(timeline, value, None if earlier is None else earlier.values)
         keys = torch.arange(len(self.values) + 2, device=directed.device)
-
-        self.relation, self.time = directed[:, 1].contiguous(), directed[:, 3].contiguous()
-        self.fact_id = order % len(timeline.facts)
-        """The train fact behind each row, in either direction, [2 facts]."""
-        self._position = torch.argsort(order)
-        self.key_time = key_id * self.num_steps + self.time
-        """Sort key (key, time) of each row, [2 facts]."""
-        self.key_start = torch.searchsorted(key_id, keys)
-        """Rows of key k are key_start[k]:key_start[k + 1], [keys + 2]."""
-        pair = key_id * entities + directed[:, 2]
+        pair = self.row_key * entities + self.rows[:, 2]
         distinct = torch.unique(
             pair if earlier is None else torch.cat([pair, self._pairs(earlier, entities)])
         )
@@ -60,13 +44,12 @@ class FactIndex:
         self.candidate_count = torch.bincount(pair_id, minlength=len(distinct))
         """Facts that name each candidate of each key, [candidates]."""
         self.max_candidates = int(self.candidate_start.diff().max())
-        self.candidate_slot = pair_id - self.candidate_start[key_id]
+        self.candidate_slot = pair_id - self.candidate_start[self.row_key]
         """The number of each row's candidate within its key, [2 facts]."""
 
     def key_ids(self, queries: Queries) -> Tensor:
         """The key of each query, [n]; the last, empty key if no fact shares it."""
-        matches = equal_range(self.values, self._key_values(*queries))
-        return torch.where(matches.lengths > 0, matches.start, len(self.values))
+        return self.find_keys(self._key_values(*queries))
 
     def _pairs(self, other: FactIndex, entities: int) -> Tensor:
         """The (key, candidate) pairs of an index whose keys exist here, as integers, [pairs]."""
@@ -92,53 +75,16 @@ class FactIndex:
 
         removed [n, 2]: positions of rows that do not count, from `fact_positions`.
         """
-        key, time = self.key_ids(queries), queries.time
-        first, stop = self.key_start[key], self.key_start[key + 1]
-        stop_without = stop - (removed < stop[:, None]).sum(1)
-        low, high = first, torch.maximum(first, stop_without - max_facts)
-        # Bisection: the range slides right while the row after its end is nearer than its first.
-        for _ in range(int((high - low).max()).bit_length() if len(key) else 0):
-            middle = (low + high) // 2
-            gap_before = time - self._time_at(middle, removed)
-            slide = gap_before > self._time_at(middle + max_facts, removed) - time
-            slide &= middle < high
-            low, high = torch.where(slide, middle + 1, low), torch.where(slide, high, middle)
-        end = _skip_removed(torch.minimum(low + max_facts, stop_without) - 1, removed) + 1
-        return Ranges(torch.minimum(_skip_removed(low, removed), end), end)
+        return self.nearest_rows(self.key_ids(queries), queries.time, max_facts, removed)
 
     def fact_positions(self, queries: Queries, fact: Tensor | None) -> Tensor:
         """The rows of one train fact per query within the query's key, ascending, [n, 2].
 
-        A fact has two rows there if both its directions have the key, as loops do. Rows that do not
-        exist are given as the number of rows.
+        Rows that do not exist are given as the number of rows.
         """
-        key, missing = self.key_ids(queries), len(self.time)
-        if fact is None:
-            return torch.full((len(key), 2), missing, device=key.device)
-        both = self._position[torch.stack([fact, fact + missing // 2], dim=1)]
-        inside = (both >= self.key_start[key][:, None]) & (both < self.key_start[key + 1][:, None])
-        return torch.where(inside, both, missing).sort(1).values
-
-    def _time_at(self, number: Tensor, removed: Tensor) -> Tensor:
-        return self.time[_skip_removed(number, removed).clamp(max=len(self.time) - 1)]
+        return self.positions_of(self.key_ids(queries), fact)
 
     def candidate_ranges(self, queries: Queries) -> Ranges:
         """The range of `candidates` that belongs to each query's key, [n]."""
         key = self.key_ids(queries)
         return Ranges(self.candidate_start[key], self.candidate_start[key + 1])
-
-
-def hash_facts(facts: Tensor) -> Tensor:
-    """A hash of each fact that looks random and depends on the fact alone.   [n, 4] -> [n]."""
-    number = torch.zeros(len(facts), dtype=torch.int64, device=facts.device)
-    for column in facts.unbind(1):
-        # The product overflows on purpose: that is what mixes the bits.
-        number = (number + column + 1) * 0x5851F42D4C957F2D
-        number = number ^ (number >> 29)
-    return number
-
-
-def _skip_removed(number: Tensor, removed: Tensor) -> Tensor:
-    """Positions of rows numbered without the removed ones, which ascend.   [n], [n, 2] -> [n]."""
-    number = number + (removed[:, 0] <= number)
-    return number + (removed[:, 1] <= number)

@@ -44,6 +44,10 @@ class PatternFrequencies:
             [self._count(pattern, facts, past, future) for pattern in PATTERNS], dim=1
         )
 
+    def count_at(self, facts: Tensor) -> Tensor:
+        """Train facts of the same step, per fact and pattern.   -> [n, 7]."""
+        return torch.stack([self._count_at(pattern, facts) for pattern in PATTERNS], dim=1)
+
     def count_queries(
         self, queries: Queries, past: int, future: int = 0, left_out: Tensor | None = None
     ) -> Tensor:
@@ -83,6 +87,12 @@ class PatternFrequencies:
         in_window = key_range(keys, base + first, base + last).lengths
         at_time = equal_range(keys, base + time).lengths
         return torch.where(matches.lengths > 0, in_window - at_time, 0)
+
+    def _count_at(self, pattern: str, facts: Tensor) -> Tensor:
+        values, keys = self._patterns[pattern]
+        matches = equal_range(values, self._values(pattern, facts))
+        at_time = equal_range(keys, matches.start * self.num_steps + facts[:, 3]).lengths
+        return torch.where(matches.lengths > 0, at_time, 0)
 
     def _sort(self, pattern: str, facts: Tensor) -> _SortedPattern:
         # Numbering the values keeps the joint key small: a product of all sizes may overflow.

@@ -80,6 +80,11 @@ class TemporalGraph:
         """The number of ids for each column of a fact."""
         return len(self.entities), len(self.relations), len(self.entities), len(self.times)
 
+    @property
+    def has_dates(self) -> bool:
+        """Whether the labels of the time steps are dates."""
+        return _is_date_label(self.times[0])
+
     def facts(self, split: Split) -> Facts:
         """The facts of one split, [n, 4]."""
         refuse_unknown("split", split, SPLITS)
@@ -129,11 +134,15 @@ class TemporalGraph:
             raise QueryError(f"'{text}' is not on the time grid of {self.name} ({span})")
         return self._time_ids[step]
 
+    def has_time(self, label: str) -> bool:
+        """Whether a time step has this label."""
+        return label in self._time_ids
+
     def time_label(self, when: str | date | np.datetime64) -> str:
         """The label that a step has or would have, given a label, a date or an ISO date."""
         if isinstance(when, np.datetime64):
             when = when.astype("M8[us]").item() or "NaT"
-        if isinstance(when, str) and when not in self._time_ids and _is_date_label(self.times[0]):
+        if isinstance(when, str) and when not in self._time_ids and self.has_dates:
             with suppress(ValueError):
                 text = when.strip()
                 when = datetime.fromisoformat(text) if _ISO_DATE.match(text) else when

@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import importlib
-from html import escape
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
+from tempograph.data.html_table import SHOWN_ROWS, Html, html_block, html_note, html_table
+from tempograph.data.html_timeline import TimelineMark, TimelineRow, html_timeline
 from tempograph.errors import ConfigError
 
-_SHOWN_ROWS: Final = 20
-"""Rows that a notebook shows."""
+_FORMATS: Final = {
+    "score": ".3f",
+    "probability": ".1%",
+    "probabilities": ".1%",
+    "rank": ",g",
+    "optimistic": ",d",
+    "pessimistic": ",d",
+    "surprise": ".2f",
+}
+"""How a number is written, by the last word of its column."""
+
+_MAX_MARKS: Final = 400
+"""Time steps that fit on a timeline."""
 
 
 class Tabular:
@@ -41,20 +54,12 @@ class Tabular:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
-        """The first rows as an HTML table."""
+        """The first rows as an HTML table, below a timeline if the rows are facts."""
         table = self.to_arrow()
-        head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
-        rows = [
-            "".join(f"<td>{_cell(value)}</td>" for value in row.values())
-            for row in table.slice(0, _SHOWN_ROWS).to_pylist()
-        ]
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        more = len(table) - len(rows)
-        caption = escape(repr(self)) + (f", {more:,} more" if more else "")
-        return (
-            f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>"
-        )
+        rows = f"{len(table):,} {'row' if len(table) == 1 else 'rows'}"
+        if len(table) > SHOWN_ROWS:
+            rows = f"the first {SHOWN_ROWS} of {rows}; to_pandas() has all of them"
+        return html_block(_fact_timeline(table), _html_rows(table), html_note(rows))
 
 
 class ResultTable(Tabular):
@@ -89,17 +94,18 @@ class ResultTable(Tabular):
         return getattr(self._table, name)
 
     def __repr__(self) -> str:
-        return f"ResultTable({len(self):,} rows: {', '.join(self._table.column_names)})"
+        rows = f"{len(self):,} {'row' if len(self) == 1 else 'rows'}"
+        return f"ResultTable({rows}: {', '.join(self._table.column_names)})"
 
 
 def name_columns(graph: TemporalGraph, facts: Facts) -> dict[str, pa.Array]:
-    """Facts [n, 4] as four columns of names."""
+    """Facts [n, 4] as four columns of names; null for an id below 0."""
     names = (graph.entities, graph.relations, graph.entities, graph.times)
     return {
         column: pa.DictionaryArray.from_arrays(
-            facts[:, index].astype(np.int32), list(names[index])
+            pa.array(ids.astype(np.int32), mask=ids < 0), list(all_names)
         ).cast(pa.string())
-        for index, column in enumerate(COLUMNS)
+        for column, ids, all_names in zip(COLUMNS, facts.T, names, strict=True)
     }
 
 
@@ -113,7 +119,45 @@ def _require(package: str) -> Any:
         ) from None
 
 
-def _cell(value: Any) -> str:
+def _fact_timeline(table: pa.Table) -> Html:
+    """How many facts of a table are at each time step; empty for answers to several questions.
+
+    Facts with an error do not count: their time may not be one.
+    """
+    if "time" not in table.column_names or "question" in table.column_names:
+        return Html()
+    if "error" in table.column_names:
+        table = table.filter(pc.is_null(table["error"]))
+    counts = {row["values"]: row["counts"] for row in table["time"].value_counts().to_pylist()}
+    if len(counts) > _MAX_MARKS:
+        return Html()
+    marks = [
+        TimelineMark(time, count, f"{time}: {count:,} {'fact' if count == 1 else 'facts'}")
+        for time, count in counts.items()
+    ]
+    legend = f"marks: facts per time step, at most {max(counts.values(), default=0):,}"
+    return html_timeline("Facts over time", legend, [TimelineRow("facts", marks)])
+
+
+def _html_rows(table: pa.Table) -> Html:
+    """The first rows of an Arrow table, without the columns that are empty."""
+    shown = table.slice(0, SHOWN_ROWS)
+    names = [
+        name for name in table.column_names if not len(table) or table[name].null_count < len(table)
+    ]
+    types = [table.schema.field(name).type for name in names]
+    numbers = {
+        i for i, kind in enumerate(types) if pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    }
+    rows = [[_format(name, row[name]) for name in names] for row in shown.to_pylist()]
+    return html_table(names, rows, numbers)
+
+
+def _format(column: str, value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else escape(str(value))
+    if isinstance(value, list):
+        return ", ".join(_format(column, each) for each in value)
+    if isinstance(value, float):
+        return format(value, _FORMATS.get(column.rpartition("_")[2], ".4g"))
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

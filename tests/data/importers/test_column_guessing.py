@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from messages import message, raises
+from tempograph import load_dataset
 from tempograph.data.importers.column_guessing import TableColumns, guess_columns, resolve_columns
 from tempograph.data.importers.options import ImportOptions
 from tempograph.errors import DataError
@@ -135,3 +136,22 @@ def test_the_end_of_a_fact_is_not_used_and_this_is_said(
     table = table_of(tmp_path, header, **options)
     assert table.columns["time"] == start
     assert table.notes()[-1] == message("column_guessing.end", column=end, start=start)
+
+
+def test_first_lines_that_are_no_header(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    for text in ("", "\n", "\n \n"):
+        path.write_text(text)
+        with raises(DataError, "table_header.empty", path=path):
+            resolve_columns([path], ImportOptions(format="table"))
+    with raises(DataError, "table_header.one_field", path=path, line="actor action target date"):
+        table_of(tmp_path, "actor action target date")
+    with raises(DataError, "column_guessing.no_header", path=path, columns="'a', 'r', 'b', '7'"):
+        table_of(tmp_path, "a,r,b,7")
+
+
+def test_a_column_that_is_there_twice_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "e.csv"
+    path.write_text("actor,action,target,date,date\na,r,b,2024-01-01,2024-01-01\n")
+    with raises(DataError, "csv_reader.repeated_column", path=path, count=2, column="date"):
+        load_dataset(path)

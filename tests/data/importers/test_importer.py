@@ -752,7 +752,7 @@ def choice(setting: str, choices: str, value: str) -> str:
         ({"delimiter": ",,"}, message("options.delimiter", value=",,")),
         ({"delimiter": "§"}, message("options.delimiter", value="§")),
         ({"delimiter": ""}, message("options.delimiter", value="")),
-        ({"header": False}, message("options.number", value="subject")),
+        ({"header": False, "time": "3"}, message("options.number", value="subject")),
         (
             {"object": "subject"},
             message("options.four_columns", columns=("subject", "relation", "subject", "time")),
@@ -808,7 +808,15 @@ GOOD = b"subject,relation,object,time,note\n" + b"a,r,b,2014-01-01,x\n" * 3
         (GOOD + b"a,r,b,,x\n", line(5, "time_grid.empty")),
         (GOOD + b"a,r,b,nan,x\n", line(5, "time_grid.missing", value="nan")),
         (GOOD + b"a,r,b,17,x\n", line(5, "time_grid.integer_among_dates", value="17")),
-        (GOOD + b"a,r,b,01/02/2014,x\n", line(5, "date_formats.unclear", value="01/02/2014")),
+        (
+            GOOD + b"a,r,b,01/02/2014,x\n",
+            partial(
+                message,
+                "row_checks.unclear",
+                line=5,
+                problem=message("date_formats.unclear", value="01/02/2014"),
+            ),
+        ),
         (
             GOOD + b"a,r,\xc3\xa9,2014-01-01,x\na,r,Curr\xe9,2014-01-01,x\n",
             partial(message, "csv_reader.not_utf8", line=6, byte="0xe9", encoding="UTF-8"),
@@ -833,7 +841,7 @@ GOOD = b"subject,relation,object,time,note\n" + b"a,r,b,2014-01-01,x\n" * 3
         (b"subject,relation,object,time", partial(message, "csv_reader.no_rows")),
         (
             b"\nsubj\xc3\xa9ct,r\xffelation,object,time\n",
-            partial(message, "csv_reader.not_utf8", line=2, byte="0xff", encoding="UTF-8"),
+            partial(message, "csv_reader.header_not_utf8", line=2, byte="0xff", encoding="UTF-8"),
         ),
         (b"Subject,relation,object,time\n", partial(message, "csv_reader.no_rows")),
         (

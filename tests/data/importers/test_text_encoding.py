@@ -48,8 +48,10 @@ def test_encodings(
     with patch.object(csv_reader, "_BLOCK", block):
         imported = read(path, encoding=given)
     assert imported.graph.entities == (NAMES[0], "café", *NAMES[1:])
-    note = message("table_reader.windows", path=path)
-    assert imported.remarks == ((note,) if (encoding, given) == ("cp1252", None) else ())
+    names = {"cp1252": "Windows-1252", "utf-16": "UTF-16"}
+    detected = {"path": path, "encoding": names.get(encoding)}
+    noted = given is None and encoding in names
+    assert imported.remarks == ((message("table_reader.encoding", **detected),) if noted else ())
 
 
 def test_rows_before_the_first_letter_beyond_ascii_are_read_once(tmp_path: Path) -> None:

@@ -1,27 +1,41 @@
-"""Import facts from whatever holds them: files, a table in memory, or a graph."""
+"""Import facts from whatever holds them: files, tables in memory, splits of these, or a graph."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from tempograph.data.arrow_tables import TABLE, TableLike, to_arrow_table
+from tempograph.data.folder import DATASET_MARKER
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers.column_guessing import (
     TableColumns,
+    named_like_split,
     resolve_columns,
     resolve_table_columns,
 )
-from tempograph.data.importers.importer import ImportResult, import_files, import_table
+from tempograph.data.importers.fact_inputs import FactInput
+from tempograph.data.importers.importer import ImportResult, import_inputs
+from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
-from tempograph.typing import Progress
+from tempograph.data.importers.own_splits import find_split, find_split_files, parse_splits
+from tempograph.data.importers.sources import find_files
+from tempograph.errors import DataError
+from tempograph.typing import SPLITS, Progress, Split
 
 PathLike: TypeAlias = str | os.PathLike[str]
 
-FactSource: TypeAlias = PathLike | Sequence[PathLike] | TemporalGraph | TableLike
-"""A file, several files or patterns, a graph, or a table in memory."""
+SplitSources: TypeAlias = Mapping[str, PathLike | Sequence[PathLike] | TableLike]
+"""The files or the table of each split: train, valid and test."""
+
+FactSource: TypeAlias = PathLike | Sequence[PathLike] | TemporalGraph | TableLike | SplitSources
+"""A file, several files or patterns, a folder of split files, a graph, or a table in memory.
+
+A mapping has the files or the table of each split.
+"""
 
 
 def import_facts(
@@ -38,31 +52,79 @@ def import_facts(
     """
     if isinstance(source, TemporalGraph):
         return ImportResult(source, "table", len(source.all_facts), 0), TableColumns({})
-    paths = as_paths(source)
-    if paths is not None:
-        options, columns = resolve_columns(paths, options)
+    inputs = find_inputs(source)
+    first = inputs[0]
+    if isinstance(first.content, Path):
+        options, columns = resolve_columns([first.content], options)
     else:
-        table = to_arrow_table(source)  # type: ignore[arg-type]
-        options, columns = resolve_table_columns(table.column_names, options)
+        options, columns = resolve_table_columns(first.content.column_names, options)
+    if first.split is None and options.split_column is None:
+        columns = replace(columns, split_hint=_find_split_column(first, columns, options))
     if note:
         for line in columns.notes():
             note(line)
-    if paths is not None:
-        imported = import_files(paths, options, name, progress)
-    else:
-        imported = import_table(table, options, name)
+    imported = import_inputs(inputs, options, name, progress)
     if note:
         for line in imported.notes(guessed=options.format is None):
-            note(f"note: {line}")
+            note(as_note(line))
     return imported, columns
+
+
+def as_note(line: str) -> str:
+    """A line for people that says whether it is a note or a warning."""
+    return line if line.startswith("warning: ") else f"note: {line}"
+
+
+def refuse_empty_splits(source: FactSource, imported: ImportResult) -> None:
+    """Refuse a dataset without facts to validate or to test on."""
+    graph = imported.graph
+    empty = [split for split in ("valid", "test") if not len(graph.facts(split))]
+    if not empty:
+        return
+    shown = describe_source(source)
+    if isinstance(source, TemporalGraph) or imported.overlaps is not None:
+        raise DataError(
+            f"{shown}: no fact is in {' or '.join(empty)}; a model is validated on valid facts "
+            "and tested on test facts, so add some"
+        )
+    words = PYTHON if as_paths(source) is None else COMMAND_LINE
+    raise DataError(
+        f"{shown}: too few facts, {len(graph.all_facts):,}, to hold some out for validation and "
+        f"test; add more, or hold out more with {words.shares}"
+    )
 
 
 def describe_source(source: FactSource) -> str:
     """How messages name a source: the paths, the name of the graph, or "the table"."""
     if isinstance(source, TemporalGraph):
         return source.name
+    if isinstance(source, Mapping):
+        return ", ".join(dict.fromkeys(each.name for each in find_inputs(source)))
     paths = as_paths(source)
     return TABLE if paths is None else ", ".join(map(str, paths))
+
+
+def find_inputs(source: FactSource) -> list[FactInput]:
+    """The files and tables of a source, those of train first."""
+    if isinstance(source, Mapping):
+        return _find_split_inputs(source)
+    paths = as_paths(source)
+    if paths is None:
+        return [FactInput(to_arrow_table(source))]  # type: ignore[arg-type]
+    if len(paths) == 1 and paths[0].is_dir():
+        return _find_folder_inputs(paths[0])
+    files = find_files(paths)
+    if not files:
+        raise DataError("there is no file to import; name at least one")
+    return [FactInput(path) for path in files]
+
+
+def is_split_folder(path: Path) -> bool:
+    """Whether a folder holds a table of train facts and at least one of held-out facts."""
+    if not path.is_dir() or (path / DATASET_MARKER).is_file():
+        return False
+    splits = find_split_files(path)
+    return "train" in splits and len(splits) > 1
 
 
 def as_paths(source: Any) -> list[Path] | None:
@@ -73,4 +135,51 @@ def as_paths(source: Any) -> list[Path] | None:
         isinstance(each, str | os.PathLike) for each in source
     ):
         return [Path(each) for each in source]
+    return None
+
+
+def _find_split_inputs(source: SplitSources) -> list[FactInput]:
+    found: dict[Split, FactSource] = {}
+    for key, given in source.items():
+        split = find_split(key) if isinstance(key, str) else None
+        if split is None or split in found:
+            problem = f"two keys name {split}" if split else f"the key {key!r} names no split"
+            raise DataError(f"{problem}; map train, valid and test to files or tables")
+        found[split] = given
+    if "train" not in found:
+        raise DataError(f"there are no train facts among {', '.join(map(repr, source))}; add them")
+    inputs = []
+    for split in sorted(found, key=SPLITS.index):
+        for each in find_inputs(found[split]):
+            if each.split is not None:
+                raise DataError(
+                    f"{each.name}: is of the split {each.split} already; "
+                    "name the files of each split"
+                )
+            inputs.append(replace(each, split=split))
+    return inputs
+
+
+def _find_folder_inputs(folder: Path) -> list[FactInput]:
+    if (folder / DATASET_MARKER).is_file():
+        raise DataError(f"{folder}: is a dataset already; use it as it is, such as in train")
+    if not is_split_folder(folder):
+        raise DataError(
+            f"{folder}: is a folder; name the files in it, or call them train, valid and test, "
+            "such as train.csv and test.csv"
+        )
+    return [FactInput(path, split) for split, path in find_split_files(folder).items()]
+
+
+def _find_split_column(
+    first: FactInput, columns: TableColumns, options: ImportOptions
+) -> str | None:
+    """A note on a column that is not used, but has the name and the first values of splits."""
+    for name in columns.unused:
+        if named_like_split(name):
+            batch = next(first.read_texts(name, options), None)
+            if batch is not None and len(batch) and parse_splits(batch)[1].all():
+                words = COMMAND_LINE if isinstance(first.content, Path) else PYTHON
+                option = words.split_column.format(column=name)
+                return f"{name!r} holds splits, and {option} uses them"
     return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -26,6 +27,7 @@ TABLE_FAULTS: Final = (
     "no usable relation",
     "no usable object",
     "no readable time",
+    "no known split",
 )
 """Faults of a row of a table, column by column; the first one counts."""
 
@@ -39,7 +41,7 @@ _MAX_LENGTH: Final = 60
 
 @dataclass(frozen=True)
 class BadValue:
-    """The value that makes a row bad, and its place: file:line or, in Parquet, file:row."""
+    """The value that makes a row bad, and its place, as in `place`."""
 
     value: str
     at: str
@@ -50,7 +52,7 @@ class BadValue:
 
 @dataclass(frozen=True)
 class SkippedRows:
-    """Rows skipped for one reason; `first` is file:line or, in Parquet, file:row.
+    """Rows skipped for one reason; `first` is the place of the first, as in `place`.
 
     `examples` are the values of the first bad rows of a table; coded events have none.
     """
@@ -68,6 +70,11 @@ class SkippedRows:
         return f"{self.reason}: {count} at {self.first}"
 
 
+def place(source: Path | str, line: int) -> str:
+    """The place of a row: file:line, in Parquet file:row, or "row 7 of the table"; all from 1."""
+    return f"{source}:{line + 1}" if isinstance(source, Path) else f"row {line + 1} of {source}"
+
+
 def bad_limit(max_bad: float | None, rows: int) -> float:
     """How many of some rows may be bad; `max_bad` is a fraction below 1, or a number of rows."""
     limit = MAX_BAD if max_bad is None else max_bad
@@ -81,24 +88,28 @@ class SkipCounter:
         self._skipped: dict[str, SkippedRows] = {}
 
     def add(
-        self, reason: str, file: str, lines: Positions, values: Sequence[str | None] = ()
+        self, reason: str, source: Path | str, lines: Positions, values: Sequence[str | None] = ()
     ) -> None:
-        """Count rows on some lines of a file as skipped; lines start at 0.
+        """Count rows on some lines of a file, or rows of a table, as skipped; both from 0.
 
         `values` are the bad values of the first of these rows.
         """
         if len(lines):
-            places = [f"{file}:{line + 1}" for line in lines[:EXAMPLES]]
+            places = [place(source, line) for line in lines[:EXAMPLES]]
             before = self._skipped.get(reason, SkippedRows(reason, 0, places[0]))
             added = [
-                BadValue((value or "")[:_MAX_LENGTH], place)
-                for value, place in zip(values, places, strict=False)
+                BadValue((value or "")[:_MAX_LENGTH], at)
+                for value, at in zip(values, places, strict=False)
             ]
             self._skipped[reason] = replace(
                 before,
                 rows=before.rows + len(lines),
                 examples=(*before.examples, *added)[:EXAMPLES],
             )
+
+    def count(self) -> int:
+        """How many rows were skipped."""
+        return sum(skip.rows for skip in self._skipped.values())
 
     def rows(self) -> tuple[SkippedRows, ...]:
         """The skipped rows, reason by reason."""

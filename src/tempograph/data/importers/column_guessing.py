@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-import pyarrow.parquet as pq
-
 from tempograph.data.arrow_tables import TABLE
 from tempograph.data.graph import COLUMNS
 from tempograph.data.importers.event_formats import detect_format
-from tempograph.data.importers.json_reader import json_columns
+from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.sources import (
-    delimiter_of,
-    find_files,
-    is_json_lines,
-    is_parquet,
-    readable,
-    texts,
-)
-from tempograph.data.importers.text_encoding import detect_encoding, find_delimiter
+from tempograph.data.importers.sources import find_files
+from tempograph.data.importers.table_header import header_of, lacks_header
 from tempograph.errors import DataError
 
 _WORDS: Final = {
@@ -38,6 +27,7 @@ _STARTS: Final = "start starts started begin begins beginning since"
 _PARTS_OF_DATES: Final = "day month year"
 """Names of a time column if there is no better one."""
 _ENDS: Final = "end ends ended ending until till stop finish finished expires"
+_SPLIT_WORDS: Final = "split fold subset partition"
 _PARTNERS: Final = {
     "source": "target",
     "actor": "target recipient counterpart",
@@ -60,8 +50,10 @@ class TableColumns:
     unused: tuple[str, ...] = ()
     guessed: bool = False
     """Whether a column is neither named by the options nor named like its part."""
-    setting: str = "--subject, --relation, --object and --time"
+    setting: str = COMMAND_LINE.columns
     """How to name the columns."""
+    split_hint: str | None = None
+    """A note on a column that holds splits and is not used."""
 
     def notes(self) -> list[str]:
         """Notes on the columns: guessed ones, unused ones, and ends of facts that are not used."""
@@ -69,7 +61,8 @@ class TableColumns:
         ends = [name for name in self.unused if _is_end(name)]
         others = [repr(name) for name in self.unused if name not in ends]
         if others:
-            notes.append(f"columns not used: {', '.join(others)}")
+            hint = f"; {self.split_hint}" if self.split_hint else ""
+            notes.append(f"columns not used: {', '.join(others)}{hint}")
         return notes + [
             f"warning: column {name!r} is not used: facts are taken at their start, "
             f"column {self.columns['time']!r}"
@@ -97,33 +90,17 @@ def resolve_columns(
     else:
         names = [str(number) for number in range(len(names))]
         columns = dict(zip(COLUMNS, options.columns, strict=True))
-    return _with_columns(options, TableColumns(columns, _unused(names, columns)))
-
-
-def _unused(names: Sequence[str], columns: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(name for name in names if name not in columns.values())
+    return _with_columns(options, names, columns, COMMAND_LINE.columns)
 
 
 def _with_columns(
-    options: ImportOptions, table: TableColumns
+    options: ImportOptions, names: Sequence[str], columns: dict[str, str], setting: str
 ) -> tuple[ImportOptions, TableColumns]:
     """The options with these columns, and whether the options had named them."""
-    guessed = any(getattr(options, part) != column for part, column in table.columns.items())
-    named = replace(options, format="table", **table.columns)  # type: ignore[arg-type]
-    return named, replace(table, guessed=guessed)
-
-
-def header_of(path: Path, options: ImportOptions) -> list[str]:
-    """The names of the columns of a table."""
-    with readable(path):
-        if is_parquet(path):
-            return list(pq.read_schema(path).names)
-        if is_json_lines(path):
-            return json_columns(path, options)
-        with closing(texts(path)) as found:
-            _, line = detect_encoding(next(found).content, options.encoding)
-    delimiter = options.delimiter or find_delimiter(line, delimiter_of(path) or ",")
-    return next(csv.reader([line], delimiter=delimiter), [])
+    guessed = any(getattr(options, part) != column for part, column in columns.items())
+    named = replace(options, format="table", **columns)  # type: ignore[arg-type]
+    unused = tuple(name for name in names if name not in named.used_columns)
+    return named, TableColumns(columns, unused, guessed, setting)
 
 
 def resolve_table_columns(
@@ -132,21 +109,27 @@ def resolve_table_columns(
     """The options with the columns of a table in memory set, and these columns."""
     if options.format not in (None, "table"):
         raise DataError(f"{TABLE} has no format; leave out format={options.format!r}")
-    columns = guess_columns(TABLE, names, options, "ImportOptions({part}=...)")
-    setting = "ImportOptions(subject=...) and so on"
-    return _with_columns(options, TableColumns(columns, _unused(names, columns), setting=setting))
+    columns = guess_columns(TABLE, names, options, PYTHON.column)
+    return _with_columns(options, names, columns, PYTHON.columns)
 
 
 def guess_columns(
-    path: Path | str, names: Sequence[str], options: ImportOptions, setting: str = "--{part}"
+    path: Path | str,
+    names: Sequence[str],
+    options: ImportOptions,
+    setting: str = COMMAND_LINE.column,
 ) -> dict[str, str]:
     """The column of each part of a fact: as the options say, or by its name.
 
     If two columns fit, it stops and tells you which option to set, written as in `setting`.
     """
+    # A column that is there twice is refused when the table is read.
+    names = list(dict.fromkeys(names))
     fitting: dict[str, list[str]] = {
         part: [getattr(options, part)] for part in COLUMNS if part in options.table_settings
     }
+    if options.split_column is not None:
+        fitting["split"] = [options.split_column]
 
     def free() -> list[str]:
         return [name for name in names if not any(name in columns for columns in fitting.values())]
@@ -165,6 +148,11 @@ def guess_columns(
     if lacking:
         part = lacking[0]
         known = ", ".join(map(repr, names))
+        if isinstance(path, Path) and lacks_header(path, names):
+            raise DataError(
+                f"{path}: the first row, {known}, looks like a fact and not like a header; pass "
+                "--no-header, or name the columns in the first row"
+            )
         raise DataError(
             f"{path}: no column name suggests the {part}; the columns are {known}: "
             f"name it with {setting.format(part=part)}"
@@ -204,6 +192,11 @@ def _belonging(ends: Mapping[str, list[str]]) -> dict[str, list[str]]:
         return dict(ends)
     subjects, objects = zip(*pairs, strict=True)
     return {"subject": list(dict.fromkeys(subjects)), "object": list(dict.fromkeys(objects))}
+
+
+def named_like_split(name: str) -> bool:
+    """Whether a column's name says that it holds splits."""
+    return bool(set(_plain(name)) & set(_SPLIT_WORDS.split()))
 
 
 def _is_end(name: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,23 +17,21 @@ import pyarrow as pa
 import pyarrow.csv
 
 from tempograph.data.importers.bad_rows import NOT_UTF8, WRONG_WIDTH, SkipCounter
+from tempograph.data.importers.option_words import COMMAND_LINE
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.sources import delimiter_of, is_gzip, suffix_of
+from tempograph.data.importers.sources import Binary, delimiter_of, open_unpacked, suffix_of
 from tempograph.data.importers.text_encoding import (
     WINDOWS_1252,
     Recoder,
     decoding_errors,
+    describe_undecoded,
     detect_encoding,
     find_delimiter,
-    first_undecoded,
     is_windows_1252,
 )
 from tempograph.data.suggestions import did_you_mean
 from tempograph.errors import DataError
 
-SKIP_HINT: Final = "--skip-bad skips such rows"
-
-Binary = io.BufferedReader | gzip.GzipFile
 _Record = tuple[int, list[str]]
 
 _BLOCK: Final = 1 << 20
@@ -45,7 +42,7 @@ _END: Final = "\udfff"
 
 @dataclass(frozen=True)
 class TableFile:
-    """A text file, its fields, and the positions of the four that are used."""
+    """A text file, its fields, and the positions of those that are used."""
 
     path: Path
     delimiter: str
@@ -78,12 +75,12 @@ def open_table(path: Path, options: ImportOptions) -> TableFile:
     if not first:
         raise DataError(f"{path}: the file is empty, so there is nothing to import")
     line, fields = first[0]
-    if message := _undecodable(fields, encoding):
+    if message := describe_undecoded(fields, encoding):
         raise DataError(f"{path}:{line}: {message}")
     if len(first) == 1 and options.header:
         raise DataError(f"{path}: the file has no rows, so there is nothing to import")
     names = tuple(fields) if options.header else tuple(map(str, range(len(fields))))
-    used = column_positions(path, names, options.columns)
+    used = column_positions(path, names, options.used_columns)
     return TableFile(path, delimiter, options.header, names, used, encoding)
 
 
@@ -105,7 +102,7 @@ def column_positions(
 
 
 def read_blocks(file: TableFile) -> Iterator[tuple[list[pa.Array], int]]:
-    """The four columns as text, block by block, and the bytes of the file read so far."""
+    """The used columns as text, block by block, and the bytes of the file read so far."""
     columns = [file.fields[position] for position in file.used]
     with open_unpacked(file.path) as (packed, content):
         source = _Source(packed, content, file.encoding)
@@ -118,9 +115,8 @@ def read_blocks(file: TableFile) -> Iterator[tuple[list[pa.Array], int]]:
             deque(records, maxlen=0)
 
 
-def read_time_blocks(file: TableFile) -> Iterator[pa.Array]:
-    """The times alone as text, block by block, up to bytes that cannot be read."""
-    column = file.fields[file.used[3]]
+def read_column_blocks(file: TableFile, column: str) -> Iterator[pa.Array]:
+    """One column alone as text, block by block, up to bytes that cannot be read."""
     with open_unpacked(file.path) as (packed, content), suppress(pa.ArrowInvalid):
         reader = _open_csv(
             file, _Source(packed, content, file.encoding), [column], lambda _: "skip"
@@ -173,7 +169,7 @@ class _Source:
 def read_records(
     file: TableFile, skips: SkipCounter | None = None, first_row: int = 0
 ) -> Iterator[tuple[list[pa.Array], list[int], int]]:
-    """The four columns as text, the line where each row starts, and the bytes read so far.
+    """The used columns as text, the line where each row starts, and the bytes read so far.
 
     Records that cannot be read are counted in `skips`, or stop the import.
     """
@@ -187,7 +183,7 @@ def read_records(
                         raise DataError(f"{file.path}:{line}: {broken[1]}")
                     record = file.delimiter.join(fields).encode(errors="surrogateescape")
                     value = record.decode(errors="backslashreplace")
-                    skips.add(broken[0], str(file.path), np.array([line - 1]), [value])
+                    skips.add(broken[0], file.path, np.array([line - 1]), [value])
                     continue
                 pending.append((line, [fields[position] for position in file.used]))
                 if len(pending) == _SLOW_ROWS:
@@ -206,22 +202,14 @@ def _record_fault(file: TableFile, fields: Sequence[str]) -> tuple[str, str] | N
     """Why a record cannot be read, as a reason to count and as a message; None if it can."""
     if len(fields) != len(file.fields):
         found = f"expected {len(file.fields)} fields, found {len(fields)}"
-        return WRONG_WIDTH, f"{found}; {SKIP_HINT}"
-    message = _undecodable([fields[position] for position in file.used], file.encoding)
-    return (NOT_UTF8, message) if message else None
+        return WRONG_WIDTH, f"{found}; {COMMAND_LINE.skip_hint}"
+    message = describe_undecoded([fields[position] for position in file.used], file.encoding)
+    return (NOT_UTF8, f"{message}; {COMMAND_LINE.skip_hint}") if message else None
 
 
 def _to_columns(rows: list[_Record]) -> tuple[list[pa.Array], list[int]]:
     columns = zip(*(fields for _, fields in rows), strict=True)
     return [pa.array(column) for column in columns], [line for line, _ in rows]
-
-
-def _undecodable(fields: Sequence[str], encoding: str) -> str | None:
-    """A message about the first byte that cannot be decoded, if there is one."""
-    byte = first_undecoded(fields)
-    if byte is None:
-        return None
-    return f"byte 0x{byte:02x} is not {encoding.upper()}; pass the encoding of the file"
 
 
 @contextmanager
@@ -253,11 +241,3 @@ def _parse_records(text: io.TextIOWrapper, path: Path, delimiter: str) -> Iterat
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(f"{path}:{line}: {error}; is a quotation mark left open?") from None
-
-
-@contextmanager
-def open_unpacked(path: Path) -> Iterator[tuple[Binary, Binary]]:
-    """The file on disk and its content, unpacked if its name or its first bytes say gzip."""
-    with path.open("rb") as file:
-        packed = path.suffix.lower() == ".gz" or is_gzip(file)
-        yield file, gzip.GzipFile(fileobj=file) if packed else file

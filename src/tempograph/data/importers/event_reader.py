@@ -14,8 +14,8 @@ import pyarrow.csv
 
 from tempograph.data.importers.bad_rows import EVENT_FAULTS, WRONG_WIDTH, Positions, SkipCounter
 from tempograph.data.importers.event_formats import EventColumns, EventLayout
+from tempograph.data.importers.row_checks import Batch
 from tempograph.data.importers.sources import readable, texts
-from tempograph.data.importers.table_reader import Batch
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.data.importers.time_parsing import Integers, Mask, to_mask
 from tempograph.typing import RelationLevel
@@ -48,13 +48,13 @@ def read_events(
                 lines_before += len(lines)
                 rows = (widths > 0) & (lines >= layout.header_lines)
                 complete = rows & (widths == layout.width)
-                skips.add(WRONG_WIDTH, text.name, lines[rows & ~complete])
+                skips.add(WRONG_WIDTH, Path(text.name), lines[rows & ~complete])
                 if not complete.any():
                     continue
                 fields = _parse(block, starts, complete, layout)
                 values, steps, faults = _convert(fields, columns, grid)
                 for number, fault in enumerate(EVENT_FAULTS):
-                    skips.add(fault, text.name, lines[complete][faults == number])
+                    skips.add(fault, Path(text.name), lines[complete][faults == number])
                 valid = faults == len(EVENT_FAULTS)
                 events = [value.filter(pa.array(valid)) for value in values]
                 yield events, steps[valid], text.file.tell()

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-import pyarrow as pa
 
-from tempograph.data.arrow_tables import TABLE
-from tempograph.data.graph import COLUMNS, Facts, TemporalGraph, sort_by_time
+from tempograph.data.graph import TemporalGraph, sort_by_time
 from tempograph.data.importers.bad_rows import SkipCounter, SkippedRows, bad_limit
-from tempograph.data.importers.event_formats import detect_format, find_layouts
+from tempograph.data.importers.event_formats import EventColumns, detect_format, find_layouts
 from tempograph.data.importers.event_reader import DATE_FORMAT, read_events
-from tempograph.data.importers.name_ids import Ids, NameIds, describe_changed_names
+from tempograph.data.importers.fact_inputs import FactInput
+from tempograph.data.importers.fact_splits import describe_own_splits, divide, divide_as_given
+from tempograph.data.importers.imported_rows import ImportedRows
+from tempograph.data.importers.name_ids import describe_changed_names
+from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON, OptionWords
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.sources import file_size, find_files
-from tempograph.data.importers.table_reader import Batch, read_arrow, read_table, read_times
+from tempograph.data.importers.row_checks import Batch
+from tempograph.data.importers.sources import find_files
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import DataError
 from tempograph.typing import FileFormat, Progress
@@ -38,6 +40,13 @@ class ImportResult:
     skipped: tuple[SkippedRows, ...] = ()
     remarks: tuple[str, ...] = ()
     """What was changed or decided while reading, such as names that were joined."""
+    overlaps: int | None = None
+    """How many facts were in several splits of the data's own; None if it was split here."""
+    options: ImportOptions | None = None
+    """The options with what was found: the format, columns, and the order of day and month.
+
+    The delimiter and the encoding are those that were set; each file has its own. None for a graph.
+    """
 
     def account(self) -> str:
         """Where every row went, in one line."""
@@ -65,7 +74,15 @@ class ImportResult:
 def import_files(
     patterns: Sequence[Path], options: ImportOptions, name: str, progress: Progress | None = None
 ) -> ImportResult:
-    """Import the files behind paths and patterns such as events/*.zip as one dataset.
+    """Import the files behind paths and patterns such as events/*.zip as one dataset."""
+    inputs = [FactInput(path) for path in find_files(patterns)]
+    return import_inputs(inputs, options, name, progress)
+
+
+def import_inputs(
+    inputs: Sequence[FactInput], options: ImportOptions, name: str, progress: Progress | None = None
+) -> ImportResult:
+    """Import files and tables in memory as one dataset.
 
     Unless the options name a format or describe a table, the first lines of the first file decide.
     Entities and relations are numbered in order of appearance, the subject of a row before its
@@ -73,141 +90,115 @@ def import_files(
     with the bytes read and the bytes in all, after each fiftieth of a Parquet file and each
     megabyte of a text file. A file of coded events in another format is refused before any is read.
     """
-    paths = find_files(patterns)
-    if not paths:
+    if not inputs:
         raise DataError("there is no file to import; name at least one")
+    if any(each.split for each in inputs):
+        options.refuse_split_settings("the files or tables they are in")
     if options.format is None:
-        detected = None if options.table_settings else detect_format(paths[0])
-        options = replace(options, format=detected or "table")
-    skips, remarks = SkipCounter(), list[str]()
+        options = replace(options, format=_find_format(inputs[0], options))
+    words = COMMAND_LINE if all(isinstance(each.content, Path) for each in inputs) else PYTHON
+    skips, remarks, rows = SkipCounter(), list[str](), ImportedRows(options.keep_names)
     if columns := options.event_columns:
         grid = TimeGrid(DATE_FORMAT, options.granularity)
-        layouts = {path: find_layouts(path, columns) for path in paths}
-        batches = (read_events(path, layouts[path], columns, grid, skips) for path in paths)
+        batches = _read_events(inputs, columns, grid, skips)
     else:
         grid = TimeGrid(
             options.time_format,
             options.granularity,
             options.day_first,
-            lambda: chain.from_iterable(read_times(path, options) for path in paths),
+            lambda: chain.from_iterable(each.read_texts(options.time, options) for each in inputs),
+            words,
         )
-        counter = skips if options.skip_bad else None
-        batches = (read_table(path, options, grid, counter, remarks) for path in paths)
-    entities, relations = NameIds(options.keep_names), NameIds(options.keep_names)
-    facts = _read_rows(paths, batches, entities, relations, progress)
-    shown = ", ".join(str(path) for path in paths[:3])
-    shown += f" and {len(paths) - 3:,} more" if len(paths) > 3 else ""
-    return _make_dataset(shown, facts, entities, relations, grid, options, name, skips, remarks)
-
-
-def import_table(table: pa.Table, options: ImportOptions, name: str) -> ImportResult:
-    """Import a table in memory, by the rules for files."""
-    options = replace(options, format="table")
-    skips, entities, relations = (
-        SkipCounter(),
-        NameIds(options.keep_names),
-        NameIds(options.keep_names),
-    )
-
-    def times() -> list[pa.Array]:
-        column = table[options.time]
-        return column.chunks if pa.types.is_string(column.type) else []
-
-    grid = TimeGrid(options.time_format, options.granularity, options.day_first, times)
-    parts = [
-        _encode_batch(columns, steps, entities, relations)
-        for columns, steps, _ in read_arrow(
-            table, options, grid, skips if options.skip_bad else None
-        )
-    ]
-    facts = np.concatenate(parts)
-    return _make_dataset(TABLE, facts, entities, relations, grid, options, name, skips, [])
-
-
-def _make_dataset(
-    shown: str,
-    facts: Facts,
-    entities: NameIds,
-    relations: NameIds,
-    grid: TimeGrid,
-    options: ImportOptions,
-    name: str,
-    skips: SkipCounter,
-    remarks: list[str],
-) -> ImportResult:
-    """The dataset of all rows (subject, relation, object, step); errors show their source."""
-    count = len(facts) + sum(skip.rows for skip in skips.rows())
-    if not len(facts):
-        reasons = "".join(f"; {skip}" for skip in skips.rows())
-        raise DataError(f"{shown}: none of {count:,} rows is an event{reasons}")
-    bad = count - len(facts)
-    if options.skip_bad and not options.event_columns and bad > bad_limit(options.max_bad, count):
-        reasons = "; ".join(map(str, skips.rows()))
-        raise DataError(
-            f"{shown}: {bad:,} of {count:,} rows are bad ({bad / count:.1%}): {reasons}; "
-            "correct them, or allow more with --max-bad"
-        )
+        batches = [each.read(options, grid, skips, remarks) for each in inputs]
+    _collect(rows, inputs, batches, progress)
+    shown = ", ".join(each.name for each in inputs[:3])
+    shown += f" and {len(inputs) - 3:,} more" if len(inputs) > 3 else ""
+    facts = rows.facts()
+    _refuse_bad_rows(shown, len(facts), skips, options, words)
     try:
         facts[:, 3], times = grid.label(facts[:, 3])
     except DataError as error:
         raise DataError(f"{shown}: {error}") from None
-    distinct = sort_by_time(facts)
+    splits = rows.splits()
+    overlap = None
+    if splits is None:
+        division = divide(sort_by_time(facts), options)
+    else:
+        division, overlap = divide_as_given(facts, splits)
+        if not len(division[0]):
+            raise DataError(f"{shown}: no fact is in train only, so there is nothing to learn from")
     graph = TemporalGraph(
-        name, tuple(entities.ids), tuple(relations.ids), times, *_split(distinct, options)
+        name, tuple(rows.entities.ids), tuple(rows.relations.ids), times, *division
     )
-    duplicates = len(facts) - len(distinct)
-    described = [
-        describe_changed_names(names, kind)
-        for names, kind in ((entities, "entity"), (relations, "relation"))
+    found = [
+        *(describe_own_splits(graph, overlap) if overlap else ()),
+        *grid.remarks(),
+        describe_changed_names(rows.entities, "entity", words),
+        describe_changed_names(rows.relations, "relation", words),
     ]
-    remarks += [*grid.remarks(), *(remark for remark in described if remark)]
-    table = options.format or "table"
-    return ImportResult(graph, table, count, duplicates, skips.rows(), tuple(remarks))
+    return ImportResult(
+        graph,
+        options.format or "table",
+        rows=len(facts) + skips.count(),
+        duplicates=len(facts) - len(graph.all_facts),
+        skipped=skips.rows(),
+        remarks=(*remarks, *filter(None, found)),
+        overlaps=len(overlap.facts) if overlap else None,
+        options=replace(options, day_first=grid.day_first),
+    )
 
 
-def _read_rows(
-    paths: Sequence[Path],
-    files: Iterable[Iterable[Batch]],
-    entities: NameIds,
-    relations: NameIds,
+def _find_format(first: FactInput, options: ImportOptions) -> FileFormat:
+    """The format of events that the first lines of a file tell, else a table."""
+    detectable = isinstance(first.content, Path) and not options.table_settings
+    return (detect_format(first.content) if detectable else None) or "table"
+
+
+def _read_events(
+    inputs: Sequence[FactInput], columns: EventColumns, grid: TimeGrid, skips: SkipCounter
+) -> list[Iterator[Batch]]:
+    """The coded events of files, each in batches; their layouts are checked before any is read."""
+    for each in inputs:
+        if not isinstance(each.content, Path):
+            raise DataError(f"{each.name} is not {columns.schema.title}; pass tables alone")
+    paths = [each.content for each in inputs]
+    layouts = [find_layouts(path, columns) for path in paths]
+    return [
+        read_events(path, layout, columns, grid, skips)
+        for path, layout in zip(paths, layouts, strict=True)
+    ]
+
+
+def _collect(
+    rows: ImportedRows,
+    inputs: Sequence[FactInput],
+    batches: Iterable[Iterable[Batch]],
     progress: Progress | None,
-) -> Facts:
-    """Rows (subject, relation, object, step) of all files, [rows, 4]."""
-    sizes = [file_size(path) for path in paths]
+) -> None:
+    """Add the rows of all inputs."""
+    sizes = [each.size for each in inputs]
     *starts, total = accumulate(sizes, initial=0)
-    parts: list[Facts] = [np.empty((0, len(COLUMNS)), np.int64)]
-    for batches, start, size in zip(files, starts, sizes, strict=True):
-        for columns, steps, done in batches:
-            parts.append(_encode_batch(columns, steps, entities, relations))
+    for each, read, start, size in zip(inputs, batches, starts, sizes, strict=True):
+        for columns, steps, done in read:
+            rows.add(columns, steps, each.split)
             if progress:
                 progress(start + done, total)
         if progress:
             progress(start + size, total)
-    return np.concatenate(parts)
 
 
-def _encode_batch(
-    columns: list[pa.Array], steps: Ids, entities: NameIds, relations: NameIds
-) -> Facts:
-    subjects, objects = entities.encode_pairs(columns[0], columns[2])
-    return np.stack([subjects, relations.encode(columns[1]), objects, steps], axis=1)
-
-
-def _split(facts: Facts, options: ImportOptions) -> tuple[Facts, Facts, Facts]:
-    """Train, valid and test facts, each in the order of the facts."""
-    count = len(facts)
-    test = min(round(count * options.test_share), count - 1)
-    valid = min(round(count * options.valid_share), count - 1 - test)
-    if options.split == "chronological":
-        first, second = _step_ends(facts[:, 3], np.array([count - valid - test, count - test]))
-        return facts[:first], facts[first:second], facts[second:]
-    shuffled = np.random.Generator(np.random.PCG64(options.seed)).permutation(count)
-    train_rows, valid_rows, test_rows = np.split(shuffled, [count - valid - test, count - test])
-    return facts[np.sort(train_rows)], facts[np.sort(valid_rows)], facts[np.sort(test_rows)]
-
-
-def _step_ends(times: Ids, cuts: Ids) -> Ids:
-    """The end of a time step nearest to each cut, the later of two: no step is divided."""
-    ends = np.append(np.flatnonzero(np.diff(times)) + 1, len(times))
-    nearest: Ids = ends[::-1][np.abs(ends[::-1] - cuts[:, None]).argmin(axis=1)]
-    return nearest
+def _refuse_bad_rows(
+    shown: str, facts: int, skips: SkipCounter, options: ImportOptions, words: OptionWords
+) -> None:
+    """Refuse an import without facts, or with more bad rows than the options allow."""
+    bad = skips.count()
+    count = facts + bad
+    if not facts:
+        reasons = "".join(f"; {skip}" for skip in skips.rows())
+        raise DataError(f"{shown}: none of {count:,} rows is an event{reasons}")
+    if options.skip_bad and not options.event_columns and bad > bad_limit(options.max_bad, count):
+        reasons = "; ".join(map(str, skips.rows()))
+        raise DataError(
+            f"{shown}: {bad:,} of {count:,} rows are bad ({bad / count:.1%}): {reasons}; "
+            f"correct them, or allow more with {words.max_bad}"
+        )

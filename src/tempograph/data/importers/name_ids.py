@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from tempograph.data.importers.option_words import COMMAND_LINE, OptionWords
 from tempograph.data.importers.time_parsing import to_mask
 
 Ids = NDArray[np.int64]
@@ -62,7 +63,7 @@ class NameIds:
 
     def _clean(self, names: pa.Array) -> pa.Array:
         """Names without surrounding blanks and in the form NFC; changes are recorded."""
-        clean = pc.utf8_trim_whitespace(pc.utf8_normalize(names, "NFC"))
+        clean = clean_names(names)
         changed = to_mask(pc.not_equal(clean, names))
         if self._only_changed:
             self._only_changed.difference_update(names.filter(pa.array(~changed)).to_pylist())
@@ -79,7 +80,14 @@ class NameIds:
         return clean
 
 
-def describe_changed_names(names: NameIds, kind: str) -> str | None:
+def clean_names(names: pa.Array) -> pa.Array:
+    """Names without surrounding blanks and in the Unicode form NFC."""
+    return pc.utf8_trim_whitespace(pc.utf8_normalize(names, "NFC"))
+
+
+def describe_changed_names(
+    names: NameIds, kind: str, words: OptionWords = COMMAND_LINE
+) -> str | None:
     """A note on the names that were trimmed or normalized; None if there are none."""
     if not names.changed:
         return None
@@ -89,7 +97,7 @@ def describe_changed_names(names: NameIds, kind: str) -> str | None:
     count = f"{len(names.changed):,} {kind} {'name' if len(names.changed) == 1 else 'names'}"
     return (
         f"{count} trimmed or normalized, {len(joined):,} joined with another: {examples}; "
-        "--keep-names keeps names as written"
+        f"{words.keep_names} keeps names as written"
     )
 
 

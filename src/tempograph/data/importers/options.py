@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Final, get_args
+from typing import Any, Final, get_args
 
 from tempograph.data.graph import COLUMNS
 from tempograph.data.importers.event_formats import EVENT_SCHEMAS, EventColumns
@@ -22,7 +22,19 @@ from tempograph.typing import (
     check_bounds,
 )
 
-_TABLE_SETTINGS: Final = (*COLUMNS, "header", "delimiter", "encoding", "time_format", "day_first")
+TABLE_SETTINGS: Final = (
+    *(*COLUMNS, "split_column", "header", "delimiter", "encoding", "time_format"),
+    "day_first",
+)
+"""The settings that describe a table."""
+SPLIT_SETTINGS: Final = {
+    "split": "split",
+    "valid_share": "valid_share (--valid)",
+    "test_share": "test_share (--test)",
+    "split_column": "split_column",
+}
+"""The settings that say how facts are split, as messages name them."""
+_SHARE: Final = 0.1
 
 
 @dataclass(frozen=True)
@@ -30,12 +42,17 @@ class ImportOptions:
     """Which columns hold a fact, how its time is written, and how the facts are split.
 
     The settings from `subject` to `day_first` describe a table. Columns are given by name or, for
-    text files without a header, by number from 0. By default the first line decides on the
-    delimiter. A text is UTF-8, UTF-16 if it has a byte order mark, or else Windows-1252.
+    text files without a header, by number from 0; there, the first four are the default. By default
+    the first line decides on the delimiter. A text is UTF-8, UTF-16 if it has a byte order mark, or
+    else Windows-1252.
 
     Without a time format, times are dates in any common format or integers, as the first one is.
     `day_first` says how to read dates such as 01/02/2024 if no other date tells. Integers are
     steps; dates go on a grid of the granularity, by default days.
+
+    Facts are split at random unless `split` says chronological; `valid_share` and `test_share` are
+    by default 0.1. If the table is split already, name its `split_column`, with the values train,
+    valid and test, and leave these out.
 
     Names are trimmed and normalized to the Unicode form NFC, or left as written with `keep_names`.
 
@@ -52,15 +69,16 @@ class ImportOptions:
     relation: str = "relation"
     object: str = "object"
     time: str = "time"
+    split_column: str | None = None
     header: bool = True
     delimiter: str | None = None
     encoding: str | None = None
     time_format: str | None = None
     day_first: bool | None = None
     granularity: Granularity | None = None
-    split: SplitRule = "random"
-    valid_share: float = 0.1
-    test_share: float = 0.1
+    split: SplitRule | None = None
+    valid_share: float | None = None
+    test_share: float | None = None
     seed: NonNegativeInt = 0
     format: FileFormat | None = None
     entity: EntityField | None = None
@@ -76,7 +94,16 @@ class ImportOptions:
             raise ConfigError(
                 f"subject, relation, object and time must be four columns, found {self.columns}"
             )
-        names = [column for column in self.columns if not (column.isascii() and column.isdigit())]
+        if self.split_column is not None:
+            if self.split_column in self.columns:
+                raise ConfigError(
+                    f"split_column must be a column of its own, found '{self.split_column}' "
+                    f"among {self.columns}"
+                )
+            self.refuse_split_settings(f"column '{self.split_column}'", but="split_column")
+        names = [
+            column for column in self.used_columns if not (column.isascii() and column.isdigit())
+        ]
         if not self.header and names:
             raise ConfigError(
                 f"without a header, columns are given by number from 0, found '{names[0]}'"
@@ -90,8 +117,8 @@ class ImportOptions:
         if self.encoding is not None:
             encoding_name(self.encoding)
         _check_choice("granularity", self.granularity, (None, *GRANULARITIES))
-        _check_choice("split", self.split, get_args(SplitRule))
-        valid, test = self.valid_share, self.test_share
+        _check_choice("split", self.split, (None, *get_args(SplitRule)))
+        valid, test = self.shares
         if not (valid >= 0 and test >= 0 and valid + test < 1):
             raise ConfigError(
                 "valid_share and test_share must be at least 0 and together below 1, "
@@ -130,14 +157,31 @@ class ImportOptions:
                 "but no time of day"
             )
 
+    def refuse_split_settings(self, given: str, but: str | None = None) -> None:
+        """Refuse settings of a split but one, as the facts are split already by what is given."""
+        for setting, shown in SPLIT_SETTINGS.items():
+            if setting != but and getattr(self, setting) is not None:
+                raise ConfigError(f"the facts are split already, by {given}; leave out {shown}")
+
+    @property
+    def shares(self) -> tuple[float, float]:
+        """The fractions of facts in valid and test."""
+        valid, test = self.valid_share, self.test_share
+        return _SHARE if valid is None else valid, _SHARE if test is None else test
+
     @property
     def table_settings(self) -> list[str]:
         """The settings that describe a table and differ from their defaults."""
-        return [
-            field.name
+        return [name for name in self.given if name in TABLE_SETTINGS]
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings that differ from their defaults."""
+        return {
+            field.name: getattr(self, field.name)
             for field in fields(self)
-            if field.name in _TABLE_SETTINGS and getattr(self, field.name) != field.default
-        ]
+            if getattr(self, field.name) != field.default
+        }
 
     @property
     def event_columns(self) -> EventColumns | None:
@@ -150,7 +194,13 @@ class ImportOptions:
     @property
     def columns(self) -> tuple[str, str, str, str]:
         """The columns of subject, relation, object and time."""
-        return self.subject, self.relation, self.object, self.time
+        named = (self.subject, self.relation, self.object, self.time)
+        return named if self.header or named != COLUMNS else ("0", "1", "2", "3")
+
+    @property
+    def used_columns(self) -> tuple[str, ...]:
+        """The columns of subject, relation, object and time, and the split column if any."""
+        return self.columns if self.split_column is None else (*self.columns, self.split_column)
 
 
 def _check_choice(setting: str, value: str | None, known: Sequence[str | None]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator, Sequence
@@ -14,6 +15,8 @@ from typing import IO
 import pyarrow as pa
 
 from tempograph.errors import DataError
+
+Binary = io.BufferedReader | gzip.GzipFile
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,14 @@ def is_gzip(file: IO[bytes]) -> bool:
     return _peek(file, 2) == b"\x1f\x8b"
 
 
+@contextmanager
+def open_unpacked(path: Path) -> Iterator[tuple[Binary, Binary]]:
+    """The file on disk and its content, unpacked if its name or its first bytes say gzip."""
+    with path.open("rb") as file:
+        packed = path.suffix.lower() == ".gz" or is_gzip(file)
+        yield file, gzip.GzipFile(fileobj=file) if packed else file
+
+
 def texts(path: Path) -> Generator[TextFile]:
     """The texts in a file: itself, plain or gzipped, or the members of a zip archive.
 
@@ -57,6 +68,11 @@ def texts(path: Path) -> Generator[TextFile]:
             yield TextFile(str(path), file, file)
 
 
+def is_table(path: Path) -> bool:
+    """Whether a file has the suffix of a table."""
+    return is_parquet(path) or is_json_lines(path) or delimiter_of(path) is not None
+
+
 def is_parquet(path: Path) -> bool:
     """Whether a file has the suffix of a Parquet file."""
     return path.suffix.lower() in (".parquet", ".pq")
@@ -64,7 +80,7 @@ def is_parquet(path: Path) -> bool:
 
 def is_json_lines(path: Path) -> bool:
     """Whether a file has the suffix of JSON lines, gzipped or not."""
-    return suffix_of(path) in (".jsonl", ".ndjson")
+    return suffix_of(path) in (".jsonl", ".ndjson", ".json")
 
 
 def suffix_of(path: Path) -> str:

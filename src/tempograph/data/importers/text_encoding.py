@@ -78,10 +78,13 @@ def find_delimiter(line: str, expected: str) -> str:
     return best if bare.count(best) >= _MIN_DELIMITERS else expected
 
 
-def first_undecoded(fields: Sequence[str]) -> int | None:
-    """The first byte of some fields that could not be decoded."""
+def describe_undecoded(fields: Sequence[str], encoding: str) -> str | None:
+    """A message about the first byte of some fields that could not be decoded, if there is one."""
     found = _UNDECODED.search("".join(fields))
-    return ord(found[0]) - 0xDC00 if found else None
+    if not found:
+        return None
+    byte = ord(found[0]) - 0xDC00
+    return f"byte 0x{byte:02x} is not {encoding.upper()}; pass the encoding of the file"
 
 
 class Recoder:

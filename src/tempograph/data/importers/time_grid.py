@@ -6,25 +6,27 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
-from datetime import date, datetime
-from typing import Any, Final
+from datetime import datetime
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.importers.date_formats import DateFormats, look_like_dates
+from tempograph.data.importers.date_formats import DateFormats, first_is_integer, look_like_dates
+from tempograph.data.importers.option_words import COMMAND_LINE, OptionWords
 from tempograph.data.importers.time_parsing import (
     Integers,
     Mask,
     Moments,
+    compact_format,
     format_pattern,
     parse_dates,
     parse_integers,
     to_mask,
 )
-from tempograph.errors import ConfigError, DataError, QueryError
+from tempograph.errors import ConfigError, DataError
 from tempograph.typing import Granularity
 
 MAX_STEPS: Final = 1_000_000
@@ -54,6 +56,7 @@ class TimeGrid:
         granularity: Granularity | None = None,
         day_first: bool | None = None,
         all_times: Callable[[], Iterable[pa.Array]] | None = None,
+        words: OptionWords = COMMAND_LINE,
     ) -> None:
         if time_format is not None and day_first is not None:
             raise ConfigError(
@@ -64,7 +67,7 @@ class TimeGrid:
         self._granularity = granularity
         dates = time_format is not None and time_format != "integer"
         self._pattern = format_pattern(str(time_format)) if dates else None
-        self._dates = DateFormats(day_first, all_times)
+        self._dates = DateFormats(day_first, all_times, words)
         self._integers: bool | None = None
         if time_format is not None:
             self._decide(time_format == "integer")
@@ -85,7 +88,7 @@ class TimeGrid:
         distinct = pc.utf8_trim_whitespace(encoded.dictionary)
         codes = encoded.indices.to_numpy()
         if len(distinct) and self._integers is None:
-            self._decide(_first_is_integer(distinct))
+            self._decide(first_is_integer(distinct))
         if self._integers:
             steps, valid = parse_integers(distinct)
         else:
@@ -112,17 +115,27 @@ class TimeGrid:
                 f"the time {value!r} is {this}, but those before it are {others}; "
                 "write all of them one way"
             )
-        if unclear := self._dates.explain(text):
-            return f"{unclear}; pass --day-first or --month-first"
+        if reason := self._dates.explain(text):
+            return reason
         return (
             f"the time {value!r} is neither a date such as 2014-01-31T05:00 nor an integer; "
             "correct it, or pass its time format, such as '%d/%m/%Y'"
         )
 
+    def is_unclear(self, value: str | None) -> bool:
+        """Whether an invalid time is a date whose day and month cannot be told apart."""
+        dates = self._format is None and not self._integers
+        return dates and self._dates.explain_order((value or "").strip()) is not None
+
     @property
     def unclear(self) -> str | None:
         """The first date that was refused because the order of its day and month is unknown."""
         return self._dates.unclear
+
+    @property
+    def day_first(self) -> bool | None:
+        """Whether the day comes first in dates such as 01/02/2024, if that is known."""
+        return self._dates.day_first
 
     def remarks(self) -> list[str]:
         """What was decided about the order of day and month."""
@@ -131,8 +144,12 @@ class TimeGrid:
     def label(self, steps: Integers) -> tuple[Integers, tuple[str, ...]]:
         """The steps counted from the first, and the labels of all steps from first to last."""
         first, last = int(steps.min()), int(steps.max())
-        if self._integers and self._format is None:
-            _refuse_compact_dates(steps)
+        if self._integers and self._format is None and (dates := compact_format(steps)):
+            # As steps, the months of 20140131 would be seventy steps apart.
+            raise DataError(
+                f"the times, from {first} to {last}, look like dates: pass the time format "
+                f"'{dates}', or 'integer' if they count steps"
+            )
         granularity = None if self._integers else self._granularity or "day"
         if last - first >= MAX_STEPS:
             start, end = (step_labels(step, step, granularity)[0] for step in (first, last))
@@ -161,27 +178,6 @@ class TimeGrid:
         return "number them more coarsely, or pass a time format such as '%Y%m%d' if they are dates"
 
 
-def _first_is_integer(texts: pa.Array) -> bool:
-    """Whether the first text that is an integer or a date is an integer."""
-    integers, dates = parse_integers(texts)[1], look_like_dates(texts)
-    return bool(integers[(integers | dates).argmax()])
-
-
-def _refuse_compact_dates(steps: Integers) -> None:
-    """Refuse integers such as 20140131: as steps, months would be seventy steps apart."""
-    first, last = int(steps.min()), int(steps.max())
-    for time_format in ("%Y%m", "%Y%m%d", "%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"):
-        tail = "0101000000"[: 2 * time_format.count("%") - 2]
-        if not int(f"1900{tail}") <= first <= last < int(f"2101{tail}"):
-            continue
-        texts = pa.array(np.unique(steps)).cast(pa.string())
-        if parse_dates(texts, format_pattern(time_format))[1].all():
-            raise DataError(
-                f"the times, from {first} to {last}, look like dates: pass the time format "
-                f"'{time_format}', or 'integer' if they count steps"
-            )
-
-
 def steps_since_1970(moments: Moments, granularity: Granularity) -> Integers:
     """Whole units of the granularity from 1970 to each moment; weeks begin on Monday."""
     if granularity == "week":
@@ -204,32 +200,40 @@ def step_labels(first: int, last: int, granularity: Granularity | None) -> tuple
     return tuple(f"{year}-W{week:02d}" for year, week in zip(years.astype(str), weeks, strict=True))
 
 
-def extend_times(graph: TemporalGraph, times: Iterable[Any]) -> TemporalGraph:
-    """The graph with further time steps, up to the latest of the given times."""
-    known = set(graph.times)
-    given = {graph.time_label(time) if isinstance(time, str | date) else time for time in times}
-    new = sorted(label for label in given if isinstance(label, str) and label not in known)
+def extend_times(
+    graph: TemporalGraph, labels: Iterable[str]
+) -> tuple[TemporalGraph, dict[str, str]]:
+    """The graph with further time steps, up to the latest of the labels; why some have no step.
+
+    Labels of steps before the last one are not added, and no reason is given for them.
+    """
+    new = sorted({label for label in labels if not graph.has_time(label)})
     if not new:
-        return graph
-    granularity, last = _find_grid(graph, new[0])
-    steps: dict[str, int] = {}
-    for label in new:
-        step = _step(label, granularity)
-        if step is None or step <= last:
-            graph.time_id(label)
-        else:
-            steps[label] = step
-    latest = max(steps, key=steps.__getitem__)
-    if steps[latest] - last > _MAX_NEW_STEPS:
-        raise QueryError(
-            f"'{latest}' is {steps[latest] - last:,} steps after the last one, "
-            f"{graph.times[-1]}; is it a typo?"
+        return graph, {}
+    grid = _find_grid(graph)
+    if grid is None:
+        first, end = graph.times[0], graph.times[-1]
+        why = (
+            f"is not on the time grid of {graph.name}, whose labels, {first} to {end}, are neither "
+            "consecutive dates nor consecutive integers, so it cannot be extended"
         )
-    return replace(graph, times=(*graph.times, *step_labels(last + 1, steps[latest], granularity)))
+        return graph, {label: f"'{label}' {why}" for label in new}
+    granularity, last = grid
+    steps = {label: step for label in new if (step := _step(label, granularity)) is not None}
+    far = {
+        label: f"'{label}' is {step - last:,} steps after the last one, {graph.times[-1]}; "
+        "is it a typo?"
+        for label, step in steps.items()
+        if step - last > _MAX_NEW_STEPS
+    }
+    latest = max([last, *(step for label, step in steps.items() if label not in far)])
+    if latest == last:
+        return graph, far
+    return replace(graph, times=(*graph.times, *step_labels(last + 1, latest, granularity))), far
 
 
-def _find_grid(graph: TemporalGraph, label: str) -> tuple[Granularity | None, int]:
-    """The granularity of a grid, from its labels, and its last step; the error names `label`."""
+def _find_grid(graph: TemporalGraph) -> tuple[Granularity | None, int] | None:
+    """The granularity of a grid, from its labels, and its last step; None if it is irregular."""
     first, last = graph.times[0], graph.times[-1]
     for granularity in _LABEL_PATTERNS:
         start, end = _step(first, granularity), _step(last, granularity)
@@ -237,10 +241,7 @@ def _find_grid(graph: TemporalGraph, label: str) -> tuple[Granularity | None, in
             continue
         if step_labels(start, end, granularity) == graph.times:
             return granularity, end
-    raise QueryError(
-        f"'{label}' is not on the time grid of {graph.name}, whose labels, {first} to {last}, "
-        "are neither consecutive dates nor consecutive integers, so it cannot be extended"
-    )
+    return None
 
 
 def _step(label: str, granularity: Granularity | None) -> int | None:

@@ -141,6 +141,19 @@ def parse_integers(texts: pa.Array) -> tuple[Integers, Mask]:
     return pc.if_else(valid, texts, "0").cast(pa.int64()).to_numpy(), to_mask(valid)
 
 
+def compact_format(integers: Integers) -> str | None:
+    """The format of integers that are dates without separators, such as 20140131, else None."""
+    first, last = int(integers.min()), int(integers.max())
+    for time_format in ("%Y%m", "%Y%m%d", "%Y%m%d%H", "%Y%m%d%H%M", "%Y%m%d%H%M%S"):
+        tail = "0101000000"[: 2 * time_format.count("%") - 2]
+        if not int(f"1900{tail}") <= first <= last < int(f"2101{tail}"):
+            continue
+        texts = pa.array(np.unique(integers)).cast(pa.string())
+        if parse_dates(texts, format_pattern(time_format))[1].all():
+            return time_format
+    return None
+
+
 def to_mask(values: pa.Array) -> Mask:
     """Arrow booleans as a NumPy mask."""
     mask: Mask = values.to_numpy(zero_copy_only=False)

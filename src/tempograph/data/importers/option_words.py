@@ -1,0 +1,47 @@
+"""How messages name the options of an import: as on the command line, or as in Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True)
+class OptionWords:
+    """The names of options in messages; those in braces are filled in."""
+
+    skip_bad: str = "--skip-bad"
+    max_bad: str = "--max-bad"
+    keep_names: str = "--keep-names"
+    day_first: str = "--day-first"
+    month_first: str = "--month-first"
+    time_format: str = "--time-format {format!r}"
+    month: str = "--granularity month"
+    column: str = "--{part}"
+    columns: str = "--subject, --relation, --object and --time"
+    shares: str = "--valid and --test"
+    split_column: str = "--split-column {column!r}"
+
+    @property
+    def skip_hint(self) -> str:
+        """How to skip bad rows."""
+        return f"{self.skip_bad} skips such rows"
+
+
+COMMAND_LINE: Final = OptionWords()
+"""For files."""
+
+PYTHON: Final = OptionWords(
+    skip_bad="ImportOptions(skip_bad=True)",
+    max_bad="ImportOptions(max_bad=...)",
+    keep_names="ImportOptions(keep_names=True)",
+    day_first="ImportOptions(day_first=True)",
+    month_first="ImportOptions(day_first=False)",
+    time_format="ImportOptions(time_format={format!r})",
+    month="granularity='month'",
+    column="ImportOptions({part}=...)",
+    columns="ImportOptions(subject=...) and so on",
+    shares="ImportOptions(valid_share=..., test_share=...)",
+    split_column="ImportOptions(split_column={column!r})",
+)
+"""For tables in memory, which only Python has."""
