@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import math
 import signal
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from tempograph.errors import TempographWarning
+from tempograph.progress import show_on_console
 from tempograph.report.text_table import TextTable
 from tempograph.training.distributed import Processes
+from tempograph.typing import Progress
 
 _is_main = Processes.from_environment().is_main
 # Names from the data are printed verbatim: brackets are not markup, and colons not emoji.
@@ -54,17 +57,37 @@ def print_note(text: str) -> None:
 
 
 @contextmanager
-def progress_bar(description: str) -> Iterator[Callable[[int, int], None]]:
-    """Show a bar on standard error, if it is a terminal; yields a function of (done, total)."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        task = progress.add_task(description, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+def shown_warnings() -> Iterator[None]:
+    """Print each warning of ours in one line on standard error."""
+    usual = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if issubclass(category, TempographWarning):
+            note(f"warning: {message}")
+        else:
+            usual(message, category, filename, lineno, file, line)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TempographWarning)
+        warnings.showwarning = show
+        yield
+
+
+@contextmanager
+def progress_bar(description: str) -> Iterator[Progress]:
+    """Show progress on standard error: a bar in a terminal, else a line every ten seconds.
+
+    Yields a function of (done, total).
+    """
+    with show_on_console(description, err, note) as work:
+        yield work.update
 
 
 @contextmanager
@@ -83,7 +106,7 @@ def stoppable(next_step: Callable[[], str | None]) -> Iterator[None]:
 
 def table(
     title: str,
-    columns: Sequence[str],
+    columns: Sequence[RenderableType],
     rows: Sequence[Sequence[RenderableType]],
     left: int = 1,
     caption: str = "",

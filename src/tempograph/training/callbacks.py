@@ -4,13 +4,49 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tempograph.errors import ConfigError
+from tempograph.progress import Work, show_work
 from tempograph.training.distributed import Processes
-from tempograph.typing import MetricsCallback, Progress
+from tempograph.typing import MetricsCallback, Progress, ProgressOption
+
+
+class TrainingBar:
+    """Shows the last epoch, the time left, and how far a ranking or an import is."""
+
+    def __init__(self, work: Work, on_metrics: MetricsCallback | None = None) -> None:
+        self._work, self._on_metrics, self._epoch = work, on_metrics, ""
+
+    def report(self, line: dict[str, Any]) -> None:
+        """Pass on a line of metrics.jsonl and show what is in it."""
+        if self._on_metrics is not None:
+            self._on_metrics(line)
+        parts = [line["part"]] if "part" in line else []
+        parts += [f"{name} {line[name]:g}" for name in ("epoch", "sigma", "steps") if name in line]
+        parts += [f"valid MRR {line['valid/mrr']:.3f}"] if "valid/mrr" in line else []
+        self._work.detail = self._epoch = ", ".join(parts)
+        if "left" in line:
+            self._work.update_left(line["left"])
+        else:
+            self._work.redraw()
+
+    def rank(self, done: int, total: int) -> None:
+        """Show how much of a ranking is done."""
+        self._show_step("ranking", done, total)
+
+    def read(self, done: int, total: int) -> None:
+        """Show how much of the data is read."""
+        self._show_step("importing", done, total)
+
+    def _show_step(self, name: str, done: int, total: int) -> None:
+        step = f"{name} {done / total:.0%}" if done < total else ""
+        self._work.detail = ", ".join(filter(None, (self._epoch, step)))
+        self._work.redraw()
 
 
 @dataclass(frozen=True)
@@ -23,17 +59,29 @@ class Callbacks:
     deadline: float | None = None
 
     @staticmethod
-    def make(
+    @contextmanager
+    def open(
+        description: str,
         on_metrics: MetricsCallback | None,
-        progress: Progress | None,
+        progress: ProgressOption,
         tensorboard: bool,
         max_seconds: float | None,
-    ) -> Callbacks:
-        """The callbacks of this process: of several, only the main one reports."""
+    ) -> Iterator[Callbacks]:
+        """The callbacks of this process, with a bar if one is wanted and can be shown.
+
+        Of several processes, only the main one reports.
+        """
         deadline = None if max_seconds is None else time.perf_counter() + max_seconds
         if not Processes.from_environment().is_main:
-            return Callbacks(None, None, deadline=deadline)
-        return Callbacks(on_metrics, progress, tensorboard, deadline)
+            yield Callbacks(None, None, deadline=deadline)
+            return
+        with show_work(description, wanted=progress is True) as work:
+            if work is not None:
+                bar = TrainingBar(work, on_metrics)
+                yield Callbacks(bar.report, bar.rank, tensorboard, deadline)
+            else:
+                own = None if isinstance(progress, bool) else progress
+                yield Callbacks(on_metrics, own, tensorboard, deadline)
 
     @property
     def seconds_left(self) -> float | None:
