@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -15,13 +15,14 @@ from graphs import make_graph
 from messages import raises
 from tempograph import models
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.errors import ConfigError
+from tempograph.errors import ConfigError, TempographWarning
 from tempograph.models import registry
 from tempograph.models.base import Evidence, Model
-from tempograph.models.registry import MODELS, ModelKind, ModelRegistry
+from tempograph.models.registry import MODELS, ModelKind, ModelRegistry, model_kind
 from tempograph.training import recipes
 from tempograph.training.config import make_config
 from tempograph.training.recipes import Recipe, recipe_for, register_recipe
+from tempograph.typing import MODEL_ENTRY_POINTS
 
 GRAPH = make_graph([(0, 0, 1, 0), (0, 0, 1, 1), (2, 0, 1, 1)], valid=[(0, 0, 2, 2)])
 
@@ -77,7 +78,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> object:
             return super().load()
 
     def fake(value: str) -> list[str]:
-        entry = Counted("popular", value, registry.ENTRY_POINTS)
+        entry = Counted("popular", value, MODEL_ENTRY_POINTS)
         dist = type("Distribution", (), {"name": "mypackage"})()
         entry = entry._for(dist)  # type: ignore[attr-defined]
         monkeypatch.setattr(registry, "entry_points", lambda group: [entry])
@@ -93,8 +94,12 @@ def test_an_entry_point_adds_a_model(install, tmp_path: Path) -> None:  # type: 
     loads = install(f"{__name__}:KIND")
     assert MODELS["popular"] is KIND and "popular" in MODELS and "ted" in MODELS
     assert len(MODELS) == len(list(MODELS)) and loads == [f"{__name__}:KIND"], "loaded once"
-    with raises(ConfigError, "recipes.none", model="popular", settings="PopularSettings"):
+    assert MODELS.package("popular") == "package 'mypackage'"
+    missing = {"model": "popular", "settings": "PopularSettings"}
+    with raises(ConfigError, "recipes.none_in_package", package="mypackage", **missing):
         recipe_for(KIND)
+    with raises(ConfigError, "recipes.none", **missing | {"model": "other"}):
+        recipe_for(replace(KIND, name="other"))
     nothing_to_train = Recipe(choose=lambda settings, *_: settings)
     register_recipe(PopularSettings, nothing_to_train)
     with raises(ConfigError, "recipes.twice", settings="PopularSettings"):
@@ -113,19 +118,25 @@ def test_an_entry_point_adds_a_model(install, tmp_path: Path) -> None:  # type: 
     [
         ("no_such_module:KIND", "cannot be loaded .ModuleNotFoundError"),
         (f"{__name__}:MISSING", "cannot be loaded .AttributeError"),
-        (f"{__name__}:NOT_A_KIND", "cannot be loaded .TypeError: it is not a ModelKind but int"),
+        (f"{__name__}:NOT_A_KIND", "is not a ModelKind but int"),
     ],
 )
 def test_a_broken_entry_point_names_its_package(install, value: str, problem: str) -> None:  # type: ignore[no-untyped-def]
     install(value)
-    with pytest.raises(ConfigError, match=f"package 'mypackage': entry point popular.*{problem}"):
-        list(MODELS)
+    problem = f"^package 'mypackage': entry point popular.*{problem}"
+    with pytest.raises(ConfigError, match=problem):
+        model_kind("popular")
+    with pytest.warns(TempographWarning, match=problem):
+        assert "ted" in MODELS
+    assert "popular" not in MODELS and MODELS.package("ted") is None
 
 
 def test_no_package_replaces_a_model(install) -> None:  # type: ignore[no-untyped-def]
     install(f"{__name__}:KIND")
-    with pytest.raises(ConfigError, match="adds a model 'popular', which exists"):
-        list(ModelRegistry([KIND]))
+    registry = ModelRegistry([KIND])
+    with pytest.warns(TempographWarning, match="adds a model 'popular', which exists already;"):
+        assert registry["popular"] is KIND
+    assert registry.problem("popular") is None, "the model itself can be used"
 
 
 def test_every_model_is_exported() -> None:
@@ -147,14 +158,13 @@ def test_the_contract_says_what_callers_need() -> None:
     config = make_config("temp-gru", GRAPH.name, overrides=["model.dim=8", "model.window=3"])
     temp = MODELS["temp-gru"].build(config.model, timeline)
     assert (ted.window, pointer.window, temp.window) == (None, None, (3, 3))
-    assert not ted.ranks_relations and pointer.ranks_relations and temp.ranks_relations
     assert ted.num_parameters == 0 and temp.num_parameters > 0
     assert ted.uses_train_facts and temp.uses_train_facts and temp.caches == ()
     cached = temp.with_timeline(timeline, cache_bytes=2**20)
     assert cached.window == (3, 3) and [cache.budget for cache in cached.caches] == [2**20]
     settings = make_config("ensemble", GRAPH.name).model
     ensemble = MODELS["ensemble"].build(settings, timeline, pointer, temp)
-    assert ensemble.window is None and ensemble.ranks_relations
+    assert ensemble.window is None
     gates = sum(weight.numel() for weight in ensemble.parameters())
     assert ensemble.num_parameters == gates + pointer.num_parameters + temp.num_parameters
     assert [cache.budget for cache in ensemble.with_timeline(timeline, 2**20).caches] == [2**19]

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from rich.text import Text
+from typer.core import TyperCommand, TyperOption
 
-from tempograph.cli.console import err, out, print_json, progress_bar, stoppable
+from tempograph.cli.console import err, note, out, print_json, stoppable
 from tempograph.cli.shared_options import (
     Dataset,
     Device,
@@ -24,24 +26,46 @@ from tempograph.cli.shared_options import (
     RunFolder,
     TensorBoard,
 )
+from tempograph.progress import show_on_console
+from tempograph.training.callbacks import TrainingBar
 from tempograph.training.distributed import Processes
+from tempograph.typing import MODEL_ENTRY_POINTS
 
 if TYPE_CHECKING:
     from tempograph.training.runs import Run
 
 
-def _complete_model(incomplete: str) -> list[str]:
-    from tempograph.models.registry import MODELS
-
-    return [name for name in MODELS if name.startswith(incomplete)]
-
-
 # Spelled out because importing the registry would load torch for every --help; a test compares.
-_MODELS = (
-    "ted, transe, distmult, complex, simple, ttranse, hyte, ta-distmult, de-transe, de-distmult, "
-    "de-simple, atise-ee, atise-er, tcomplex, tntcomplex, pointer, srgcn, temp-gru, temp-sa, "
-    "ensemble or temp-pointer"
+_MODELS: Final = (
+    *("ted", "transe", "distmult", "complex", "simple", "ttranse", "hyte", "ta-distmult"),
+    *("de-transe", "de-distmult", "de-simple", "atise-ee", "atise-er", "tcomplex", "tntcomplex"),
+    *("pointer", "srgcn", "temp-gru", "temp-sa", "ensemble", "temp-pointer"),
 )
+_HELP: Final = f"The model to train: {', '.join(_MODELS[:-1])} or {_MODELS[-1]}"
+
+
+def _models_of_packages() -> list[str]:
+    """The models that other packages add, by the names of their entry points."""
+    from importlib.metadata import entry_points
+
+    return sorted(entry_points(group=MODEL_ENTRY_POINTS).names - {*_MODELS})
+
+
+def _complete_model(incomplete: str) -> list[str]:
+    names = (*_MODELS, *_models_of_packages())
+    return [name for name in names if name.startswith(incomplete)]
+
+
+class ListingModels(TyperCommand):
+    """A command whose help lists the models of other packages, looked up when it is shown."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write the help of the command."""
+        if others := ", ".join(_models_of_packages()):
+            for option in self.params:
+                if isinstance(option, TyperOption) and option.name == "model":
+                    option.help = f"{_HELP}; from other packages: {others}."
+        super().format_help(ctx, formatter)
 
 
 def train(
@@ -50,9 +74,7 @@ def train(
         list[str] | None,
         typer.Argument(metavar="KEY=VALUE", help="Settings, such as model.sigma=0.1."),
     ] = None,
-    model: Annotated[
-        str, typer.Option(help=f"The model to train: {_MODELS}.", autocompletion=_complete_model)
-    ] = "ted",
+    model: Annotated[str, typer.Option(help=f"{_HELP}.", autocompletion=_complete_model)] = "ted",
     preset: Annotated[
         str | None,
         typer.Option(
@@ -79,8 +101,8 @@ def train(
     folder = out_folder or Path("runs") / f"{Path(dataset).name}-{model}"
     if not overwrite:
         refuse_unfinished(folder)
-    description = f"{model} on {dataset}"
-    with training_progress(folder, description, quiet=json_output) as (report, progress):
+    description = f"training {model} on {dataset}"
+    with training_progress(folder, description, quiet=json_output) as bar:
         run = tempograph.training.trainer.train(
             dataset,
             model,
@@ -93,8 +115,8 @@ def train(
             overwrite=overwrite,
             max_seconds=None if max_time is None else 60 * max_time,
             tensorboard=tensorboard,
-            report=report,
-            progress=progress,
+            report=bar.report,
+            progress=bar.rank,
         )
     _print_run(run, folder, json_output)
 
@@ -109,14 +131,14 @@ def resume(
     """Continue an interrupted training run; the result is the same as without the interruption."""
     import tempograph.training.trainer
 
-    with training_progress(run, f"resuming {run}", quiet=json_output) as (report, progress):
+    with training_progress(run, f"resuming {run}", quiet=json_output) as bar:
         resumed = tempograph.training.trainer.resume(
             run,
             device=device,
             max_seconds=None if max_time is None else 60 * max_time,
             tensorboard=tensorboard,
-            report=report,
-            progress=progress,
+            report=bar.report,
+            progress=bar.rank,
         )
     _print_run(resumed, run, json_output)
 
@@ -141,15 +163,17 @@ def is_finished(folder: Path) -> bool | None:
 
 
 @contextmanager
-def training_progress(
-    folder: Path, description: str, quiet: bool
-) -> Iterator[tuple[Callable[[dict[str, Any]], None], Callable[[int, int], None]]]:
-    """Print each epoch on standard error and, on an interrupt, the command that continues."""
+def training_progress(folder: Path, description: str, quiet: bool) -> Iterator[TrainingBar]:
+    """Print each epoch on standard error and, on an interrupt, the command that continues.
+
+    A terminal also shows a bar; without one, a ranking that takes long prints a line.
+    """
 
     def report(line: dict[str, Any]) -> None:
         if not quiet:
             shown = (name for name in line if name not in ("valid/mr", "valid/hits@3"))
             err.print("  ".join(_report_cell(name, line[name]) for name in shown))
+            work.last_line = time.monotonic()
 
     finished_before = is_finished(folder)
 
@@ -161,8 +185,8 @@ def training_progress(
             return f"the run is trained; evaluate it with: tempograph evaluate {quote(str(folder))}"
         return f"continue with: tempograph resume {quote(str(folder))}"
 
-    with stoppable(next_step), progress_bar(description) as progress:
-        yield report, progress
+    with stoppable(next_step), show_on_console(description, err, note) as work:
+        yield TrainingBar(work, report)
 
 
 def _report_cell(name: str, value: Any) -> str:

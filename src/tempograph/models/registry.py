@@ -5,19 +5,21 @@ Another package adds a model as a `ModelKind` in the entry point group `tempogra
     [project.entry-points."tempograph.models"]
     popular = "mypackage.popular:KIND"
 
-The same module registers how the model is trained, with `training.recipes.register_recipe`.
+The same module registers how the model is trained, with `training.recipes.register_recipe`. An
+entry point that cannot be used is an error where its model is asked for, and else a warning.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, is_dataclass
 from functools import cached_property
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final
 
 from tempograph.data.suggestions import refuse_unknown
-from tempograph.errors import ConfigError
+from tempograph.errors import ConfigError, TempographWarning
 from tempograph.models.base import Model
 from tempograph.models.embedding.embedding_model import Embedding
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
@@ -28,9 +30,11 @@ from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
 from tempograph.models.ted import TED, TEDSettings
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
+from tempograph.typing import MODEL_ENTRY_POINTS
 
-ENTRY_POINTS: Final = "tempograph.models"
 _PAPER: Final = "Wu et al., EMNLP 2020"
+_MAX_REASON: Final = 300
+"""How much of the reason why a module cannot be loaded is shown."""
 
 
 @dataclass(frozen=True)
@@ -57,47 +61,95 @@ class ModelKind:
 
 
 class ModelRegistry(Mapping[str, ModelKind]):
-    """Kinds of models by name: those of this package, then those of entry points, loaded once."""
+    """Kinds of models by name: those of this package, then those of entry points, loaded once.
+
+    Entry points that cannot be used are left out, with one warning for each.
+    """
 
     def __init__(self, kinds: Iterable[ModelKind]) -> None:
         self._own = {kind.name: kind for kind in kinds}
+        self._packages: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
+        self._warned = False
 
     @cached_property
     def _kinds(self) -> dict[str, ModelKind]:
-        kinds = dict(self._own)
-        for entry in entry_points(group=ENTRY_POINTS):
-            kind = _load(entry)
-            if kind.name in kinds:
-                raise ConfigError(f"{_source(entry)} adds a model '{kind.name}', which exists")
-            kinds[kind.name] = kind
+        kinds, packages, problems = dict(self._own), dict[str, str](), dict[str, str]()
+        for entry in entry_points(group=MODEL_ENTRY_POINTS):
+            try:
+                kind = _load(entry)
+                if kind.name in kinds:
+                    raise ConfigError(
+                        f"{_source(entry)} adds a model '{kind.name}', which exists already; "
+                        "rename it, or uninstall the package"
+                    )
+            except ConfigError as error:
+                problems[entry.name] = str(error)
+                continue
+            kinds[kind.name], packages[kind.name] = kind, _package(entry)
+        # A module may use the registry while it is loaded from here: what is found last is whole.
+        self._packages, self._problems, self._warned = packages, problems, False
+        return kinds
+
+    def problem(self, name: str) -> str | None:
+        """Why the model of an entry point cannot be used; None if it can, or is not known."""
+        return None if name in self._kinds else self._problems.get(name)
+
+    def package(self, name: str) -> str | None:
+        """The package that adds a model, as messages name it; None for our own."""
+        return self._packages.get(name) if name in self._kinds else None
+
+    def _usable(self) -> dict[str, ModelKind]:
+        kinds = self._kinds
+        if not self._warned:
+            self._warned = True
+            for problem in self._problems.values():
+                warnings.warn(problem, TempographWarning, stacklevel=3)
         return kinds
 
     def __getitem__(self, name: str) -> ModelKind:
-        return self._kinds[name]
+        return self._usable()[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._kinds)
+        return iter(self._usable())
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._usable())
 
 
 def _load(entry: EntryPoint) -> ModelKind:
+    """The kind of model behind an entry point."""
+    way_out = "update or uninstall the package"
     try:
         kind = entry.load()
-        if not isinstance(kind, ModelKind):
-            raise TypeError(f"it is not a ModelKind but {type(kind).__name__}")
-    except Exception as error:
+    except (Exception, SystemExit) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
         raise ConfigError(
-            f"{_source(entry)} cannot be loaded ({type(error).__name__}: {error}); "
-            "update or uninstall the package"
+            f"{_source(entry)} cannot be loaded ({reason[:_MAX_REASON]}); {way_out}"
         ) from error
+    if not isinstance(kind, ModelKind):
+        raise ConfigError(
+            f"{_source(entry)} is not a ModelKind but {type(kind).__name__}; {way_out}"
+        )
+    if kind.name != entry.name:
+        raise ConfigError(
+            f"{_source(entry)} adds a model of another name, '{kind.name}'; "
+            "give both the same name, or uninstall the package"
+        )
+    if not (isinstance(kind.settings, type) and is_dataclass(kind.settings)):
+        raise ConfigError(
+            f"{_source(entry)}: the settings of a model must be a dataclass, "
+            f"found {kind.settings!r}; {way_out}"
+        )
     return kind
 
 
+def _package(entry: EntryPoint) -> str:
+    return "an unknown package" if entry.dist is None else f"package '{entry.dist.name}'"
+
+
 def _source(entry: EntryPoint) -> str:
-    package = "an unknown package" if entry.dist is None else f"package '{entry.dist.name}'"
-    return f"{package}: entry point {entry.name} = {entry.value}"
+    return f"{_package(entry)}: entry point {entry.name} = {entry.value}"
 
 
 def _embedding(method: type[Embedding]) -> ModelKind:
@@ -220,5 +272,7 @@ MODELS: Final = ModelRegistry(
 
 def model_kind(name: str) -> ModelKind:
     """The kind of model with this name."""
+    if problem := MODELS.problem(name):
+        raise ConfigError(problem)
     refuse_unknown("model", name, MODELS)
     return MODELS[name]
