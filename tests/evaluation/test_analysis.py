@@ -22,7 +22,7 @@ from tempograph.data.folder import write_folder
 from tempograph.data.frequency import PATTERNS
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import RunError
-from tempograph.evaluation.evaluator import Evaluation
+from tempograph.evaluation.evaluations import Evaluation
 from tempograph.evaluation.frequency_curves import (
     EFFECTS,
     binned_curve,

@@ -1,10 +1,11 @@
-"""Temperatures against a grid, reliability against loops, what a run keeps of them."""
+"""Calibration and reliability against loops, and what a run keeps of them."""
 
 from __future__ import annotations
 
 import json
 import math
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -18,33 +19,13 @@ from tempograph import Predictor, Run
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import Queries
 from tempograph.evaluation import calibration
-from tempograph.evaluation.calibration import (
-    BINS,
-    calibrate,
-    calibration_error,
-    fit_temperature,
-    reliability,
-)
+from tempograph.evaluation.calibration import calibrate, score_valid
+from tempograph.evaluation.probabilities import fit_calibrator
+from tempograph.evaluation.reliability import BINS, calibration_error, reliability
 from tempograph.models.base import CrossFitted, Evidence, Model
-from tempograph.prediction.scoring import log_probabilities
 from tempograph.report.model_plots import reliability_figure
 
 GRAPH = make_world(entities=20, relations=4, steps=20, facts=400).graph
-
-
-@settings(max_examples=20)
-@given(st.integers(0, 2**32 - 1), st.floats(0.3, 5))
-def test_the_temperature_of_the_data_is_recovered(seed: int, true: float) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    scores = 2 * torch.randn(4000, 6, generator=generator)
-    answer = torch.multinomial(torch.softmax(scores / true, 1), 1, generator=generator)[:, 0]
-    found = fit_temperature(scores, answer)
-    assert found == pytest.approx(true, rel=0.2)
-
-    def loss(temperature: float) -> float:
-        return -float(torch.log_softmax(scores / temperature, 1).gather(1, answer[:, None]).mean())
-
-    assert all(loss(found) <= loss(found * factor) + 1e-6 for factor in (0.9, 0.99, 1.01, 1.1))
 
 
 class TableModel(Model):
@@ -79,14 +60,14 @@ class TableModel(Model):
 
 @pytest.mark.parametrize("cross_fit", [False, True])
 def test_calibration_equals_a_loop(cross_fit: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both queries of a fact are in one half, each half at the temperature of the other."""
+    """Both queries of a fact are in one half, each measured with the calibrator of the other."""
     monkeypatch.setattr(calibration, "_MAX_FACTS", 29)
     entities, relations, _, steps = GRAPH.sizes
     generator = torch.Generator().manual_seed(3)
     model = TableModel(
         2 * torch.randn(2, entities, 2 * relations, steps, entities, generator=generator), cross_fit
     )
-    found = calibrate(model, GRAPH)
+    found = calibrate(score_valid(model, GRAPH))
     known = {tuple(fact) for split in (GRAPH.train, GRAPH.valid) for fact in split.tolist()}
     halves: list[list[tuple[torch.Tensor, int]]] = [[], []]
     for number in range(29):
@@ -101,15 +82,22 @@ def test_calibration_equals_a_loop(cross_fit: bool, monkeypatch: pytest.MonkeyPa
                     row[other] = -math.inf
             halves[number % 2].append((row, own))
     scored = [
-        (torch.stack([row for row, _ in half]), torch.tensor([own for _, own in half]))
+        (
+            torch.stack([row for row, _ in half]),
+            torch.tensor([own for _, own in half]),
+            torch.tensor([int((row > -math.inf).sum()) for row, _ in half]),
+        )
         for half in halves
     ]
-    every = tuple(torch.cat(columns) for columns in zip(*scored, strict=True))
-    assert found["facts"] == 29 and found["temperature"] == pytest.approx(fit_temperature(*every))
+    every = fit_calibrator(*(torch.cat(columns) for columns in zip(*scored, strict=True)))
+    assert found["facts"] == 29
+    assert (found["temperature"], found["uniform"]) == pytest.approx(every, rel=1e-3, abs=1e-4)
     sure, right, among, losses = [], [], [], []
     for half, other in (scored, scored[::-1]):
-        for row, own in zip(*half, strict=True):
-            shares = torch.softmax(row.double() / fit_temperature(*other), 0)
+        temperature, uniform = fit_calibrator(*other)
+        for row, own, eligible in zip(*half, strict=True):
+            shares = (1 - uniform) * torch.softmax(row.double() / temperature, 0)
+            shares = torch.where(row > -math.inf, shares + uniform / eligible, 0)
             sure.append(float(shares.max()))
             right.append(bool(shares.argmax() == own))
             among.append(sum(bool(share > shares[own]) for share in shares) < 10)
@@ -118,11 +106,6 @@ def test_calibration_equals_a_loop(cross_fit: bool, monkeypatch: pytest.MonkeyPa
     expected = reliability(*(torch.tensor(column) for column in (sure, right, among)))
     for shown, wanted in zip(found["reliability"], expected, strict=True):
         assert shown == pytest.approx(wanted, rel=1e-4)
-
-
-def test_other_right_answers_do_not_count() -> None:
-    scores = torch.tensor([[3.0, 1.0, -math.inf, 0.0]] * 8)
-    assert math.isfinite(fit_temperature(scores, torch.tensor([0, 1] * 4)))
 
 
 @settings(max_examples=30)
@@ -144,27 +127,13 @@ def test_reliability_equals_a_loop(seed: int, count: int) -> None:
     assert rows == len(table) and calibration_error(table) == pytest.approx(error)
 
 
-def test_shares_equal_a_loop() -> None:
-    rng = np.random.default_rng(0)
-    scores, known = rng.normal(size=(3, 5)), {(0, 1), (0, 2), (2, 0)}
-    pairs = torch.tensor(sorted(known)).T
-    found = log_probabilities(torch.from_numpy(scores), (pairs[0], pairs[1]), 1.7).exp().numpy()
-    for row in range(3):
-        for candidate in range(5):
-            others = [o for o in range(5) if (row, o) not in known and o != candidate]
-            weights = np.exp(scores[row] / 1.7)
-            assert found[row, candidate] == pytest.approx(
-                weights[candidate] / (weights[candidate] + weights[others].sum())
-            )
-
-
 def test_a_run_keeps_its_calibration(tmp_path: Path) -> None:
     path = tmp_path / "run"
     run = tempograph.train(
         GRAPH, "complex", out=path, device="cpu", overrides=["model.dim=8", "train.epochs=3"]
     )
     kept = json.loads((path / "results.json").read_text())["calibration"]
-    assert kept == run.results.calibration == calibrate(run.model, GRAPH)
+    assert kept == run.results.calibration == calibrate(score_valid(run.model, GRAPH))
     assert (
         sum(row["questions"] for row in kept["reliability"])
         == 2 * len(GRAPH.valid)
@@ -187,7 +156,7 @@ def test_a_run_without_a_calibration_is_calibrated_on_first_use(
     results = json.loads((path / "results.json").read_text())
     kept = results.pop("calibration")
     (path / "results.json").write_text(json.dumps(results))
-    assert Predictor(path).temperature == kept["temperature"]
+    assert Run.load(path).questions.calibrator().temperature == kept["temperature"]
     assert json.loads((path / "results.json").read_text())["calibration"] == kept
     (path / "results.json").write_text(json.dumps(results))
 
@@ -195,12 +164,23 @@ def test_a_run_without_a_calibration_is_calibrated_on_first_use(
         raise tempograph.errors.StorageError("nobody may write here")
 
     monkeypatch.setattr(Run, "write_results", refuse)
-    assert Predictor(path).temperature == kept["temperature"]
+    assert Run.load(path).questions.calibrator().temperature == kept["temperature"]
 
 
-def test_scores_that_are_no_log_probabilities_have_no_temperature() -> None:
-    run = tempograph.train(GRAPH, "ted", overrides=["model.sigma=1"])
-    assert run.fit_temperature() is None and run.results.calibration is None
-    found = Predictor(run).objects(0, 0, 0)
-    assert "the scores of ted are not probabilities" in found.notes
-    assert all(answer.probability is None for answer in found.answers)
+@pytest.mark.parametrize("model", ["ted", "pointer", "complex"])
+def test_probabilities_of_answers_fall_with_rank(model: str) -> None:
+    overrides = {"ted": ["model.sigma=1"], "pointer": ["train.epochs=2"]}
+    short = overrides.get(model, ["model.dim=8", "train.epochs=3"])
+    predictor = Predictor(tempograph.train(GRAPH, model, overrides=short, device="cpu"))
+    every = len(GRAPH.entities)
+    for new in (False, True):
+        for found in (
+            predictor.objects(0, 0, 0, top=every, evidence=0, new=new),
+            predictor.subjects(0, 0, 0, top=every, evidence=0, new=new),
+            predictor.relations(0, 1, 3, evidence=0, new=new),
+            predictor.times(0, 0, 1, top=20, evidence=0, new=new),
+        ):
+            shares = [answer.probability for answer in found.answers]
+            assert all(one >= other for one, other in pairwise(shares))
+            assert 0 < sum(shares) <= 1 + 1e-9
+            assert not new or all(answer.known is None for answer in found.answers)

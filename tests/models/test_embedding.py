@@ -268,12 +268,6 @@ def test_one_candidate_a_sample_and_all_have_the_same_scores(name: str) -> None:
         5 if model.entities.time_dependent else 1
     )
     assert set(drawn.flatten().tolist()) == set(range(4)), "every entity is drawn"
-    for s, o, t in ((0, 1, 2), (3, 3, 4)):
-        relations = torch.arange(2)
-        some_queries = Queries(
-            torch.full_like(relations, s), relations, torch.full_like(relations, t)
-        )
-        assert_close(model.relation_scores(s, o, t), model.scores(some_queries)[:, o], **EXACT)
 
 
 @EVERY

@@ -20,8 +20,8 @@ from tempograph import TemporalGraph
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.timeline import Queries, Timeline, both_directions
 from tempograph.device import MEMORY_BUDGETS, Budget
-from tempograph.errors import ConfigError, QueryError
-from tempograph.evaluation.calibration import calibrate
+from tempograph.errors import ConfigError
+from tempograph.evaluation.calibration import calibrate, score_valid
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.base import Evidence, Model
 from tempograph.models.ensemble.ensemble_gate import EnsembleGate, PartOutputs
@@ -53,18 +53,12 @@ class Table(Model):
         return Evidence("so it says", torch.empty(0, 4, dtype=torch.int64), None)
 
 
-class Relational(Table):
-    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
-        return self.table[subject, :, time, object_].chunk(2)[0]
-
-
 def tables(graph: TemporalGraph, seed: int, count: int = 2) -> list[Table]:
     entities, relations, _, steps = graph.sizes
     generator = torch.Generator().manual_seed(seed)
     shape = (entities, 2 * relations, steps, entities)
     return [
-        Relational(torch.randn(shape, generator=generator), f"part {number}")
-        for number in range(count)
+        Table(torch.randn(shape, generator=generator), f"part {number}") for number in range(count)
     ]
 
 
@@ -161,17 +155,6 @@ def test_memory_is_that_of_all_parts() -> None:
     )
 
 
-def test_relation_scores_combine_parts_that_rank_relations() -> None:
-    graph = make_graph([(0, 0, 1, 0)])
-    parts = tables(graph, 0)
-    ensemble = make_ensemble(graph, parts)
-    ensemble.mean_weights.copy_(torch.tensor([0.5, 2.0]))
-    one, other = (torch.log_softmax(part.relation_scores(0, 1, 2), 0) for part in parts)
-    assert_close(ensemble.relation_scores(0, 1, 2), 0.5 * one + 2 * other)
-    with raises(QueryError, "base.no_relation_scores", model="part 1"):
-        make_ensemble(graph, [parts[0], Table(parts[1].table, "part 1")]).relation_scores(0, 1, 2)
-
-
 def test_evidence_comes_from_the_part_with_the_largest_weight() -> None:
     graph = make_graph([(0, 0, 1, 0)])
     ensemble = make_ensemble(graph, tables(graph, 0))
@@ -206,7 +189,6 @@ def test_weights_of_earlier_versions_load() -> None:
     ensemble, other = (make_ensemble(graph, tables(graph, 0), WITH_CORRECTION) for _ in range(2))
     randomize(ensemble, 1)
     earlier = {
-        "mean_weights": "usual",
         "half_gates.": "without.",
         "correction.part_log_probs": "of_candidate.opinions",
         "correction.candidate_features": "of_candidate.told",
@@ -218,7 +200,8 @@ def test_weights_of_earlier_versions_load() -> None:
         for new, old in earlier.items():
             name = name.replace(new, old)
         state[name] = value
-    assert {"usual", "without.1.of_candidate.told", "gate.of_candidate.out"} <= state.keys()
+    assert {"without.1.of_candidate.told", "gate.of_candidate.out"} <= state.keys()
+    state |= {"usual": torch.ones(2)}
     other.load_state_dict(state)
     assert_close(other.state_dict(), ensemble.state_dict(), rtol=0, atol=0)
 
@@ -332,7 +315,6 @@ def test_the_gate_learns_when_each_part_is_right() -> None:
     )
     assert sum(row["questions"] for row in told["weights"]) == 2 * len(graph.valid)
     assert [line.get("half") for line in lines] == [1, 2, None]
-    assert_close(ensemble.mean_weights.sum(), torch.tensor(told["sharpness"]), rtol=1e-4, atol=1e-4)
 
 
 def test_test_facts_change_neither_the_gate_nor_the_temperature() -> None:
@@ -345,7 +327,9 @@ def test_test_facts_change_neither_the_gate_nor_the_temperature() -> None:
             each, parts, EnsembleSettings(parts=("a", "b"), fit_on="valid", steps=40)
         )
         fit_ensemble(ensemble, each, 0, lambda line: None)
-        actual.append((ensemble.state_dict(), calibrate(ensemble, each)["temperature"]))
+        actual.append(
+            (ensemble.state_dict(), calibrate(score_valid(ensemble, each))["temperature"])
+        )
     assert_close(actual[0], actual[1], rtol=0, atol=0)
 
 
@@ -357,9 +341,10 @@ def test_a_gate_without_examples_keeps_equal_weights() -> None:
     table = torch.zeros(5, 2, 2, 5)
     table[0, 0, 1, 3] = table[3, 1, 1, 0] = -9.0
     settings = EnsembleSettings(parts=("a", "b"), candidates=1, candidate_hidden=4)
-    ensemble = make_ensemble(graph, [Relational(table, "a"), Relational(table, "b")], settings)
+    ensemble = make_ensemble(graph, [Table(table, "a"), Table(table, "b")], settings)
     assert fit_ensemble(ensemble, graph, 0, lambda line: None)["steps"] == 0
-    assert ensemble.mean_weights.tolist() == [0.5, 0.5]
+    features = torch.zeros(1, 11)
+    assert ensemble.gate(features).tolist() == [[0.5, 0.5]]
 
 
 def test_a_gate_never_ranks_a_fact_it_was_fitted_on(monkeypatch: pytest.MonkeyPatch) -> None:

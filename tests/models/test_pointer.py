@@ -19,8 +19,9 @@ import tempograph
 from graphs import make_graph
 from memory import PeakMemory
 from messages import raises
-from tempograph.data.fact_index import FactIndex, Key, hash_facts
+from tempograph.data.fact_index import FactIndex, Key
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.sorted_facts import hash_facts
 from tempograph.data.timeline import Queries, Timeline, both_directions
 from tempograph.device import MEMORY_BUDGETS, Budget
 from tempograph.errors import ConfigError
@@ -556,25 +557,3 @@ def test_a_step_does_not_wait_for_the_gpu() -> None:
         loss(batch, chance).backward()
     finally:
         torch.cuda.set_sync_debug_mode("default")
-
-
-@pytest.mark.parametrize("relations", [3, 600], ids=["few", "many"])
-def test_relations_are_scored_within_a_budget(
-    relations: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(0)
-    facts = np.stack([rng.integers(0, size, 60) for size in (5, relations, 5, 5)], 1)
-    graph = make_graph(facts, entities=5, relations=relations)
-    model = Pointer(Timeline(graph), PointerSettings())
-    every = torch.arange(relations)
-    asked = Queries(torch.full_like(every, 1), every, torch.full_like(every, 2))
-    expected = torch.log_softmax(model.scores(asked), 1)[:, 3]
-    assert_close(model.relation_scores(1, 3, 2), expected)
-    sizes = []
-    scores = model.scores
-    monkeypatch.setattr(
-        model, "scores", lambda queries: (sizes.append(len(queries.time)), scores(queries))[1]
-    )
-    monkeypatch.setitem(MEMORY_BUDGETS, "counterfactual", Budget(2**20, 0))
-    assert_close(model.relation_scores(1, 3, 2), expected)
-    assert sum(sizes) == relations and (len(sizes) > 1) == (relations > 512)

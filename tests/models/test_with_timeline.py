@@ -126,8 +126,6 @@ def test_with_timeline_keeps_scores(
     assert_close(predicting.scores(queries), model.scores(queries), check_dtype=False)
     repeated = predicting.scores(queries)
     assert torch.equal(repeated, predicting.scores(queries))
-    if kind != "ted":
-        assert_close(predicting.relation_scores(0, 0, 0), model.relation_scores(0, 0, 0))
 
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in ("ted", "ensemble")])

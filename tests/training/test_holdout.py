@@ -114,5 +114,5 @@ def test_a_copy_is_trained_as_long_as_its_part_was_at_its_best(parts: list[str])
     run.parts["complex"].results.best_epoch = 4
     assert train_copies(run, GRAPH, callbacks) is not None
     assert [lines.count(f"{name} without the holdout") for name in run.parts] == [4, 1]
-    hurried = Callbacks.make(None, None, tensorboard=False, max_seconds=0)
+    hurried = Callbacks(None, None, deadline=0)
     assert train_copies(run, GRAPH, hurried) is None

@@ -25,8 +25,7 @@ from messages import raises
 from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import RunError
-from tempograph.prediction.predictor import Predictor
-from tempograph.training.runs import Run
+from tempograph.training.question_models import QuestionModels
 
 GRAPH = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
 SETTINGS = [
@@ -93,7 +92,10 @@ def test_resuming_discards_evaluations_of_the_unfinished_run(
     path = tmp_path / "asked"
     train(path, max_seconds=0)
     tempograph.evaluate(tempograph.Run.load(path), "test")
-    assert Predictor(path).temperature != Predictor(uninterrupted).temperature
+    one, other = (
+        tempograph.Run.load(each).questions.calibrator() for each in (path, uninterrupted)
+    )
+    assert one.temperature != other.temperature
     on_the_way = json.loads((path / "results.json").read_text())
     assert on_the_way["test"] and on_the_way["calibration"] and (path / "ranks.parquet").exists()
     run = tempograph.resume(path, device="cpu")
@@ -116,7 +118,7 @@ def test_a_run_interrupted_while_it_is_calibrated_is_not_finished(
 
     path = tmp_path / "run"
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Run, "fit_temperature", interrupted)
+        patch.setattr(QuestionModels, "calibrator", interrupted)
         train(path)
     assert not json.loads((path / "results.json").read_text())["finished"]
     tempograph.resume(path, device="cpu")

@@ -140,12 +140,15 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], Callable[..., str]]] = {
     "another width": (lambda folder: rewrite(folder, "config.toml", "dim = 8", "dim = 6"), DAMAGED),
     "no such model": (
         lambda folder: rewrite(folder, "config.toml", 'name = "temp-gru"', 'name = "temp-gro"'),
-        partial(
-            message,
-            "suggestions.did_you_mean",
-            kind="model",
-            value="temp-gro",
-            names="'temp-gru', 'temp-sa' or 'temp-pointer'",
+        lambda path: message(
+            "config.no_model",
+            path=path / "config.toml",
+            problem=message(
+                "suggestions.did_you_mean",
+                kind="model",
+                value="temp-gro",
+                names="'temp-gru', 'temp-sa' or 'temp-pointer'",
+            ),
         ),
     ),
     "no names": (

@@ -306,7 +306,7 @@ def test_an_entity_without_train_facts_can_be_queried() -> None:
     found = Predictor(run).objects("e3", "r0", "day 2")
     assert [answer.name for answer in found.answers] == ["e1"] and found.answers[0].known == "test"
     assert found.answers[0].why == "same relation"
-    assert "'e3' is in no train fact" in found.notes[0] and "only 1 candidate has" in found.notes[1]
+    assert "'e3' is in no known fact" in found.notes[0] and "only 1 candidate has" in found.notes[1]
     assert tempograph.evaluate(run, "test").summary()["object"]["mrr"] == 1
 
 

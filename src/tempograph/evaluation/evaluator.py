@@ -6,136 +6,27 @@ in `ranking.filtered_ranks`.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import Final, Literal, NotRequired, TypedDict
+from typing import Final
 
-import numpy as np
-import pyarrow as pa
 import torch
 from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
-from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
-from tempograph.data.result_table import Tabular, name_columns
+from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import explain_out_of_memory, memory_budget
 from tempograph.errors import DataError
-from tempograph.evaluation.ranking import Metrics, Ranks, filtered_ranks, metrics
+from tempograph.evaluation.evaluations import Evaluation
+from tempograph.evaluation.probabilities import Calibrator, Confidence
+from tempograph.evaluation.ranking import Ranks, filtered_ranks
 from tempograph.models.base import CrossFitted, Model
 from tempograph.typing import Filter, Progress, Protocol, Split
 
 _RANK_TYPES: Final = (torch.float64, torch.int64, torch.int64)
-
-
-class EvaluationSummary(TypedDict):
-    """The JSON object that `evaluate --json` prints and results.json holds for each split."""
-
-    dataset: str
-    model: str
-    split: Split
-    protocol: Protocol
-    filter: Filter
-    metrics: Metrics
-    subject: Metrics
-    object: Metrics
-    optimistic: Metrics
-    pessimistic: Metrics
-    facts: int
-    seconds: float
-    note: NotRequired[str]
-
-
-METRIC_LABELS: Final[
-    dict[Literal["metrics", "subject", "object", "optimistic", "pessimistic"], str]
-] = {
-    "metrics": "both sides",
-    "subject": "subjects (?, r, o, t)",
-    "object": "objects (s, r, ?, t)",
-    "optimistic": "both, ties won",
-    "pessimistic": "both, ties lost",
-}
-"""The label of each set of metrics in a summary."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Evaluation(Tabular):
-    """The ranks of one split, with everything needed to read its figures."""
-
-    dataset: str
-    model: str
-    split: Split
-    protocol: Protocol
-    filter: Filter
-    facts: Facts
-    ranks: Ranks
-    """For each fact the rank of its object, then for each fact the rank of its subject."""
-    seconds: float
-    note: str | None = None
-    graph: TemporalGraph | None = None
-    """The names behind the ids of the facts."""
-
-    def __repr__(self) -> str:
-        figures = self.summary()["metrics"]
-        return (
-            f"Evaluation({self.model} on {self.dataset}, {self.split}: {len(self.facts):,} facts, "
-            f"MRR {figures['mrr']:.3f}, Hits@1 {figures['hits@1']:.3f}, "
-            f"Hits@10 {figures['hits@10']:.3f})"
-        )
-
-    def summary(self, hits: Iterable[int] = (1, 3, 10)) -> EvaluationSummary:
-        """Metrics of both sides and of each, and what they would be if ties were won or lost."""
-        hits = list(hits)
-        object_ranks, subject_ranks = self.ranks.realistic.chunk(2)
-        summary: EvaluationSummary = {
-            "dataset": self.dataset,
-            "model": self.model,
-            "split": self.split,
-            "protocol": self.protocol,
-            "filter": self.filter,
-            "metrics": metrics(self.ranks.realistic, hits),
-            "subject": metrics(subject_ranks, hits),
-            "object": metrics(object_ranks, hits),
-            "optimistic": metrics(self.ranks.optimistic, hits),
-            "pessimistic": metrics(self.ranks.pessimistic, hits),
-            "facts": len(self.facts),
-            "seconds": round(self.seconds, 3),
-        }
-        if self.note is not None:
-            summary["note"] = self.note
-        return summary
-
-    def table(self) -> pa.Table:
-        """One row per query: s, r, o, t, side, rank, optimistic, pessimistic, split, filter."""
-        count = len(self.facts)
-
-        def repeated(*values: str) -> pa.Array:
-            return pa.array(np.repeat(values, 2 * count // len(values))).dictionary_encode()
-
-        return pa.table(
-            {
-                **{name: np.tile(self.facts[:, column], 2) for column, name in enumerate("srot")},
-                "side": repeated("object", "subject"),
-                "rank": self.ranks.realistic.cpu().numpy(),
-                "optimistic": self.ranks.optimistic.cpu().numpy(),
-                "pessimistic": self.ranks.pessimistic.cpu().numpy(),
-                "split": repeated(self.split),
-                "filter": repeated(self.filter),
-            }
-        )
-
-    def to_arrow(self) -> pa.Table:
-        """One row per query, in names; `side` is the part that is asked for.
-
-        The columns are subject, relation, object, time, side, rank, optimistic, pessimistic, split
-        and filter. An evaluation without a graph has ids instead of names.
-        """
-        table = self.table()
-        if self.graph is None:
-            return table.rename_columns([*COLUMNS, *table.column_names[4:]])
-        names = name_columns(self.graph, np.tile(self.facts, (2, 1)))
-        return pa.table(names | {name: table[name] for name in table.column_names[4:]})
+_CONFIDENCE_TYPES: Final = (torch.float64, torch.bool, torch.bool, torch.float64)
 
 
 def evaluate_model(
@@ -146,29 +37,52 @@ def evaluate_model(
     filter: Filter = "time",
     budget: int | None = None,
     progress: Progress | None = None,
+    calibrator: Calibrator | None = None,
 ) -> Evaluation:
     """Rank both sides of every fact of a split.
 
-    Facts that a model was fitted on are ranked by its cross-fitted scores, if it has them.
+    Facts that a model was fitted on are ranked by its cross-fitted scores, if it has them. With a
+    calibrator, the evaluation says how sure the model is of its best answers.
     """
-    facts = graph.facts(split)
-    if not len(facts):
-        raise DataError(
-            f"{graph.name}: the {split} split has no facts, so there is nothing to evaluate"
-        )
+    facts = require_facts(graph, split)
     start = time.perf_counter()
     known = KnownAnswers.from_graph(graph, filter, model.device)
     cross_fitted = model.cross_fitted(split, len(facts))
     way_out = "take a smaller model or, with evaluate, a smaller budget for scores (--memory MIB)"
     with torch.inference_mode(), explain_out_of_memory("ranking", way_out):
-        ranks = rank_facts(
-            model, torch.from_numpy(facts).to(model.device), known, budget, progress, cross_fitted
+        ranks, confidence = rank_with_confidence(
+            model,
+            torch.from_numpy(facts).to(model.device),
+            known,
+            budget,
+            progress,
+            cross_fitted,
+            calibrator,
         )
-    ranks = Ranks(*(column.cpu() for column in ranks))
     seconds, note = time.perf_counter() - start, cross_fitted.note if cross_fitted else model.note
     return Evaluation(
-        graph.name, model.name, split, protocol, filter, facts, ranks, seconds, note, graph
+        graph.name,
+        model.name,
+        split,
+        protocol,
+        filter,
+        facts,
+        ranks.cpu(),
+        seconds,
+        note,
+        graph,
+        None if confidence is None else confidence.cpu(),
     )
+
+
+def require_facts(graph: TemporalGraph, split: Split) -> Facts:
+    """The facts of a split, [n, 4]; raises DataError if it has none."""
+    facts = graph.facts(split)
+    if not len(facts):
+        raise DataError(
+            f"{graph.name}: the {split} split has no facts, so there is nothing to evaluate"
+        )
+    return facts
 
 
 def rank_facts(
@@ -180,17 +94,42 @@ def rank_facts(
     cross_fitted: CrossFitted | None = None,
 ) -> Ranks:
     """Ranks of the objects, then of the subjects.   facts [n, 4] -> [2n] each."""
+    return rank_with_confidence(model, facts, known, budget, progress, cross_fitted, None)[0]
+
+
+def rank_with_confidence(
+    model: Model,
+    facts: Tensor,
+    known: KnownAnswers,
+    budget: int | None,
+    progress: Progress | None,
+    cross_fitted: CrossFitted | None,
+    calibrator: Calibrator | None,
+) -> tuple[Ranks, Confidence | None]:
+    """`rank_facts`, and with a calibrator how sure the queries are of their best answers."""
     queries, answer = fact_queries(facts, known.num_relations)
-    ranks = Ranks(
-        *(torch.empty(len(answer), dtype=kind, device=facts.device) for kind in _RANK_TYPES)
-    )
+    ranks = Ranks(*_empty(answer, _RANK_TYPES))
+    confidence = None if calibrator is None else Confidence(*_empty(answer, _CONFIDENCE_TYPES))
     batches = query_batches(model, queries, known, budget, progress)
-    for index, scores in with_scorers(batches, model, cross_fitted):
-        batch = queries.take(index)
-        batch_ranks = filtered_ranks(scores(batch), answer[index], known(batch))
-        for column, values in zip(ranks, batch_ranks, strict=True):
-            column[index] = values
-    return ranks
+    for index, score in with_scorers(batches, model, cross_fitted):
+        batch, right = queries.take(index), answer[index]
+        scores, pairs = score(batch), known(batch)
+        _assign(ranks, index, filtered_ranks(scores, right, pairs))
+        if confidence is not None and calibrator is not None:
+            row, other = (part[pairs[1] != right[pairs[0]]] for part in pairs)
+            scores[row, other] = -math.inf
+            eligible = scores.shape[1] - torch.bincount(row, minlength=len(index))
+            _assign(confidence, index, calibrator.confidence(scores, right, eligible))
+    return ranks, confidence
+
+
+def _empty(like: Tensor, types: Iterable[torch.dtype]) -> Iterator[Tensor]:
+    return (torch.empty(len(like), dtype=kind, device=like.device) for kind in types)
+
+
+def _assign(columns: Iterable[Tensor], index: Tensor, values: Iterable[Tensor]) -> None:
+    for column, value in zip(columns, values, strict=True):
+        column[index] = value
 
 
 def with_scorers(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tempograph.data.graph import Facts
 from tempograph.errors import RunError
-from tempograph.evaluation.evaluator import Evaluation
+from tempograph.evaluation.evaluations import Evaluation
 from tempograph.io import atomic_file
 from tempograph.typing import SPLITS, Filter, Split
 
@@ -94,7 +94,8 @@ def read_run_ranks(folder: Path, filter: Filter = "time") -> dict[Split, RankTab
     if not file.exists():
         return {}
     table = _read_parquet(file, "side", "split", "filter")
-    table = table.filter(pc.equal(table["filter"], filter))
+    of_entities = pc.is_in(table["side"].cast(pa.string()), pa.array(["object", "subject"]))
+    table = table.filter(pc.and_(of_entities, pc.equal(table["filter"], filter)))
     tables = {split: table.filter(pc.equal(table["split"], split)) for split in SPLITS}
     return {
         split: _from_arrow(rows, pc.equal(rows["side"], "subject").to_numpy())

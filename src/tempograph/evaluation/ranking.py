@@ -21,6 +21,10 @@ class Ranks(NamedTuple):
     optimistic: Tensor
     pessimistic: Tensor
 
+    def cpu(self) -> Ranks:
+        """The same on the CPU."""
+        return Ranks(*(column.cpu() for column in self))
+
 
 def filtered_ranks(scores: Tensor, answer: Tensor, known: tuple[Tensor, Tensor]) -> Ranks:
     """The rank of each answer among the candidates that are not also true.

@@ -64,7 +64,7 @@ class Model(torch.nn.Module, ABC):
     """Peak memory of scoring one (query, entity) pair; callers choose batch sizes by it."""
 
     probabilistic = False
-    """Whether a softmax over the scores of a query gives probabilities."""
+    """Whether a softmax over the scores of a query gives probabilities, as ensembles need."""
 
     uses_train_facts = True
     """Whether train facts matter at prediction time, or only while the weights are trained."""
@@ -88,11 +88,6 @@ class Model(torch.nn.Module, ABC):
         return ()
 
     @property
-    def ranks_relations(self) -> bool:
-        """Whether `relation_scores` is implemented."""
-        return type(self).relation_scores is not Model.relation_scores
-
-    @property
     def num_parameters(self) -> int:
         """Number of trained weights, those of the models it combines included."""
         return sum(parameter.numel() for parameter in self.parameters())
@@ -104,12 +99,6 @@ class Model(torch.nn.Module, ABC):
     def answer_scores(self, queries: Queries, answer: Tensor) -> Tensor:
         """The score of one entity, answer [queries], for each query, [queries]."""
         return self.scores(queries).gather(1, answer[:, None])[:, 0]
-
-    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
-        """Scores of every relation for (subject, ?, object, time), [relations]."""
-        raise QueryError(
-            f"{self.name} ranks entities, not relations; give a relation and one entity"
-        )
 
     def entity_vectors(self, times: Tensor) -> Tensor:
         """Vectors of all entities, [times, entities, width], or [1, ...] if constant in time."""

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from tempograph.errors import ConfigError
-from tempograph.models.registry import ModelKind, model_kind
+from tempograph.models.registry import MODELS, ModelKind, model_kind
 from tempograph.training.preset_files import load_preset, parse_toml
 from tempograph.training.recipes import Recipe, recipe_for
 from tempograph.training.setting_values import (
@@ -76,7 +76,12 @@ class Config:
             name, dataset = run.pop("name"), run.pop("dataset")
         except KeyError as error:
             raise ConfigError(f"{source}: [run] lacks the setting {error}") from None
-        kind = model_kind(name)
+        try:
+            kind = model_kind(name)
+        except ConfigError as error:
+            missing = not MODELS.problem(name)
+            hint = "; if another package adds the model, install it" if missing else ""
+            raise ConfigError(f"{source}: {error}{hint}") from None
         tables["model"] = {**earlier_values(kind.settings), **tables.get("model", {})}
         model, train = _make_tables(kind, tables, f"{source}: ")
         options = vars(make_settings(_RunOptions, run, f"{source}: [run]"))

@@ -110,8 +110,6 @@ def fit_ensemble(
     ensemble.gate.load_state_dict(gate.state_dict())
     with torch.no_grad():
         weights = gate(examples.query_features)
-        if len(weights):
-            ensemble.mean_weights.copy_(weights.mean(0))
     ensemble.seed.fill_(seed)
     # The third feature is the frequency of the entity with the relation, over all time.
     frequency = examples.query_features[:, 2].expm1().round().long()

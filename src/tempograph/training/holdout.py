@@ -39,7 +39,7 @@ def train_copies(run: Run, graph: TemporalGraph, callbacks: Callbacks) -> Copies
         if part.config.recipe.gradient is not None:
             checkpoint = None if run.path is None else run.path / HOLDOUT / f"{name}.safetensors"
             of_copy = callbacks.for_part(f"{name} without the holdout")
-            progress = _train_copy(model, part, checkpoint, of_copy)
+            progress = train_copy(model, part, checkpoint, of_copy)
             if not progress.finished:
                 return None
             seconds += progress.seconds
@@ -48,10 +48,10 @@ def train_copies(run: Run, graph: TemporalGraph, callbacks: Callbacks) -> Copies
     return Copies(run.config.kind.build(run.config.model, timeline, *models), seconds)
 
 
-def _train_copy(
+def train_copy(
     model: Model, part: Run, checkpoint: Path | None, callbacks: Callbacks
 ) -> TrainProgress:
-    """Train the copy of a part that is trained by gradient."""
+    """Train a copy of a run that is trained by gradient, for the epochs that were best for it."""
     gradient, settings = part.config.recipe.gradient, part.config.train
     assert gradient is not None and settings is not None
     last_epoch = part.results.best_epoch or settings.epochs

@@ -13,7 +13,7 @@ from tempograph.models.base import Model
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.pointer.pointer_model import PointerSettings
-from tempograph.models.registry import ModelKind
+from tempograph.models.registry import MODELS, ModelKind
 from tempograph.models.ted import PAPER_SIGMAS, TED, TEDSettings
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.training.defaults import Suggest, suggest_embedding, suggest_pointer, suggest_temp
@@ -103,8 +103,10 @@ def register_recipe(settings: type, recipe: Recipe) -> None:
 def recipe_for(kind: ModelKind) -> Recipe:
     """The training recipe of a kind of model."""
     if kind.settings not in _RECIPES:
+        package = MODELS.package(kind.name)
         raise ConfigError(
-            f"model {kind.name} has no training recipe; "
-            f"its package must call register_recipe({kind.settings.__name__}, ...)"
+            f"{f'{package}: ' if package else ''}model {kind.name} has no training recipe; "
+            f"its module must call register_recipe({kind.settings.__name__}, ...); "
+            "update or uninstall the package"
         )
     return _RECIPES[kind.settings]

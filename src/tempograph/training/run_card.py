@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.evaluation.calibration import Calibration, reliability_cells
+from tempograph.evaluation.calibration import Calibration
+from tempograph.evaluation.reliability import reliability_cells
 from tempograph.training.config import Config
 from tempograph.training.run_results import GateSummary, RunResults
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,20 +11,31 @@ from typing import Final
 
 import safetensors.torch
 from safetensors import safe_open
-from torch import Tensor
+from torch import Tensor, nn
 
 from tempograph.data.folder import read_folder
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.importers.options import ImportOptions
 from tempograph.errors import RunError, TempographError
+from tempograph.io import atomic_file
 from tempograph.training.config import Config
 from tempograph.training.run_results import RunResults
+from tempograph.training.setting_values import make_settings
 from tempograph.typing import Filter, Split
 
 RUN_MARKER: Final = "config.toml"
 RESULTS: Final = "results.json"
 WEIGHTS: Final = "model.safetensors"
+HEADS: Final = "heads.safetensors"
+"""The weights that rank relations and times, fitted when they are first needed."""
+CLASSIFIER: Final = "classifier.safetensors"
+"""The weights that tell whether a fact happened, fitted when they are first needed."""
+REFITTED: Final = "model-all-facts.safetensors"
+"""The weights of a model that was trained again on the facts of all splits, to answer questions."""
 CHECKPOINT: Final = "checkpoint.safetensors"
 RANKS: Final = "ranks.parquet"
+IMPORT: Final = "import.json"
+"""The options of the import that made the data, if the run was trained on a file or table."""
 PARTS: Final = "parts"
 """The folder of an ensemble's parts, each a run folder without a dataset of its own."""
 HOLDOUT: Final = "holdout"
@@ -60,6 +72,21 @@ def read_environment(folder: Path) -> dict[str, str | int | None]:
     with explain_damage(folder):
         environment: dict[str, str | int | None] = json.loads(_text(folder / "environment.json"))
         return environment
+
+
+def read_import_options(folder: Path) -> ImportOptions | None:
+    """The options of the import that made the data; None if they are not known."""
+    path = folder / IMPORT
+    if not path.is_file():
+        return None
+    with explain_damage(folder):
+        values = json.loads(_text(path))
+        if not isinstance(values, dict):
+            raise ValueError(f"{IMPORT} must hold an object")
+        known = {field.name for field in dataclasses.fields(ImportOptions)}
+        # A later version may have more options.
+        given = {name: value for name, value in values.items() if name in known}
+        return make_settings(ImportOptions, given, str(path))
 
 
 def dataset_folder(folder: Path) -> Path:
@@ -130,3 +157,11 @@ def explain_damage(folder: Path) -> Iterator[None]:
 
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
+
+
+def write_weights(module: nn.Module, file: Path) -> None:
+    """Write the weights of a model, whole or not at all."""
+    state = module.state_dict().items()
+    weights = {name: value.detach().cpu().contiguous() for name, value in state}
+    with atomic_file(file) as temporary:
+        safetensors.torch.save_file(weights, temporary, {"format": FORMAT})

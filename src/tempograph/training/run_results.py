@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NotRequired, TypedDict
 
 from tempograph.evaluation.calibration import Calibration
-from tempograph.evaluation.evaluator import EvaluationSummary
+from tempograph.evaluation.evaluations import EvaluationSummary, QuestionSummary
+from tempograph.training.classifier_fit import ClassifierSummary
 from tempograph.training.setting_values import Setting, SettingTables
-from tempograph.typing import SPLITS, Protocol, Split
+from tempograph.typing import SPLITS, Asked, Protocol, Split
 
 _METRICS: Final = ("mrr", "hits@1", "hits@3", "hits@10")
 _NUMBERS: Final = (
@@ -43,6 +44,17 @@ class GateSummary(TypedDict):
     steps: int
     sharpness: float
     weights: list[dict[str, str | float]]
+
+
+class AnswerBasis(TypedDict):
+    """What the answers of a run rest on, if these are not its train facts alone."""
+
+    facts: int
+    """The number of facts, those held out for validation and test included."""
+    refitted: list[str]
+    """Models that were trained again on all of them, for the epochs that were best."""
+    seconds: float
+    """How long that took."""
 
 
 @dataclass
@@ -83,6 +95,16 @@ class RunResults:
     calibration: Calibration | None = None
     test: EvaluationSummary | None = None
     train: EvaluationSummary | None = None
+    relation: dict[Split, QuestionSummary] = field(default_factory=dict)
+    """The figures of questions for relations, by split."""
+    time: dict[Split, QuestionSummary] = field(default_factory=dict)
+    """The figures of questions for times, by split."""
+    answers: AnswerBasis | None = None
+    """What answers rest on; None for the train facts."""
+    classifier: ClassifierSummary | None = None
+    """How well proposals of missing facts are told from others."""
+    relation_calibration: Calibration | None = None
+    time_calibration: Calibration | None = None
     extra: dict[str, Any] = field(default_factory=dict)
     """Keys that this version does not know."""
     keys: tuple[str, ...] = field(default=(), compare=False, repr=False)
@@ -127,10 +149,21 @@ class RunResults:
             split: summary for split in SPLITS if (summary := self.evaluation(split)) is not None
         }
 
+    def calibration_of(self, asked: Asked) -> Calibration | None:
+        """How the probabilities of a kind of question are calibrated, if they are."""
+        name = "calibration" if asked == "entity" else f"{asked}_calibration"
+        calibration: Calibration | None = getattr(self, name)
+        return calibration
+
     def discard_evaluations(self) -> None:
-        """Drop what was measured with weights that have changed since."""
-        self.train = self.valid = self.test = self.calibration = None
-        self.keys = tuple(name for name in self.keys if name not in (*SPLITS, "calibration"))
+        """Drop what was measured with weights that have changed since.
+
+        Relations and times are ranked by heads, whose weights stay.
+        """
+        measured = (*SPLITS, "calibration", "answers", "classifier")
+        for name in measured:
+            setattr(self, name, None)
+        self.keys = tuple(name for name in self.keys if name not in measured)
 
 
 def _check(data: object) -> dict[str, Any]:

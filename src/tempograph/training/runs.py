@@ -6,8 +6,8 @@ import dataclasses
 import json
 import shutil
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -18,22 +18,29 @@ import safetensors.torch
 import torch
 
 from tempograph.data.folder import write_folder
-from tempograph.data.graph import TemporalGraph
+from tempograph.data.graph import TemporalGraph, sort_by_time
+from tempograph.data.html_table import html_block, html_note, html_properties, html_title
+from tempograph.data.importers.options import ImportOptions
 from tempograph.data.timeline import Timeline
 from tempograph.device import environment
-from tempograph.errors import StorageError
-from tempograph.evaluation.calibration import calibrate
-from tempograph.evaluation.evaluator import Evaluation
+from tempograph.errors import QueryError
+from tempograph.evaluation.evaluations import Evaluation, QuestionEvaluation
+from tempograph.evaluation.metrics_html import html_metrics
+from tempograph.evaluation.ranking import Metrics
 from tempograph.io import atomic_file, atomic_folder, lock_folder, write_json, write_text
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble_settings import part_names
+from tempograph.progress import format_duration
 from tempograph.training.config import Config
+from tempograph.training.question_models import Answering, QuestionModels
 from tempograph.training.run_card import run_card
 from tempograph.training.run_folder import (
     CHECKPOINT,
-    FORMAT,
+    HEADS,
+    IMPORT,
     PARTS,
     RANKS,
+    REFITTED,
     RESULTS,
     RUN_MARKER,
     WEIGHTS,
@@ -41,18 +48,20 @@ from tempograph.training.run_folder import (
     read_config,
     read_graph,
     read_history,
+    read_import_options,
     read_results,
     read_weights,
+    write_weights,
 )
 from tempograph.training.run_results import RunResults
-from tempograph.typing import Progress
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """A trained model and everything that belongs to it. `path` is None until the run is saved.
 
-    `parts` holds the runs of an ensemble's parts by name.
+    `parts` holds the runs of an ensemble's parts by name. `import_options` are those of the import
+    that made the data, if it was one: columns, time format and so on.
     """
 
     config: Config
@@ -63,10 +72,35 @@ class Run:
     results: RunResults
     path: Path | None = None
     parts: Mapping[str, Run] = field(default_factory=dict)
+    import_options: ImportOptions | None = None
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f", in {self.path}"
         return f"Run({self.model.name} on {self.graph.describe_size()}{where})"
+
+    def _repr_html_(self) -> str:
+        """The model, its data, its training and its metrics."""
+        config, results = self.config, self.results
+        seconds = results.train_seconds
+        epoch = f", best epoch {results.best_epoch}" if results.best_epoch else ""
+        properties = {
+            "data": self.graph.describe_size(),
+            "settings": f"protocol {config.protocol}, seed {config.seed}"
+            + (f", preset {config.preset}" if config.preset else ""),
+            "parameters": f"{results.parameters:,}",
+            "training": "" if seconds is None else f"{format_duration(seconds)}{epoch}",
+            "parts": ", ".join(self.parts),
+            "folder": "" if self.path is None else str(self.path),
+        }
+        ranked: dict[str, Metrics] = {
+            split: each["metrics"] for split, each in results.evaluations.items()
+        }
+        return html_block(
+            html_title(f"{self.model.name} on {self.graph.name}"),
+            html_properties(properties),
+            html_metrics("split", ranked) if ranked else "",
+            "" if results.finished else html_note("training is not finished; resume continues it"),
+        )
 
     @staticmethod
     def load(path: str | Path, device: torch.device | str = "cpu") -> Run:
@@ -89,7 +123,17 @@ class Run:
             model = config.kind.build(config.model, timeline, *models)
             model.load_state_dict(weights)
             model.eval()
-        return Run(config, graph, model, timeline, read_history(folder), results, folder, parts)
+        return Run(
+            config,
+            graph,
+            model,
+            timeline,
+            read_history(folder),
+            results,
+            folder,
+            parts,
+            read_import_options(folder),
+        )
 
     @staticmethod
     def from_pretrained(path: str | Path, device: torch.device | str = "cpu") -> Run:
@@ -111,6 +155,8 @@ class Run:
         """Write everything but the dataset."""
         saved = dataclasses.replace(self, path=folder)
         write_text(folder / RUN_MARKER, self.config.to_toml())
+        if self.import_options is not None:
+            write_json(folder / IMPORT, dataclasses.asdict(self.import_options))
         saved.write_history()
         saved.write_weights()
         seed_and_protocol = {"seed": self.config.seed, "protocol": self.config.protocol}
@@ -120,7 +166,7 @@ class Run:
             if part.path is None:
                 part._write(folder / PARTS / name)
             else:
-                skipped = shutil.ignore_patterns("dataset", CHECKPOINT, RANKS, "tensorboard")
+                skipped = shutil.ignore_patterns("dataset", CHECKPOINT, RANKS, HEADS, "tensorboard")
                 shutil.copytree(part.path, folder / PARTS / name, ignore=skipped)
 
     def _moved(self, path: Path) -> Run:
@@ -141,10 +187,7 @@ class Run:
     def write_weights(self) -> None:
         """Write model.safetensors."""
         if self.path is not None:
-            state = self.model.state_dict().items()
-            weights = {name: value.detach().cpu().contiguous() for name, value in state}
-            with atomic_file(self.path / WEIGHTS) as temporary:
-                safetensors.torch.save_file(weights, temporary, {"format": FORMAT})
+            write_weights(self.model, self.path / WEIGHTS)
 
     def write_results(self) -> None:
         """Write results.json and the card."""
@@ -169,35 +212,75 @@ class Run:
                 self.write_results()
                 (self.path / RANKS).unlink(missing_ok=True)
 
-    def save_evaluation(self, evaluation: Evaluation) -> None:
+    def save_evaluation(self, evaluation: Evaluation | QuestionEvaluation) -> None:
         """Add ranks to ranks.parquet, and figures to results.json and the card."""
         if self.path is not None:
             with lock_folder(self.path), explain_damage(self.path):
                 _add_ranks(evaluation, self.path / RANKS)
+        if isinstance(evaluation, QuestionEvaluation):
+            asked = evaluation.asked
+            figures = getattr(self.results, asked) | {evaluation.split: evaluation.summary()}
+            self.update_results(**{asked: figures})
+            return
         changes = {evaluation.split: evaluation.summary()} if evaluation.filter == "time" else {}
         self.update_results(**changes)
 
-    def fit_temperature(self, progress: Progress | None = None) -> float | None:
-        """The temperature of the softmax, fitted on valid at the first call and kept.
+    @cached_property
+    def questions(self) -> QuestionModels:
+        """What answers questions beside the model: heads, probabilities and a classifier."""
+        return QuestionModels(
+            self.model,
+            self.graph,
+            self.timeline,
+            self.config.seed,
+            self.results,
+            self.path,
+            self.update_results,
+        )
 
-        It is None if the scores are not log-probabilities, and 1 if there are no valid facts.
-        """
-        if not self.model.probabilistic:
-            return None
-        if self.results.calibration is None and len(self.graph.valid):
-            # In a folder that may not be written the temperature is fitted by each process.
-            with suppress(StorageError):
-                self.update_results(calibration=calibrate(self.model, self.graph, progress))
-        calibration = self.results.calibration
-        return 1.0 if calibration is None else calibration["temperature"]
+    def answering(self) -> Answering:
+        """What answers questions: the facts of all splits or of train, and the model over them."""
+        if self.results.answers is None:
+            return Answering(self.graph, self.timeline, self.model)
+        graph = all_facts_in_train(self.graph)
+        timeline = Timeline(graph, self.config.protocol, self.timeline.device)
+        return Answering(graph, timeline, self._model_over(timeline))
+
+    def _model_over(self, timeline: Timeline) -> Model:
+        """The model over all facts, trained on them if it does not read facts when it answers."""
+        refitted = None if self.path is None else self.path / REFITTED
+        if self.parts:
+            parts = [part._model_over(timeline) for part in self.parts.values()]
+            model = self.config.kind.build(self.config.model, timeline, *parts)
+            model.load_state_dict(self.model.state_dict())
+        elif refitted is not None and refitted.is_file():
+            with explain_damage(refitted.parent):
+                model = self.config.kind.build(self.config.model, timeline)
+                model.load_state_dict(safetensors.torch.load_file(refitted))
+        else:
+            try:
+                model = self.model.with_timeline(timeline)
+            except QueryError:
+                return self.model
+        return model.eval()
 
 
-def _add_ranks(evaluation: Evaluation, file: Path) -> None:
+def all_facts_in_train(graph: TemporalGraph) -> TemporalGraph:
+    """The graph with the facts of all splits in train."""
+    none = graph.train[:0]
+    return dataclasses.replace(graph, train=sort_by_time(graph.all_facts), valid=none, test=none)
+
+
+def _add_ranks(evaluation: Evaluation | QuestionEvaluation, file: Path) -> None:
     table = evaluation.table()
     if file.exists():
         old = pq.read_table(file, read_dictionary=["side", "split", "filter"])
+        sides = pc.unique(table["side"].cast(pa.string()))
         same = pc.and_(
-            pc.equal(old["split"], evaluation.split), pc.equal(old["filter"], evaluation.filter)
+            pc.and_(
+                pc.equal(old["split"], evaluation.split), pc.equal(old["filter"], evaluation.filter)
+            ),
+            pc.is_in(old["side"].cast(pa.string()), sides),
         )
         others = old.filter(pc.invert(same))
         table = pa.concat_tables([others, table.cast(old.schema)]).unify_dictionaries()

@@ -121,7 +121,7 @@ def _part_specs(
         model, _, preset = part.partition(":")
         seed = ensemble.seed + _SEED_STEP * parts[:number].count(part)
         specs[name] = Path(part)
-        if model in MODELS:
+        if model in MODELS or MODELS.problem(model):
             specs[name] = configure(
                 graph, model, device, protocol=ensemble.protocol, preset=preset or None, seed=seed
             )

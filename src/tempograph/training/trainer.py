@@ -8,31 +8,47 @@ import time
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Literal, overload
+
+import torch
 
 from tempograph.data.arrow_tables import TableLike
-from tempograph.data.catalog import load_dataset
+from tempograph.data.catalog import load_with_options
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.importers.any_source import SplitSources
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.timeline import Timeline
 from tempograph.device import peak_memory_bytes, resolve_device
 from tempograph.errors import DataError, RunError
-from tempograph.evaluation.evaluator import Evaluation, evaluate_model
+from tempograph.evaluation.evaluations import Evaluation, QuestionEvaluation
+from tempograph.evaluation.evaluator import evaluate_model, require_facts
+from tempograph.evaluation.question_evaluator import rank_questions
 from tempograph.io import refuse_existing
 from tempograph.models.base import Model
+from tempograph.progress import show_progress
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.distributed import Processes
 from tempograph.training.holdout import train_copies
 from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.run_folder import HOLDOUT, RUN_MARKER
+from tempograph.training.run_heads import baseline_head
 from tempograph.training.runs import Run
 from tempograph.training.setup import build_model, configure, prepare_run, valid_metrics
 from tempograph.training.train_state import MetricsLine, TrainProgress
-from tempograph.typing import Filter, MetricsCallback, Progress, Protocol, Split
+from tempograph.typing import (
+    Asked,
+    Filter,
+    MetricsCallback,
+    Progress,
+    ProgressOption,
+    Protocol,
+    Split,
+)
 
 
 def train(
-    dataset: str | Path | TemporalGraph | TableLike,
+    dataset: str | Path | TemporalGraph | TableLike | SplitSources,
     model: str = "ted",
     *,
     options: ImportOptions | None = None,
@@ -46,24 +62,27 @@ def train(
     max_seconds: float | None = None,
     tensorboard: bool = False,
     report: MetricsCallback | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = True,
     finished_runs: Path | None = None,
 ) -> Run:
     """Train a model on the train facts, selecting on valid, and save it if `out` is given.
 
     The dataset is one that `load_dataset` takes, with the options: a name or folder, a graph, a
-    file of facts, a DataFrame or Arrow table, or rows. Without a preset, settings suit the size of
-    the data and the machine; overrides are texts such as `model.sigma=0.1`. `report` is called with
-    each line of metrics.jsonl, to which it adds the seconds that are `left` at most and, in an
-    ensemble, the `part`; `progress` is called while facts are ranked. A run that `max_seconds` or
-    an interrupt ends can be resumed. Parts of an ensemble that are finished in the folder
-    `finished_runs` are loaded instead of trained.
+    file of facts, a DataFrame or Arrow table, rows, or a dict of splits. The run remembers how a
+    file or table was imported; for a graph, the options say how it was. Without a preset, settings
+    suit the size of the data and the machine; overrides are texts such as `model.sigma=0.1`.
+    `report` is called with each line of metrics.jsonl, to which it adds the seconds that are `left`
+    at most and, in an ensemble, the `part`. A terminal or notebook shows a bar; with
+    `progress=False` there is none, and a function as `progress` is called instead while facts are
+    ranked. A run that `max_seconds` or an interrupt ends can be resumed. Parts of an ensemble that
+    are finished in the folder `finished_runs` are loaded instead of trained.
     """
     if not Processes.from_environment().is_main:
         out = None
     if out is not None:
         refuse_existing(Path(out), RUN_MARKER, overwrite)
-    graph, resolved = load_dataset(dataset, options), resolve_device(device)
+    graph, import_options = load_with_options(dataset, options)
+    resolved = resolve_device(device)
     config = configure(
         graph, model, resolved, protocol=protocol, preset=preset, seed=seed, overrides=overrides
     )
@@ -71,12 +90,16 @@ def train(
         raise DataError(
             f"{graph.name}: {model} needs the valid split to know when to stop, and it has no facts"
         )
-    callbacks = Callbacks.make(report, progress, tensorboard, max_seconds)
-    timeline = Timeline(graph, protocol, resolved)
-    run = prepare_run(config, graph, timeline, callbacks, finished_runs)
-    # Settings that do not fit together are refused here, before a run folder is written.
-    losses = _build_losses(run)
-    return _train_run(run if out is None else run.save(Path(out), overwrite), losses, callbacks)
+    description = f"training {model} on {graph.name}"
+    with Callbacks.open(description, report, progress, tensorboard, max_seconds) as callbacks:
+        timeline = Timeline(graph, protocol, resolved)
+        run = dataclasses.replace(
+            prepare_run(config, graph, timeline, callbacks, finished_runs),
+            import_options=import_options,
+        )
+        # Settings that do not fit together are refused here, before a run folder is written.
+        losses = _build_losses(run)
+        return _train_run(run if out is None else run.save(Path(out), overwrite), losses, callbacks)
 
 
 def resume(
@@ -86,9 +109,12 @@ def resume(
     max_seconds: float | None = None,
     tensorboard: bool = False,
     report: MetricsCallback | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = True,
 ) -> Run:
-    """Continue an interrupted run from its last epoch, as if it had never stopped."""
+    """Continue an interrupted run from its last epoch, as if it had never stopped.
+
+    Progress is shown as in `train`.
+    """
     run = Run.load(path, resolve_device(device))
     if run.results.finished:
         raise RunError(f"{path}: this run is finished; train another one, or evaluate it")
@@ -98,26 +124,101 @@ def resume(
             # Killed in its first epoch: the weights in the folder may be from the middle of it.
             fresh = build_model(each.config, each.timeline, each.parts)
             each.model.load_state_dict(fresh.state_dict())
-    callbacks = Callbacks.make(report, progress, tensorboard, max_seconds)
-    return _train_run(run, _build_losses(run), callbacks)
+    description = f"training {run.config.name} on {run.graph.name}"
+    with Callbacks.open(description, report, progress, tensorboard, max_seconds) as callbacks:
+        return _train_run(run, _build_losses(run), callbacks)
+
+
+@overload
+def evaluate(
+    run: Run | str | Path,
+    split: Split = "test",
+    *,
+    ask: Literal["entity"] = "entity",
+    filter: Filter = "time",
+    device: str = "auto",
+    budget: int | None = None,
+    progress: ProgressOption = True,
+) -> Evaluation: ...
+
+
+@overload
+def evaluate(
+    run: Run | str | Path,
+    split: Split = "test",
+    *,
+    ask: Literal["relation", "time"],
+    device: str = "auto",
+    progress: ProgressOption = True,
+) -> QuestionEvaluation: ...
 
 
 def evaluate(
     run: Run | str | Path,
     split: Split = "test",
     *,
+    ask: Asked = "entity",
     filter: Filter = "time",
     device: str = "auto",
     budget: int | None = None,
-    progress: Progress | None = None,
-) -> Evaluation:
-    """Rank a split with a trained run, and save ranks and figures in its folder."""
+    progress: ProgressOption = True,
+) -> Evaluation | QuestionEvaluation:
+    """Rank a split with a trained run, and save ranks and figures in its folder.
+
+    By default, the subjects and objects of all facts are ranked; with `ask`, their relations or
+    their times, beside a baseline that counts what the same pair did, or when it was active.
+    Progress is a bar in a terminal or notebook, a function of (done, total), or False for neither.
+    """
     loaded = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
-    evaluation = evaluate_model(
-        loaded.model, loaded.graph, split, loaded.config.protocol, filter, budget, progress
-    )
+    evaluation: Evaluation | QuestionEvaluation
+    with show_progress(f"ranking the {split} facts", progress) as advance:
+        if ask == "entity":
+            evaluation = _evaluate_entities(loaded, split, filter, budget, advance)
+        else:
+            evaluation = _evaluate_questions(loaded, split, ask, advance)
     loaded.save_evaluation(evaluation)
     return evaluation
+
+
+def _evaluate_entities(
+    run: Run, split: Split, filter: Filter, budget: int | None, progress: Progress | None
+) -> Evaluation:
+    # On valid, the calibration is measured by cross-fitting when it is fitted.
+    calibrated = split != "valid" and filter == "time" and run.results.finished
+    return evaluate_model(
+        run.model,
+        run.graph,
+        split,
+        run.config.protocol,
+        filter,
+        budget,
+        progress,
+        run.questions.calibrator() if calibrated else None,
+    )
+
+
+def _evaluate_questions(
+    run: Run, split: Split, asked: Asked, progress: Progress | None
+) -> QuestionEvaluation:
+    graph, started = run.graph, time.perf_counter()
+    head, baseline = run.questions.heads(progress).head(asked), baseline_head(asked, run.timeline)
+    calibrator = None if split == "valid" else run.questions.calibrator(asked)
+    facts = torch.from_numpy(require_facts(graph, split)).to(run.timeline.device)
+    ranks, confidence = rank_questions(head, graph, facts, calibrator, progress)
+    counted, _ = rank_questions(baseline, graph, facts)
+    return QuestionEvaluation(
+        graph.name,
+        run.model.name,
+        split,
+        run.config.protocol,
+        asked,
+        graph.facts(split),
+        ranks.cpu(),
+        counted.cpu(),
+        time.perf_counter() - started,
+        None if confidence is None else confidence.cpu(),
+        graph,
+    )
 
 
 def _unfinished(run: Run) -> Iterator[Run]:
@@ -225,7 +326,7 @@ def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
     run.write_results()
     if len(run.graph.valid):
         evaluate(run, "valid", progress=progress)
-        run.fit_temperature(progress)
+        run.questions.calibrator("entity", progress)
     # Last, so that a run interrupted before this is resumed; only valid is measured twice.
     run.update_results(finished=True)
     if run.checkpoint is not None:

@@ -123,17 +123,6 @@ class Embedding(Model):
         padded = pad_groups(query, layout, slot, fill=1.0)
         return self.decoder.score(padded, candidates).flatten(0, 1).index_select(0, slot)
 
-    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
-        """Scores of every relation for (subject, ?, object, time), [relations]."""
-        relations = torch.arange(self.timeline.num_relations, device=self.device)
-        queries = self._at_known_steps(
-            Queries(
-                torch.full_like(relations, subject), relations, torch.full_like(relations, time)
-            )
-        )
-        answer = torch.full_like(relations, object_)
-        return self.score_pairs(self.encode_queries(queries), queries.time, answer)
-
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Embedding:
         """The same embeddings; only the evidence changes with the facts."""
         twin = copy_sharing_weights(self)

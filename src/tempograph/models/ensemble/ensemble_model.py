@@ -27,7 +27,6 @@ _VALID_NOTE: Final = (
 )
 _OTHER_NOTE: Final = "the gate of the ensemble was fitted on valid facts (fit_on=valid)"
 _EARLIER_KEYS: Final = {
-    "usual": "mean_weights",
     "without.": "half_gates.",
     "of_candidate.opinions": "correction.part_log_probs",
     "of_candidate.told": "correction.candidate_features",
@@ -35,6 +34,8 @@ _EARLIER_KEYS: Final = {
     "of_candidate.": "correction.",
 }
 """Names of weights in files of earlier versions."""
+_UNUSED_KEYS: Final = ("usual", "mean_weights")
+"""Weights in files of earlier versions, which ranked relations by them."""
 
 
 class Ensemble(Model):
@@ -76,9 +77,7 @@ class Ensemble(Model):
         self.half_gates = nn.ModuleList([self.new_gate(), self.new_gate()] if on_valid else [])
         """Gates fitted without each half of valid."""
         self.note = _OTHER_NOTE if on_valid else None
-        self.mean_weights: Tensor
         self.seed: Tensor
-        self.register_buffer("mean_weights", torch.full((len(parts),), 1 / len(parts)))
         self.register_buffer("seed", torch.tensor(0))
         self.register_load_state_dict_pre_hook(_rename_earlier_keys)
         self.to(timeline.device)
@@ -116,10 +115,6 @@ class Ensemble(Model):
     @property
     def caches(self) -> tuple[TensorCache, ...]:
         return tuple(cache for part in self.parts for cache in part.caches)
-
-    @property
-    def ranks_relations(self) -> bool:
-        return all(part.ranks_relations for part in self.parts)
 
     @property
     def num_parameters(self) -> int:
@@ -163,15 +158,6 @@ class Ensemble(Model):
         if self.candidate_features is not None:
             candidate_features = self.candidate_features.compute(queries, left_out)
         return PartOutputs(torch.stack(log_probs, 2), torch.cat(features, 1), candidate_features)
-
-    @torch.no_grad()
-    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
-        """Scores of every relation, [relations], by mean weights: a gate needs the relation."""
-        log_probs = [
-            torch.log_softmax(part.relation_scores(subject, object_, time).float(), 0)
-            for part in self.parts
-        ]
-        return self.mean_weights @ torch.stack(log_probs).clamp(min=_LOWEST)
 
     def cross_fitted(self, split: Split, num_facts: int) -> CrossFitted | None:
         """For valid, if the gate was fitted on it: each half by the gate of the other half."""
@@ -232,6 +218,8 @@ def assign_halves(num_facts: int, seed: int) -> Tensor:
 
 
 def _rename_earlier_keys(_: nn.Module, state: dict[str, Any], prefix: str, *rest: Any) -> None:
+    for key in _UNUSED_KEYS:
+        state.pop(key, None)
     for key in list(state):
         renamed = key
         for old, new in _EARLIER_KEYS.items():

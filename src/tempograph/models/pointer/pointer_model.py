@@ -120,16 +120,6 @@ class Pointer(Model):
             scores = source(scores, relation, lookup, fact_mask)
         return scores
 
-    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
-        """log p(object | subject, relation, time) of every relation, [relations]."""
-        relations = torch.arange(self.timeline.num_relations, device=self.device)
-        parts = []
-        for part in within_budget(relations, self.bytes_per_candidate * self.timeline.num_entities):
-            queries = Queries(torch.full_like(part, subject), part, torch.full_like(part, time))
-            scores = self.scores(queries)
-            parts.append(scores[:, object_] - torch.logsumexp(scores, 1))
-        return torch.cat(parts)
-
     def evidence(self, query: Queries, answer: int) -> Evidence:
         """The facts that vote for an answer, with their shares of all votes."""
         facts, contributions = zip(

@@ -96,9 +96,6 @@ class CachedTeMP(Model):
             scores[index] = scores[index].index_copy(1, keys, own)
         return scores
 
-    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
-        return self.network.score_relations(subject, object_, time, self._encoded(time))
-
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> CachedTeMP:
         return CachedTeMP(self.network, self.name, timeline, cache_bytes)
 

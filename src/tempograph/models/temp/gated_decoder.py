@@ -141,12 +141,3 @@ class TeMPNetwork(TeMPEncoder):
         values = own.flatten().index_select(0, (slot * row_layout[1] - rows.start)[query] + row)
         scores = put_at(scores, query * entities + entity[row], values)
         return scores, torch.arange(len(time_index), device=time_index.device)
-
-    def score_relations(self, subject: int, object_: int, time: int, encoded: Encoded) -> Tensor:
-        """Scores of every relation for (subject, ?, object, time), [relations]."""
-        relations = torch.arange(self.timeline.num_relations, device=self.entity.device)
-        zeros = torch.zeros_like(relations)
-        queries = Queries(zeros + subject, relations, zeros + time)
-        candidate = encoded.take(zeros[:1], zeros[:1] + object_)
-        vectors = self.query_vectors(queries, encoded.take(zeros, queries.entity))
-        return self.score(vectors, candidate)[:, 0]

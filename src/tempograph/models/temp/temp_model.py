@@ -49,10 +49,6 @@ class TeMP(TeMPNetwork, Model):
             scores[index] = every[row].float()
         return scores
 
-    def relation_scores(self, subject: int, object_: int, time: int) -> Tensor:
-        encoded = self.encode(torch.tensor([time], device=self.device))
-        return self.score_relations(subject, object_, time, encoded)
-
     def entity_vectors(self, times: Tensor) -> Tensor:
         """[x, z] of every entity, or z without a gate, [times, entities, width]."""
         return self.encode(times).tables(len(times))

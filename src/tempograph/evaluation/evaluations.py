@@ -1,0 +1,261 @@
+"""What an evaluation of a split found: ranks, figures, and how far probabilities were right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final, Literal, NotRequired, TypedDict
+
+import numpy as np
+import pyarrow as pa
+
+from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
+from tempograph.data.html_table import html_block, html_note, html_title
+from tempograph.data.result_table import Tabular, name_columns
+from tempograph.evaluation.metrics_html import html_metrics
+from tempograph.evaluation.probabilities import Confidence
+from tempograph.evaluation.ranking import Metrics, Ranks, metrics
+from tempograph.evaluation.reliability import calibration_error, reliability
+from tempograph.typing import Asked, Filter, Protocol, Split
+
+
+class EvaluationSummary(TypedDict):
+    """The JSON object that `evaluate --json` prints and results.json holds for each split."""
+
+    dataset: str
+    model: str
+    split: Split
+    protocol: Protocol
+    filter: Filter
+    metrics: Metrics
+    subject: Metrics
+    object: Metrics
+    optimistic: Metrics
+    pessimistic: Metrics
+    facts: int
+    seconds: float
+    calibration_error: NotRequired[float]
+    """The expected calibration error of the best answers' probabilities; not on valid."""
+    log_loss: NotRequired[float]
+    note: NotRequired[str]
+
+
+class QuestionSummary(TypedDict):
+    """What `evaluate --ask relation` or `time` prints, and results.json holds for each split."""
+
+    dataset: str
+    model: str
+    split: Split
+    protocol: Protocol
+    filter: Filter
+    asked: Asked
+    metrics: Metrics
+    baseline: Metrics
+    """Metrics of counts: what the same pair did, or when it was active."""
+    optimistic: Metrics
+    pessimistic: Metrics
+    facts: int
+    seconds: float
+    calibration_error: NotRequired[float]
+    log_loss: NotRequired[float]
+
+
+METRIC_LABELS: Final[
+    dict[Literal["metrics", "subject", "object", "optimistic", "pessimistic"], str]
+] = {
+    "metrics": "both sides",
+    "subject": "subjects (?, r, o, t)",
+    "object": "objects (s, r, ?, t)",
+    "optimistic": "both, ties won",
+    "pessimistic": "both, ties lost",
+}
+"""The label of each set of metrics in a summary."""
+_TIES: Final = ("optimistic", "pessimistic")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(Tabular):
+    """The ranks of one split, with everything needed to read its figures."""
+
+    dataset: str
+    model: str
+    split: Split
+    protocol: Protocol
+    filter: Filter
+    facts: Facts
+    ranks: Ranks
+    """For each fact the rank of its object, then for each fact the rank of its subject."""
+    seconds: float
+    note: str | None = None
+    graph: TemporalGraph | None = None
+    """The names behind the ids of the facts."""
+    confidence: Confidence | None = None
+    """How sure the queries are of their best answers, in the order of the ranks."""
+
+    def __repr__(self) -> str:
+        figures = self.summary()["metrics"]
+        return (
+            f"Evaluation({self.model} on {self.dataset}, {self.split}: {len(self.facts):,} facts, "
+            f"MRR {figures['mrr']:.3f}, Hits@1 {figures['hits@1']:.3f}, "
+            f"Hits@10 {figures['hits@10']:.3f})"
+        )
+
+    def _repr_html_(self) -> str:
+        """The metrics of both sides and of each."""
+        summary = self.summary()
+        keys = [
+            key for key in METRIC_LABELS if key not in _TIES or summary[key] != summary["metrics"]
+        ]
+        return html_block(
+            html_title(f"{self.model} on {self.dataset}, {self.split}: {len(self.facts):,} facts"),
+            html_metrics("ranked", {METRIC_LABELS[key]: summary[key] for key in keys}),
+            html_note(
+                f"protocol {self.protocol}, filter {self.filter}; "
+                "to_pandas() has the ranks of all facts"
+            ),
+            *([] if self.note is None else [html_note(self.note)]),
+        )
+
+    def summary(self, hits: Iterable[int] = (1, 3, 10)) -> EvaluationSummary:
+        """Metrics of both sides and of each, and what they would be if ties were won or lost."""
+        hits = list(hits)
+        object_ranks, subject_ranks = self.ranks.realistic.chunk(2)
+        summary: EvaluationSummary = {
+            "dataset": self.dataset,
+            "model": self.model,
+            "split": self.split,
+            "protocol": self.protocol,
+            "filter": self.filter,
+            "metrics": metrics(self.ranks.realistic, hits),
+            "subject": metrics(subject_ranks, hits),
+            "object": metrics(object_ranks, hits),
+            "optimistic": metrics(self.ranks.optimistic, hits),
+            "pessimistic": metrics(self.ranks.pessimistic, hits),
+            "facts": len(self.facts),
+            "seconds": round(self.seconds, 3),
+        }
+        if self.confidence is not None:
+            summary["calibration_error"] = _error(self.confidence)
+            summary["log_loss"] = float(-self.confidence.log_prob.mean())
+        if self.note is not None:
+            summary["note"] = self.note
+        return summary
+
+    def table(self) -> pa.Table:
+        """One row per query: s, r, o, t, side, rank, optimistic, pessimistic, split, filter."""
+        sides = ("object", "subject")
+        return _rank_table(self.facts, sides, self.ranks, self.split, self.filter)
+
+    def to_arrow(self) -> pa.Table:
+        """One row per query, in names; `side` is the part that is asked for.
+
+        The columns are subject, relation, object, time, side, rank, optimistic, pessimistic, split
+        and filter. An evaluation without a graph has ids instead of names.
+        """
+        return _named(self.table(), self.facts, self.graph)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class QuestionEvaluation(Tabular):
+    """The ranks of the relations or the times of one split, beside those of a plain baseline."""
+
+    dataset: str
+    model: str
+    split: Split
+    protocol: Protocol
+    asked: Asked
+    facts: Facts
+    ranks: Ranks
+    """The rank of the relation or the time of each fact."""
+    baseline: Ranks
+    """The same by counts: what the pair did, or when it was active."""
+    seconds: float
+    confidence: Confidence | None = None
+    """How sure the questions are of their best answers."""
+    graph: TemporalGraph | None = None
+    """The names behind the ids of the facts."""
+    filter: Filter = "time"
+
+    def __repr__(self) -> str:
+        found, counted = (metrics(ranks.realistic)["mrr"] for ranks in (self.ranks, self.baseline))
+        return (
+            f"QuestionEvaluation({self.asked} questions on {self.dataset}, {self.split}: "
+            f"{len(self.facts):,} facts, MRR {found:.3f}, baseline {counted:.3f})"
+        )
+
+    def _repr_html_(self) -> str:
+        """The metrics, and those of the baseline."""
+        summary = self.summary()
+        return html_block(
+            html_title(
+                f"{self.asked} questions on {self.dataset}, {self.split}: {len(self.facts):,} facts"
+            ),
+            html_metrics(
+                "ranked", {f"{self.asked}s": summary["metrics"], "baseline": summary["baseline"]}
+            ),
+            html_note(f"protocol {self.protocol}; to_pandas() has the ranks of all facts"),
+        )
+
+    def summary(self, hits: Iterable[int] = (1, 3, 10)) -> QuestionSummary:
+        """The metrics, those of the baseline, and how far probabilities were right."""
+        hits = list(hits)
+        summary: QuestionSummary = {
+            "dataset": self.dataset,
+            "model": self.model,
+            "split": self.split,
+            "protocol": self.protocol,
+            "filter": self.filter,
+            "asked": self.asked,
+            "metrics": metrics(self.ranks.realistic, hits),
+            "baseline": metrics(self.baseline.realistic, hits),
+            "optimistic": metrics(self.ranks.optimistic, hits),
+            "pessimistic": metrics(self.ranks.pessimistic, hits),
+            "facts": len(self.facts),
+            "seconds": round(self.seconds, 3),
+        }
+        if self.confidence is not None:
+            summary["calibration_error"] = _error(self.confidence)
+            summary["log_loss"] = float(-self.confidence.log_prob.mean())
+        return summary
+
+    def table(self) -> pa.Table:
+        """One row per question: s, r, o, t, side, rank, optimistic, pessimistic, split, filter."""
+        return _rank_table(self.facts, (self.asked,), self.ranks, self.split, self.filter)
+
+    def to_arrow(self) -> pa.Table:
+        """One row per question, in names; `side` is the part that is asked for."""
+        return _named(self.table(), self.facts, self.graph)
+
+
+def _error(confidence: Confidence) -> float:
+    return calibration_error(reliability(confidence.best, confidence.right))
+
+
+def _rank_table(
+    facts: Facts, sides: tuple[str, ...], ranks: Ranks, split: Split, filter: Filter
+) -> pa.Table:
+    """One row per question: all facts for the first side, then all facts for the next."""
+    count = len(facts)
+
+    def repeated(*values: str) -> pa.Array:
+        return pa.array(np.repeat(values, len(sides) * count // len(values))).dictionary_encode()
+
+    return pa.table(
+        {
+            **{name: np.tile(facts[:, column], len(sides)) for column, name in enumerate("srot")},
+            "side": repeated(*sides),
+            "rank": ranks.realistic.cpu().numpy(),
+            "optimistic": ranks.optimistic.cpu().numpy(),
+            "pessimistic": ranks.pessimistic.cpu().numpy(),
+            "split": repeated(split),
+            "filter": repeated(filter),
+        }
+    )
+
+
+def _named(table: pa.Table, facts: Facts, graph: TemporalGraph | None) -> pa.Table:
+    """A table of ranks with names, or with ids if there is no graph."""
+    if graph is None:
+        return table.rename_columns([*COLUMNS, *table.column_names[4:]])
+    names = name_columns(graph, np.tile(facts, (len(table) // max(1, len(facts)), 1)))
+    return pa.table(names | {name: table[name] for name in table.column_names[4:]})

@@ -1,0 +1,75 @@
+"""Scores, probabilities and ranks of many facts, as objects and as subjects, in bounded memory."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from tempograph.data.filters import KnownAnswers
+from tempograph.data.timeline import fact_queries
+from tempograph.evaluation.evaluator import query_batches
+from tempograph.evaluation.probabilities import Calibrator
+from tempograph.evaluation.ranking import filtered_ranks
+from tempograph.models.base import Model
+from tempograph.typing import Progress
+
+
+class FactScores(NamedTuple):
+    """Scores of n facts as answers to their object queries, then to their subject queries, [2n]."""
+
+    score: Tensor
+    log_probability: Tensor | None = None
+    rank: Tensor | None = None
+
+
+@torch.inference_mode()
+def score_facts(
+    model: Model,
+    facts: Tensor,
+    known: KnownAnswers,
+    calibrator: Calibrator | None,
+    budget: int | None = None,
+    progress: Progress | None = None,
+) -> FactScores:
+    """Score, probability and filtered rank of facts [n, 4] as answers to both their queries.
+
+    Other known answers are left out. Without a calibrator there are only scores: a model that can
+    does not score other candidates then.
+    """
+    queries, answer = fact_queries(facts, known.num_relations)
+    score, log_probability, rank = (
+        torch.empty(len(answer), dtype=torch.float64, device=facts.device) for _ in range(3)
+    )
+    for index in query_batches(model, queries, known, budget, progress):
+        batch, right = queries.take(index), answer[index]
+        if calibrator is None:
+            score[index] = model.answer_scores(batch, right).double()
+            continue
+        scores, (row, candidate) = model.scores(batch), known(batch)
+        rank[index] = filtered_ranks(scores, right, (row, candidate)).realistic
+        score[index] = scores.gather(1, right[:, None])[:, 0].double()
+        other = candidate != right[row]
+        scores[row[other], candidate[other]] = -math.inf
+        eligible = scores.shape[1] - torch.bincount(row[other], minlength=len(index))
+        log_probs = calibrator.some_log_probs(scores, right[:, None], eligible)
+        log_probability[index] = log_probs[:, 0]
+    return FactScores(score) if calibrator is None else FactScores(score, log_probability, rank)
+
+
+def entity_log_probs(
+    facts: Tensor,
+    model: Model,
+    known: KnownAnswers,
+    calibrator: Calibrator,
+    budget: int | None = None,
+) -> Tensor:
+    """Log probabilities of the objects and of the subjects of facts [n, 4], [n, 2].
+
+    Other known answers are left out.
+    """
+    log_probability = score_facts(model, facts, known, calibrator, budget).log_probability
+    assert log_probability is not None
+    return log_probability.view(2, -1).T.contiguous()

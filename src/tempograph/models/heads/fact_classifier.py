@@ -1,0 +1,64 @@
+"""Whether a fact happened: a small classifier of its features."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+
+from tempograph.models.heads.fact_features import FEATURES
+
+_HIDDEN: Final = 32
+
+
+class FactClassifier(nn.Module):
+    """P(fact) = sigmoid(z + a log p(o | s, r, t) + b log p(s | r, o, t) + c)
+
+    for z = w x + v tanh(W x + e) + f, the log odds that a fact with the features x is a fact rather
+    than a mere proposal. P is the probability that a fact that is not in the data happened, if as
+    many facts are missing from the data as were held out for validation.
+    """
+
+    def __init__(self, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        width = len(FEATURES)
+        self.first = nn.Parameter(torch.randn(width, _HIDDEN, generator=generator) / width**0.5)
+        self.first_bias = nn.Parameter(torch.zeros(_HIDDEN))
+        self.second = nn.Parameter(torch.zeros(_HIDDEN))
+        self.linear = nn.Parameter(torch.zeros(width))
+        self.bias = nn.Parameter(torch.zeros(()))
+        self.combination = nn.Parameter(torch.zeros(3))
+        """a, b and c."""
+        self.centre: Tensor
+        self.spread: Tensor
+        self.register_buffer("centre", torch.zeros(width))
+        self.register_buffer("spread", torch.ones(width))
+
+    def set_scale(self, features: Tensor) -> None:
+        """Scale features like these, [n, features], to mean 0 and standard deviation 1."""
+        spread = features.std(0, correction=0).float()
+        self.centre.copy_(features.mean(0))
+        self.spread.copy_(torch.where(spread > 1e-6, spread, 1))
+
+    def forward(self, features: Tensor) -> Tensor:
+        """z of each fact, [n]."""
+        scaled = (features.float() - self.centre) / self.spread
+        hidden = torch.tanh(scaled @ self.first + self.first_bias)
+        log_odds: Tensor = hidden @ self.second + scaled @ self.linear + self.bias
+        return log_odds
+
+    def combine(self, log_odds: Tensor, entity_log_probs: Tensor) -> Tensor:
+        """The log odds of P from z [n] and log probabilities of object and subject [n, 2]."""
+        a, b, c = self.combination
+        objects, subjects = entity_log_probs.float().clamp(min=-20).unbind(1)
+        combined: Tensor = log_odds + a * objects + b * subjects + c
+        return combined
+
+    @torch.inference_mode()
+    def probability(self, features: Tensor, entity_log_probs: Tensor) -> Tensor:
+        """The probability that each fact happened, [n].
+
+        features [n, features]; entity_log_probs [n, 2]: of its object and of its subject.
+        """
+        return torch.sigmoid(self.combine(self(features), entity_log_probs).double())

@@ -1,0 +1,131 @@
+"""What a run needs beside its model to answer questions, fitted at first use and kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import safetensors.torch
+
+from tempograph.data.filters import KnownAnswers
+from tempograph.data.graph import TemporalGraph
+from tempograph.data.timeline import Timeline
+from tempograph.errors import QueryError, StorageError
+from tempograph.evaluation.calibration import (
+    Calibration,
+    calibrate,
+    calibrator_of,
+    score_valid,
+    score_valid_questions,
+)
+from tempograph.evaluation.fact_scores import entity_log_probs
+from tempograph.evaluation.probabilities import Calibrator
+from tempograph.models.base import Model
+from tempograph.models.heads.fact_classifier import FactClassifier
+from tempograph.training.classifier_fit import fit_classifier
+from tempograph.training.run_folder import CLASSIFIER, HEADS, explain_damage, write_weights
+from tempograph.training.run_heads import Heads, fit_heads, load_heads, save_heads
+from tempograph.training.run_results import RunResults
+from tempograph.typing import Asked, Progress
+
+
+class Answering(NamedTuple):
+    """The facts and the model that answer questions."""
+
+    graph: TemporalGraph
+    """Its train facts are those that answers rest on."""
+    timeline: Timeline
+    model: Model
+
+
+@dataclass(frozen=True, eq=False)
+class QuestionModels:
+    """The heads, the probabilities and the classifier of a run.
+
+    Each is fitted at the first call and kept in the run folder. In a folder that may not be
+    written, every process fits its own.
+    """
+
+    model: Model
+    graph: TemporalGraph
+    timeline: Timeline
+    seed: int
+    results: RunResults
+    path: Path | None
+    update_results: Callable[..., None]
+    _fitted: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def has_heads(self) -> bool:
+        """Whether what ranks relations and times is fitted."""
+        in_folder = self.path is not None and (self.path / HEADS).is_file()
+        return "heads" in self._fitted or in_folder
+
+    def heads(self, progress: Progress | None = None) -> Heads:
+        """What ranks relations and times."""
+        if "heads" not in self._fitted:
+            self._fitted["heads"] = self._load_or_fit_heads(progress)
+        heads: Heads = self._fitted["heads"]
+        return heads
+
+    def _load_or_fit_heads(self, progress: Progress | None) -> Heads:
+        file = None if self.path is None else self.path / HEADS
+        if file is not None and file.is_file():
+            with explain_damage(file.parent):
+                return load_heads(self.timeline, self.seed, file)
+        heads = fit_heads(self.timeline, self.graph, self.seed, progress)
+        if file is not None:
+            with suppress(StorageError):
+                save_heads(heads, file)
+        return heads
+
+    def calibrator(self, asked: Asked = "entity", progress: Progress | None = None) -> Calibrator:
+        """What turns the scores of a kind of question into probabilities.
+
+        Without valid facts, it is a plain softmax.
+        """
+        if self.results.calibration_of(asked) is None and len(self.graph.valid):
+            name = "calibration" if asked == "entity" else f"{asked}_calibration"
+            with suppress(StorageError):
+                self.update_results(**{name: self._calibrate(asked, progress)})
+        return calibrator_of(self.results.calibration_of(asked))
+
+    def _calibrate(self, asked: Asked, progress: Progress | None) -> Calibration:
+        if asked == "entity":
+            return calibrate(score_valid(self.model, self.graph, progress))
+        return calibrate(score_valid_questions(self.heads(progress).head(asked), self.graph))
+
+    def classifier(self, progress: Progress | None = None) -> FactClassifier:
+        """What tells whether a fact happened."""
+        if "classifier" not in self._fitted:
+            self._fitted["classifier"] = self._load_or_fit_classifier(progress)
+        classifier: FactClassifier = self._fitted["classifier"]
+        return classifier
+
+    def _load_or_fit_classifier(self, progress: Progress | None) -> FactClassifier:
+        file = None if self.path is None else self.path / CLASSIFIER
+        if file is not None and file.is_file():
+            with explain_damage(file.parent):
+                classifier = FactClassifier().to(self.timeline.device)
+                classifier.load_state_dict(safetensors.torch.load_file(file))
+                return classifier.requires_grad_(False)
+        if not len(self.graph.valid):
+            raise QueryError(
+                f"{self.graph.name}: its valid split has no facts to tell by how many proposals "
+                "of missing facts are right; import the data with some held out"
+            )
+        known = KnownAnswers(self.timeline.facts, self.graph.sizes)
+        log_probs = partial(
+            entity_log_probs, model=self.model, known=known, calibrator=self.calibrator()
+        )
+        heads = self.heads(progress)
+        classifier, summary = fit_classifier(heads, self.graph, log_probs, self.seed, progress)
+        with suppress(StorageError):
+            if file is not None:
+                write_weights(classifier, file)
+            self.update_results(classifier=summary)
+        return classifier
