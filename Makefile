@@ -33,7 +33,7 @@ tables: .venv/ready
 pictures: .venv/ready
 	$(BIN)/tempograph compare demo --models ted,complex,srgcn,temp-gru,temp-sa --device cpu --out runs/pictures
 	$(BIN)/tempograph train demo --model pointer --device cpu --overwrite --out runs/pictures/pointer
-	$(BIN)/tempograph complete runs/pictures/pointer --subject Talenne --relation visits --time 2030-03-01 --top 6 --plot docs/images/answer.png
+	$(BIN)/tempograph complete runs/pictures/pointer --subject Talenne --relation visits --time 2030-03-01 --top 4 --evidence 2 --plot docs/images/answer.png
 	$(BIN)/tempograph report runs/pictures/*-seed0 --out runs/pictures/report.md
 	cp runs/pictures/report-pictures/data1-test-replication-hits10.svg docs/images/replication.svg
 	cp runs/pictures/report-pictures/data1-test-reference-hits10.svg docs/images/reference.svg

@@ -1,8 +1,8 @@
-"""Run the cells of a notebook in this process and store what they print.
+"""Run the cells of a notebook in this process and store what they print and show.
 
 python scripts/run_notebook.py docs/analyst.ipynb
 
-With --check, write nothing; exit with 1 if a cell prints something other than its stored output.
+With --check, write nothing; exit with 1 if a cell has an output other than the stored one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ast
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -23,14 +24,14 @@ def main() -> int:
     notebook = json.loads(path.read_text(encoding="utf-8"))
     code_cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     changed = []
+    # DataFrames are printed as wide as the terminal.
+    os.environ["COLUMNS"] = "100"
     scope: dict[str, Any] = {"__name__": "__main__"}
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
         for number, cell in enumerate(code_cells, start=1):
-            printed = run_cell("".join(cell["source"]), scope)
-            lines = printed.splitlines(keepends=True)
-            outputs = [{"name": "stdout", "output_type": "stream", "text": lines}] if lines else []
+            outputs = run_cell("".join(cell["source"]), scope, number)
             if outputs != cell["outputs"]:
-                changed.append(f"cell {number}:\n{printed}")
+                changed.append(f"cell {number}:\n{json.dumps(outputs, indent=1)}\n")
             cell |= {"outputs": outputs, "execution_count": number}
     if "--check" in sys.argv:
         sys.stdout.writelines(changed)
@@ -39,18 +40,30 @@ def main() -> int:
     return 0
 
 
-def run_cell(source: str, scope: dict[str, Any]) -> str:
-    """Return what a cell prints, including the value of a final expression."""
+def run_cell(source: str, scope: dict[str, Any], number: int) -> list[dict[str, Any]]:
+    """Return the outputs of a cell: what it prints, and the value of a final expression."""
     tree = ast.parse(source)
     last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
-    printed = io.StringIO()
+    printed, value = io.StringIO(), None
     with contextlib.redirect_stdout(printed):
         exec(compile(tree, "<cell>", "exec"), scope)
         if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), "<cell>", "eval"), scope)
-            if value is not None:
-                print(value)
-    return printed.getvalue()
+    outputs: list[dict[str, Any]] = []
+    if text := split_lines(printed.getvalue()):
+        outputs.append({"name": "stdout", "output_type": "stream", "text": text})
+    if value is not None:
+        data = {"text/plain": split_lines(repr(value))}
+        if hasattr(value, "_repr_html_"):
+            data = {"text/html": split_lines(value._repr_html_()), **data}
+        result = {"data": data, "execution_count": number, "metadata": {}}
+        outputs.append({"output_type": "execute_result", **result})
+    return outputs
+
+
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text, as a notebook stores them."""
+    return text.splitlines(keepends=True)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -33,7 +34,7 @@ def root_page(path: Path) -> str:
 
 
 def notebook_page(path: Path) -> str:
-    """Return a notebook as Markdown: each code cell is followed by what it printed."""
+    """Return a notebook as Markdown: each code cell is followed by what it printed and showed."""
     blocks = []
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         source = "".join(cell["source"])
@@ -41,7 +42,14 @@ def notebook_page(path: Path) -> str:
             blocks.append(source)
             continue
         blocks.append(f"```python\n{source}\n```")
-        printed = "".join(line for output in cell["outputs"] for line in output["text"])
-        if printed:
-            blocks.append(f"```text\n{printed}```")
+        blocks += map(_output_block, cell["outputs"])
     return "\n\n".join(blocks) + "\n"
+
+
+def _output_block(output: dict[str, Any]) -> str:
+    """Return an output as HTML if it has that form, or else as text."""
+    data = output.get("data", {"text/plain": output.get("text")})
+    if "text/html" in data:
+        return f'<div class="notebook-output">{"".join(data["text/html"])}</div>'
+    text = "".join(data["text/plain"]).rstrip("\n")
+    return f"```text\n{text}\n```"

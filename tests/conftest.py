@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -15,6 +16,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 import tempograph.experiments.scheduler
+import tempograph.progress
 from tempograph import TemporalGraph
 from tempograph.cli import main
 from tempograph.data.folder import read_folder
@@ -71,6 +73,8 @@ def call(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / "cache"))
     monkeypatch.delenv("TEMPOGRAPH_DATA", raising=False)
+    # What a command prints does not depend on how busy the machine is.
+    monkeypatch.setattr(tempograph.progress, "_LINE_SECONDS", math.inf)
 
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["tempograph", *arguments])

@@ -30,6 +30,27 @@ MESSAGES = {
     "io.not_ours": "{path} has no {marker}, so it is not overwritten; choose another path",
     "typing.bounds": "{setting} must be {bounds}, found {value}",
     # The data package
+    "any_source.dataset": "{path}: is a dataset already; use it as it is, such as in train",
+    "any_source.empty_splits": (
+        "{source}: no fact is in {splits}; a model is validated on valid facts and tested on test "
+        "facts, so add some"
+    ),
+    "any_source.folder": (
+        "{path}: is a folder; name the files in it, or call them train, valid and test, such as "
+        "train.csv and test.csv"
+    ),
+    "any_source.key": "{problem}; map train, valid and test to files or tables",
+    "any_source.no_train": "there are no train facts among {keys}; add them",
+    "any_source.split_again": (
+        "{path}: is of the split {split} already; name the files of each split"
+    ),
+    "any_source.split_hint": (
+        "columns not used: {columns}; '{column}' holds splits, and {option} uses them"
+    ),
+    "any_source.too_few": (
+        "{source}: too few facts, {facts}, to hold some out for validation and test; add more, or "
+        "hold out more with {options}"
+    ),
     "arrow_tables.four_parts": (
         "row {row} must be a subject, a relation, an object and a time, found {value!r}"
     ),
@@ -73,7 +94,6 @@ MESSAGES = {
     "fact_ids.four_parts": (
         "fact {row} must be a subject, a relation, an object and a time, found {value!r}"
     ),
-    "fact_ids.not_a_name": "the {column} must be a name or an id, found {value}",
     "folder.empty_names": "{path}: the file is empty; it must hold at least one name",
     "folder.incomplete_gzip": (
         "{path}: not a complete gzip file "
@@ -105,6 +125,8 @@ MESSAGES = {
     "graph.out_of_range": "{graph}: {split} fact {row} has {column} {value}, outside 0 to {last}",
     "graph.wrong_shape": "{graph}: {split} facts must be int64 [n, 4], found {found}",
     "suggestions.choose": "there is no {kind} '{value}'; choose from {names}",
+    "id_lookup.not_a_name": "the {column} must be a name or an id, found {value}",
+    "row_errors.count": "{failed} of {rows} rows cannot be {done}: {kinds}",
     "result_table.not_installed": (
         "to_{package} needs {package}, which is not installed; run 'pip install {package}', "
         "or use to_arrow"
@@ -116,8 +138,13 @@ MESSAGES = {
     "bad_rows.several": "{reason}: {rows} rows, the first at {path}:{line}",
     "bad_rows.value": "{reason}: 1 row, {value!r} at {path}:{line}",
     "bad_rows.values": "{reason}: {rows} rows, such as {values}",
+    "batch_options.other": "{source} does not have the columns of the import, {columns}",
     "column_guessing.end": (
         "warning: column '{column}' is not used: facts are taken at their start, column '{start}'"
+    ),
+    "column_guessing.no_header": (
+        "{path}: the first row, {columns}, looks like a fact and not like a header; pass "
+        "--no-header, or name the columns in the first row"
     ),
     "column_guessing.no_column": (
         "{path}: no column name suggests the {part}; the columns are {columns}: "
@@ -139,8 +166,12 @@ MESSAGES = {
     ),
     "csv_reader.no_column": "{path}: there is no column '{column}' among {columns}",
     "csv_reader.no_rows": "{path}: the file has no rows, so there is nothing to import",
-    "csv_reader.not_utf8": (
+    "csv_reader.header_not_utf8": (
         "{path}:{line}: byte {byte} is not {encoding}; pass the encoding of the file"
+    ),
+    "csv_reader.not_utf8": (
+        "{path}:{line}: byte {byte} is not {encoding}; pass the encoding of the file; --skip-bad "
+        "skips such rows"
     ),
     "csv_reader.open_quote": "{path}:{line}: a quotation mark opened in this row is never closed",
     "csv_reader.repeated_column": (
@@ -165,6 +196,12 @@ MESSAGES = {
         "{path}: is not a GDELT event export: "
         "expected 57, 58 or 61 tab-separated columns, found {found}"
     ),
+    "fact_splits.empty": "warning: there are no {split} facts, which {use}",
+    "fact_splits.overlap": (
+        "warning: {facts} in several splits and kept only in the last of them, so that no held-out "
+        "fact is learned: {counts}; the first is {fact}"
+    ),
+    "importer.no_train": "{paths}: no fact is in train only, so there is nothing to learn from",
     "importer.no_events": "{paths}: none of {rows} rows is an event; {reasons}",
     "importer.no_files": "there is no file to import; name at least one",
     "importer.no_rows": "{paths}: none of 0 rows is an event",
@@ -176,7 +213,14 @@ MESSAGES = {
         "{paths}: {bad} of {rows} rows are bad ({share}): {reasons}; "
         "correct them, or allow more with --max-bad"
     ),
+    "importer.too_many_bad_in_table": (
+        "the table: {bad} of {rows} rows are bad ({share}): {reasons}; "
+        "correct them, or allow more with ImportOptions(max_bad=...)"
+    ),
     "json_reader.empty": "{path}: the file is empty, so there is nothing to import",
+    "json_reader.no_objects": (
+        "{path}: none of the first lines is a JSON object; write one in each line"
+    ),
     "json_reader.not_an_object": (
         "{path}:{line}: expected a JSON object of texts and numbers in UTF-8, found {value!r}; "
         "--skip-bad skips such rows"
@@ -184,6 +228,14 @@ MESSAGES = {
     "name_ids.changed": (
         "{names} trimmed or normalized, {joined} joined with another: {changes}; "
         "--keep-names keeps names as written"
+    ),
+    "name_ids.changed_in_table": (
+        "{names} trimmed or normalized, {joined} joined with another: {changes}; "
+        "ImportOptions(keep_names=True) keeps names as written"
+    ),
+    "options.already_split": "the facts are split already, by {given}; leave out {setting}",
+    "options.own_column": (
+        "split_column must be a column of its own, found '{column}' among {columns}"
     ),
     "options.choice": "{setting} must be one of {choices}; found '{value}'",
     "options.delimiter": ("the delimiter must be one ASCII character such as ',', found '{value}'"),
@@ -207,6 +259,9 @@ MESSAGES = {
         "valid_share and test_share must be at least 0 and together below 1, "
         "found {valid} and {test}"
     ),
+    "own_splits.empty": "the split is empty; write train, valid or test, or remove the row",
+    "own_splits.two_files": "{path}: {other} holds the {split} facts too; remove one of the two",
+    "own_splits.unknown": "the split {value!r} is not train, valid or test; correct it",
     "sources.empty_archive": "{path}: the archive holds no files, so there is nothing to import",
     "sources.encrypted": "{path}: is encrypted; unpack the archive first",
     "sources.folder": "{path}: is a folder; name the files in it",
@@ -214,10 +269,15 @@ MESSAGES = {
     "sources.no_file": "{path}: no such file",
     "sources.no_match": "{path}: no file matches",
     "sources.unreadable": "{path}: cannot be read: {reason}",
+    "table_header.empty": "{path}: the file is empty, so there is nothing to import",
+    "table_header.one_field": (
+        "{path}: the first line has one field, {line!r}; pass its delimiter with --delimiter"
+    ),
     "table_reader.column_type": (
         "{path}: column '{column}' must hold text, numbers or dates, not {type}"
     ),
     "table_reader.empty": "the {column} is empty; fill it in or remove the row",
+    "row_checks.unclear": "{path}:{line}: {problem}",
     "table_reader.line": "{path}:{line}: {problem}; --skip-bad skips such rows",
     "table_reader.line_break": (
         "the {column} {value!r} contains a line break; a name must be one line"
@@ -229,6 +289,23 @@ MESSAGES = {
         "dates such as '{value}' are read with the {order} first, as '{shown}' shows; "
         "--{other}-first reads them the other way"
     ),
+    "date_formats.other_order": (
+        "the time '{value}' is no date with {option}; correct it, or leave that out"
+    ),
+    "date_formats.no_day": (
+        "the time '{value}' has no day; correct it, or pass {format} and {granularity}"
+    ),
+    "date_formats.short_year": (
+        "the year of the time '{value}' has two digits; correct it, or pass {formats}"
+    ),
+    "date_formats.table_order": (
+        "dates such as '{value}' are read with the day first, as '{shown}' shows; "
+        "ImportOptions(day_first=False) reads them the other way"
+    ),
+    "date_formats.table_unclear": (
+        "the table: row {row}: the time '{value}' may have the day or the month first, and no "
+        "other one tells; pass ImportOptions(day_first=True) or ImportOptions(day_first=False)"
+    ),
     "date_formats.unclear": (
         "the time '{value}' may have the day or the month first, and no other one tells; "
         "pass --day-first or --month-first"
@@ -238,7 +315,7 @@ MESSAGES = {
         "pass --day-first or --month-first"
     ),
     "table_reader.delimiter": ("{path}: the delimiter is {delimiter!r}; --delimiter sets another"),
-    "table_reader.windows": ("{path}: is not UTF-8, read as Windows-1252; --encoding sets another"),
+    "table_reader.encoding": ("{path}: is not UTF-8, read as {encoding}; --encoding sets another"),
     "text_encoding.unknown": (
         "the encoding '{encoding}' is unknown; use one such as utf-8, utf-16 or cp1252"
     ),
@@ -304,9 +381,6 @@ MESSAGES = {
         "leave room for {room} and at most half of it is filled; ask for {limit} facts or fewer"
     ),
     # The models package
-    "base.no_relation_scores": (
-        "{model} ranks entities, not relations; give a relation and one entity"
-    ),
     "embedding_settings.drifting": "drifting vectors are for decoder gaussian, not {decoder}",
     "embedding_settings.even_dim": "decoder {decoder} needs an even dim, found {dim}",
     "embedding_settings.factored": (
@@ -337,6 +411,26 @@ MESSAGES = {
     "ensemble_settings.no_parts": (
         'an ensemble needs parts, such as parts=["complex", "temp-gru"]; found none'
     ),
+    "registry.exists": (
+        "package '{package}': entry point {entry} adds a model '{model}', which exists already; "
+        "rename it, or uninstall the package"
+    ),
+    "registry.not_a_kind": (
+        "package '{package}': entry point {entry} is not a ModelKind but {detail}; "
+        "update or uninstall the package"
+    ),
+    "registry.not_loaded": (
+        "package '{package}': entry point {entry} cannot be loaded ({detail}); "
+        "update or uninstall the package"
+    ),
+    "registry.other_name": (
+        "package '{package}': entry point {entry} adds a model of another name, '{detail}'; "
+        "give both the same name, or uninstall the package"
+    ),
+    "registry.settings": (
+        "package '{package}': entry point {entry}: the settings of a model must be a dataclass, "
+        "found {detail}; update or uninstall the package"
+    ),
     "ted.sigma": "sigma must be a number of at least 0 or 'auto', found {value}",
     "temp_settings.divides": "{setting} must divide dim = {dim}, found {value}",
     "temp_settings.even_dim": "decoder {decoder} needs an even dim, found {dim}",
@@ -353,6 +447,7 @@ MESSAGES = {
     "ranking.nan": "a score is NaN, so its rank is undefined",
     # The training package
     "config.lacks_setting": "{path}: [run] lacks the setting '{setting}'",
+    "config.no_model": "{path}: {problem}; if another package adds the model, install it",
     "config.no_gradient": "{model} is not trained by gradient and has no settings under train",
     "embedding_loss.dropout": (
         "decoder gaussian takes no dropout, which would set variances to 0; set train.dropout=0"
@@ -385,9 +480,17 @@ MESSAGES = {
     "preset_files.unknown_table": (
         "{path}: unknown table or setting '{table}'; did you mean {names}?"
     ),
+    "question_models.no_valid_facts": (
+        "{data}: its valid split has no facts to tell by how many proposals of missing facts are "
+        "right; import the data with some held out"
+    ),
     "recipes.none": (
-        "model {model} has no training recipe; "
-        "its package must call register_recipe({settings}, ...)"
+        "model {model} has no training recipe; its module must call "
+        "register_recipe({settings}, ...); update or uninstall the package"
+    ),
+    "recipes.none_in_package": (
+        "package '{package}': model {model} has no training recipe; its module must call "
+        "register_recipe({settings}, ...); update or uninstall the package"
     ),
     "recipes.twice": "models with {settings} have a training recipe already",
     "run_folder.damaged": "{path}: the run is damaged: {reason}",
@@ -487,7 +590,7 @@ MESSAGES = {
     "service.no_runs": "name at least one run folder to serve",
     "service.same_name": "two runs are named '{run}'; rename one: NAME={folder}",
     # The command line
-    "predict.row": "{path}, rows counted from 0: fact {row}: {problem}",
+    "predict.none": "{count}; the first is {path}:{line}: {problem}",
     "train.unfinished": (
         "{path} holds an unfinished run; "
         "continue it with: tempograph resume {path}, or pass --overwrite"

@@ -31,7 +31,7 @@ def entity_scores(model: object, entity: int, relation: int, time: int) -> list[
 
 def slow_side(
     predictor: Predictor, fact: tuple[int, ...], side: str, scores: list[float] | None = None
-) -> tuple[float, float | None, float]:
+) -> tuple[float, float, float]:
     """Score, probability and rank of one side, by loops over candidates and facts.
 
     Tests that look at many answers to one query compute its `scores` once.
@@ -54,10 +54,17 @@ def slow_side(
     ]
     own = scores[right]
     rank = 1 + sum(score > own for score in rivals) + sum(score == own for score in rivals) / 2
-    if predictor.temperature is None:
-        return own, None, rank
-    weights = [math.exp((score - own) / predictor.temperature) for score in rivals]
-    return own, 1 / (1 + sum(weights)), rank
+    return own, slow_share(predictor, own, rivals), rank
+
+
+def slow_share(predictor: Predictor, own: float, rivals: list[float]) -> float:
+    """The probability of a candidate among others, given the scores of all of them."""
+    temperature, uniform = predictor.run.questions.calibrator()
+    best = max([own, *rivals])
+    if best == -math.inf:
+        return 1 / (1 + len(rivals))
+    weights = [math.exp((score - best) / temperature) for score in (own, *rivals)]
+    return (1 - uniform) * weights[0] / sum(weights) + uniform / len(weights)
 
 
 def sample_scores(predictor: Predictor) -> list[list[float]]:

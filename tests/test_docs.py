@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -81,21 +82,6 @@ def test_a_script_can_add_a_decoder_to_the_command_line(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_a_package_can_add_a_model(tmp_path: Path) -> None:
-    (program,) = (program for page, program, _ in examples() if "KIND = " in program)
-    (tmp_path / "popular.py").write_text(program)
-    package = tmp_path / "popular-1.0.dist-info"
-    package.mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: popular\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text("[tempograph.models]\npopular = popular:KIND\n")
-    command = ["train", "demo", "--model", "popular", "--out", "run", "--json"]
-    done = subprocess.run(
-        [sys.executable, "-m", "tempograph", *command], cwd=tmp_path, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    assert '"model": "popular"' in done.stdout
-
-
 def test_the_commands_run(call: Call) -> None:
     write_event_files()
     commands = [
@@ -126,7 +112,16 @@ def write_event_files() -> None:
     """Write the files that the commands of the docs import, into the current folder."""
     days = [f"2024-01-{day:02d}" for day in range(1, 29)]
     rows = [row for day in days for row in (f"Ann,meets,Bob,{day}", f"Bob,calls,Cai,{day}")]
-    Path("events.csv").write_text("\n".join(["actor,action,target,date", *rows]) + "\n")
+    header = "actor,action,target,date"
+    Path("events.csv").write_text("\n".join([header, *rows]) + "\n")
+    Path("splits").mkdir()
+    folds = []
+    for split, part in (("train", rows[:40]), ("valid", rows[40:48]), ("test", rows[48:])):
+        Path(f"{split}.csv").write_text("\n".join([header, *part]) + "\n")
+        text = "\n".join(part).replace(",", "\t")
+        Path(f"splits/{split}.txt").write_text(text + "\n")
+        folds += [f"{row},{split}" for row in part]
+    Path("folds.csv").write_text("\n".join([f"{header},fold", *folds]) + "\n")
     for folder, name, lines in (
         (
             "icews",
@@ -155,8 +150,47 @@ def test_the_tables_match_the_results() -> None:
     run_script("scripts/update_tables.py", "--check")
 
 
-def test_the_notebook_prints_the_output_shown() -> None:
+def test_the_notebook_has_the_output_shown() -> None:
+    pytest.importorskip("pandas", reason="pandas is not installed")
     run_script("scripts/run_notebook.py", "docs/analyst.ipynb", "--check")
+
+
+def test_a_changed_output_of_the_notebook_is_found(tmp_path: Path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": ["# Title"]},
+        {"cell_type": "code", "source": ["import tempograph\n", "print('a')"], "outputs": []},
+        {
+            "cell_type": "code",
+            "source": ["tempograph.ResultTable(__import__('pyarrow').table({'b': [1]}))"],
+            "outputs": [],
+        },
+    ]
+    notebook = tmp_path / "small.ipynb"
+    notebook.write_text(json.dumps({"cells": cells}))
+    check = [sys.executable, "scripts/run_notebook.py", str(notebook), "--check"]
+    assert subprocess.run(check, cwd=ROOT, capture_output=True).returncode == 1
+    run_script("scripts/run_notebook.py", str(notebook))
+    run_script("scripts/run_notebook.py", str(notebook), "--check")
+    _, printed, shown = json.loads(notebook.read_text())["cells"]
+    assert printed["outputs"] == [{"name": "stdout", "output_type": "stream", "text": ["a\n"]}]
+    (result,) = shown["outputs"]
+    assert result["output_type"] == "execute_result" and result["execution_count"] == 2
+    assert result["data"]["text/plain"] == ["ResultTable(1 row: b)"]
+    html = "".join(result["data"]["text/html"])
+    assert '<td class="number">1</td>' in html
+    site_pages = pytest.importorskip("site_pages", reason="mkdocs is not installed")
+    page = site_pages.notebook_page(notebook)
+    assert "\n\n```text\na\n```\n\n" in page
+    assert page.endswith(f'```\n\n<div class="notebook-output">{html}</div>\n')
+
+
+def test_the_notebook_shows_answers_with_a_timeline() -> None:
+    notebook = json.loads(read(ROOT / "docs/analyst.ipynb"))
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", ())]
+    pages = ["".join(output["data"]["text/html"]) for output in outputs if "data" in output]
+    assert sum("Evidence over time" in page for page in pages) == 2
+    assert sum("Answers over time" in page for page in pages) == 1
+    assert sum("dataframe" in page for page in pages) >= 2
 
 
 def test_every_page_is_in_the_navigation() -> None:

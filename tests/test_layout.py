@@ -10,7 +10,17 @@ import tempograph
 
 PACKAGE = Path(tempograph.__file__).parent
 MODULES = sorted(file for file in PACKAGE.rglob("*.py") if file.name != "__init__.py")
-ROOT = {"__main__", "cache", "device", "errors", "io", "provenance", "typing", "version"}
+ROOT = {
+    "__main__",
+    "cache",
+    "device",
+    "errors",
+    "io",
+    "progress",
+    "provenance",
+    "typing",
+    "version",
+}
 
 
 def test_no_two_modules_have_the_same_name() -> None:

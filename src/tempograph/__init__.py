@@ -31,9 +31,13 @@ if TYPE_CHECKING:
     from tempograph.errors import RunError as RunError
     from tempograph.errors import StorageError as StorageError
     from tempograph.errors import TempographError as TempographError
+    from tempograph.errors import TempographWarning as TempographWarning
     from tempograph.evaluation.calibration import Calibration as Calibration
-    from tempograph.evaluation.evaluator import Evaluation as Evaluation
-    from tempograph.evaluation.evaluator import EvaluationSummary as EvaluationSummary
+    from tempograph.evaluation.evaluations import Evaluation as Evaluation
+    from tempograph.evaluation.evaluations import EvaluationSummary as EvaluationSummary
+    from tempograph.evaluation.evaluations import QuestionEvaluation as QuestionEvaluation
+    from tempograph.evaluation.evaluations import QuestionSummary as QuestionSummary
+    from tempograph.evaluation.probabilities import Confidence as Confidence
     from tempograph.evaluation.ranking import Ranks as Ranks
     from tempograph.experiments.autofit import FitResult as FitResult
     from tempograph.experiments.autofit import ModelChoice as ModelChoice
@@ -49,12 +53,14 @@ if TYPE_CHECKING:
     from tempograph.models.base import Evidence as Evidence
     from tempograph.models.base import Model as Model
     from tempograph.models.registry import ModelKind as ModelKind
-    from tempograph.prediction.answers import Answer as Answer
+    from tempograph.prediction.answer import Answer as Answer
+    from tempograph.prediction.answer import EvidenceFact as EvidenceFact
     from tempograph.prediction.answers import Completion as Completion
-    from tempograph.prediction.answers import EvidenceFact as EvidenceFact
     from tempograph.prediction.predictor import Predictor as Predictor
     from tempograph.report.text_table import TextTable as TextTable
+    from tempograph.training.classifier_fit import ClassifierSummary as ClassifierSummary
     from tempograph.training.config import Config as Config
+    from tempograph.training.run_results import AnswerBasis as AnswerBasis
     from tempograph.training.run_results import GateSummary as GateSummary
     from tempograph.training.run_results import RunResults as RunResults
     from tempograph.training.runs import Run as Run
@@ -74,10 +80,14 @@ _EXPORTS = {
     "data.timeline": ("Queries", "Timeline"),
     "errors": (
         *("ConfigError", "DataError", "QueryError", "RunError", "StorageError"),
-        "TempographError",
+        *("TempographError", "TempographWarning"),
     ),
     "evaluation.calibration": ("Calibration",),
-    "evaluation.evaluator": ("Evaluation", "EvaluationSummary"),
+    "evaluation.evaluations": (
+        *("Evaluation", "EvaluationSummary"),
+        *("QuestionEvaluation", "QuestionSummary"),
+    ),
+    "evaluation.probabilities": ("Confidence",),
     "evaluation.ranking": ("Ranks",),
     "experiments.autofit": ("FitResult", "ModelChoice", "fit"),
     "experiments.comparison": ("Comparison", "ComparisonRow", "compare"),
@@ -86,11 +96,13 @@ _EXPORTS = {
     "experiments.status": ("RunStatus",),
     "models.base": ("CrossFitted", "Evidence", "Model"),
     "models.registry": ("ModelKind",),
-    "prediction.answers": ("Answer", "Completion", "EvidenceFact"),
+    "prediction.answer": ("Answer", "EvidenceFact"),
+    "prediction.answers": ("Completion",),
     "prediction.predictor": ("Predictor",),
     "report.text_table": ("TextTable",),
+    "training.classifier_fit": ("ClassifierSummary",),
     "training.config": ("Config",),
-    "training.run_results": ("GateSummary", "RunResults"),
+    "training.run_results": ("AnswerBasis", "GateSummary", "RunResults"),
     "training.runs": ("Run",),
     "training.trainer": ("evaluate", "resume", "train"),
 }

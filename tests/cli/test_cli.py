@@ -32,7 +32,8 @@ from tempograph.data.importers.importer import import_files
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.synthetic import world
 from tempograph.models.registry import MODELS
-from tempograph.prediction.answers import Answer, Completion, EvidenceFact
+from tempograph.prediction.answer import Answer, EvidenceFact, evidence_legend
+from tempograph.prediction.answers import Completion
 from tempograph.training import trainer
 from tempograph.version import __version__
 
@@ -119,10 +120,8 @@ def test_a_trained_model_answers_from_every_side(call: Call, events: Path) -> No
     for asked, question in sides.items():
         found = as_json(call("complete", "run", *question, "--time", "2024-01-15", "--json"))
         assert found["asked"] == asked and found[asked] is None
-        fresh = [
-            answer for answer in found["answers"] if asked == "relation" or not answer["known"]
-        ]
-        assert sum(answer["probability"] for answer in fresh) == pytest.approx(1)
+        total = sum(answer["probability"] for answer in found["answers"])
+        assert total == pytest.approx(1)
         right = {"subject": "Ann", "relation": "meets", "object": "Bob"}[asked]
         (marked,) = (answer for answer in found["answers"] if answer["name"] == right)
         assert marked["known"] in ("train", "valid", "test")
@@ -133,10 +132,11 @@ def test_a_trained_model_answers_from_every_side(call: Call, events: Path) -> No
         and "(Ann, ?, Bob, 2024-01-15)" in out
         and "add up" not in out
     )
-    code, out, _ = call("complete", "run", *sides["object"], "--time", "2024-01-15")
-    assert code == 0 and "each probability leaves out the other known answers" in " ".join(
-        out.split()
+    found = as_json(
+        call("complete", "run", *sides["object"], "--time", "2024-01-15", "--new", "--json")
     )
+    assert not any(answer["known"] for answer in found["answers"])
+    assert sum(answer["probability"] for answer in found["answers"]) == pytest.approx(1)
 
 
 def test_evidence_is_printed_below_its_answer(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +144,7 @@ def test_evidence_is_printed_below_its_answer(capsys: pytest.CaptureFixture[str]
     facts = (
         EvidenceFact("Ann", "meets", "Bob", "2024-01-01", None, 0.25),
         EvidenceFact("Bob", "hosts", "Ann", "2024-01-02", None, -12.5),
-        EvidenceFact("Ann", "greets", "Bob", "2024-01-03", 0.5, None),
+        EvidenceFact("Ann", "greets", "Bob", "2024-01-03", 0.5, 0.0),
     )
     answers = (
         Answer(1, "Bob", 2.0, 0.5, "train", "near", facts, 7),
@@ -157,20 +157,78 @@ def test_evidence_is_printed_below_its_answer(capsys: pytest.CaptureFixture[str]
         and ["near,", "7", "facts"] in lines
         and ["none,", "0", "facts"] in lines
     )
-    assert ["2024-01-01", "+0.25"] in lines and [
-        "2024-01-02",
-        "-12.50",
-        "Bob",
-        "hosts",
-        "Ann",
-    ] in lines
-    assert ["2024-01-03", "50%", "greets"] in lines and ["..."] in lines
+    assert ["2024-01-01", "+0.25", "Ann", "meets", "Bob"] in lines
+    assert ["2024-01-02", "-12.50", "Bob", "hosts", "Ann"] in lines
+    assert ["2024-01-03", "0", "Ann", "greets", "Bob"] in lines and ["..."] in lines
+    assert ["time", "effect", "subject", "relation", "object"] in lines
+    assert evidence_legend(facts).split() in lines
     bare = tuple(
         replace(answer, evidence=(), evidence_count=0, why="not requested") for answer in answers
     )
     print_completion(Completion("Ann", "meets", None, "2024-01-02", "object", bare, ()))
     shown = capsys.readouterr().out
-    assert "not requested" not in shown and "evidence" not in shown and "Bob" in shown
+    assert "not requested" not in shown and "fact" not in shown and "Bob" in shown
+
+
+LONG = ("Ministry of Agriculture, Fisheries and " + "x" * 400 + " Welfare ") * 2
+
+
+@pytest.mark.parametrize("width", [80, 200])
+@pytest.mark.parametrize("length", [30, 900])
+def test_evidence_is_aligned_and_names_are_folded_but_never_cut(
+    width: int, length: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console.out, "_width", width)
+    long = LONG[:length].strip()
+    facts = (
+        EvidenceFact(long, "meets", "Bob", "2024-01-01", None, 0.25),
+        EvidenceFact("Bob", long.upper(), "Ann", "2024-01-02", None, -12.5),
+        EvidenceFact("Ann", "greets", long.swapcase(), "2024-01-03", None, 0.5),
+    )
+    answers = (Answer(1, "Bob", 2.0, 0.5, None, "near", facts, 3),)
+    print_completion(Completion(long, "meets", None, "2024-01-02", "object", answers, ()))
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert all(len(line) <= width for line in lines)
+    assert evidence_legend(facts) in [line.strip() for line in lines]
+    (heading,) = (line for line in lines if "time" in line and "subject" in line)
+    assert ("object" in heading) == (length == 30), "long names are below each other"
+    starts = [heading.index(name) for name in ("subject", "relation", "object") if name in heading]
+    first = [index for index, line in enumerate(lines) if re.match(" +2024-01-0", line)]
+    for fact, start, stop in zip(
+        facts, first, [*first[1:], lines.index("", first[-1])], strict=True
+    ):
+        assert lines[start].split()[:2] == [fact.time, f"{fact.effect:+.2f}"]
+        shown = [
+            "".join("".join(line[left:right] for line in lines[start:stop]).split())
+            for left, right in zip(starts, [*starts[1:], None], strict=True)
+        ]
+        names = ["".join(name.split()) for name in (fact.subject, fact.relation, fact.object)]
+        assert shown == (names if length == 30 else ["".join(names)])
+
+
+@pytest.mark.parametrize(
+    ("share", "effect", "heading", "value", "legend"),
+    [
+        (0.5, None, "share", "50%", "share: the part of the score that the model attributes"),
+        (0.5, 0.0, "effect", "0", "effect: how much the score falls without the fact"),
+        (None, None, "effect", "", "effect: not measured for these facts"),
+    ],
+)
+def test_the_legend_says_what_the_number_is(
+    share: float | None,
+    effect: float | None,
+    heading: str,
+    value: str,
+    legend: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    fact = EvidenceFact("Ann", "meets", "Bob", "2024-01-01", share, effect)
+    answers = (Answer(1, "2024-01-02", 2.0, 0.25, None, "near", (fact,), 1),)
+    print_completion(Completion("Ann", "meets", "Bob", None, "time", answers, ()))
+    shown = capsys.readouterr().out
+    assert [*f"2024-01-01 {value} Ann meets Bob".split()] in map(str.split, shown.splitlines())
+    assert f"time {heading} subject relation object" in " ".join(shown.split()) and legend in shown
+    assert str(fact) == "  ".join(filter(None, ("2024-01-01", value, "Ann", "meets", "Bob")))
 
 
 def test_an_embedding_method_from_training_to_an_answer(
@@ -214,10 +272,8 @@ def test_an_embedding_method_from_training_to_an_answer(
             and marked["known"] == "train"
             and marked["evidence"][0]["time"] == time
         )
-        fresh = [
-            answer for answer in found["answers"] if asked == "relation" or not answer["known"]
-        ]
-        assert sum(answer["probability"] for answer in fresh) == pytest.approx(1)
+        total = sum(answer["probability"] for answer in found["answers"])
+        assert total == pytest.approx(1)
 
 
 def test_settings_that_do_not_fit_the_model_are_refused(call: Call, events: Path) -> None:
@@ -435,6 +491,7 @@ def whole(name: str, **values: object) -> str:
     return rf"\Aerror: {re.escape(message(name, **values))}\n\Z"
 
 
+UNKNOWN_ANNE = message("suggestions.did_you_mean", kind="entity", value="Anne", names="'Ann'")
 USER_ERRORS = {
     "no such dataset": (
         ["train", "icwes14"],
@@ -487,10 +544,6 @@ USER_ERRORS = {
             last="2024-01-28",
         ),
     ),
-    "ted and relations": (
-        ["complete", "run", "--subject", "Ann", "--object", "Bob", "--time", "2024-01-15"],
-        whole("base.no_relation_scores", model="ted"),
-    ),
     "nothing is asked": (
         [
             "complete",
@@ -532,20 +585,36 @@ USER_ERRORS = {
     ),
     "facts without a time": (
         ["score", "run", "lacking.csv"],
-        "lacking.csv: there is no column 'time'.*",
-    ),
-    "facts of an unknown entity": (
-        ["score", "run", "odd.csv"],
         whole(
-            "predict.row",
-            path="odd.csv",
-            row=1,
-            problem=message("suggestions.did_you_mean", kind="entity", value="Anne", names="'Ann'"),
+            "column_guessing.no_column",
+            path="lacking.csv",
+            part="time",
+            columns="'subject', 'relation', 'object'",
         ),
     ),
-    "probabilities of ted": (
-        ["missing", "run", "--at-least", "0.5", "--out", "found.parquet"],
-        "the scores of ted are not probabilities; ask for the best ones by top",
+    "facts of an unknown entity": (
+        ["score", "run", "odd.csv", "--strict", "--out", "scored.parquet"],
+        rf"\Aerror: odd.csv:3: {re.escape(UNKNOWN_ANNE)}\n\Z",
+    ),
+    "no fact that can be scored": (
+        ["score", "run", "wrong.csv", "--out", "scored.parquet"],
+        whole(
+            "predict.none",
+            count=message(
+                "row_errors.count",
+                failed=2,
+                rows=2,
+                done="scored",
+                kinds="1 with an unknown entity, 1 with a time that is not on the grid",
+            ),
+            path="wrong.csv",
+            line=2,
+            problem=UNKNOWN_ANNE,
+        ),
+    ),
+    "at least nothing": (
+        ["missing", "run", "--at-least", "0", "--out", "found.parquet"],
+        "at_least must be a probability above 0, found 0.0",
     ),
     "at least, but where": (
         ["missing", "run", "--at-least", "0.5"],
@@ -558,10 +627,6 @@ USER_ERRORS = {
     "an unknown split": (
         ["surprising", "run", "--split", "test", "--split", "tset"],
         whole("suggestions.did_you_mean", kind="split", value="tset", names="'test'"),
-    ),
-    "calibrating ted": (
-        ["calibration", "run"],
-        "the scores of ted are not probabilities; nothing to check",
     ),
     "a picture of what kind": (
         ["data", "stats", "mine", "--plot", "a.gif"],
@@ -603,8 +668,12 @@ USER_ERRORS = {
         ["data", "import", "events.csv", "--format", "gdelt", "--out", "new"],
         whole("event_formats.wrong_width", path="events.csv", found=1),
     ),
-    "a folder": (
+    "a dataset": (
         ["data", "import", "mine", "--format", "icews", "--out", "new"],
+        whole("any_source.dataset", path="mine"),
+    ),
+    "several folders": (
+        ["data", "import", "mine", "run", "--format", "icews", "--out", "new"],
         whole("sources.folder", path="mine"),
     ),
     "codes of a table": (
@@ -634,6 +703,9 @@ def test_a_user_error_is_one_clear_line(
     Path("lacking.csv").write_text("subject,relation,object\nAnn,meets,Bob\n")
     Path("odd.csv").write_text(
         "subject,relation,object,time\nAnn,meets,Bob,2024-01-15\nAnne,meets,Bob,2024-01-15\n"
+    )
+    Path("wrong.csv").write_text(
+        "subject,relation,object,time\nAnne,meets,Bob,2024-01-15\nAnn,meets,Bob,2034-01-15\n"
     )
     before = sorted(path.name for path in Path().iterdir())
     code, out, err = call(*arguments)
@@ -776,7 +848,7 @@ def test_an_interrupt_exits_with_130_and_leaves_nothing(tmp_path: Path) -> None:
     program = (
         "import sys, time; from tempograph.data.importers import importer\n"
         "def slow(*_): print('ready', flush=True); time.sleep(60)\n"
-        "importer.import_files = slow\n"
+        "importer.import_inputs = slow\n"
         "from tempograph.cli import main; main()"
     )
     (tmp_path / "events.csv").write_text(EVENTS)
@@ -827,16 +899,14 @@ def test_timestamps_are_scored_at_the_steps_they_were_imported_to(call: Call) ->
     facts = as_json(call("score", "runs/day", "written.csv", *how))["facts"]
     assert [fact["time"] for fact in facts] == ["2024-01-02", "2024-01-20"]
     Path("written.csv").write_text(two.replace(" 20/01", "31/02"))
-    code, _, err = call("score", "runs/day", "written.csv", *how)
+    code, _, err = call("score", "runs/day", "written.csv", *how, "--strict")
     fault = message("time_grid.no_match", value="31/02/2024", time_format="%d/%m/%Y")
-    assert code == 2 and err == f"error: written.csv: row 2: {fault}\n"
+    assert code == 2 and err == f"error: written.csv:3: {fault}\n"
     code, _, err = call("score", "runs/day", "written.csv", "--delimiter", "ab")
     assert code == 2 and err == f"error: {message('options.delimiter', value='ab')}\n"
     Path("odd.csv").write_text("subject,relation,object,time\nAnn,meets,Bob,2034-01-01\n")
     code, _, err = call("score", "runs/day", "odd.csv")
-    assert code == 2 and err.startswith(
-        "error: odd.csv, rows counted from 0: fact 0: '2034-01-01' is not on the time"
-    )
+    assert code == 2 and "; the first is odd.csv:2: '2034-01-01' is not on the time grid" in err
 
 
 def test_the_suggested_training_works_without_valid_facts(call: Call) -> None:

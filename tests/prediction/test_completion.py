@@ -7,30 +7,40 @@ from datetime import date
 
 import pyarrow as pa
 import pytest
+import torch
 
 import tempograph
 from graphs import make_graph
 from messages import raises
-from predicting import GRAPH, slow_side
+from predicting import GRAPH, entity_scores, slow_share
 from tempograph import Predictor
 from tempograph.errors import QueryError
 
 pytest_plugins = ("predictor_fixtures",)
 
 
-def test_probabilities_equal_a_loop_over_candidates(predictor: Predictor) -> None:
+@pytest.mark.parametrize("new", [False, True])
+def test_probabilities_equal_a_loop_over_candidates(predictor: Predictor, new: bool) -> None:
     subject, relation, _, time = GRAPH.test[0].tolist()
-    completion = predictor.objects(subject, relation, time, top=len(GRAPH.entities))
+    scores = entity_scores(predictor.model, subject, relation, time)
+    known = {o for s, r, o, t in GRAPH.all_facts.tolist() if (s, r, t) == (subject, relation, time)}
+    completion = predictor.objects(subject, relation, time, top=len(scores), new=new)
+    assert known and new != any(answer.known for answer in completion.answers)
     for answer in completion.answers:
-        fact = (subject, relation, GRAPH.entities.index(answer.name), time)
-        score, probability, _ = slow_side(predictor, fact, "object")
-        assert answer.score == pytest.approx(score, rel=1e-4, abs=1e-4)
-        assert answer.probability == (
-            None if probability is None else pytest.approx(probability, rel=1e-3)
-        )
-    if predictor.temperature is not None:
-        unknown = [answer.probability or 0 for answer in completion.answers if answer.known is None]
-        assert sum(unknown) == pytest.approx(1)
+        own = GRAPH.entities.index(answer.name)
+        assert (answer.known is not None) == (own in known)
+        rivals = [
+            score
+            for other, score in enumerate(scores)
+            if other != own and not (new and other in known)
+        ]
+        assert answer.score == pytest.approx(scores[own], rel=1e-4, abs=1e-4)
+        share = slow_share(predictor, scores[own], rivals)
+        assert answer.probability == pytest.approx(share, rel=1e-3)
+        assert answer.rank == 1 + sum(score > scores[own] for score in rivals)
+    ruled_out = sum(score == -math.inf for score in scores)
+    total = sum(answer.probability for answer in completion.answers)
+    assert total == pytest.approx(1) if not ruled_out else 0 < total < 1
 
 
 def test_names_ids_and_dates_give_the_same_answers(predictor: Predictor) -> None:
@@ -54,30 +64,55 @@ def test_names_ids_and_dates_give_the_same_answers(predictor: Predictor) -> None
     )
 
 
-def test_times_are_ranked_by_both_sides(predictor: Predictor) -> None:
-    subject, relation, object_, _ = GRAPH.test[0].tolist()
-    period = range(4, 15)
-    completion = predictor.times(subject, relation, object_, top=30, first=GRAPH.times[4], last=14)
-    assert completion.asked == "time" and completion.time is None and "?" in completion.question
-    expected = {}
-    for time in period:
-        sides = [
-            slow_side(predictor, (subject, relation, object_, time), side)
-            for side in ("object", "subject")
-        ]
-        probabilities = [probability for _, probability, _ in sides if probability is not None]
-        values = [math.log(value) for value in probabilities] or [score for score, _, _ in sides]
-        expected[GRAPH.times[time]] = sum(values) / 2
-    expected = {label: value for label, value in expected.items() if value > -math.inf}
-    assert {answer.name: answer.score for answer in completion.answers} == pytest.approx(
-        expected, rel=1e-3, abs=1e-3
+@pytest.mark.parametrize("asked", ["relation", "time"])
+@pytest.mark.parametrize("new", [False, True])
+def test_relations_and_times_are_ranked_by_heads(
+    ted_predictor: Predictor, asked: str, new: bool
+) -> None:
+    subject, relation, object_, time = GRAPH.train[0].tolist()
+    if asked == "time":
+        found = ted_predictor.times(subject, relation, object_, top=30, first=2, last=16, new=new)
+        names, allowed = GRAPH.times, set(range(2, 17))
+        same = {
+            t for *triple, t in GRAPH.all_facts.tolist() if triple == GRAPH.train[0, :3].tolist()
+        }
+    else:
+        found = ted_predictor.relations(subject, object_, time, top=30, new=new)
+        names, allowed = GRAPH.relations, set(range(4))
+        same = {
+            r for s, r, o, t in GRAPH.all_facts.tolist() if (s, o, t) == (subject, object_, time)
+        }
+    head = ted_predictor.run.questions.heads().head(asked)  # type: ignore[arg-type]
+    scores = head.scores(torch.tensor([[subject, relation, object_, time]]))[0].double()
+    kept = sorted(allowed - same if new else allowed, key=lambda each: -float(scores[each]))
+    assert [answer.name for answer in found.answers] == [names[each] for each in kept]
+    temperature, uniform = ted_predictor.run.questions.calibrator(asked)  # type: ignore[arg-type]
+    softmax = torch.softmax(scores[kept] / temperature, 0)
+    expected = (1 - uniform) * softmax + uniform / len(kept)
+    shares = [answer.probability for answer in found.answers]
+    assert shares == pytest.approx(expected.tolist(), rel=1e-5)
+    assert sum(shares) == pytest.approx(1)
+    assert {names.index(answer.name) for answer in found.answers if answer.known} == (
+        set() if new else same & allowed
     )
-    if predictor.temperature is not None:
-        total = sum(math.exp(value) for value in expected.values())
-        for answer in completion.answers:
-            assert answer.probability == pytest.approx(
-                math.exp(expected[answer.name]) / total, rel=1e-3
-            )
+
+
+@pytest.mark.parametrize("asked", ["relation", "time"])
+def test_effects_on_relations_and_times_are_those_of_removing_the_fact(
+    ted_predictor: Predictor, asked: str
+) -> None:
+    subject, relation, object_, time = GRAPH.test[0].tolist()
+    parts = (subject, relation, object_) if asked == "time" else (subject, object_, time)
+    ask = ted_predictor.times if asked == "time" else ted_predictor.relations
+    found = ask(*parts, top=2, evidence=4)
+    assert found.evidence
+    for answer in found.answers:
+        for fact in answer.evidence:
+            row = (fact.subject, fact.relation, fact.object, fact.time)
+            ted_predictor.remove([row])
+            without = {each.name: each.score for each in ask(*parts, top=30, evidence=0).answers}
+            ted_predictor.add([row])
+            assert fact.effect == pytest.approx(answer.score - without[answer.name], abs=1e-4)
 
 
 @pytest.mark.parametrize(

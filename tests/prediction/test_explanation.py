@@ -42,7 +42,7 @@ def test_effects_equal_full_rescores_without_the_fact(run: Run) -> None:
             effective += bool(fact.effect)
     assert effective if run.model.uses_train_facts else not effective
     if not run.model.uses_train_facts:
-        assert any("does not use train facts" in note for note in completion.notes)
+        assert any("does not use known facts" in note for note in completion.notes)
 
 
 def test_why_lists_facts_by_the_size_of_their_effect(predictor: Predictor) -> None:

@@ -129,7 +129,6 @@ def test_wrong_questions_are_reported_row_by_row(ted_predictor: Predictor) -> No
         2: message("questions.one_missing", count=0),
         3: message("questions.one_missing", count=2),
         4: message("graph.not_on_grid", time="1999-01-01", **grid),
-        5: "ted ranks entities, not relations; give a relation and one entity",
     }
     rows = table.to_pylist()
     assert {row["question"]: row["error"] for row in rows if row["error"]} == errors
@@ -142,8 +141,9 @@ def test_wrong_questions_are_reported_row_by_row(ted_predictor: Predictor) -> No
     }
     with raises(QueryError, "batch_answers.question", row=0, problem=unknown):
         ted_predictor.ask(questions, strict=True)
-    with raises(QueryError, "batch_answers.question", row=1, problem=errors[5]):
-        ted_predictor.ask([good, questions[5]], strict=True)
+    with raises(QueryError, "batch_answers.question", row=1, problem=errors[3]):
+        ted_predictor.ask([good, questions[3]], strict=True)
+    assert {row["asked"] for row in rows if row["question"] == 5} == {"relation"}
     with pytest.raises(ConfigError, match="^top must be at least 1, found 0$"):
         ted_predictor.ask(questions, top=0)
 
@@ -163,7 +163,7 @@ def test_ids_with_a_missing_one_and_no_questions(ted_predictor: Predictor) -> No
         ted_predictor.ask([("a", "b", [1], None)])
     for wrong in (True, 0.5):
         (row,) = ted_predictor.ask([(0, 1, None, wrong)]).to_pylist()
-        assert row["error"] == message("fact_ids.not_a_name", column="time", value=wrong)
+        assert row["error"] == message("id_lookup.not_a_name", column="time", value=wrong)
 
 
 def test_answers_are_questions_and_facts_again(ted_predictor: Predictor) -> None:

@@ -29,16 +29,16 @@ def test_scores_and_ranks_equal_a_loop(predictor: Predictor) -> None:
         for side in ("object", "subject"):
             score, probability, rank = slow_side(predictor, tuple(fact), side)
             assert row[f"{side}_score"] == pytest.approx(score, rel=1e-4, abs=1e-4)
-            assert row[f"{side}_probability"] == (
-                None if probability is None else pytest.approx(probability, rel=1e-3)
-            )
+            assert row[f"{side}_probability"] == pytest.approx(probability, rel=1e-3)
             assert row[f"{side}_rank"] == pytest.approx(rank, abs=0.5)
 
 
 def test_scores_without_ranks_are_the_same(predictor: Predictor) -> None:
     facts = np.concatenate([GRAPH.test[:10], GRAPH.train[:5], [[0, 1, 2, 3], [3, 0, 3, 19]]])
     alone, ranked = predictor.score(facts, ranks=False), predictor.score(facts)
-    assert alone.column_names == [*ranked.column_names[:5], "object_score", "subject_score"]
+    assert alone.column_names == [
+        *(*ranked.column_names[:5], "object_score", "subject_score", "error")
+    ]
     for side in ("object", "subject"):
         scores, expected = (table[f"{side}_score"].to_pylist() for table in (alone, ranked))
         assert scores == pytest.approx(expected, rel=1e-4, abs=1e-4)
@@ -58,14 +58,7 @@ def test_surprising_facts_are_the_least_plausible(predictor: Predictor) -> None:
         [slow_side(predictor, fact, side) for side in ("object", "subject")]
         for fact in GRAPH.test.tolist()
     ]
-    surprise = [
-        sum(
-            math.log(rank) if probability is None else -math.log(probability)
-            for _, probability, rank in both
-        )
-        / 2
-        for both in sides
-    ]
+    surprise = [sum(-math.log(probability) for _, probability, _ in both) / 2 for both in sides]
     assert table["surprise"].to_pylist() == pytest.approx(
         sorted(surprise, reverse=True)[:7], rel=1e-2
     )

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.evaluation.frequency_curves import Curve
 from tempograph.evaluation.query_groups import GroupMetrics
-from tempograph.prediction.answers import Answer, Completion, EvidenceFact
-from tempograph.report import dataset_plots, drawing, model_plots, rank_plots
+from tempograph.prediction.answer import Answer, EvidenceFact, evidence_headings, evidence_legend
+from tempograph.prediction.answers import Completion
+from tempograph.report import answer_plot, dataset_plots, drawing, model_plots, rank_plots
 from tempograph.report.introspection import AttentionByDistance, Introspection
 
 ODD = r"""<script> & $\frac{ 漢 $5 id="7.1234" #000000"""
@@ -115,7 +119,7 @@ def test_the_size_of_a_dot_is_the_effect_of_its_fact() -> None:
     for more, largest in (([], 12), ([EvidenceFact("a", "r", "b", "step 2", None, 0.1)], 312)):
         answer = Answer(1, "b", 1.0, None, None, "why", (*facts, *more), 4)
         completion = Completion("a", "r", None, "step 1", "object", (answer,), ())
-        figure = model_plots.completion_figure(
+        figure = answer_plot.completion_figure(
             completion, graph_named("n").times, "ted on n; protocol strict"
         )
         assert figure.get_supxlabel() == "ted on n; protocol strict"
@@ -157,4 +161,35 @@ def test_a_single_time_step_and_no_answers_are_drawn() -> None:
     )
     for answers in ((answer,), ()):
         completion = Completion("a", "r", None, "step 0", "object", answers, ())
-        model_plots.completion_figure(completion, ("step 0",), "").canvas.draw()
+        answer_plot.completion_figure(completion, ("step 0",), "").canvas.draw()
+
+
+@pytest.mark.parametrize("name", ["Ann", ODD, "W" * 900, "Ministry of " * 75, "漢字" * 100])
+def test_the_facts_behind_an_answer_are_written_out_below_it(name: str, tmp_path: Path) -> None:
+    facts = tuple(EvidenceFact(name, name, "b", f"step {n}", None, -10.5 + n) for n in range(3))
+    answers = tuple(Answer(rank, name, 1.0, None, "train", "why", facts, 3) for rank in (1, 2))
+    completion = Completion(name, "r", None, "step 1", "object", answers, ())
+    figure = answer_plot.completion_figure(completion, graph_named("n").times, "", max_facts=2)
+    drawing.save(figure, tmp_path / "figure.png")
+    chart, below = figure.subfigs
+    assert below.texts[-1].get_text() == evidence_legend(facts)
+    cells = below.texts[:-1]
+    shown = [text.get_text() for text in cells]
+    assert tuple(shown[:5]) == evidence_headings(facts)
+    for wanted in (["1.", "2."], ["step 0", "step 1"] * 2, ["-10.50", "-9.50"] * 2, ["b"] * 4):
+        assert [text for text in shown if text in wanted] == wanted
+    starts = {text.get_text(): text.get_position()[0] for text in cells[:5]}
+    whole = "".join(name.split())
+    for part in ("subject", "relation"):
+        column = [text.get_text() for text in cells if text.get_position()[0] == starts[part]]
+        assert "".join("".join(column).split()) == part + 4 * whole
+    (label, _) = (tick.get_text() for tick in chart.axes[0].get_yticklabels())
+    assert "".join(label.replace(r"\$", "$").split()) == f"1.{whole}(known:train)"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        FigureCanvasAgg(figure).draw()
+        for text in figure.findobj(lambda each: isinstance(each, Text) and each.get_text() != ""):
+            box = text.get_window_extent()
+            assert box.x0 >= 0 and box.x1 <= figure.bbox.x1, text.get_text()
+    bare = answer_plot.completion_figure(completion, graph_named("n").times, "", max_facts=0)
+    assert len(bare.subfigs) == 1, "dots only"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,12 @@ import pytest
 from starlette.testclient import TestClient
 
 import tempograph
+import tempograph.progress
+from conftest import Call, as_json
 from messages import message
-from serving import RUNS, client_of
+from serving import RUNS, STORED, client_of
 from tempograph import Predictor, TemporalGraph, train
+from tempograph.prediction.answer import EvidenceFact, evidence_legend
 from tempograph.prediction.answers import Completion
 from tempograph.server.limits import Limits
 
@@ -55,8 +58,6 @@ def ask_predictor(predictor: Predictor, asked: str, top: int, evidence: int) -> 
 def test_completions_are_those_of_the_predictor(
     client: TestClient, predictors: dict[str, Predictor], run: str, asked: str
 ) -> None:
-    if run == "ted" and asked == "relation":
-        pytest.skip("ted ranks entities only")
     for top, evidence in ((3, 2), (1000, 0)):
         body = without(asked) | {
             "run": run,
@@ -99,6 +100,15 @@ def test_scores_are_those_of_the_predictor(
     }
 
 
+def test_a_service_in_a_terminal_shows_no_bars(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[bool] = []
+    monkeypatch.setattr(tempograph.progress, "in_notebook", lambda: looked.append(True))
+    assert client.post("/api/score", json={"facts": [FACT]}).status_code == 200
+    assert looked == []
+
+
 @pytest.mark.parametrize("run", RUNS)
 @pytest.mark.parametrize("asked", ["object", "subject", "relation"])
 def test_evidence_is_that_of_the_predictor(
@@ -109,13 +119,31 @@ def test_evidence_is_that_of_the_predictor(
     ).json()
     if asked != "relation":
         (wanted,) = predictors[run].why(*FACT.values(), side=asked, evidence=4).answers
-    elif run == "ted":
-        pytest.skip("ted ranks entities only")
     else:
         everyone = ask_predictor(predictors[run], asked, 12, 4).answers
         (wanted,) = [each for each in everyone if each.name == FACT[asked]]
     shown = {name: asdict(wanted)[name] for name in ("known", "why", "evidence", "evidence_count")}
+    shown["legend"] = evidence_legend(wanted.evidence)
     assert_close(answer, FACT | {"run": run, "asked": asked} | shown)
+
+
+@pytest.mark.parametrize("run", RUNS)
+def test_evidence_has_the_same_fields_in_the_service_and_on_the_command_line(
+    client: TestClient, call: Call, run: str
+) -> None:
+    query = without("object")
+    options = [word for part, name in query.items() for word in (f"--{part}", name)]
+    command = ["complete", str(STORED / run), *options, "--device", "cpu", "--json"]
+    served = client.post("/api/complete", json=query | {"run": run, "evidence": 3}).json()
+    asked = as_json(call(*command))
+    explained = as_json(call(*command, "--why", FACT["object"]))["answers"][0]
+    one = client.post("/api/evidence", json=FACT | {"run": run, "most": 3}).json()
+    assert_close(served["answers"], asked["answers"])
+    assert_close(one["evidence"], explained["evidence"])
+    facts = [fact for answer in served["answers"] for fact in answer["evidence"]]
+    names = [field.name for field in fields(EvidenceFact)]
+    assert facts and all(list(fact) == names for fact in [*facts, *one["evidence"]])
+    assert names[:4] == ["subject", "relation", "object", "time"]
 
 
 def test_info_describes_runs_and_limits(
@@ -244,7 +272,6 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, list[str]]] = {
         [],
     ),
     "typo": (without("object") | {"tpo": 3}, 422, "tpo: Extra inputs are not permitted", []),
-    "ted": (without("relation") | {"run": "ted"}, 422, "ted ranks entities, not relations", []),
 }
 
 

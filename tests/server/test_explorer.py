@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -14,6 +15,7 @@ import pytest
 
 from serving import STORED, Served
 from tempograph import TemporalGraph, train
+from tempograph.prediction.answer import EvidenceFact, evidence_legend
 
 pytest_plugins = ("serving_fixtures", "browser_fixtures")
 expect = pytest.importorskip("playwright.sync_api", reason="needs the package playwright").expect
@@ -23,13 +25,18 @@ expect.set_options(timeout=20_000)
 REFUSED = "Failed to load resource"
 EVIL = "<img src=x onerror=alert(1)>"
 FACT = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05"}
+LONG = tuple(f"{name} {'of the Ministry of ' * 20}{'x' * 600}"[:900] for name in "ABC")
+HOURS = tuple(f"2024-01-01T{hour}:00" for hour in (10, 11, 12))
 TOKEN = "correct-horse-battery"
+PARTS = ("subject", "relation", "object")
 Open = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Three stored runs of the same facts, and one with hostile names and undated steps."""
+    """Three stored runs of the same facts, one with hostile names and undated steps, and one with
+    names of 900 letters and steps of an hour.
+    """
     facts = np.array([(0, 0, 1, 0), (1, 0, 2, 1), (2, 0, 0, 2)])
     names = ("Ann", EVIL, "Cai", "Newcomer")
     graph = TemporalGraph(
@@ -43,9 +50,10 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     )
     plain = tmp_path_factory.mktemp("runs") / "plain"
     train(graph, "ted", out=plain, device="cpu")
-    with Served(
-        *(str(STORED / name) for name in ("temp-gru", "pointer", "ted")), str(plain)
-    ) as service:
+    long_names = replace(graph, entities=(*LONG, "Newcomer"), times=HOURS)
+    train(long_names, "ted", out=plain.with_name("long"), device="cpu")
+    runs = [STORED / name for name in ("temp-gru", "pointer", "ted")]
+    with Served(*map(str, [*runs, plain, plain.with_name("long")])) as service:
         yield service
 
 
@@ -140,7 +148,8 @@ def test_a_query_can_be_typed(page: Open, service: Served) -> None:
         )
     widths = [row.bounding_box()["width"] for row in tab.locator("#first .fill").all()]
     shares = [answer["probability"] for answer in wanted]
-    assert np.argsort(widths).tolist() == np.argsort(shares).tolist()
+    # A bar is drawn to the pixel, and answers with the same share have the same bar.
+    assert np.allclose(np.array(widths) / widths[0], np.array(shares) / shares[0], atol=0.02)
     date = tab.get_by_label("Time", exact=True)
     assert (date.get_attribute("min"), date.get_attribute("max")) == ("2030-01-01", "2030-01-10")
     tab.get_by_role("button", name="One step ahead").click()
@@ -172,6 +181,15 @@ def test_evidence_is_listed_and_drawn(page: Open, service: Served) -> None:
         "{subject} {relation} {object}".format(**wanted[0])
     )
     assert len(tab.locator("#evidence .fact-text").all()) == len(wanted)
+    expect(tab.locator("#evidence .meaning")).to_have_text(
+        evidence_legend([EvidenceFact(**fact) for fact in wanted])
+    )
+    for row, fact in zip(tab.locator("#evidence .facts li:visible").all(), wanted, strict=False):
+        shown = [row.locator(f".{part}") for part in ("time", "effect", *PARTS)]
+        assert shown[0].inner_text() == fact["time"]
+        assert [each.inner_text() for each in shown[2:]] == [fact[part] for part in PARTS]
+        left = [each.bounding_box()["x"] for each in shown[:3]]
+        assert left == sorted(left), "time, effect, subject"
     assert tab.locator("#evidence .effect").first.inner_text()[0] == (
         "▲" if wanted[0]["effect"] > 0 else "▼"
     )
@@ -192,6 +210,20 @@ def test_evidence_is_listed_and_drawn(page: Open, service: Served) -> None:
         f"The chosen answer, {last}, is not among the first 5."
     )
     expect(other.locator("#evidence .fact-text").first).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_names_of_evidence_are_folded_but_never_cut(page: Open, width: int) -> None:
+    tab = page(run="long", subject=LONG[0], relation="meets", time=HOURS[1], answer=LONG[1])
+    tab.set_viewport_size({"width": width, "height": 844})
+    fact = tab.locator("#evidence .fact-text").first
+    expect(fact).to_have_text(f"{LONG[0]} meets {LONG[1]}")
+    expect(tab.locator("#timeline .tick.asked")).to_have_text(HOURS[1])
+    tab.locator("#timeline .day").first.hover()
+    expect(tab.locator("#timeline .reader")).to_contain_text(f"{LONG[0]} meets {LONG[1]}")
+    for part in ("#evidence", "#timeline .legend", "#timeline .reader", "html"):
+        hidden = tab.locator(part).evaluate("element => element.scrollWidth - element.clientWidth")
+        assert hidden <= 0, f"{part} is {hidden} pixels too wide"
 
 
 def test_the_timeline_shades_the_window_of_the_model(page: Open, service: Served) -> None:
@@ -326,7 +358,7 @@ def test_an_unknown_name_is_reported_while_typing_and_on_submit(page: Open) -> N
 def test_an_empty_result_is_explained(page: Open) -> None:
     tab = page(run="plain", subject="Newcomer", relation="greets", time="last")
     expect(tab.locator("#first")).to_contain_text("plain has no answer")
-    expect(tab.locator("#first")).to_contain_text("'Newcomer' is in no train fact")
+    expect(tab.locator("#first")).to_contain_text("'Newcomer' is in no known fact")
     expect(tab.locator("#graph")).to_contain_text(
         "There are no facts about Newcomer at last. Nearest times with facts: later"
     )

@@ -137,7 +137,7 @@ def test_a_slow_request_times_out(
 def test_an_internal_error_is_explained_in_the_log_only(
     predictors: dict[str, Predictor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*_: Any) -> None:
+    def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("private matters")
 
     log: list[Any] = []

@@ -20,7 +20,7 @@ from tempograph.cli import (
     serve,
     train,
 )
-from tempograph.cli.console import err, out
+from tempograph.cli.console import err, out, shown_warnings
 from tempograph.errors import TempographError
 from tempograph.version import __version__
 
@@ -52,7 +52,8 @@ for command in (
     export.export,
     serve.serve,
 ):
-    app.command(command.__name__)(command)
+    listing = train.ListingModels if command is train.train else None
+    app.command(command.__name__, cls=listing)(command)
 
 
 def _print_version(requested: bool) -> None:
@@ -76,7 +77,8 @@ def _global_options(
 def main() -> None:
     """Run the command line; exit codes: 0 done, 1 check failed, 2 user error, 130 interrupted."""
     try:
-        app(prog_name="tempograph")
+        with shown_warnings():
+            app(prog_name="tempograph")
     except TempographError as error:
         err.print(Text.assemble(("error:", "bold red"), f" {error}"), soft_wrap=True)
         sys.exit(2)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from rich.console import Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
-from rich.text import Text
 
 from tempograph.cli.console import out, print_note, table
+from tempograph.report.folding import column_widths
 
 if TYPE_CHECKING:
-    from tempograph.prediction.answers import Answer, Completion, EvidenceFact
-    from tempograph.prediction.predictor import Predictor
+    from tempograph.prediction.answer import Answer
+    from tempograph.prediction.answers import Completion
 
 _FORMATS: Final = {
     "score": ".2f",
@@ -36,64 +38,93 @@ _HEADINGS: Final = {
     for column, short in (("score", "score"), ("probability", "p"), ("rank", "rank"))
 }
 
+_SHOWN_PROBABILITY: Final = 0.05
+"""Other times of a missing fact are shown from this probability on."""
+_GAP: Final = 2
+"""Spaces between columns."""
+_MARGIN: Final = 4
+"""Columns that the frame of a table takes."""
+_MAX_LINES: Final = 3
+"""Lines that the name of a fact may take in a column."""
+
 
 def print_completion(completion: Completion) -> None:
     """Print the answers as a table, each with its evidence."""
+    from tempograph.prediction.answer import evidence_legend
+
     answers = completion.answers
-    has_probability = any(answer.probability is not None for answer in answers)
-    has_evidence = any(answer.evidence for answer in answers)
-    heading = f"{completion.asked} and evidence" if has_evidence else completion.asked
-    columns = ["#", heading, "known in", "probability" if has_probability else "score"]
+    columns = ["#", completion.asked, "known in", "probability"]
     rows = [
-        [
-            str(answer.rank),
-            _with_evidence(completion, answer) if has_evidence else answer.name,
-            answer.known or "",
-            f"{answer.score:.3f}" if answer.probability is None else f"{answer.probability:.1%}",
-        ]
+        [str(answer.rank), answer.name, answer.known or "", f"{answer.probability:.1%}"]
         for answer in answers
     ]
-    captions = []
-    if any(fact.effect for answer in answers for fact in answer.evidence):
-        captions.append("+ and -: how much the score falls or rises when the fact is removed")
-    if has_probability and completion.asked in ("subject", "object"):
-        captions.append(
-            "ranks are by score among all candidates; each probability leaves out the other known "
-            "answers, so probabilities need not add up to 100%"
-        )
-    out.print(table(completion.question, columns, rows, left=3, caption="\n".join(captions)))
+    caption = evidence_legend(completion.evidence) if completion.evidence else ""
+    if completion.evidence:
+        out.print(_evidence_table(completion, columns, rows, caption))
+    else:
+        out.print(table(completion.question, columns, rows, left=3, caption=caption))
     for text in completion.notes:
         print_note(text)
 
 
-def _with_evidence(completion: Completion, answer: Answer) -> RenderableType:
-    """The answer, and below it each fact: its time, its effect, and what differs from the query."""
-    query = {
-        part or answer.name for part in (completion.subject, completion.relation, completion.object)
-    }
-    facts = Table.grid(padding=(0, 0, 0, 2))
-    facts.add_column(no_wrap=True)
-    facts.add_column(no_wrap=True, justify="right")
-    facts.add_column(overflow="fold")
-    for fact in answer.evidence:
-        reversed_ = completion.subject == fact.object or completion.object == fact.subject
-        parts = (fact.subject, fact.relation, fact.object)
-        shown = parts if reversed_ else [part for part in parts if part not in query]
-        facts.add_row(fact.time, _effect(fact), " ".join(shown))
-    if len(answer.evidence) < answer.evidence_count:
-        facts.add_row("...")
-    count = f"{answer.evidence_count:,} {'fact' if answer.evidence_count == 1 else 'facts'}"
-    return Group(
-        Text(answer.name, style="bold"),
-        Padding(Group(f"{answer.why}, {count}", facts), (0, 0, 0, 2)),
+def _evidence_table(
+    completion: Completion, columns: list[str], rows: list[list[str]], caption: str
+) -> Table:
+    """The answers, and below each of them its facts over the whole width of the table."""
+    from tempograph.prediction.answer import evidence_headings, evidence_legend
+
+    facts = completion.evidence
+    room = out.width - _MARGIN
+    answer_widths = column_widths([columns, *rows], room, _GAP)
+    indent = answer_widths[0] + _GAP
+    fact_rows = [evidence_headings(facts), *(fact.cells for fact in facts)]
+    fact_widths = column_widths(fact_rows, room - indent, _GAP)
+    if _most_lines(fact_rows, fact_widths) > _MAX_LINES:
+        # Names that long are easier to read below each other than in narrow columns.
+        fact_rows = [(time, effect, "\n".join(names)) for time, effect, *names in fact_rows]
+        fact_widths = column_widths(fact_rows, room - indent, _GAP)
+    remaining = iter(fact_rows)
+
+    def next_facts(count: int) -> Table:
+        return _grid(islice(remaining, count), fact_widths, right=1)
+
+    def below(*parts: RenderableType) -> Padding:
+        return Padding(Group(*parts), (0, 0, 0, indent))
+
+    def block(row: list[str], answer: Answer) -> Group:
+        count = f"{answer.evidence_count:,} {'fact' if answer.evidence_count == 1 else 'facts'}"
+        more = ["..."] if len(answer.evidence) < answer.evidence_count else []
+        shown = next_facts(len(answer.evidence))
+        name = _grid([row], answer_widths, right=3, bold=1)
+        return Group(name, below(f"{answer.why}, {count}", shown, *more))
+
+    heading = Group(_grid([columns], answer_widths, right=3), below(next_facts(1)))
+    blocks = [[block(*pair)] for pair in zip(rows, completion.answers, strict=True)]
+    made = table(completion.question, [heading], blocks, caption=caption)
+    # The legend stays in one line, even below a narrow table.
+    made.min_width = min(out.width, len(evidence_legend(facts)))
+    return made
+
+
+def _grid(
+    rows: Iterable[Sequence[str]], widths: Sequence[int], right: int, bold: int | None = None
+) -> Table:
+    """Cells in columns of these widths; a name that is too long for its column is folded."""
+    grid = Table.grid(padding=(0, _GAP, 0, 0))
+    for index, width in enumerate(widths):
+        justify: JustifyMethod = "right" if index == right else "left"
+        style = "bold" if index == bold else None
+        grid.add_column(width=width, justify=justify, overflow="fold", style=style)
+    for row in rows:
+        grid.add_row(*row)
+    return grid
+
+
+def _most_lines(rows: Sequence[Sequence[str]], widths: Sequence[int]) -> int:
+    """The lines that the longest cell takes in columns of these widths."""
+    return max(
+        -(-cell_len(cell) // width) for row in rows for cell, width in zip(row, widths, strict=True)
     )
-
-
-def _effect(fact: EvidenceFact) -> str:
-    """The effect of a fact on the score, or else its share of it."""
-    if fact.effect is not None:
-        return f"{fact.effect:+.2f}" if fact.effect else ""
-    return "" if fact.share is None else f"{fact.share:.0%}"
 
 
 def print_facts(title: str, facts: Sequence[Mapping[str, Any]]) -> None:
@@ -102,11 +133,12 @@ def print_facts(title: str, facts: Sequence[Mapping[str, Any]]) -> None:
     if "object_rank" in shown:
         # Ranks say more to people than scores.
         shown = [name for name in shown if name not in ("object_score", "subject_score")]
-    texts = ["time", "fact", *(["known"] if any(fact.get("known") for fact in facts) else [])]
+    optional = [name for name in ("known", "error") if any(fact.get(name) for fact in facts)]
+    texts = ["time", "fact", *optional]
     rows = [
         [
-            str(fact["time"]),
-            f"{fact['subject']}, {fact['relation']}, {fact['object']}",
+            fact["time"] or "",
+            ", ".join(fact[part] or "" for part in ("subject", "relation", "object")),
             *(str(fact[name] or "") for name in texts[2:]),
             *("-" if fact[name] is None else f"{fact[name]:{_FORMATS[name]}}" for name in shown),
         ]
@@ -121,14 +153,34 @@ def print_facts(title: str, facts: Sequence[Mapping[str, Any]]) -> None:
     out.print(table(title, headings, rows, left=len(texts), caption=caption))
 
 
+def print_missing(facts: Sequence[Mapping[str, Any]]) -> None:
+    """Print facts that are missing from the data, each with its best times."""
+    rows = [
+        [
+            fact["time"],
+            ", ".join(fact[part] for part in ("subject", "relation", "object")),
+            ", ".join(
+                f"{time} ({probability:.0%})"
+                for time, probability in zip(
+                    fact["other_times"], fact["other_probabilities"], strict=True
+                )
+                if probability >= _SHOWN_PROBABILITY
+            ),
+            f"{fact['probability']:.1%}",
+        ]
+        for fact in facts
+    ]
+    columns = ["time", "fact", "also likely", "probability"]
+    if not any(row[2] for row in rows):
+        columns.pop(2)
+        rows = [[*row[:2], row[3]] for row in rows]
+    title, left = "Facts that probably happened and are not in the data", len(columns) - 1
+    caption = "probability: that it happened, if as many facts are missing as were held out"
+    out.print(table(title, columns, rows, left=left, caption=caption))
+
+
 def print_remaining(count: int, shown: int, out_file: Path | None) -> None:
     """Print how many facts were left out of the table, and where to find them."""
     if count > shown:
         where = f"all are in {out_file}" if out_file is not None else "use --out or --json for all"
         out.print(f"{shown} of {count:,}; {where}", soft_wrap=True)
-
-
-def print_score_note(predictor: Predictor) -> None:
-    """Print a note if the scores are not probabilities."""
-    if predictor.temperature is None:
-        print_note(f"the scores of {predictor.model.name} are not probabilities")

@@ -97,6 +97,7 @@ def compare(
             max_seconds=max_seconds,
             note=None if json_output else note,
             watch=watch,
+            progress=False,
         )
     if json_output:
         print_json(comparison.summary())

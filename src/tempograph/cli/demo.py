@@ -23,7 +23,7 @@ from tempograph.cli.shared_options import Json
 from tempograph.cli.train import training_progress
 
 if TYPE_CHECKING:
-    from tempograph.evaluation.evaluator import Evaluation
+    from tempograph.evaluation.evaluations import Evaluation
 
 
 def demo(
@@ -49,9 +49,15 @@ def demo(
 
     def fit_and_evaluate(model: str, *overrides: str) -> Evaluation:
         path = folder / model
-        with training_progress(path, model, quiet=True) as (_, progress):
+        with training_progress(path, f"training {model}", quiet=True) as bar:
             run = train(
-                graph, model, out=path, overwrite=True, overrides=overrides, progress=progress
+                graph,
+                model,
+                out=path,
+                overwrite=True,
+                overrides=overrides,
+                report=bar.report,
+                progress=bar.rank,
             )
         with progress_bar(f"ranking with {model}") as progress:
             return evaluate(run, progress=progress)

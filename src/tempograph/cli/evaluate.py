@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,21 +21,33 @@ from tempograph.cli.console import (
 )
 from tempograph.cli.shared_options import Device, Json, Plot, RunFolder, ScoreMemory
 from tempograph.cli.train import is_finished
+from tempograph.errors import ConfigError, QueryError
 from tempograph.report.text_table import TextTable
-from tempograph.typing import Filter, Split
+from tempograph.typing import ASKED, Ask, Asked, Filter, Split
 
 if TYPE_CHECKING:
-    from tempograph.evaluation.evaluator import Evaluation
+    from tempograph.evaluation.evaluations import (
+        Evaluation,
+        EvaluationSummary,
+        QuestionEvaluation,
+        QuestionSummary,
+    )
 
 
 def evaluate(
     run: RunFolder,
     split: Annotated[Split, typer.Option(help="The facts to rank.")] = "test",
+    ask: Annotated[
+        Ask,
+        typer.Option(
+            help="What to rank: subjects and objects (entity), relations, times, or all of these."
+        ),
+    ] = "entity",
     filter: Annotated[
         Filter,
         typer.Option(
-            help="Other known answers to remove before ranking: those at the same time (time), "
-            "those at any time (static), or none (raw)."
+            help="Other known answers to remove before ranking entities: those at the same time "
+            "(time), those at any time (static), or none (raw)."
         ),
     ] = "time",
     hits: Annotated[
@@ -48,37 +61,54 @@ def evaluate(
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Rank the object and subject of every fact in a split, and store ranks and metrics."""
-    import tempograph.training.trainer
-    from tempograph.errors import ConfigError
-    from tempograph.training.run_folder import target_metrics
+    """Rank the right answers of every fact in a split, and store ranks and metrics.
 
-    try:
-        ks = [int(k) for k in hits.split(",")]
-    except ValueError:
-        ks = []
-    if min(ks, default=0) < 1:
-        raise ConfigError(f"--hits takes whole numbers from 1, separated by commas, found '{hits}'")
+    Relations and times are shown beside a baseline: counts of what the same pair did, or when it
+    was active.
+    """
+    import tempograph.training.trainer
+    from tempograph.device import resolve_device
+    from tempograph.training.run_folder import target_metrics
+    from tempograph.training.runs import Run
+
+    ks = _parse_hits(hits)
+    if check and ask not in ("entity", "all"):
+        raise ConfigError("--check compares entities; use it with --ask entity or all")
     targets = target_metrics(run, split, filter) if check else {}
-    with progress_bar(f"ranking {split}") as progress:
-        evaluation = tempograph.training.trainer.evaluate(
-            run,
-            split,
-            filter=filter,
-            device=device,
-            budget=memory * 2**20 if memory else None,
-            progress=progress,
-        )
+    loaded = Run.load(run, resolve_device(device))
+    entities: Evaluation | None = None
+    questions: list[QuestionEvaluation] = []
+    for asked in ASKED if ask == "all" else (ask,):
+        with progress_bar(f"ranking {split}: {asked}") as progress:
+            if asked == "entity":
+                entities = tempograph.training.trainer.evaluate(
+                    loaded,
+                    split,
+                    filter=filter,
+                    budget=memory * 2**20 if memory else None,
+                    progress=progress,
+                )
+            else:
+                questions.append(
+                    tempograph.training.trainer.evaluate(
+                        loaded, split, ask=asked, progress=progress
+                    )
+                )
     if is_finished(run) is False:
         resume = f"tempograph resume {quote(str(run))}"
         print_note(f"training is not finished; continue with: {resume}")
+    figures = entities.summary()["metrics"] if entities is not None else {}
     # Published figures have three digits.
-    reached = {name: round(evaluation.summary()["metrics"][name], 3) for name in targets}
+    reached = {name: round(figures[name], 3) for name in targets}
     missed = {name: value for name, value in targets.items() if reached[name] < value}
     if json_output:
-        print_json(evaluation.summary(ks) | ({"missed": missed} if check else {}))
+        summary = _summaries(entities, questions, ks)
+        print_json(summary | ({"missed": missed} if check else {}))
     else:
-        _print_evaluation(evaluation, ks)
+        if entities is not None:
+            _print_evaluation(entities, ks)
+        for each in questions:
+            _print_questions(each, ks)
         for name, value in targets.items():
             verdict = "missed" if name in missed else "reached"
             out.print(f"{name} {value:.3f} {verdict}: {reached[name]:.3f}")
@@ -86,9 +116,50 @@ def evaluate(
         raise typer.Exit(1)
 
 
+def _parse_hits(hits: str) -> list[int]:
+    try:
+        ks = [int(k) for k in hits.split(",")]
+    except ValueError:
+        ks = []
+    if min(ks, default=0) < 1:
+        raise ConfigError(f"--hits takes whole numbers from 1, separated by commas, found '{hits}'")
+    return ks
+
+
+def _summaries(
+    entities: Evaluation | None, questions: Sequence[QuestionEvaluation], ks: list[int]
+) -> dict[str, Any]:
+    """The summary of the entities, with the others under what they ask for; or the only one."""
+    by_part: dict[str, Any] = {each.asked: each.summary(ks) for each in questions}
+    if entities is None:
+        return dict(*by_part.values())
+    return {**entities.summary(ks), **by_part}
+
+
+def _print_questions(evaluation: QuestionEvaluation, ks: list[int]) -> None:
+    """Print the metrics of relations or times, and those of the baseline."""
+    summary = evaluation.summary(ks)
+    baseline = {"relation": "counts of the pair", "time": "activity of the pair"}
+    rows = [
+        [f"{evaluation.asked}s", *metric_cells(summary["metrics"])],
+        [f"baseline: {baseline[evaluation.asked]}", *metric_cells(summary["baseline"])],
+    ]
+    title = f"{evaluation.asked.capitalize()} questions on {evaluation.dataset}, {evaluation.split}"
+    caption = (
+        f"protocol {evaluation.protocol}, other known {evaluation.asked}s removed, Hits in "
+        f"percent, {evaluation.seconds:.1f} s{_calibration_note(summary)}"
+    )
+    out.print(table(title, ["ranked", *metric_columns(summary["metrics"])], rows, caption=caption))
+
+
+def _calibration_note(summary: EvaluationSummary | QuestionSummary) -> str:
+    error = summary.get("calibration_error")
+    return "" if error is None else f"; expected calibration error {error:.3f}"
+
+
 def _print_evaluation(evaluation: Evaluation, ks: list[int]) -> None:
     """Print the metrics of both sides together and of each."""
-    from tempograph.evaluation.evaluator import METRIC_LABELS
+    from tempograph.evaluation.evaluations import METRIC_LABELS
 
     summary = evaluation.summary(ks)
     rows = [[label, *metric_cells(summary[key])] for key, label in METRIC_LABELS.items()]
@@ -98,7 +169,7 @@ def _print_evaluation(evaluation: Evaluation, ks: list[int]) -> None:
     )
     caption = (
         f"protocol {evaluation.protocol}, filter {evaluation.filter}, Hits in percent, "
-        f"{evaluation.seconds:.1f} s"
+        f"{evaluation.seconds:.1f} s{_calibration_note(summary)}"
     )
     out.print(table(title, ["ranked", *metric_columns(summary["metrics"])], rows, caption=caption))
     if evaluation.note is not None:
@@ -106,42 +177,48 @@ def _print_evaluation(evaluation: Evaluation, ks: list[int]) -> None:
 
 
 def calibration(
-    run: RunFolder, plot: Plot = None, device: Device = "auto", json_output: Json = False
+    run: RunFolder,
+    ask: Annotated[
+        Asked, typer.Option(help="The probabilities to check: of entities, relations or times.")
+    ] = "entity",
+    plot: Plot = None,
+    device: Device = "auto",
+    json_output: Json = False,
 ) -> None:
     """Show how far the probabilities of a run can be trusted.
 
-    The temperature is fitted once, on the validation split, and stored in the run folder.
+    They are calibrated once, on the validation split, and stored in the run folder.
     """
     from tempograph.device import resolve_device
-    from tempograph.errors import QueryError
-    from tempograph.evaluation.calibration import reliability_cells
+    from tempograph.evaluation.reliability import reliability_cells
     from tempograph.training.runs import Run
 
     loaded = Run.load(run, resolve_device(device))
     config = loaded.config
     with progress_bar("scoring the valid split") as progress:
-        if loaded.fit_temperature(progress) is None:
-            raise QueryError(f"the scores of {config.name} are not probabilities; nothing to check")
-    if loaded.results.calibration is None:
+        loaded.questions.calibrator(ask, progress)
+    found = loaded.results.calibration_of(ask)
+    if found is None:
         raise QueryError(f"{run}: its valid split has no facts, so nothing can be calibrated")
-    found = loaded.results.calibration
     if plot is not None:
         from tempograph.report.drawing import save
         from tempograph.report.model_plots import reliability_figure
 
         save(reliability_figure(found, config.about), plot)
     if json_output:
-        print_json({"run": str(run), "model": config.name} | found)
+        print_json({"run": str(run), "model": config.name, "asked": ask} | found)
         return
     title = (
-        f"{config.name} on {config.dataset}: probability of the best answer, "
+        f"{config.name} on {config.dataset}: probability of the best {ask}, "
         "and how often it is right"
     )
+    directions = ", both query directions" if ask == "entity" else ""
     caption = (
-        f"{found['facts']:,} {found['split']} facts, both query directions, "
-        f"protocol {config.protocol}, filter time; temperature {found['temperature']:.3f}; "
+        f"{found['facts']:,} {found['split']} facts{directions}, "
+        f"protocol {config.protocol}, filter time; temperature {found['temperature']:.3f}, "
+        f"uniform share {found.get('uniform', 0.0):.1%}; "
         f"expected calibration error {found['calibration_error']:.3f} "
-        f"({found['calibration_error_before']:.3f} without temperature)"
+        f"({found['calibration_error_before']:.3f} before calibration)"
     )
     show(TextTable(title, *reliability_cells(found["reliability"]), caption=caption))
 

@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from tempograph.cli.console import note, out, print_json, progress_bar, show
-from tempograph.cli.import_options import Files, takes_import_options
+from tempograph.cli.console import note, out, print_json, show
+from tempograph.cli.import_options import (
+    Files,
+    TestFiles,
+    ValidFiles,
+    fact_source,
+    takes_import_options,
+)
 from tempograph.cli.shared_options import Device, Json, MaxTime, OverwriteRun
 from tempograph.cli.train import refuse_unfinished, training_progress
 from tempograph.report.text_table import TextTable
@@ -19,11 +25,13 @@ if TYPE_CHECKING:
     from tempograph.experiments.autofit import FitResult
 
 
-@takes_import_options(guess_columns=True)
+@takes_import_options()
 def fit(
     files: Files,
     folder: Annotated[Path, typer.Option("--out", help="The run folder to write.")],
     options: ImportOptions,
+    valid_files: ValidFiles = None,
+    test_files: TestFiles = None,
     model: Annotated[
         str | None, typer.Option(help="The model; by default, one that suits the data.")
     ] = None,
@@ -42,12 +50,9 @@ def fit(
 
     if not overwrite:
         refuse_unfinished(folder)
-    with (
-        progress_bar("importing") as reading,
-        training_progress(folder, str(folder), quiet=json_output) as (report, progress),
-    ):
+    with training_progress(folder, f"fitting {folder}", quiet=json_output) as bar:
         result = run_fit(
-            files,
+            fact_source(files, valid_files, test_files),
             out=folder,
             options=options,
             model=model,
@@ -55,9 +60,9 @@ def fit(
             device=device,
             overwrite=overwrite,
             max_seconds=None if max_time is None else 60 * max_time,
-            importing=reading,
-            report=report,
-            progress=progress,
+            importing=bar.read,
+            report=bar.report,
+            progress=bar.rank,
             note=None if json_output else note,
         )
     if json_output:
@@ -68,7 +73,7 @@ def fit(
 
 def _print_result(result: FitResult, folder: Path) -> None:
     """Print the data, the model and why, how well it answers, and what to do next."""
-    from tempograph.evaluation.calibration import reliability_cells
+    from tempograph.evaluation.reliability import reliability_cells
 
     graph, imported, run = result.run.graph, result.imported, quote(str(folder))
     skipped = {"repeated": imported.duplicates, "skipped": sum(s.rows for s in imported.skipped)}

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from tempograph.cli.answer_tables import (
     print_completion,
     print_facts,
+    print_missing,
     print_remaining,
-    print_score_note,
 )
-from tempograph.cli.console import out, print_json, progress_bar
-from tempograph.cli.import_options import COLUMNS, takes_import_options
+from tempograph.cli.console import note, out, print_json, print_note, progress_bar
+from tempograph.cli.import_options import BATCH_OPTIONS, takes_import_options
 from tempograph.cli.shared_options import (
     Device,
     Json,
@@ -28,7 +29,6 @@ from tempograph.cli.shared_options import (
 from tempograph.typing import SPLITS, Split
 
 if TYPE_CHECKING:
-    from tempograph.data.importers.options import ImportOptions
     from tempograph.prediction.answers import Completion
 
 
@@ -45,6 +45,9 @@ def complete(
         str | None, typer.Option(help="Explain only this candidate: the facts for and against it.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="Number of answers.")] = 10,
+    new: Annotated[
+        bool, typer.Option("--new", help="Leave out answers that are known already.")
+    ] = False,
     evidence: Annotated[int, typer.Option(min=0, help="Number of facts shown per answer.")] = 3,
     plot: Plot = None,
     device: Device = "auto",
@@ -68,6 +71,9 @@ def complete(
     if why is not None and None not in (subject, object_):
         raise ConfigError("--why takes a subject or an object; give the time and the other one")
     predictor = Predictor(run, device)
+    if None in (relation, time) and not predictor.run.questions.has_heads:
+        with progress_bar("learning to rank relations and times") as progress:
+            predictor.run.questions.heads(progress)
 
     def answer(max_facts: int) -> Completion:
         if why is not None:
@@ -76,68 +82,82 @@ def complete(
             return predictor.why(*fact, side, max_facts)
         if time is None:
             triple = (subject or "", relation or "", object_ or "")
-            with progress_bar("scoring every time step") as progress:
-                return predictor.times(*triple, top, max_facts, progress=progress)
+            return predictor.times(*triple, top, max_facts, new=new)
         if subject is None:
-            return predictor.subjects(relation or "", object_ or "", time, top, max_facts)
+            return predictor.subjects(relation or "", object_ or "", time, top, max_facts, new)
         if relation is None:
-            return predictor.relations(subject, object_ or "", time, top, max_facts)
-        return predictor.objects(subject, relation, time, top, max_facts)
+            return predictor.relations(subject, object_ or "", time, top, max_facts, new)
+        return predictor.objects(subject, relation, time, top, max_facts, new)
 
     completion = answer(evidence)
     config = predictor.run.config
     if plot is not None:
+        from tempograph.report.answer_plot import completion_figure
         from tempograph.report.drawing import save
-        from tempograph.report.model_plots import completion_figure
 
-        save(completion_figure(answer(10_000), predictor.graph.times, config.about), plot)
+        times, max_facts = predictor.graph.times, min(evidence, 10)
+        save(completion_figure(answer(10_000), times, config.about, max_facts=max_facts), plot)
     if json_output:
         print_json({"run": str(run), "model": config.name} | dataclasses.asdict(completion))
     else:
         print_completion(completion)
 
 
-@takes_import_options((*COLUMNS, "delimiter", "time_format"))
+@takes_import_options(BATCH_OPTIONS, remembered=True)
 def score(
     run: RunFolder,
     facts: Annotated[
-        Path, typer.Argument(help="A CSV, TSV or Parquet file with one fact per row.")
+        Path, typer.Argument(help="A file with one fact per row, of any kind that can be imported.")
     ],
-    options: ImportOptions,
+    options: Mapping[str, Any],
     out_file: ParquetFile = None,
     ranks: Annotated[
         bool,
         typer.Option(help="Also compute probabilities and ranks; without them, scoring is faster."),
     ] = True,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Stop if a fact cannot be scored, and score none.")
+    ] = False,
     memory: ScoreMemory = None,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
     """Compute the score, probability and rank of each fact in a file, for both query directions.
 
+    A fact that cannot be scored, such as one with an unknown name, is reported with the reason, and
+    the others are scored.
+
     Example: **tempograph score runs/mine rumors.csv --out scored.parquet**
     """
-    from tempograph.data.importers.table_reader import read_fact_table
+    from tempograph.data.fact_ids import read_facts
     from tempograph.errors import QueryError
+    from tempograph.prediction.missing import write_table
     from tempograph.prediction.predictor import Predictor
-    from tempograph.prediction.scan import write_table
 
-    columns = read_fact_table(facts, options)
     predictor = Predictor(run, device)
+    remembered = predictor.run.import_options
+    batch = read_facts(predictor.graph, facts, options, remembered, note=print_note)
+    if strict:
+        batch.refuse_errors()
+    failed = [] if batch.valid.all() else batch.describe_errors("scored")
+    if failed and not batch.valid.any():
+        raise QueryError(f"{failed[0]}; the first is {failed[1]}")
     with progress_bar("scoring") as progress:
-        try:
-            scored = predictor.score(columns, progress, memory * 2**20 if memory else None, ranks)
-        except QueryError as error:
-            raise QueryError(f"{facts}, rows counted from 0: {error}") from None
+        budget = memory * 2**20 if memory else None
+        scored = predictor.score_batch(batch, progress, budget, ranks)
     if out_file is not None:
         write_table(scored.to_arrow(), out_file)
     name = predictor.model.name
     if json_output:
         print_json({"run": str(run), "model": name, "facts": scored.to_pylist()})
     else:
-        print_facts(f"{len(scored):,} facts scored by {name}", scored.slice(0, 50).to_pylist())
+        count = f"{int(batch.valid.sum()):,} of {len(scored):,}" if failed else f"{len(scored):,}"
+        print_facts(f"{count} facts scored by {name}", scored.slice(0, 50).to_pylist())
         print_remaining(len(scored), 50, out_file)
-        print_score_note(predictor)
+    for skip in batch.skipped:
+        print_note(f"skipped, {skip}")
+    for number, line in enumerate(failed):
+        note(f"  {line}" if number else f"warning: {line}")
 
 
 def missing(
@@ -167,7 +187,10 @@ def missing(
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Find the most plausible facts that are not in the data.
+    """Find facts that probably happened and are not in the data.
+
+    There is one row for each subject, relation and object, at its most likely time. The probability
+    is that the fact happened, if as many facts are missing as were held out for validation.
 
     Example: **tempograph missing runs/mine --entity China --first 2014-06-01 --last 2014-06-30**
     """
@@ -191,8 +214,7 @@ def missing(
     elif json_output:
         print_json(about | {"facts": found.to_pylist()})
     else:
-        print_facts("The most plausible facts that are not in the data", found.to_pylist())
-        print_score_note(predictor)
+        print_missing(found.to_pylist())
 
 
 def surprising(
@@ -210,8 +232,8 @@ def surprising(
     json_output: Json = False,
 ) -> None:
     """Find the known facts that the model considers least plausible."""
+    from tempograph.prediction.missing import write_table
     from tempograph.prediction.predictor import Predictor
-    from tempograph.prediction.scan import write_table
 
     predictor = Predictor(run, device)
     with progress_bar("searching for surprising facts") as progress:
@@ -225,4 +247,3 @@ def surprising(
     one_split = len(set(found["known"].to_pylist())) < 2
     rows = (found.drop_columns(["known"]) if one_split else found).to_pylist()
     print_facts(f"The least plausible facts according to {name}", rows)
-    print_score_note(predictor)

@@ -81,6 +81,7 @@ def reproduce(
             max_seconds=max_seconds,
             note=None if json_output else note,
             watch=watch,
+            progress=False,
         )
     if json_output:
         print_json(reproduction.summary())

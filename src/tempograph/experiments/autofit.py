@@ -11,22 +11,31 @@ import numpy as np
 import torch
 
 from tempograph.data.graph import TemporalGraph, rows_in
-from tempograph.data.importers.any_source import FactSource, describe_source, import_facts
+from tempograph.data.html_table import (
+    Html,
+    html_block,
+    html_properties,
+    html_row,
+    html_table,
+    html_text,
+    html_title,
+)
+from tempograph.data.importers.any_source import FactSource, import_facts, refuse_empty_splits
 from tempograph.data.importers.column_guessing import TableColumns
 from tempograph.data.importers.importer import ImportResult
 from tempograph.data.importers.options import ImportOptions
 from tempograph.device import resolve_device
-from tempograph.errors import DataError
-from tempograph.evaluation.evaluator import Evaluation
+from tempograph.evaluation.evaluations import Evaluation
 from tempograph.evaluation.query_groups import by_relation, group_metrics
 from tempograph.evaluation.rank_table import RankTable
 from tempograph.experiments.status import Notify
 from tempograph.io import refuse_existing
 from tempograph.models.registry import model_kind
+from tempograph.progress import show_progress
 from tempograph.training.run_folder import RUN_MARKER
 from tempograph.training.runs import Run
 from tempograph.training.trainer import evaluate, train
-from tempograph.typing import MetricsCallback, Progress
+from tempograph.typing import MetricsCallback, Progress, ProgressOption
 
 _COPYING_SHARE: Final = 0.25
 """The share of held-out facts between pairs known from train above which copying works best."""
@@ -56,6 +65,30 @@ class FitResult:
     def __repr__(self) -> str:
         return f"FitResult({self.choice.model} on {self.run.graph.describe_size()})"
 
+    def _repr_html_(self) -> str:
+        """The data, the model and why it was chosen, and how it does on held-out facts."""
+        skipped = sum(skip.rows for skip in self.imported.skipped)
+        counts = {"repeated": self.imported.duplicates, "skipped": skipped}
+        left_out = [f"{count:,} {what}" for what, count in counts.items() if count]
+        properties = {
+            "data": self.run.graph.describe_size(),
+            "columns": ", ".join(f"{part}: {name}" for part, name in self.columns.items()),
+            "rows": ", ".join([f"{self.imported.rows:,} read", *left_out]),
+            "model": f"{self.choice.model}, because {self.choice.why}",
+            "folder": str(self.run.path),
+        }
+        rows = [
+            html_row([name, f"{queries:,}", f"{first:.0%}", f"{ten:.0%}"], (1, 2, 3), header=0)
+            for name, queries, first, ten in self.relations()
+        ]
+        columns = ("relation", "queries", "first", "first ten")
+        return html_block(
+            html_title(f"{self.choice.model} on {self.run.graph.name}"),
+            html_properties(properties),
+            Html(f"<p>{html_text(self.describe())}</p>"),
+            html_table(columns, rows, (1, 2, 3)) if rows else "",
+        )
+
     @property
     def columns(self) -> dict[str, str]:
         """The column of each part of a fact."""
@@ -82,6 +115,7 @@ class FitResult:
             "unused_columns": list(self.table.unused),
             "rows": imported.rows,
             "duplicates": imported.duplicates,
+            "overlaps": imported.overlaps,
             "skipped": [{"reason": str(skip), "rows": skip.rows} for skip in imported.skipped],
             "entities": len(graph.entities),
             "relations": len(graph.relations),
@@ -125,35 +159,37 @@ def fit(
     max_seconds: float | None = None,
     importing: Progress | None = None,
     report: MetricsCallback | None = None,
-    progress: Progress | None = None,
+    progress: ProgressOption = True,
     note: Notify | None = None,
 ) -> FitResult:
     """Import events, choose a model for them, train it, and test it on held-out facts.
 
     `facts` are a file, several files, a DataFrame of pandas or polars, a pyarrow Table or anything
-    else with `__arrow_c_stream__`, rows (tuples or dicts), or a graph. Columns that the options do
-    not name are guessed from their names; it is an error if two fit. The run folder `out` holds
-    everything, the data too. `note` is called before training with what was guessed and what was
-    left out.
+    else with `__arrow_c_stream__`, rows (tuples or dicts), or a graph. If they are split already,
+    pass a dict with train, valid and test, a folder with such files, or options with a
+    `split_column`. Columns that the options do not name are guessed from their names; it is an
+    error if two fit. The run folder `out` holds everything, the data and how it was imported too.
+    `note` is called before training with what was guessed and what was left out. A terminal or
+    notebook shows bars; with `progress=False` there are none, and functions as `importing` and
+    `progress` are called instead while files are read and facts are ranked.
     """
     refuse_existing(Path(out), RUN_MARKER, overwrite)
     resolved = resolve_device(device)
     if model is not None:
         model_kind(model)
     name = Path(out).resolve().name
-    imported, table = import_facts(facts, options or ImportOptions(), name, importing, note)
+    bar = progress if importing is None and isinstance(progress, bool) else importing
+    with show_progress("importing", bar) as read:
+        imported, table = import_facts(facts, options or ImportOptions(), name, read, note)
     graph = imported.graph
-    if not len(graph.valid) or not len(graph.test):
-        raise DataError(
-            f"{describe_source(facts)}: too few facts, {len(graph.all_facts):,}, to hold some "
-            "out for validation and test; add more, or hold out more with --valid and --test"
-        )
+    refuse_empty_splits(facts, imported)
     choice = (
         choose_model(graph, resolved) if model is None else ModelChoice(model, "it was requested")
     )
     run = train(
         graph,
         choice.model,
+        options=imported.options or options,
         out=out,
         seed=seed,
         overrides=overrides,

@@ -26,12 +26,13 @@ from tempograph.experiments.results import (
 )
 from tempograph.experiments.scheduler import train_missing
 from tempograph.experiments.specs import RunSpec, describe_settings, specs_per_model
-from tempograph.experiments.status import Notify, RunStatus, Watch
+from tempograph.experiments.status import Notify, RunStatus, Watch, count_ended
 from tempograph.io import lock_folder, make_folder, write_json, write_text
 from tempograph.models.registry import MODELS
+from tempograph.progress import show_progress
 from tempograph.report.text_table import TextTable
 from tempograph.training.run_results import RunResults
-from tempograph.typing import Protocol
+from tempograph.typing import ProgressOption, Protocol
 
 COLUMNS: Final = (
     *("model", "settings", "seeds", "MRR", "Hits@1", "Hits@3", "Hits@10"),
@@ -173,6 +174,11 @@ class Comparison:
             table, [[row.finished] for row in self.rows], [row.model for row in self.rows]
         )
 
+    def _repr_html_(self) -> str:
+        """Return the table for a notebook, with the notes below it."""
+        table = self.text_table()
+        return replace(table, notes=[*table.notes, *self.notes()])._repr_html_()
+
     def markdown(self) -> str:
         """Return the table as a page, with the notes below it."""
         notes = "".join(f"- {note}\n" for note in self.notes())
@@ -193,6 +199,7 @@ def compare(
     max_seconds: float | None = None,
     note: Notify | None = None,
     watch: Watch | None = None,
+    progress: ProgressOption = True,
 ) -> Comparison:
     """Train models, by default all, once for each seed, and compare them on the test split.
 
@@ -200,7 +207,8 @@ def compare(
     same call later takes over finished runs, resumes the others, and refuses a run with other
     settings. The preset applies to the models that have it for the dataset, an override to those
     that have the setting. `note` is called with lines for people, `watch` with the status of all
-    runs and of the one that has changed.
+    runs and of the one that has changed. A terminal or notebook shows a bar; with `progress=False`
+    there is none, and a function as `progress` is called with the number of ended runs instead.
     """
     graph, folder, given = load_dataset(dataset), Path(out), tuple(overrides)
     resolve_device(device)
@@ -234,7 +242,8 @@ def compare(
         if note is not None:
             for line in describe_settings(per_model, given):
                 note(line)
-        runs = train_missing(specs, graph, jobs, note, watch)
+        with show_progress(f"comparing models on {graph.name}", progress) as advance:
+            runs = train_missing(specs, graph, jobs, note, count_ended(watch, advance))
         rows = [
             ComparisonRow(
                 spec.model,

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from tempograph.experiments.specs import RunSpec
 from tempograph.training.run_folder import RUN_MARKER, read_results
 from tempograph.training.run_results import RunResults
+from tempograph.typing import Progress
 
 State = Literal["waiting", "running", "finished", "unfinished", "failed"]
 
@@ -70,6 +71,19 @@ Notify = Callable[[str], None]
 
 Watch = Callable[[Sequence[RunStatus], RunStatus], None]
 """Called with all runs and the one that has changed."""
+
+
+def count_ended(watch: Watch | None, progress: Progress | None) -> Watch | None:
+    """Call `progress` with the number of runs that have ended and of all, and `watch` as before."""
+    if progress is None:
+        return watch
+
+    def watch_and_count(runs: Sequence[RunStatus], changed: RunStatus) -> None:
+        if watch is not None:
+            watch(runs, changed)
+        progress(sum(run.state not in ("waiting", "running") for run in runs), len(runs))
+
+    return watch_and_count
 
 
 def seconds_left(

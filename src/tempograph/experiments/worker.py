@@ -67,7 +67,7 @@ def train_and_test(spec: RunSpec, report: MetricsCallback) -> Run:
     for split in splits:
         ranked = run.results.evaluation(split) is not None
         if run.results.finished and not ranked and len(run.graph.facts(split)):
-            evaluate(run, split)
+            evaluate(run, split, progress=False)
     return run
 
 
@@ -76,7 +76,13 @@ def _train(spec: RunSpec, report: MetricsCallback) -> Run:
     if exists and read_results(spec.folder).finished:
         return Run.load(spec.folder, resolve_device(spec.device))
     if exists:
-        return resume(spec.folder, device=spec.device, max_seconds=spec.max_seconds, report=report)
+        return resume(
+            spec.folder,
+            device=spec.device,
+            max_seconds=spec.max_seconds,
+            report=report,
+            progress=False,
+        )
     return train(
         spec.source,
         spec.model,
@@ -88,5 +94,6 @@ def _train(spec: RunSpec, report: MetricsCallback) -> Run:
         device=spec.device,
         max_seconds=spec.max_seconds,
         report=report,
+        progress=False,
         finished_runs=spec.folder.parent,
     )

@@ -1,6 +1,7 @@
 """Answers in names: a query, its ranked candidates, and the train facts behind each of them.
 
-The tables of the command line, its JSON and the HTTP schema are derived from these classes.
+The tables of the command line, its JSON and the HTTP schema are derived from these classes. So are
+the order of a fact's parts and the legend, wherever people read evidence.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import pyarrow as pa
 
 from tempograph.data.graph import COLUMNS
 from tempograph.data.result_table import Tabular
-from tempograph.typing import Split
+from tempograph.prediction.answer import Answer, EvidenceFact
+from tempograph.prediction.answers_html import answers_html
 
 _ANSWER_TYPES: Final = {
     "rank": pa.int64(),
@@ -23,50 +25,6 @@ _ANSWER_TYPES: Final = {
     "evidence_count": pa.int64(),
 }
 """The columns of an answer in a table."""
-
-
-@dataclass(frozen=True)
-class EvidenceFact:
-    """A train fact behind an answer."""
-
-    subject: str
-    """Name of the subject."""
-    relation: str
-    """Name of the relation."""
-    object: str
-    """Name of the object."""
-    time: str
-    """Label of the time step."""
-    share: float | None
-    """The part of the score that the model itself attributes to the fact; null if it names none."""
-    effect: float | None
-    """How much the score falls when the fact is removed, negative if it rises; null if unknown."""
-
-
-@dataclass(frozen=True, repr=False)
-class Answer:
-    """One candidate with its rank, its score and the evidence for it."""
-
-    rank: int
-    """1 plus the number of candidates with a higher score."""
-    name: str
-    """Name of the entity or relation, or label of the time step."""
-    score: float
-    """The model's score; higher is more plausible."""
-    probability: float | None
-    """Calibrated softmax over the candidates not known to be right; null for some models."""
-    known: Split | None
-    """The split that already holds the completed fact; null if none does."""
-    why: str
-    """What the evidence has in common, in a few words."""
-    evidence: tuple[EvidenceFact, ...]
-    """The train facts that matter most, as many as requested."""
-    evidence_count: int
-    """How many train facts are behind the answer in all."""
-
-    def __repr__(self) -> str:
-        likely = "" if self.probability is None else f", {self.probability:.1%}"
-        return f"Answer({self.rank}, {self.name!r}, score {self.score:.4g}{likely})"
 
 
 @dataclass(frozen=True, repr=False)
@@ -113,6 +71,16 @@ class Completion(Tabular):
         }
         return pa.table(columns)
 
+    @property
+    def evidence(self) -> tuple[EvidenceFact, ...]:
+        """The facts behind all answers, in the order of the answers."""
+        return tuple(fact for answer in self.answers for fact in answer.evidence)
+
     def __repr__(self) -> str:
         best = f", the best {self.answers[0].name!r}" if self.answers else ""
-        return f"Completion({self.question}: {len(self.answers)} answers{best})"
+        count = f"{len(self.answers)} {'answer' if len(self.answers) == 1 else 'answers'}"
+        return f"Completion({self.question}: {count}{best})"
+
+    def _repr_html_(self) -> str:
+        """The answers with their evidence as a table, and a timeline."""
+        return answers_html(self.question, self.asked, self.time, self.answers, self.notes)

@@ -12,46 +12,26 @@ from torch import Tensor
 from tempograph.data.graph import COLUMNS, TemporalGraph
 from tempograph.errors import ConfigError
 from tempograph.models.base import Evidence
-from tempograph.prediction.answers import Answer, Completion, EvidenceFact
-from tempograph.prediction.explanation import explain
+from tempograph.prediction.answer import Answer, EvidenceFact
+from tempograph.prediction.answers import Completion
+from tempograph.prediction.explanation import explain, explain_question
 from tempograph.prediction.scenario import Fact, Scenario
-from tempograph.prediction.scoring import log_probabilities, score_facts
-from tempograph.typing import Progress
+from tempograph.typing import Asked
+
+
+def asked_part(fact: Fact) -> Asked:
+    """What a fact with a missing part asks for."""
+    part = fact.index(-1)
+    return "relation" if part == 1 else "time" if part == 3 else "entity"
 
 
 @torch.inference_mode()
 def score_candidates(scenario: Scenario, fact: Fact) -> Tensor:
-    """Scores of all candidates for the missing subject, relation or object, [candidates]."""
-    if fact[1] < 0:
-        return scenario.model.relation_scores(fact[0], fact[2], fact[3])
-    return scenario.model.scores(scenario.query(fact))[0]
-
-
-@torch.inference_mode()
-def score_relations(scenario: Scenario, fact: Fact) -> tuple[Tensor, Tensor | None]:
-    """Scores and log probabilities of all relations for a fact without one, [relations]."""
-    scores = score_candidates(scenario, fact)
-    return scores, _relation_log_probs(scenario, scores)
-
-
-def _relation_log_probs(scenario: Scenario, scores: Tensor) -> Tensor | None:
-    return torch.log_softmax(scores.double(), 0) if scenario.model.probabilistic else None
-
-
-@torch.inference_mode()
-def score_times(
-    scenario: Scenario, fact: Fact, period: range, progress: Progress | None = None
-) -> tuple[Tensor, Tensor | None]:
-    """Scores and log probabilities of all time steps for a fact without one, [steps].
-
-    Steps outside the period are impossible.
-    """
-    facts = torch.tensor([(*fact[:3], step) for step in period], device=scenario.model.device)
-    ranked = score_facts(scenario, facts, progress=progress)
-    values = ranked.score if ranked.log_probability is None else ranked.log_probability
-    scores = torch.full((len(scenario.graph.times),), -math.inf, dtype=torch.float64)
-    scores[list(period)] = values.view(2, -1).mean(0).cpu()
-    return scores, None if ranked.log_probability is None else torch.log_softmax(scores, 0)
+    """Scores of all candidates for the missing part of a fact, [candidates]."""
+    asked = asked_part(fact)
+    if asked == "entity":
+        return scenario.model.scores(scenario.query(fact))[0]
+    return scenario.heads().head(asked).scores(scenario.question(fact))[0]
 
 
 @torch.inference_mode()
@@ -61,49 +41,72 @@ def complete(
     scores: Tensor,
     top: int,
     max_evidence: int,
+    *,
     candidate: int | None = None,
+    new: bool = False,
+    period: range | None = None,
 ) -> Completion:
-    """The best answers, or one candidate, for a fact with a missing entity or relation.
+    """The best answers, or one candidate, for a fact with a missing part.
 
-    `scores` [candidates] are those of all candidates.
+    `scores` [candidates] are those of all candidates. With `new`, answers that are known already
+    are left out, and steps outside the period are; the probabilities of the others add up to 1.
     """
-    model, part = scenario.model, fact.index(-1)
+    part, scores = fact.index(-1), scores.double().cpu()
+    left_out = _left_out(scenario, fact, new, period)
+    if candidate is not None:
+        left_out = left_out[left_out != candidate]
+    row = torch.zeros_like(left_out)
+    calibrator = scenario.calibrator(asked_part(fact))
+    log_probs = calibrator.log_probs(scores[None], (row, left_out))[0]
+    scores[left_out] = -math.inf
     best = best_candidates(scores, top) if candidate is None else [candidate]
-    log_probs = None
-    if part == 1:
-        log_probs = _relation_log_probs(scenario, scores)
-    elif (temperature := scenario.temperature) is not None:
-        known = scenario.known(scenario.query(fact))
-        log_probs = log_probabilities(scores[None].to(model.device), known, temperature)[0].cpu()
-    if not max_evidence:
-        evidence = [Evidence("not requested", scenario.timeline.facts[:0]) for _ in best]
-    elif part == 1:
-        query = scenario.query
-        evidence = [model.evidence(query((fact[0], r, -1, fact[3])), fact[2]) for r in best]
-    else:
-        evidence = explain(
-            model, scenario.timeline, scenario.query(fact), best, by_magnitude=candidate is not None
+    evidence = _explain(scenario, fact, best, max_evidence, candidate is not None)
+    graph = scenario.graph
+    names = (graph.entities, graph.relations, graph.entities, graph.times)
+    known = scenario.known_splits(fact, part)
+    answers = tuple(
+        Answer(
+            rank=1 + int((scores > scores[each]).sum()),
+            name=names[part][each],
+            score=float(scores[each]),
+            probability=math.exp(float(log_probs[each])),
+            known=known.get(each),
+            why=found.reason,
+            evidence=_named_facts(graph, found, max_evidence),
+            evidence_count=len(found.facts) if found.total is None else found.total,
         )
-    return _completion(scenario, fact, best, scores.cpu(), log_probs, evidence, max_evidence)
+        for each, found in zip(best, evidence, strict=True)
+    )
+    subject, relation, object_, time = (
+        None if id_ < 0 else column[id_] for id_, column in zip(fact, names, strict=True)
+    )
+    notes = _notes(scenario, fact, answers, scores, len(left_out))
+    return Completion(subject, relation, object_, time, COLUMNS[part], answers, notes)
 
 
-@torch.inference_mode()
-def complete_time(
-    scenario: Scenario,
-    fact: Fact,
-    period: range,
-    top: int,
-    max_evidence: int,
-    progress: Progress | None = None,
-) -> Completion:
-    """The best time steps of a period for a fact with a missing time."""
-    model, (subject, relation, object_, _) = scenario.model, fact
-    scores, log_probs = score_times(scenario, fact, period, progress)
-    best = best_candidates(scores, top)
-    evidence = [
-        model.evidence(scenario.query((subject, relation, -1, step)), object_) for step in best
-    ]
-    return _completion(scenario, fact, best, scores, log_probs, evidence, max_evidence)
+def _left_out(scenario: Scenario, fact: Fact, new: bool, period: range | None) -> Tensor:
+    """Candidates that are no answers: known ones if only new ones are asked for, and steps."""
+    part, size = fact.index(-1), scenario.graph.sizes[fact.index(-1)]
+    out = torch.zeros(size, dtype=torch.bool)
+    if new:
+        out[list(scenario.known_splits(fact, part))] = True
+    if period is not None:
+        step = torch.arange(size)
+        out |= (step < period.start) | (step >= period.stop)
+    return out.nonzero()[:, 0]
+
+
+def _explain(
+    scenario: Scenario, fact: Fact, best: list[int], max_evidence: int, by_magnitude: bool
+) -> Sequence[Evidence]:
+    """The evidence for candidates; none if none is asked for."""
+    if not max_evidence:
+        return [Evidence("not requested", scenario.timeline.facts[:0]) for _ in best]
+    asked = asked_part(fact)
+    if asked == "entity":
+        query = scenario.query(fact)
+        return explain(scenario.model, scenario.timeline, query, best, by_magnitude)
+    return explain_question(scenario.heads().head(asked), scenario.question(fact)[0], best)
 
 
 def best_candidates(scores: Tensor, top: int) -> list[int]:
@@ -113,39 +116,6 @@ def best_candidates(scores: Tensor, top: int) -> list[int]:
     best = scores.topk(min(top, len(scores)))
     possible: list[int] = best.indices[best.values > -math.inf].tolist()
     return possible
-
-
-def _completion(
-    scenario: Scenario,
-    fact: Fact,
-    best: list[int],
-    scores: Tensor,
-    log_probs: Tensor | None,
-    evidence: Sequence[Evidence],
-    max_evidence: int,
-) -> Completion:
-    """Candidates, their scores and their evidence in names."""
-    graph, part = scenario.graph, fact.index(-1)
-    names = (graph.entities, graph.relations, graph.entities, graph.times)
-    known = graph.known_answers(fact, part)
-    answers = tuple(
-        Answer(
-            rank=1 + int((scores > scores[candidate]).sum()),
-            name=names[part][candidate],
-            score=float(scores[candidate]),
-            probability=None if log_probs is None else math.exp(float(log_probs[candidate])),
-            known=known.get(candidate),
-            why=each.reason,
-            evidence=_named_facts(graph, each, max_evidence),
-            evidence_count=len(each.facts) if each.total is None else each.total,
-        )
-        for candidate, each in zip(best, evidence, strict=True)
-    )
-    subject, relation, object_, time = (
-        None if id_ < 0 else column[id_] for id_, column in zip(fact, names, strict=True)
-    )
-    notes = _notes(scenario, fact, answers, scores)
-    return Completion(subject, relation, object_, time, COLUMNS[part], answers, notes)
 
 
 def _named_facts(graph: TemporalGraph, evidence: Evidence, limit: int) -> tuple[EvidenceFact, ...]:
@@ -166,17 +136,17 @@ def _named_facts(graph: TemporalGraph, evidence: Evidence, limit: int) -> tuple[
 
 
 def _notes(
-    scenario: Scenario, fact: Fact, answers: tuple[Answer, ...], scores: Tensor
+    scenario: Scenario, fact: Fact, answers: tuple[Answer, ...], scores: Tensor, left_out: int
 ) -> tuple[str, ...]:
     """What a reader should know about the answers."""
     graph, model, run = scenario.graph, scenario.model, scenario.run
     notes = [
-        f"'{graph.entities[entity]}' is in no train fact, so its answers have little evidence"
+        f"'{graph.entities[entity]}' is in no known fact, so its answers have little evidence"
         for entity in (fact[0], fact[2])
         if entity >= 0 and not np.any(graph.train[:, [0, 2]] == entity)
     ]
     possible = int((scores > -math.inf).sum())
-    if possible < len(scores) and len(answers) == possible:
+    if possible < len(scores) - left_out and len(answers) == possible:
         if possible:
             who = "candidate has" if possible == 1 else "candidates have"
             notes.append(f"only {possible:,} {who} any evidence")
@@ -187,13 +157,17 @@ def _notes(
             f"'{graph.times[fact[3]]}' is after {run.graph.times[-1]}, the last step of training, "
             "whose weights are used for it"
         )
-    if not model.uses_train_facts and any(answer.evidence for answer in answers):
+    if (
+        not model.uses_train_facts
+        and asked_part(fact) == "entity"
+        and any(answer.evidence for answer in answers)
+    ):
         notes.append(
-            f"{model.name} does not use train facts when it answers, so none has an effect; the "
+            f"{model.name} does not use known facts when it answers, so none has an effect; the "
             "nearest are shown"
         )
-    if not model.probabilistic:
-        notes.append(f"the scores of {model.name} are not probabilities")
+    if not len(run.graph.valid):
+        notes.append("the probabilities are not calibrated, because the run has no valid facts")
     if not run.results.finished:
         notes.append("the training of this run is not finished; tempograph resume continues it")
     return tuple(notes)

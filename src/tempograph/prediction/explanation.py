@@ -1,8 +1,9 @@
-"""Evidence for answers: leave train facts out one at a time and score the answer again."""
+"""Evidence for answers: leave known facts out one at a time and score the answer again."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -10,7 +11,9 @@ import torch
 from torch import Tensor
 
 from tempograph.data.timeline import Queries, Timeline, undirected_facts
+from tempograph.device import memory_budget
 from tempograph.models.base import Evidence, Model
+from tempograph.models.heads.question_head import QuestionHead
 
 _MAX_PAIR_FACTS: Final = 12
 _MAX_RELATION_FACTS: Final = 4
@@ -18,6 +21,10 @@ _MAX_ENTITY_FACTS: Final = 4
 _MAX_MODEL_FACTS: Final = 8
 """How many facts are tested for one answer: of the pair, of the entity and relation, of the entity
 alone, and of those that the model itself names."""
+
+Counterfactual = Callable[[Tensor], Tensor | None]
+"""From positions in the timeline [n] to the scores of all answers with every fact, then without
+each of these, [1 + n, answers]; None if they are unknown."""
 
 
 def explain(
@@ -29,7 +36,7 @@ def explain(
 ) -> list[Evidence]:
     """Evidence for each candidate answer to one query, with the effect of each fact.
 
-    The effect of a fact is the score with all train facts minus the score without this fact. The
+    The effect of a fact is the score with all known facts minus the score without this fact. The
     largest effect comes first, or with `by_magnitude` the largest absolute effect; ties are broken
     by the distance in time.
     """
@@ -39,10 +46,50 @@ def explain(
     entities = torch.tensor(candidates, device=timeline.device)
     entity, relation, time = (part.expand_as(entities) for part in query)
     completed = torch.stack([entity, relation, entities, time], dim=1)
-    facts = undirected_facts(completed, timeline.num_relations).tolist()
+    return _with_effects(
+        timeline,
+        undirected_facts(completed, timeline.num_relations),
+        named,
+        lambda tested: model.counterfactual_scores(query, tested, entities),
+        by_magnitude,
+    )
+
+
+def explain_question(head: QuestionHead, fact: Tensor, candidates: list[int]) -> list[Evidence]:
+    """Evidence for each candidate relation or time of a fact [4], with the effect of each fact."""
+    timeline = head.timeline
+    answers = torch.tensor(candidates, dtype=torch.int64, device=timeline.device)
+    completed = fact.repeat(len(answers), 1)
+    completed[:, head.column] = answers
+
+    def score_without(tested: Tensor) -> Tensor:
+        left_out = torch.cat([tested.new_full((1,), -1), tested])
+        size = max(1, memory_budget("heads", timeline.device) // head.bytes_per_question)
+        return torch.cat(
+            [
+                head.scores(fact.repeat(len(part), 1), part)[:, answers]
+                for part in torch.split(left_out, size)
+            ]
+        )
+
+    nothing = Evidence("no fact has an effect", timeline.facts[:0])
+    return _with_effects(timeline, completed, [nothing] * len(candidates), score_without, False)
+
+
+def _with_effects(
+    timeline: Timeline,
+    completed: Tensor,
+    named: list[Evidence],
+    counterfactual: Counterfactual,
+    by_magnitude: bool,
+) -> list[Evidence]:
+    """The evidence of completed facts [n, 4], given what the model itself names for each."""
+    if not len(completed):
+        return []
+    facts = completed.tolist()
     pools = [_facts_to_test(timeline, *pair) for pair in zip(facts, named, strict=True)]
     tested = torch.unique(torch.cat(pools))
-    scores = model.counterfactual_scores(query, tested, entities)
+    scores = counterfactual(tested)
     if scores is None:
         return named
     # A candidate without evidence scores -inf. The lowest finite score of such a model is 0, so
@@ -53,19 +100,19 @@ def explain(
     # Differences in the last digits are rounding errors.
     effects[effects.abs() <= rounding * scores.abs().max()] = 0.0
     return [
-        _with_effects(
+        _sort_by_effect(
             timeline,
             each,
             pool,
             effects[torch.searchsorted(tested, pool), column],
-            int(query.time),
+            fact[3],
             by_magnitude,
         )
-        for column, (each, pool) in enumerate(zip(named, pools, strict=True))
+        for column, (fact, each, pool) in enumerate(zip(facts, named, pools, strict=True))
     ]
 
 
-def _with_effects(
+def _sort_by_effect(
     timeline: Timeline, named: Evidence, pool: Tensor, effect: Tensor, time: int, by_magnitude: bool
 ) -> Evidence:
     """Evidence of the tested facts `pool`, [n] positions in the timeline, with effects [n].

@@ -2,37 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import torch
 from torch import Tensor
 
 from tempograph.data.arrow_tables import TableLike
-from tempograph.data.fact_ids import FactsLike, to_fact_ids
+from tempograph.data.fact_ids import FactBatch, FactsLike, read_facts
 from tempograph.data.graph import COLUMNS, Name, When
+from tempograph.data.html_table import html_block, html_properties, html_title
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.result_table import ResultTable, name_columns
 from tempograph.device import resolve_device
-from tempograph.errors import ConfigError, QueryError
+from tempograph.errors import ConfigError, TempographWarning
+from tempograph.models.heads.fact_candidates import Search
 from tempograph.prediction.answers import Completion
 from tempograph.prediction.batch_answers import answer_questions
-from tempograph.prediction.completion import complete, complete_time, score_candidates
+from tempograph.prediction.completion import complete, score_candidates
+from tempograph.prediction.missing import find_missing, write_table
 from tempograph.prediction.questions import read_questions
-from tempograph.prediction.scan import (
-    Scan,
-    best_of_batches,
-    known_pairs,
-    write_batches,
-    write_table,
-)
 from tempograph.prediction.scenario import Fact, Scenario
-from tempograph.prediction.scoring import SIDES, score_facts
+from tempograph.prediction.scoring import SIDES, score_columns, surprise
+from tempograph.progress import show_progress
 from tempograph.training.runs import Run
-from tempograph.typing import SPLITS, Progress, Split
+from tempograph.typing import SPLITS, ProgressOption, Split
 
 MEMORY: Final = 5 * 2**28
 """Default cache in bytes: enough for all days of ICEWS14."""
@@ -43,6 +40,8 @@ class Predictor:
 
     `add` and `remove` change the train facts that the model uses, without training. `memory` bounds
     the cache of what queries at one time share, in bytes: a second question about a time is fast.
+    Long work shows a bar in a terminal or notebook; with `progress=False` there is none, and a
+    function as `progress` is called with (done, total) instead.
     """
 
     def __init__(self, run: Run | str | Path, device: str = "auto", memory: int = MEMORY) -> None:
@@ -52,38 +51,61 @@ class Predictor:
     def __repr__(self) -> str:
         return f"Predictor({self.model.name} on {self.graph.describe_size()})"
 
+    def _repr_html_(self) -> str:
+        """The model, its data, and what it can be asked."""
+        times = self.graph.times
+        properties = {
+            "data": self.graph.describe_size(),
+            "time": f"{times[0]} to {times[-1]}",
+            "facts in use": f"{len(self.graph.train):,}",
+            "questions": "objects, subjects, relations, times, why, ask",
+            "many facts": "score, missing, surprising",
+            "what if": "add, remove",
+        }
+        title = f"Predictor: {self.model.name} on {self.graph.name}"
+        return html_block(html_title(title), html_properties(properties))
+
     def _use(self, scenario: Scenario) -> None:
         self._scenario = scenario
         self.graph, self.timeline, self.model = scenario.graph, scenario.timeline, scenario.model
 
-    @property
-    def temperature(self) -> float | None:
-        """Softmax temperature, fitted on valid at the first use; None without probabilities."""
-        return self._scenario.temperature
-
     def objects(
-        self, subject: Name, relation: Name, time: When, top: int = 10, evidence: int = 3
+        self,
+        subject: Name,
+        relation: Name,
+        time: When,
+        top: int = 10,
+        evidence: int = 3,
+        new: bool = False,
     ) -> Completion:
-        """The best objects for (subject, relation, ?, time)."""
-        return self._complete((subject, relation, None, time), top, evidence)
+        """The best objects for (subject, relation, ?, time); with `new`, those not known yet."""
+        return self._complete((subject, relation, None, time), top, evidence, new)
 
     def subjects(
-        self, relation: Name, object: Name, time: When, top: int = 10, evidence: int = 3
+        self,
+        relation: Name,
+        object: Name,
+        time: When,
+        top: int = 10,
+        evidence: int = 3,
+        new: bool = False,
     ) -> Completion:
-        """The best subjects for (?, relation, object, time)."""
-        return self._complete((None, relation, object, time), top, evidence)
+        """The best subjects for (?, relation, object, time); with `new`, those not known yet."""
+        return self._complete((None, relation, object, time), top, evidence, new)
 
     def relations(
-        self, subject: Name, object: Name, time: When, top: int = 10, evidence: int = 3
+        self,
+        subject: Name,
+        object: Name,
+        time: When,
+        top: int = 10,
+        evidence: int = 3,
+        new: bool = False,
+        progress: ProgressOption = True,
     ) -> Completion:
-        """The best relations for (subject, ?, object, time); probabilities are not calibrated."""
-        return self._complete((subject, None, object, time), top, evidence)
-
-    def _complete(
-        self, parts: tuple[Name | None, Name | None, Name | None, When], top: int, evidence: int
-    ) -> Completion:
-        fact = self._scenario.fact_ids(*parts)
-        return self.complete(fact, score_candidates(self._scenario, fact), top, evidence)
+        """The best relations for (subject, ?, object, time); with `new`, those not known yet."""
+        self._prepare_heads(progress)
+        return self._complete((subject, None, object, time), top, evidence, new)
 
     def times(
         self,
@@ -94,17 +116,35 @@ class Predictor:
         evidence: int = 3,
         first: When | None = None,
         last: When | None = None,
-        progress: Progress | None = None,
+        new: bool = False,
+        progress: ProgressOption = True,
     ) -> Completion:
         """The best time steps from first to last for (subject, relation, object, ?).
 
-        The score of a step is the mean of log p(object) and log p(subject) at that step, and
-        `probability` is its softmax over the period: every step is equally likely beforehand.
-        For a model without probabilities, the score of a step is the mean of both scores.
+        The probability of a step is that of this step, if the fact happened at one of the period.
+        With `new`, steps at which it is known are left out.
         """
-        fact = self._scenario.fact_ids(subject, relation, object, None)
         period = self._scenario.period(first, last)
-        return complete_time(self._scenario, fact, period, top, evidence, progress)
+        self._prepare_heads(progress)
+        return self._complete((subject, relation, object, None), top, evidence, new, period)
+
+    def _prepare_heads(self, progress: ProgressOption) -> None:
+        """Fit what ranks relations and times, if no question has needed it yet."""
+        if not self.run.questions.has_heads:
+            with show_progress("learning to rank relations and times", progress) as advance:
+                self.run.questions.heads(advance)
+
+    def _complete(
+        self,
+        parts: tuple[Name | None, Name | None, Name | None, When | None],
+        top: int,
+        evidence: int,
+        new: bool,
+        period: range | None = None,
+    ) -> Completion:
+        fact = self._scenario.fact_ids(*parts)
+        scores = score_candidates(self._scenario, fact)
+        return complete(self._scenario, fact, scores, top, evidence, new=new, period=period)
 
     def why(
         self,
@@ -134,13 +174,18 @@ class Predictor:
         top: int = 10,
         evidence: int = 3,
         candidate: int | None = None,
+        new: bool = False,
     ) -> Completion:
         """The best answers, or one candidate, for a fact in ids with -1 for the missing part.
 
         `scores` [candidates] are those of all candidates: a caller with many queries can score
         them in one batch.
         """
-        return complete(self._scenario, fact, scores, top, evidence, candidate)
+        return complete(self._scenario, fact, scores, top, evidence, candidate=candidate, new=new)
+
+    def candidate_scores(self, fact: Fact) -> Tensor:
+        """Scores of all candidates for the missing part of a fact in ids, [candidates]."""
+        return score_candidates(self._scenario, fact)
 
     def question(self, fact: Fact) -> tuple[int, int, int]:
         """The query (entity, relation or its inverse, time) for a missing subject or object."""
@@ -152,49 +197,75 @@ class Predictor:
         questions: TableLike,
         top: int = 10,
         *,
+        new: bool = False,
         strict: bool = False,
         options: ImportOptions | None = None,
-        progress: Progress | None = None,
+        progress: ProgressOption = True,
         budget: int | None = None,
     ) -> ResultTable:
-        """The best answers to every question of a table, in batches.
+        """The best answers to every question of a table, in batches; with `new`, unknown ones.
 
         A question has the columns subject, relation, object and time, or those that the options
-        name, with exactly one of them null or absent. The rows of the result are the answers in the
-        order of the questions: `question` is the row number from 0, then come the completed fact,
-        the part `asked` for, the `answer`, its rank, score and probability, and the split in which
-        it is known. A question that has no answer, because a name is unknown for example, has one
-        row with the reason in `error`. If `strict`, the first question with an unknown name, or
-        that is wrong in another way, is an error.
+        name, or those of the import that made the run's data, with exactly one of them null or
+        absent. The rows of the result are the answers in the order of the questions: `question` is
+        the row number from 0, then come the completed fact, the part `asked` for, the `answer`, its
+        rank, score and probability, and the split in which it is known. A question that has no
+        answer, because a name is unknown for example, has one row with the reason in `error`. If
+        `strict`, the first question with an unknown name, or that is wrong in another way, is an
+        error.
         """
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
-        read = read_questions(self.graph, questions, options or ImportOptions())
-        table = answer_questions(self._scenario, read, top, budget, progress, strict)
+        given = options.given if options else {}
+        read = read_questions(self.graph, questions, given, self.run.import_options)
+        with show_progress("answering questions", progress) as advance:
+            table = answer_questions(self._scenario, read, top, budget, advance, strict, new)
         return ResultTable(table)
 
     def score(
         self,
         facts: FactsLike,
-        progress: Progress | None = None,
+        progress: ProgressOption = True,
         budget: int | None = None,
         ranks: bool = True,
         options: ImportOptions | None = None,
+        *,
+        strict: bool = False,
     ) -> ResultTable:
         """Score, probability and rank of many facts as objects and as subjects, in bounded memory.
 
         Facts are rows (subject, relation, object, time) of names or ids, an array of ids, a
-        DataFrame or Arrow table, or a file; columns that the options do not name are guessed, as in
-        an import. Other known answers are filtered out, as in an evaluation;
-        `known` is the split that holds the fact. Without ranks the table has scores alone, and a
-        model that can scores no other candidates.
+        DataFrame or Arrow table, or a file; columns that the options do not name are those of the
+        import that made the run's data, or else guessed. Other known answers are filtered out, as
+        in an evaluation; `known` is the split that holds the fact. Without ranks the table has
+        scores alone, and a model that can scores no other candidates. A fact that cannot be scored,
+        because a name is unknown for example, has no scores and the reason in `error`. If `strict`,
+        the first such fact is an error.
         """
-        rows = to_fact_ids(self.graph, facts, options)
-        ids = torch.from_numpy(rows).to(self.model.device)
-        scores = score_facts(self._scenario, ids, budget, progress, ranks)
-        splits = pa.array(self.graph.find_splits(rows), pa.string())
-        named = name_columns(self.graph, rows)
-        return ResultTable(pa.table(named | {"known": splits} | scores.columns()))
+        batch = self._read(facts, options)
+        if strict:
+            batch.refuse_errors()
+        return self.score_batch(batch, progress, budget, ranks)
+
+    def score_batch(
+        self,
+        batch: FactBatch,
+        progress: ProgressOption = True,
+        budget: int | None = None,
+        ranks: bool = True,
+    ) -> ResultTable:
+        """The table of `score`, for facts that are read already."""
+        valid, scenario = batch.valid, self._scenario
+        rows = batch.ids[valid]
+        with show_progress("scoring facts", progress) as advance:
+            columns = {"known": pa.array(scenario.find_splits(rows), pa.string())}
+            columns |= score_columns(scenario, rows, budget, advance, ranks)
+        table = pa.table(columns)
+        if not valid.all():
+            # A null index makes a row of nulls.
+            table = table.take(pa.array(np.cumsum(valid) - 1, mask=~valid))
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+        return ResultTable(pa.table(batch.names() | columns | {"error": batch.errors.texts}))
 
     def missing(
         self,
@@ -205,15 +276,17 @@ class Predictor:
         top: int = 100,
         at_least: float | None = None,
         out: str | Path | None = None,
-        progress: Progress | None = None,
+        progress: ProgressOption = True,
         budget: int | None = None,
     ) -> ResultTable | int:
-        """The most plausible facts that are not in the data, from the step first to the step last.
+        """The facts that are most likely missing from the data, from the step first to last.
 
-        Candidates are the objects of every (subject, relation) of train at every step of the
-        period; for one entity also its subjects. Returns the best `top` as a table, and writes it
-        to the Parquet file `out`, if given. With `at_least`, writes every fact with at least this
-        probability to `out` in the order of time, and returns the number of facts.
+        `probability` is that of the fact having happened, if as many facts are missing as were held
+        out for validation. There is one row for each triple (subject, relation, object) at its best
+        step; `other_times` and `other_probabilities` are its next best steps. Returns the best
+        `top` as a table, and writes it to the Parquet file `out`, if given. With `at_least`, writes
+        every fact with at least this probability to `out`, one row for each step, in the order of
+        time, and returns the number of facts.
         """
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
@@ -224,22 +297,21 @@ class Predictor:
                 raise ConfigError(
                     "at_least may find any number of facts; name a Parquet file for them with out"
                 )
-            if self.temperature is None:
-                raise QueryError(
-                    f"the scores of {self.model.name} are not probabilities; ask for the best "
-                    "ones by top"
-                )
         graph, scenario = self.graph, self._scenario
-        pairs = known_pairs(
-            graph,
+        search = Search(
             None if entity is None else graph.entity_id(entity),
             None if relations is None else [graph.relation_id(name) for name in relations],
+            scenario.period(first, last),
         )
-        scan = Scan(scenario, top, at_least, budget)
-        batches = scan.batches(pairs, scenario.period(first, last), progress)
+        with show_progress("searching for missing facts", progress) as advance:
+            found = find_missing(
+                scenario, search, None if at_least is not None else top, advance, budget
+            )
         if at_least is not None and out is not None:
-            return write_batches(batches, graph, Path(out))
-        table = best_of_batches(batches, top).table(graph, self.temperature is not None)
+            found = found.at_least(at_least)
+            write_table(found.table(graph), Path(out))
+            return len(found.facts)
+        table = found.by_triple(graph, top)
         if out is not None:
             write_table(table, Path(out))
         return ResultTable(table)
@@ -248,36 +320,78 @@ class Predictor:
         self,
         splits: Sequence[Split] = SPLITS,
         top: int = 100,
-        progress: Progress | None = None,
+        progress: ProgressOption = True,
         budget: int | None = None,
     ) -> ResultTable:
         """The known facts of some splits that the model finds least plausible, worst first.
 
-        `surprise` is the mean of -log p of both sides, or of log rank for a model without
-        probabilities. Train facts were used in training, so they surprise less than others.
+        `surprise` is the mean of -log p of both sides. Held-out facts are scored by the model as it
+        was measured, from train facts alone. Train facts were used in training, so they surprise
+        less than others.
         """
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
-        rows = [self.graph.train[:0], *(self.graph.facts(split) for split in splits)]
-        table = self.score(np.concatenate(rows), progress, budget).to_arrow()
-        if self.temperature is None:
-            sides = [np.log(table[f"{side}_rank"].to_numpy()) for side in SIDES]
-        else:
-            probabilities = (table[f"{side}_probability"].to_numpy() for side in SIDES)
-            sides = [-np.log(np.maximum(each, 1e-300)) for each in probabilities]
-        surprise = (sides[0] + sides[1]) / 2
-        order = np.argsort(-surprise, kind="stable")[:top]
-        table = table.take(order).append_column("surprise", pa.array(surprise[order]))
-        return ResultTable(table)
+        scenario = self._scenario
+        if self.run.results.answers is not None:
+            scenario = Scenario.as_trained(self.run, scenario.cache_bytes)
+        graph = scenario.graph
+        rows = np.concatenate([graph.train[:0], *(graph.facts(split) for split in splits)])
+        with show_progress("searching for surprising facts", progress) as advance:
+            columns = score_columns(scenario, rows, budget, advance)
+        known = {"known": pa.array(graph.find_splits(rows), pa.string())}
+        table = pa.table(name_columns(graph, rows) | known | columns)
+        return ResultTable(surprise(table, top))
 
-    def add(self, facts: FactsLike, options: ImportOptions | None = None) -> None:
+    def add(
+        self, facts: FactsLike, options: ImportOptions | None = None, *, strict: bool = False
+    ) -> ResultTable:
         """Let the model use further train facts, at known time steps or later ones.
 
         Facts and options are those of `score`. Answers change at once. A step after the last one
-        takes the weights of the last one.
+        takes the weights of the last one. Returns the facts that were not added, because a name is
+        unknown or the model uses them already: their `row` from 0, the fact, and the `error`; there
+        is a warning if there are any. If `strict`, the first one is an error, and no fact is added.
         """
-        self._use(self._scenario.add(facts, options))
+        batch = self._scenario.refuse_known(self._read(facts, options, extend=True))
+        return self._change(batch, "added", strict, self._scenario.add)
 
-    def remove(self, facts: FactsLike, options: ImportOptions | None = None) -> None:
-        """Take away facts that the model uses: train facts, or facts that were added."""
-        self._use(self._scenario.remove(facts, options))
+    def remove(
+        self, facts: FactsLike, options: ImportOptions | None = None, *, strict: bool = False
+    ) -> ResultTable:
+        """Take away facts that the model uses: train facts, or facts that were added.
+
+        Returns the facts that were not removed, as `add` does. If `strict`, the first one is an
+        error, and no fact is removed.
+        """
+        batch = self._scenario.refuse_unknown(self._read(facts, options))
+        return self._change(batch, "removed", strict, self._scenario.remove)
+
+    def _change(
+        self, batch: FactBatch, done: str, strict: bool, change: Callable[[FactBatch], Scenario]
+    ) -> ResultTable:
+        """Use the valid facts of a batch, all or none, and return the others."""
+        if strict:
+            batch.refuse_errors()
+        if not batch.valid.all():
+            # Before the change: where warnings are errors, nothing changes.
+            count, first = batch.describe_errors(done, limit=1)
+            _warn(f"{count}; the first is {first}")
+        if batch.valid.any():
+            self._use(change(batch))
+        return ResultTable(batch.rejected())
+
+    def _read(
+        self, facts: FactsLike, options: ImportOptions | None, extend: bool = False
+    ) -> FactBatch:
+        """Facts in ids, read as the import that made the run's data."""
+        given, remembered = options.given if options else {}, self.run.import_options
+        notes: list[str] = []
+        batch = read_facts(self.graph, facts, given, remembered, extend, notes.append)
+        for note in notes if remembered is not None else ():
+            _warn(note)
+        return batch
+
+
+def _warn(text: str) -> None:
+    """Warn the caller of a public method, which called the caller of this function."""
+    warnings.warn(text, TempographWarning, stacklevel=4)

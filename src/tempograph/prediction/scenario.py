@@ -7,73 +7,112 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from tempograph.data.fact_ids import FactsLike, encode_columns, to_fact_ids, to_ids
+from tempograph.data.fact_ids import FactBatch
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import Facts, Name, TemporalGraph, When, rows_in
-from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.time_grid import extend_times
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import QueryError
+from tempograph.evaluation.probabilities import Calibrator
+from tempograph.training.question_models import Answering
+from tempograph.training.run_heads import Heads
 from tempograph.training.runs import Run
+from tempograph.typing import Asked, Progress, Split
 
 Fact = tuple[int, int, int, int]
 """Ids of subject, relation, object and time; -1 stands for the missing part of a query."""
 
 
 class Scenario:
-    """A run's model over the train facts of a graph, by default the run's own; immutable."""
+    """A run's model over known facts, by default those that its answers rest on; immutable."""
 
-    def __init__(self, run: Run, cache_bytes: int, graph: TemporalGraph | None = None) -> None:
-        self.run, self.cache_bytes = run, cache_bytes
-        self.graph, self.timeline, self.model = run.graph, run.timeline, run.model
+    def __init__(
+        self,
+        run: Run,
+        cache_bytes: int,
+        base: Answering | None = None,
+        graph: TemporalGraph | None = None,
+    ) -> None:
+        """`base` is what the run answers with; the train facts of a graph replace its facts."""
+        self.run, self.cache_bytes, self.base = run, cache_bytes, base or run.answering()
+        self.graph, self.timeline, self.model = self.base
         if graph is None:
             # A model that cannot take other facts still answers questions about its own.
             with suppress(QueryError):
-                self.model = run.model.with_timeline(self.timeline, cache_bytes)
+                self.model = self.model.with_timeline(self.timeline, cache_bytes)
         else:
             self.graph = graph
             self.timeline = Timeline(graph, run.config.protocol, run.model.device)
-            self.model = run.model.with_timeline(self.timeline, cache_bytes)
+            self.model = self.model.with_timeline(self.timeline, cache_bytes)
         self.known = KnownAnswers.from_graph(self.graph, "time", self.model.device)
+        self._heads: Heads | None = None
+
+    @staticmethod
+    def as_trained(run: Run, cache_bytes: int) -> Scenario:
+        """The model over its train facts alone, as it was measured."""
+        return Scenario(run, cache_bytes, Answering(run.graph, run.timeline, run.model))
+
+    def heads(self, progress: Progress | None = None) -> Heads:
+        """What ranks relations and times, over the known facts."""
+        if self._heads is None:
+            self._heads = self.run.questions.heads(progress).with_timeline(self.timeline)
+        return self._heads
+
+    def calibrator(self, asked: Asked) -> Calibrator:
+        """What turns the scores of a kind of question into probabilities."""
+        return self.run.questions.calibrator(asked)
 
     @property
-    def temperature(self) -> float | None:
-        """Softmax temperature, fitted on valid at the first use; None without probabilities."""
-        return self.run.fit_temperature()
+    def known_facts(self) -> Tensor:
+        """The facts of all splits, [n, 4]."""
+        return torch.from_numpy(self.graph.all_facts).to(self.model.device)
 
-    def add(self, facts: FactsLike, options: ImportOptions | None = None) -> Scenario:
-        """The scenario with further train facts, at known time steps or later ones."""
-        columns = encode_columns(facts, options)
-        graph = extend_times(self.graph, columns[3].values)
-        rows = to_ids(graph, columns)
-        present = rows_in(rows, graph.train)
-        if present.any():
-            raise QueryError(
-                f"{_describe(graph, rows[present][0])} is already among the facts that the model "
-                "uses; remove it first"
-            )
-        return self._with_train(np.concatenate([graph.train, np.unique(rows, axis=0)]), graph.times)
+    def known_splits(self, fact: Fact, part: int) -> dict[int, Split]:
+        """The known answers for the missing part of a fact, with the split of the run's data."""
+        original = self.run.graph.known_answers(fact, part)
+        known = self.graph.known_answers(fact, part)
+        return {answer: original.get(answer, split) for answer, split in known.items()}
 
-    def remove(self, facts: FactsLike, options: ImportOptions | None = None) -> Scenario:
-        """The scenario without some of its train facts."""
-        rows, train = to_fact_ids(self.graph, facts, options), self.graph.train
-        absent = ~rows_in(rows, train)
-        if absent.any():
-            raise QueryError(
-                f"{_describe(self.graph, rows[absent][0])} is not among the facts that the model "
-                "uses"
-            )
-        return self._with_train(train[~rows_in(train, rows)], self.graph.times)
+    def find_splits(self, rows: Facts) -> list[Split | None]:
+        """The split of the run's data that holds each known fact [n, 4]; None if it is not known.
+
+        Facts that were added are train facts.
+        """
+        pairs = zip(self.graph.find_splits(rows), self.run.graph.find_splits(rows), strict=True)
+        return [known and (original or known) for known, original in pairs]
+
+    def refuse_known(self, batch: FactBatch) -> FactBatch:
+        """The batch with an error for each fact that the model uses already."""
+        present = rows_in(batch.ids[batch.valid], self.graph.train)
+        reason = "is already among the facts that the model uses; remove it first"
+        return batch.reject(present, "a fact that the model uses already", reason)
+
+    def refuse_unknown(self, batch: FactBatch) -> FactBatch:
+        """The batch with an error for each fact that the model does not use."""
+        absent = ~rows_in(batch.ids[batch.valid], self.graph.train)
+        reason = "is not among the facts that the model uses"
+        return batch.reject(absent, "a fact that the model does not use", reason)
+
+    def add(self, batch: FactBatch) -> Scenario:
+        """The scenario with the valid facts of a batch among its train facts."""
+        rows = np.unique(batch.ids[batch.valid], axis=0)
+        return self._with_train(np.concatenate([self.graph.train, rows]), batch.graph.times)
+
+    def remove(self, batch: FactBatch) -> Scenario:
+        """The scenario without the valid facts of a batch."""
+        train = self.graph.train
+        kept = train[~rows_in(train, batch.ids[batch.valid])]
+        return self._with_train(kept, self.graph.times)
 
     def _with_train(self, train: Facts, times: tuple[str, ...]) -> Scenario:
         """Use other train facts; the original ones restore the original model bit for bit."""
-        original = self.run.graph
+        original = self.base.graph
         if rows_in(train, original.train).all() and rows_in(original.train, train).all():
-            return Scenario(self.run, self.cache_bytes)
+            return Scenario(self.run, self.cache_bytes, self.base)
         steps = max(len(original.times), 1 + int(train[:, 3].max(initial=0)))
         changed = replace(original, train=train, times=times[:steps])
-        return Scenario(self.run, self.cache_bytes, changed)
+        return Scenario(self.run, self.cache_bytes, self.base, changed)
 
     def fact_ids(
         self, subject: Name | None, relation: Name | None, object_: Name | None, time: When | None
@@ -108,6 +147,6 @@ class Scenario:
             entity, relation = object_, relation + len(self.graph.relations)
         return Queries(*torch.tensor([[entity], [relation], [time]], device=self.model.device))
 
-
-def _describe(graph: TemporalGraph, row: Facts) -> str:
-    return f"({', '.join(graph.describe(row).values())})"
+    def question(self, fact: Fact) -> Tensor:
+        """The question for the missing relation or time of a fact, as heads take it, [1, 4]."""
+        return torch.tensor([[max(0, part) for part in fact]], device=self.model.device)

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
 
 from tempograph.errors import ConfigError
 from tempograph.io import atomic_file
@@ -88,6 +90,15 @@ def _settings() -> Iterator[None]:
     ):
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         yield
+
+
+def text_width(text: str, size: float) -> float:
+    """The width in inches of text in the usual font, with letters of `size` points."""
+    with _settings():
+        width, _, _ = text_to_path.get_text_width_height_descent(
+            text, FontProperties(size=size), ismath=False
+        )
+    return float(width) / 72
 
 
 def escape_math(text: str) -> str:

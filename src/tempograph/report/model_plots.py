@@ -1,4 +1,4 @@
-"""Figures of one model: its training, its calibration, its answers and its inner weights."""
+"""Figures of one model: its training, its calibration and its inner weights."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from tempograph.evaluation.calibration import Calibration
-from tempograph.prediction.answers import Completion, EvidenceFact
 from tempograph.report.drawing import (
     BLUE,
     GREEN,
     GREY,
-    GRID,
     ORANGE,
     add_footer,
     clean_axes,
@@ -73,46 +71,6 @@ def reliability_figure(calibration: Calibration, about: str) -> Figure:
         clean_axes(axes)
     add_footer(figure, f"{about}, {calibration['split']}, filter time")
     return figure
-
-
-def completion_figure(
-    completion: Completion, times: tuple[str, ...], about: str, max_answers: int = 6
-) -> Figure:
-    """Each of the best answers as a row over time; dots are its evidence, sized by effect."""
-    answers = completion.answers[:max_answers]
-    figure = Figure(figsize=(9, 1.6 + 0.42 * max(1, len(answers))), layout="constrained")
-    axes = figure.subplots()
-    step = {label: number for number, label in enumerate(times)}
-    largest = max((_weight(fact) for answer in answers for fact in answer.evidence), default=0)
-    for row, answer in enumerate(answers):
-        steps, weights = [], []
-        for fact in answer.evidence:
-            steps.append(step[fact.time])
-            weights.append(12 + (300 * (_weight(fact) / largest) if _weight(fact) > 0 else 0))
-        look: dict[str, Any] = {"color": BLUE, "alpha": 0.6, "linewidths": 0, "clip_on": False}
-        axes.scatter(steps, [row] * len(steps), s=weights, **look)
-    if completion.time is not None:
-        axes.axvline(step[completion.time], color=ORANGE, linewidth=2, zorder=0)
-    known = [f" (known: {answer.known})" if answer.known else "" for answer in answers]
-    labels = [f"{answer.rank}. {escape_math(answer.name)}" for answer in answers]
-    axes.set_yticks(range(len(answers)), [a + b for a, b in zip(labels, known, strict=True)])
-    axes.set(ylim=(max(1, len(answers)) - 0.5, -0.5), xlim=(0, max(1, len(times) - 1)))
-    ticks = sorted({round(index * (len(times) - 1) / 5) for index in range(6)})
-    axes.set_xticks(ticks, [times[tick] for tick in ticks])
-    axes.set_title(escape_math(completion.question))
-    axes.set_xlabel(
-        "evidence for each answer; larger dots: larger effect; orange: time of the query"
-    )
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-    clean_axes(axes)
-    add_footer(figure, about)
-    return figure
-
-
-def _weight(fact: EvidenceFact) -> float:
-    """The size of a fact's dot: its effect on the score, or else its share of the score."""
-    return fact.effect if fact.effect is not None else fact.share or 0
 
 
 def introspection_figure(parts: Introspection, about: str) -> Figure:

@@ -10,7 +10,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import statistics
 from tempograph.data.timeline import Timeline
 from tempograph.errors import ConfigError
-from tempograph.evaluation.evaluator import METRIC_LABELS
+from tempograph.evaluation.evaluations import METRIC_LABELS
 from tempograph.models.registry import model_kind
 from tempograph.report.dataset_plots import statistics_figure
 from tempograph.report.document import Block, Code, Details, Heading, Paragraph, Picture

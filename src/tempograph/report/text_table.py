@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from tempograph.data.html_table import html_block, html_note, html_table, html_title
+
 _LATEX: Final = {
     "\\": r"\textbackslash{}",
     "±": r"$\pm$",
@@ -59,6 +61,13 @@ class TextTable:
     def full_caption(self) -> str:
         """The caption and the notes as one text."""
         return " ".join(filter(None, (self.caption, *self.notes)))
+
+    def _repr_html_(self) -> str:
+        """The table in a notebook."""
+        numbers = range(self.text_columns, len(self.columns))
+        notes = map(html_note, filter(None, (self.caption, *self.notes)))
+        table = html_table(self.columns, self.marked_rows, numbers)
+        return html_block(html_title(self.title), table, *notes)
 
     def narrow(self) -> TextTable:
         """The table with fewer columns, if `narrow_columns` says how."""

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tempograph.prediction.answers import Completion, EvidenceFact
+from tempograph.prediction.answer import EvidenceFact
+from tempograph.prediction.answers import Completion
 from tempograph.typing import Split
 
 Name = Annotated[str, Field(max_length=1000)]
@@ -41,6 +42,8 @@ class CompletionRequest(RunRequest):
     """Number of answers; the limit is in /api/info, and 100 with evidence."""
     evidence: int = Field(0, ge=0, le=100)
     """Number of facts shown per answer."""
+    new: bool = False
+    """Whether to leave out answers that are known already."""
 
 
 class FactRequest(_Request):
@@ -88,8 +91,8 @@ class CandidateScore(_Response):
 
     score: float | None
     """Null if the model rules the candidate out."""
-    probability: float | None
-    """Null for models whose scores are not probabilities."""
+    probability: float
+    """The calibrated probability among the candidates that are not known answers."""
     rank: float
     """Ties share their mean rank."""
 
@@ -127,6 +130,8 @@ class EvidenceResponse(_Response):
     evidence: tuple[EvidenceFact, ...]
     evidence_count: int
     """Total number of train facts behind the answer."""
+    legend: str
+    """What the number beside a fact means, in one line."""
 
 
 class NameCount(_Response):
@@ -235,8 +240,6 @@ class RunInfo(_Response):
     """Labels of all steps; null if there are more than 20,000."""
     window: WindowSize | None
     """Null if the window is unbounded."""
-    probabilistic: bool
-    """Whether answers have probabilities."""
     finished: bool
     """Whether training is finished."""
 

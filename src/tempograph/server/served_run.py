@@ -14,7 +14,7 @@ from torch import Tensor
 from tempograph.data.timeline import Queries
 from tempograph.device import memory_budget
 from tempograph.errors import QueryError
-from tempograph.prediction.answers import Answer
+from tempograph.prediction.answer import Answer, evidence_legend
 from tempograph.prediction.predictor import Predictor
 from tempograph.prediction.scenario import Fact
 from tempograph.server.batching import Query, QueryBatcher, Result
@@ -104,7 +104,6 @@ class ServedRun:
             last=graph.times[-1],
             times=shown_labels(graph.times),
             window=None if window is None else WindowSize(past=window[0], future=window[1]),
-            probabilistic=run.model.probabilistic,
             finished=run.results.finished,
         )
 
@@ -122,11 +121,8 @@ class ServedRun:
         predictor = self.predictor
 
         def finish(scores: Tensor) -> CompletionResponse:
-            if relation is None:
-                row = predictor.model.relation_scores(fact[0], fact[2], fact[3])
-            else:
-                row = scores[0]
-            completion = predictor.complete(fact, row, top, evidence)
+            row = predictor.candidate_scores(fact) if relation is None else scores[0]
+            completion = predictor.complete(fact, row, top, evidence, new=request.new)
             model = predictor.run.config.name
             return CompletionResponse(run=self.name, model=model, **vars(completion))
 
@@ -159,7 +155,7 @@ class ServedRun:
             ScoredFact(
                 known=row["known"], **{side: _side(row, side) for side in ("object", "subject")}
             )
-            for row in self.predictor.score(np.array(facts)).to_pylist()
+            for row in self.predictor.score(np.array(facts), progress=False).to_pylist()
         ]
 
     async def explain(self, request: EvidenceRequest) -> EvidenceResponse:
@@ -169,11 +165,10 @@ class ServedRun:
 
         def finish(_: Tensor) -> Answer:
             if request.asked == "relation":
-                # Evidence for a relation does not depend on the scores of the others.
-                scores = torch.full((len(predictor.graph.relations),), -math.inf)
-                scores[fact[1]] = 0
                 query = (fact[0], -1, fact[2], fact[3])
-                return predictor.complete(query, scores, 1, request.most).answers[0]
+                scores = predictor.candidate_scores(query)
+                found = predictor.complete(query, scores, 1, request.most, candidate=fact[1])
+                return found.answers[0]
             return predictor.why(*fact, side=request.asked, evidence=request.most).answers[0]
 
         answer = await self._submit([], finish)
@@ -185,6 +180,7 @@ class ServedRun:
             why=answer.why,
             evidence=answer.evidence,
             evidence_count=answer.evidence_count,
+            legend=evidence_legend(answer.evidence),
         )
 
     def _fact_ids(

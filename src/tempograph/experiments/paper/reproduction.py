@@ -32,11 +32,12 @@ from tempograph.experiments.paper.required_runs import (
 from tempograph.experiments.published import PAPER_TED_VALID, PAPER_TEST, PROTOCOL_DEPENDENT
 from tempograph.experiments.results import EpochSeconds, load_results, load_unshared_epochs
 from tempograph.experiments.specs import RunSpec
-from tempograph.experiments.status import Notify, RunStatus, Watch
+from tempograph.experiments.status import Notify, RunStatus, Watch, count_ended
 from tempograph.io import lock_folder, make_folder, write_text
+from tempograph.progress import show_progress
 from tempograph.report.text_table import TextTable
 from tempograph.training.run_results import RunResults
-from tempograph.typing import ARTEFACTS, PROTOCOLS, Artefact, Protocol
+from tempograph.typing import ARTEFACTS, PROTOCOLS, Artefact, ProgressOption, Protocol
 
 WINDOW: Final = 8
 """Steps on each side in which the pictures count frequencies."""
@@ -80,13 +81,13 @@ def reproduce(
     max_seconds: float | None = None,
     note: Notify | None = None,
     watch: Watch | None = None,
+    progress: ProgressOption = True,
 ) -> Reproduction:
     """Make tables and pictures of the paper for a dataset from measured results.
 
     Missing runs are trained in `out`, `jobs` at a time, and their results are added to the folder
     `results`; with `train=False` they stay dashes. The data of a benchmark is needed only to train,
-    to count, or to draw. `note` is called with lines for people, `watch` with the status of all
-    runs and of the one that has changed.
+    to count, or to draw. `note`, `watch` and `progress` are those of `compare`.
     """
     wanted = list(dict.fromkeys(_artefact(name) for name in artefacts))
     notify: Notify = note or (lambda _: None)
@@ -111,7 +112,9 @@ def reproduce(
         ]
         failed = []
         if train and graph is not None:
-            failed = train_required(required, graph, measured, jobs, notify, watch)
+            with show_progress(f"training on {name}", progress) as advance:
+                counted = count_ended(watch, advance)
+                failed = train_required(required, graph, measured, jobs, notify, counted)
         all_results, epochs = load_results(measured, MEASURED), load_unshared_epochs(measured)
         tables: dict[str, TextTable] = {}
         empty: list[Artefact] = []

@@ -4,7 +4,7 @@ import { post, postOrRefusal } from "./api.js";
 import { $, el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
 import { address, isComplete, nextQuery, PARTS, requestFor } from "./view.js";
-import { plural, number, percent, sentence } from "./format.js";
+import { plural, percent, sentence } from "./format.js";
 
 /**
  * The answers of one run of a view: `which` is "run" or "other". Ranks are compared with those of `reference()`;
@@ -34,10 +34,9 @@ function missing(view) {
 
 function render(which, app, reference, data, view) {
   if (data.refused) return [el("h3", {}, data.run), el("p", { class: "empty" }, sentence(data.refused))];
-  const width = barWidths(data.answers);
   const rows = data.answers.map((answer, index) => {
     const change = reference === null ? null : rankChange(reference, answer);
-    return row(`${which}-${index}`, app, view, answer, width(answer), change);
+    return row(`${which}-${index}`, app, view, answer, change);
   });
   return [
     el("h3", { hidden: !view.other }, data.run),
@@ -59,10 +58,10 @@ const noAnswer = (data) =>
 const notAmong = ({ answers }, name) =>
   el("p", { class: "fine" }, `The chosen answer, ${name}, is not among the first ${answers.length}.`);
 
-function row(id, app, view, answer, width, change) {
+function row(id, app, view, answer, change) {
   const fill = el("span", { class: "fill" });
-  fill.style.width = `${Math.max(1, 100 * width)}%`;
-  const value = answer.probability === null ? `score ${number(answer.score)}` : percent(answer.probability);
+  fill.style.width = `${Math.max(1, 100 * answer.probability)}%`;
+  const value = percent(answer.probability);
   const chosen = answer.name === view.answer;
   const next = nextQuery(view, answer.name);
   return el(
@@ -111,14 +110,6 @@ function rankChange(reference, answer) {
 
 const rankChangeNote = (reference) =>
   el("p", { class: "fine" }, `Below each rank: the change from ${reference.run}; \u2013 if it does not list the answer.`);
-
-/** The length of each bar as a share of the longest. */
-function barWidths(answers) {
-  const value = (answer) => answer.probability ?? answer.score;
-  const min = Math.min(0, ...answers.map(value));
-  const max = Math.max(...answers.map(value));
-  return (answer) => (max > min ? (value(answer) - min) / (max - min) : 0);
-}
 
 /** Highlight an answer in both columns. */
 function highlight(name) {

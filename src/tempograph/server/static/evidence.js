@@ -1,10 +1,10 @@
-// The evidence for the chosen answer, each fact with its effect.
+// The evidence for the chosen answer: whole facts, each with its time and its effect.
 
 import { post, postOrRefusal } from "./api.js";
 import { el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
-import { viewOfFact, address, isComplete, requestFor } from "./view.js";
-import { plural, distance, percent, sentence, signed, factText } from "./format.js";
+import { viewOfFact, address, isComplete, PARTS, requestFor } from "./view.js";
+import { plural, distance, percent, sentence, signed } from "./format.js";
 
 const MAX_FACTS = 20;
 const SHOWN_FACTS = 6;
@@ -44,8 +44,9 @@ function render(data, view) {
   const rows = data.evidence.map((fact) => row(fact, view, largest));
   return [
     run,
-    el("p", {}, reason(data)),
+    reason(data),
     el("ol", { class: "facts" }, ...rows.slice(0, SHOWN_FACTS)),
+    el("p", { class: "fine meaning" }, data.legend),
     rows.length > SHOWN_FACTS ? moreFacts(rows.slice(SHOWN_FACTS), data.evidence_count - rows.length) : "",
   ];
 }
@@ -63,18 +64,11 @@ const MEASURED = "facts with an effect";
 
 function reason(data) {
   const why = data.why === MEASURED ? "" : `Reason given by ${data.run}: ${data.why}. `;
-  return `${why}${meaning(data.evidence)}${data.known ? ` The answer itself is in the data (${data.known}).` : ""}`;
+  const known = data.known ? `The answer itself is in the data (${data.known}).` : "";
+  return why || known ? el("p", {}, why, known) : null;
 }
 
-function meaning(facts) {
-  if (facts.some((fact) => fact.effect)) {
-    return "Removing a fact marked \u25b2 lowers the score by the number shown; removing one marked \u25bc raises it.";
-  }
-  if (facts.some((fact) => fact.effect === 0))
-    return "Removing any one of these facts does not change the score.";
-  return "The effect of these facts is not measured.";
-}
-
+/** A fact in the order of the command line: time, effect, subject, relation, object. */
 function row(fact, view, largest) {
   const weight = fact.effect ?? fact.share ?? 0;
   const kind = weight < 0 ? "against" : "for";
@@ -85,9 +79,14 @@ function row(fact, view, largest) {
   return el(
     "li",
     {},
+    el("span", { class: "time" }, fact.time),
+    el("span", { class: "fine" }, distance(fact.time, view.time)),
     el("span", { class: `effect ${kind}` }, `${sign} ${value}`),
     el("span", { class: "bar" }, fill),
-    el("a", { class: "fact-text", href: address(viewOfFact(view, fact)) }, factText(fact)),
-    el("span", { class: "fine" }, [fact.time, distance(fact.time, view.time)].filter(Boolean).join(" \u00b7 ")),
+    el(
+      "a",
+      { class: "fact-text", href: address(viewOfFact(view, fact)) },
+      ...PARTS.flatMap((part, index) => [index ? " " : "", el("span", { class: part }, fact[part])]),
+    ),
   );
 }

@@ -20,11 +20,11 @@ export const isDate = (label) => DATE.test(label);
 export const factText = (fact) => `${fact.subject} ${fact.relation} ${fact.object}`;
 export const shortened = (name, max) => (name.length <= max ? name : `${name.slice(0, max - 1).trimEnd()}\u2026`);
 
-/** A name in at most two lines of `letters` characters. */
-export function wrapped(name, letters) {
+/** A name in at most `max` lines of `letters` characters, broken at spaces. */
+export function wrapped(name, letters, max) {
   const space = name.lastIndexOf(" ", letters);
-  if (name.length <= letters || space < 1) return [shortened(name, letters)];
-  return [name.slice(0, space), shortened(name.slice(space + 1), letters)];
+  if (name.length <= letters || space < 1 || max === 1) return [shortened(name, letters)];
+  return [name.slice(0, space), ...wrapped(name.slice(space + 1), letters, max - 1)];
 }
 
 export const sentence = (words) => `${words[0].toUpperCase()}${words.slice(1).replace(/\.?$/, ".")}`;

@@ -77,7 +77,9 @@ function layout(entity, names, x, reach) {
     const side = number % 2 ? -1 : 1;
     const down = Math.floor(number / 2) - ((side > 0 ? right : left) - 1) / 2;
     const bow = Math.sqrt(1 - (down / (right / 2 + 1)) ** 2);
-    nodes.set(name, { name, number, x: x + side * bow * reach, y: middle + down * row, side });
+    // Beside the entity, more lines could run into its name.
+    const lines = down === 0 ? 2 : Math.floor(row / LINE);
+    nodes.set(name, { name, number, x: x + side * bow * reach, y: middle + down * row, side, lines });
   });
   return nodes;
 }
@@ -139,11 +141,11 @@ function dot(node, data, view, room, point) {
   return link;
 }
 
-function nameOf({ name, x, y, side }, room) {
+function nameOf({ name, x, y, side, lines: max }, room) {
   if (!side) {
     return svg("text", { x, y: y - 16, "text-anchor": "middle" }, shortened(name, Math.floor((2 * room) / LETTER)));
   }
-  const lines = wrapped(name, Math.floor((room - 18) / LETTER));
+  const lines = wrapped(name, Math.floor((room - 18) / LETTER), max);
   const left = x + 12 * side;
   const rows = lines.map((line, row) =>
     svg("tspan", { x: left, y: y + 4 + LINE * (row - (lines.length - 1) / 2) }, line),

@@ -8,7 +8,7 @@ const ROWS = { for: 10, against: 26 };
 const UNIT = 11;
 const HALF = { min: 26, max: 78 };
 const AXIS = 24;
-const TICK = 96;
+const TICK = { min: 96, letter: 7, letters: 24 };
 
 /** Horizontal positions of the steps. */
 export class Scale {
@@ -119,17 +119,20 @@ function now(time, scale, height) {
   return svg("line", { class: "now", x1: x, x2: x, y1: 0, y2: height - AXIS + 5 });
 }
 
-/** Labels at even distances from the time of the query. */
+/** Labels at even distances from the time of the query, as far apart as the longest needs. */
 function ticks(time, scale, height) {
-  const every = Math.max(1, Math.ceil(TICK / scale.step));
+  const letters = Math.min(TICK.letters, Math.max(...scale.steps.map((step) => step.length)));
+  const width = Math.max(TICK.min, TICK.letter * (letters + 2));
+  const every = Math.max(1, Math.ceil(width / scale.step));
   const first = scale.positions.get(time) % every || 0;
-  const room = (x) => x > TICK / 2.6 && x < scale.width - TICK / 2.6;
+  const edge = width / 2.6;
+  const room = (x) => x > edge && x < scale.width - edge;
   return scale.steps
     .filter((step, index) => index % every === first && (step === time || room(scale.middle(step))))
     .map((step) => {
-      const x = Math.min(Math.max(scale.middle(step), TICK / 2.6), scale.width - TICK / 2.6);
+      const x = Math.min(Math.max(scale.middle(step), edge), scale.width - edge);
       const kind = step === time ? "tick asked" : "tick";
-      return svg("text", { class: kind, x, y: height - 6, "text-anchor": "middle" }, shortened(step, 12));
+      return svg("text", { class: kind, x, y: height - 6, "text-anchor": "middle" }, shortened(step, TICK.letters));
     });
 }
 
