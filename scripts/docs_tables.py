@@ -15,6 +15,7 @@ from tempograph.experiments.results import (
     SPREAD,
     Metrics,
     figure_cells,
+    mean,
     metrics_of,
     seeds_cells,
     without_copies,
@@ -22,6 +23,7 @@ from tempograph.experiments.results import (
 from tempograph.models.registry import MODELS
 from tempograph.report.text_table import TextTable
 from tempograph.training.run_results import RunResults
+from tempograph.typing import HEAD_ASKED
 
 
 def model_table() -> TextTable:
@@ -56,6 +58,38 @@ def preset_table(results: Sequence[RunResults], dataset: str, models: Sequence[s
     table = TextTable(f"Presets on {dataset}", columns, rows, 4, f"Test; {SPREAD}.", (), names, [5])
     measured = [[runs] for _, runs in sorted(groups.items())]
     return with_sources(table, measured, [f"{row[0]} ({row[2]}, {row[1]})" for row in rows])
+
+
+QUESTION_MODELS = ("pointer", "temp-gru", "temp-pointer")
+"""The models whose relation and time questions the docs show."""
+
+
+def question_table(results: Sequence[RunResults]) -> TextTable:
+    """Return how well relations and times are ranked on test, beside plain baselines."""
+    groups: dict[tuple[str, str], list[RunResults]] = {}
+    for run in without_copies(results):
+        if run.model in QUESTION_MODELS and run.protocol == "strict" and run.relation.get("test"):
+            groups.setdefault((run.dataset, run.model), []).append(run)
+    rows, measured = [], []
+    for (dataset, model), runs in sorted(groups.items()):
+        cells = []
+        for asked in HEAD_ASKED:
+            figures = [run.questions(asked)["test"] for run in runs]
+            errors = [one["calibration_error"] for one in figures if "calibration_error" in one]
+            for name in ("metrics", "baseline"):
+                cells += seeds_cells([one[name] for one in figures])[::3]
+            cells.append(f"{mean(errors):.3f}" if errors else "-")
+        rows.append([dataset, model, str(len(runs)), *cells])
+        measured.append([runs])
+    columns = [
+        f"{asked}: {name}" if not index else name
+        for asked in HEAD_ASKED
+        for index, name in enumerate(("MRR", "Hits@10", "counts: MRR", "Hits@10", "ECE"))
+    ]
+    table = TextTable(
+        "Relations and times", ("dataset", "model", "seeds", *columns), rows, 2, f"Test; {SPREAD}."
+    )
+    return with_sources(table, measured, [f"{row[1]} on {row[0]}" for row in rows])
 
 
 def measurement_table(measurements: Sequence[Measurement]) -> TextTable:

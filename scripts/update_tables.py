@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from docs_tables import measurement_table, model_table, preset_table, tried_table
+from docs_tables import measurement_table, model_table, preset_table, question_table, tried_table
 from result_sources import check_results
 
 from tempograph.experiments.measured_rows import settings_cell, with_sources
@@ -73,6 +73,7 @@ def markdown_tables() -> dict[str, str]:
         "deviations": deviation_table(results, DEVIATIONS_DATASET),
         "test-measurements": measurement_table(_measured("test-measurements")["measurements"]),
         "temp-presets": preset_table(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
+        "questions": question_table(results),
         "temp-speed": temp_speed_table(_measured("temp-speed")),
         "methods-speed": methods_speed_table(_measured("methods-speed")),
         "layers-speed": layers_speed_table(_measured("layers-speed")),

@@ -22,6 +22,9 @@ FILTERS: Final[tuple[Filter, ...]] = get_args(Filter)
 Asked = Literal["entity", "relation", "time"]
 """The part of a fact that a question asks for; both subjects and objects are entities."""
 ASKED: Final[tuple[Asked, ...]] = get_args(Asked)
+HeadAsked = Literal["relation", "time"]
+"""The part of a fact that a head ranks."""
+HEAD_ASKED: Final[tuple[HeadAsked, ...]] = get_args(HeadAsked)
 Ask = Literal[Asked, "all"]
 """What an evaluation ranks."""
 

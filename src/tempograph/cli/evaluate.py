@@ -138,11 +138,12 @@ def _summaries(
 
 def _print_questions(evaluation: QuestionEvaluation, ks: list[int]) -> None:
     """Print the metrics of relations or times, and those of the baseline."""
+    from tempograph.evaluation.evaluations import BASELINES
+
     summary = evaluation.summary(ks)
-    baseline = {"relation": "counts of the pair", "time": "activity of the pair"}
     rows = [
         [f"{evaluation.asked}s", *metric_cells(summary["metrics"])],
-        [f"baseline: {baseline[evaluation.asked]}", *metric_cells(summary["baseline"])],
+        [f"baseline: {BASELINES[evaluation.asked]}", *metric_cells(summary["baseline"])],
     ]
     title = f"{evaluation.asked.capitalize()} questions on {evaluation.dataset}, {evaluation.split}"
     caption = (

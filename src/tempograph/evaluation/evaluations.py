@@ -16,7 +16,7 @@ from tempograph.evaluation.metrics_html import html_metrics
 from tempograph.evaluation.probabilities import Confidence
 from tempograph.evaluation.ranking import Metrics, Ranks, metrics
 from tempograph.evaluation.reliability import calibration_error, reliability
-from tempograph.typing import Asked, Filter, Protocol, Split
+from tempograph.typing import Filter, HeadAsked, Protocol, Split
 
 
 class EvaluationSummary(TypedDict):
@@ -48,7 +48,7 @@ class QuestionSummary(TypedDict):
     split: Split
     protocol: Protocol
     filter: Filter
-    asked: Asked
+    asked: HeadAsked
     metrics: Metrics
     baseline: Metrics
     """Metrics of counts: what the same pair did, or when it was active."""
@@ -70,6 +70,11 @@ METRIC_LABELS: Final[
     "pessimistic": "both, ties lost",
 }
 """The label of each set of metrics in a summary."""
+BASELINES: Final[dict[HeadAsked, str]] = {
+    "relation": "counts of the pair",
+    "time": "activity of the pair",
+}
+"""What relations and times are compared with."""
 _TIES: Final = ("optimistic", "pessimistic")
 
 
@@ -163,7 +168,7 @@ class QuestionEvaluation(Tabular):
     model: str
     split: Split
     protocol: Protocol
-    asked: Asked
+    asked: HeadAsked
     facts: Facts
     ranks: Ranks
     """The rank of the relation or the time of each fact."""

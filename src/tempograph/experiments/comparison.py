@@ -11,6 +11,7 @@ from typing import Any, Final
 from tempograph.data.catalog import load_dataset
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, DataError
+from tempograph.evaluation.evaluations import BASELINES
 from tempograph.experiments.measured_rows import with_sources
 from tempograph.experiments.published import Published, published
 from tempograph.experiments.results import (
@@ -32,7 +33,7 @@ from tempograph.models.registry import MODELS
 from tempograph.progress import show_progress
 from tempograph.report.text_table import TextTable
 from tempograph.training.run_results import RunResults
-from tempograph.typing import ProgressOption, Protocol
+from tempograph.typing import HEAD_ASKED, HeadAsked, ProgressOption, Protocol
 
 COLUMNS: Final = (
     *("model", "settings", "seeds", "MRR", "Hits@1", "Hits@3", "Hits@10"),
@@ -143,14 +144,37 @@ class Comparison:
         return "; ".join(parts)
 
     def notes(self) -> list[str]:
-        """Return a line for each run without figures that says why it has none."""
+        """Return how relations and times are ranked, and why some runs have no figures."""
         stopped = "stopped by the time limit; the same command resumes it"
-        return [
+        questions = [
+            f"{asked.capitalize()} questions, which every model leaves to the same heads: "
+            f"MRR {mrr['mrr']:.3f}; {BASELINES[asked]} {mrr['baseline']:.3f}."
+            for asked, mrr in self.question_mrr().items()
+        ]
+        return questions + [
             f"{run.name}: {stopped if run.state == 'unfinished' else f'failed: {run.reason}'}"
             for row in self.rows
             for run in row.runs
             if run.state != "finished"
         ]
+
+    def question_mrr(self) -> dict[HeadAsked, dict[str, float]]:
+        """Return the mean test MRR of relations and times over seeds, and that of the baseline."""
+        found = {}
+        for asked in HEAD_ASKED:
+            # Runs of one seed share the heads.
+            by_seed = {
+                run.seed: run.questions(asked)["test"]
+                for row in self.rows
+                for run in row.finished
+                if "test" in run.questions(asked)
+            }
+            if by_seed:
+                found[asked] = {
+                    "mrr": statistics.mean(one["metrics"]["mrr"] for one in by_seed.values()),
+                    "baseline": statistics.mean(one["baseline"]["mrr"] for one in by_seed.values()),
+                }
+        return found
 
     def summary(self) -> dict[str, Any]:
         """Return what `compare --json` prints and compare.json holds."""
@@ -163,6 +187,7 @@ class Comparison:
             "jobs": self.jobs,
             "folder": str(self.folder),
             "models": [row.summary() for row in self.rows],
+            "questions": self.question_mrr(),
         }
 
     def text_table(self) -> TextTable:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import json
 import os
+import shutil
 import signal
 import sys
 import threading
@@ -15,10 +16,11 @@ from typing import Any
 from tempograph.device import resolve_device
 from tempograph.errors import TempographError
 from tempograph.experiments.specs import RunSpec
-from tempograph.training.run_folder import RUN_MARKER, read_results
+from tempograph.io import atomic_file
+from tempograph.training.run_folder import HEADS, RUN_MARKER, read_config, read_results
 from tempograph.training.runs import Run
 from tempograph.training.trainer import evaluate, resume, train
-from tempograph.typing import MetricsCallback, Split
+from tempograph.typing import HEAD_ASKED, MetricsCallback, Split
 
 
 def main() -> None:
@@ -61,14 +63,37 @@ def log_file(spec: RunSpec) -> Path:
 
 
 def train_and_test(spec: RunSpec, report: MetricsCallback) -> Run:
-    """Train or resume a run; once it is finished, rank the splits that are not ranked yet."""
+    """Train or resume a run; once it is finished, rank the splits that are not ranked yet.
+
+    Entities, relations and times are ranked.
+    """
     run = _train(spec, report)
     splits: tuple[Split, ...] = ("valid", "test")
     for split in splits:
-        ranked = run.results.evaluation(split) is not None
-        if run.results.finished and not ranked and len(run.graph.facts(split)):
+        if not run.results.finished or not len(run.graph.facts(split)):
+            continue
+        if run.results.evaluation(split) is None:
             evaluate(run, split, progress=False)
+        for asked in HEAD_ASKED:
+            if split not in run.results.questions(asked):
+                _copy_heads(run, spec.folder)
+                evaluate(run, split, ask=asked, progress=False)
     return run
+
+
+def _copy_heads(run: Run, folder: Path) -> None:
+    """Take over the heads of a run beside this one, if it has the same data and seed.
+
+    They depend on nothing else, so the models of a comparison share them.
+    """
+    if run.questions.has_heads:
+        return
+    for other in sorted(folder.parent.glob(f"*/{HEADS}")):
+        config = read_config(other.parent)
+        if (config.dataset, config.seed) == (run.config.dataset, run.config.seed):
+            with atomic_file(folder / HEADS) as temporary:
+                shutil.copy(other, temporary)
+            return
 
 
 def _train(spec: RunSpec, report: MetricsCallback) -> Run:

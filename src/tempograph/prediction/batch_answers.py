@@ -21,7 +21,7 @@ from tempograph.evaluation.probabilities import Calibrator
 from tempograph.evaluation.question_evaluator import question_batches
 from tempograph.prediction.questions import Questions
 from tempograph.prediction.scenario import Scenario
-from tempograph.typing import Asked, Progress
+from tempograph.typing import HEAD_ASKED, Progress
 
 
 class Answers(NamedTuple):
@@ -109,8 +109,7 @@ def _head_answers(
     scenario: Scenario, ids: Facts, asked: NDArray[np.int64], top: int, new: bool
 ) -> Iterator[tuple[int, Answers]]:
     """Answers to the questions for relations and times, with the number of questions answered."""
-    kinds: tuple[Asked, ...] = ("relation", "time")
-    for kind in kinds:
+    for kind in HEAD_ASKED:
         device = scenario.model.device
         column = COLUMNS.index(kind)
         rows = torch.from_numpy(np.flatnonzero(asked == column)).to(device)

@@ -149,6 +149,11 @@ class RunResults:
             split: summary for split in SPLITS if (summary := self.evaluation(split)) is not None
         }
 
+    def questions(self, asked: Asked) -> dict[Split, QuestionSummary]:
+        """The figures of questions for relations or times, by split."""
+        figures: dict[Split, QuestionSummary] = getattr(self, asked)
+        return figures
+
     def calibration_of(self, asked: Asked) -> Calibration | None:
         """How the probabilities of a kind of question are calibrated, if they are."""
         name = "calibration" if asked == "entity" else f"{asked}_calibration"

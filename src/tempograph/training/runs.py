@@ -219,7 +219,7 @@ class Run:
                 _add_ranks(evaluation, self.path / RANKS)
         if isinstance(evaluation, QuestionEvaluation):
             asked = evaluation.asked
-            figures = getattr(self.results, asked) | {evaluation.split: evaluation.summary()}
+            figures = self.results.questions(asked) | {evaluation.split: evaluation.summary()}
             self.update_results(**{asked: figures})
             return
         changes = {evaluation.split: evaluation.summary()} if evaluation.filter == "time" else {}

@@ -39,6 +39,7 @@ from tempograph.training.train_state import MetricsLine, TrainProgress
 from tempograph.typing import (
     Asked,
     Filter,
+    HeadAsked,
     MetricsCallback,
     Progress,
     ProgressOption,
@@ -147,7 +148,7 @@ def evaluate(
     run: Run | str | Path,
     split: Split = "test",
     *,
-    ask: Literal["relation", "time"],
+    ask: HeadAsked,
     device: str = "auto",
     progress: ProgressOption = True,
 ) -> QuestionEvaluation: ...
@@ -198,7 +199,7 @@ def _evaluate_entities(
 
 
 def _evaluate_questions(
-    run: Run, split: Split, asked: Asked, progress: Progress | None
+    run: Run, split: Split, asked: HeadAsked, progress: Progress | None
 ) -> QuestionEvaluation:
     graph, started = run.graph, time.perf_counter()
     head, baseline = run.questions.heads(progress).head(asked), baseline_head(asked, run.timeline)
