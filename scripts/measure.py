@@ -34,18 +34,22 @@ from tempograph.experiments.results import load_results
 from tempograph.experiments.specs import RunSpec
 from tempograph.io import make_folder
 from tempograph.provenance import source_version
-from tempograph.typing import ARTEFACTS
+from tempograph.typing import ARTEFACTS, PROTOCOLS, Protocol
 
 
 def wanted_runs(
-    dataset: str, artefacts: Sequence[str], models: Sequence[str], seeds: Sequence[int]
+    dataset: str,
+    artefacts: Sequence[str],
+    models: Sequence[str],
+    seeds: Sequence[int],
+    protocols: Sequence[Protocol] = PROTOCOLS,
 ) -> list[RunSpec]:
     """Return the runs behind some tables and figures, of all models or of some."""
     specs = [
         spec
         for artefact in ARTEFACTS
         if artefact in artefacts
-        for spec in required_runs(artefact, dataset, ("paper", "strict"), seeds)
+        for spec in required_runs(artefact, dataset, protocols, seeds)
     ]
     return [spec for spec in without_duplicates(specs) if not models or spec.model in models]
 
@@ -78,6 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--what", default=["table"], nargs="+", choices=ARTEFACTS, help="tables and figures"
     )
     parser.add_argument("--models", default=[], nargs="+", help="by default, all")
+    parser.add_argument("--protocols", default=PROTOCOLS, nargs="+", choices=PROTOCOLS)
     parser.add_argument("--seeds", type=int, default=[0], nargs="+")
     parser.add_argument("--jobs", type=int, default=1, help="runs to train side by side")
     parser.add_argument("--minutes", type=float, help="stop after this time")
@@ -95,7 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 folder=options.out / graph.name / spec.name,
                 device=options.device,
             )
-            for spec in wanted_runs(graph.name, options.what, options.models, options.seeds)
+            for spec in wanted_runs(
+                graph.name, options.what, options.models, options.seeds, options.protocols
+            )
         ]
         current = options.out / "results"
         copy_current(options.results, current, source_version().code)
