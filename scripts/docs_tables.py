@@ -68,7 +68,8 @@ def question_table(results: Sequence[RunResults]) -> TextTable:
     """Return how well relations and times are ranked on test, beside plain baselines."""
     groups: dict[tuple[str, str], list[RunResults]] = {}
     for run in without_copies(results):
-        if run.model in QUESTION_MODELS and run.protocol == "strict" and run.relation.get("test"):
+        shown = run.model in QUESTION_MODELS and run.protocol == "strict" and not run.changed
+        if shown and "test" in run.relation and "test" in run.time:
             groups.setdefault((run.dataset, run.model), []).append(run)
     rows, measured = [], []
     for (dataset, model), runs in sorted(groups.items()):
