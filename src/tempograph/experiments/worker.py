@@ -68,13 +68,15 @@ def train_and_test(spec: RunSpec, report: MetricsCallback) -> Run:
     Entities, relations and times are ranked.
     """
     run = _train(spec, report)
-    splits: tuple[Split, ...] = ("valid", "test")
+    if not run.results.finished:
+        return run
+    measured: tuple[Split, ...] = ("valid", "test")
+    splits = [split for split in measured if len(run.graph.facts(split))]
     for split in splits:
-        if not run.results.finished or not len(run.graph.facts(split)):
-            continue
         if run.results.evaluation(split) is None:
             evaluate(run, split, progress=False)
-        for asked in HEAD_ASKED:
+    for asked in HEAD_ASKED:
+        for split in splits:
             if split not in run.results.questions(asked):
                 _copy_heads(run, spec.folder)
                 evaluate(run, split, ask=asked, progress=False)

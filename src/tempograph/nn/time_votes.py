@@ -51,12 +51,15 @@ class TimeVotes(nn.Module):
         cells = cells.index_add(0, query * num_steps + time, weights)
         same, near = cells.view(len(asked), num_steps, 2).unbind(2)
         first, *others = self.by_window.exp()
-        votes, total = first * same, pad(near.cumsum(1), (1, 0))
-        step = torch.arange(num_steps, device=asked.device)
+        votes, widest = first * same, self.half_widths[-1]
+        # Running sums, continued beyond both ends, so that every window is a slice: the gradient
+        # of a slice is cheap, that of indexing is not.
+        total = near.cumsum(1)
+        total = torch.cat([pad(total, (widest + 1, 0)), total[:, -1:].expand(-1, widest)], dim=1)
         for weight, half_width in zip(others, self.half_widths, strict=True):
-            after = (step + half_width + 1).clamp(max=num_steps)
-            before = (step - half_width).clamp(min=0)
-            votes = votes + weight * (total[:, after] - total[:, before])
+            after = total.narrow(1, widest + half_width + 1, num_steps)
+            before = total.narrow(1, widest - half_width, num_steps)
+            votes = votes + weight * (after - before)
         u, log_c = self.gain.index_select(0, asked).unbind(1)
         # Differences of running sums may be slightly below 0.
         return u[:, None] * torch.log1p(log_c.exp()[:, None] * votes.clamp(min=0))
