@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -344,6 +346,140 @@ def test_wrong_input_names_the_value_and_the_way_out(page: Open, case: str) -> N
     expect(notice).to_be_empty()
 
 
+def problem(status: int, detail: str) -> dict[str, Any]:
+    """What a request is answered with, in place of the service."""
+    body = {"detail": detail, "status": status, "part": None, "suggestions": []}
+    return {"status": status, "body": json.dumps(body)}
+
+
+def test_a_timeout_is_shown_in_its_panel_and_not_retried(page: Open) -> None:
+    tab = page(refused=True, **FACT)
+    expect(answers(tab)).to_have_count(10)
+    sent: list[Any] = []
+
+    def refuse(route: Any) -> None:
+        sent.append(route)
+        route.fulfill(**problem(504, "the request took more than 30 s"))
+
+    tab.clock.install()
+    tab.route("**/api/evidence", refuse)
+    answers(tab).first.click()
+    evidence = tab.locator("#evidence")
+    expect(evidence).to_contain_text("The request took more than 30 s.")
+    tab.clock.run_for(60_000)
+    tab.wait_for_timeout(200)
+    assert len(sent) == 1, "the user decides whether to ask again"
+    expect(tab.get_by_role("alert")).to_be_empty()
+    expect(tab.get_by_role("status")).to_have_text("The request took more than 30 s.")
+    expect(answers(tab)).to_have_count(10)
+    expect(tab.locator("#timeline svg")).to_be_visible()
+    tab.unroute("**/api/evidence")
+    evidence.get_by_role("button", name="Retry").click()
+    expect(tab.locator("#evidence .fact-text").first).to_be_visible()
+    expect(evidence.get_by_role("button", name="Retry")).to_have_count(0)
+
+
+@pytest.mark.parametrize("panel", ["complete", "timeline", "snapshot"])
+def test_an_error_of_one_panel_leaves_the_others(page: Open, panel: str) -> None:
+    tab = page(**FACT)
+    expect(answers(tab)).to_have_count(10)
+    other = page(refused=True, **FACT | {"run": "ted"})
+    other.route(f"**/api/{panel}*", lambda route: route.fulfill(status=500, body="<html>"))
+    other.reload()
+    expect(other.get_by_text("The service answered with status 500.").last).to_be_visible()
+    places = {"complete": "#first", "timeline": "#timeline .body", "snapshot": "#graph .body"}
+    for name, place in places.items():
+        retry = other.locator(place).get_by_role("button", name="Retry")
+        expect(retry).to_have_count(1 if name == panel else 0)
+        expect(other.locator(place)).to_be_visible()
+    expect(answers(other)).to_have_count(0 if panel == "complete" else 10)
+
+
+def test_retries_of_a_busy_service_end(page: Open) -> None:
+    tab = page(refused=True, **FACT)
+    expect(answers(tab)).to_have_count(10)
+    tab.clock.install()
+    sent: list[Any] = []
+
+    def refuse(route: Any) -> None:
+        sent.append(route)
+        route.fulfill(**problem(503, "too many requests are waiting"))
+
+    tab.route("**/api/complete", refuse)
+    tab.get_by_label("Answers").select_option("5")
+    notice = tab.get_by_role("alert")
+    for retries in range(1, 6):
+        expect(notice).to_contain_text("Retrying.")
+        tab.clock.run_for(31_000)
+        with_retry = 1 + retries
+        deadline = time.monotonic() + 20
+        while len(sent) < with_retry and time.monotonic() < deadline:
+            tab.wait_for_timeout(50)
+        assert len(sent) == with_retry
+    expect(notice).to_contain_text("5 retries failed.")
+    tab.clock.run_for(600_000)
+    tab.wait_for_timeout(200)
+    assert len(sent) == 6
+    expect(tab.locator("#timeline svg")).to_be_visible()
+    tab.unroute("**/api/complete")
+    notice.get_by_role("button", name="Retry").click()
+    expect(answers(tab)).to_have_count(5)
+    expect(notice).to_be_empty()
+
+
+@pytest.mark.parametrize("asked", PARTS)
+def test_a_wrong_answer_is_corrected_where_the_evidence_would_be(page: Open, asked: str) -> None:
+    fact = {"subject": "Corenne", "relation": "visits", "object": "Velessa"}
+    view = {part: name for part, name in fact.items() if part != asked}
+    wrong = fact[asked][:-2] + fact[asked][-1]
+    tab = page(refused=True, **view, asked=asked, time="2030-01-05", answer=wrong)
+    evidence = tab.locator("#evidence")
+    expect(evidence).to_contain_text(f"There is no {asked} '{wrong}'. Did you mean:")
+    expect(answers(tab).first).to_be_visible()
+    expect(tab.get_by_role("alert")).to_be_empty()
+    evidence.get_by_role("link", name=fact[asked], exact=True).click()
+    expect(evidence.locator(".fact-text").first).to_be_visible()
+    assert url_query(tab)["answer"] == fact[asked]
+
+
+def test_enter_waits_for_the_names_of_a_text(page: Open) -> None:
+    tab = page(**FACT)
+    field = tab.get_by_label("Subject", exact=True)
+    field.fill("vel")
+    field.press("Enter")
+    expect(tab.locator("#asking")).to_have_text("Velessa visits ? on 2030-01-05")
+    expect(answers(tab)).to_have_count(10)
+    held: list[Any] = []
+    tab.route("**/api/entities*", lambda route: held.append(route))
+    field.fill("cor")
+    field.press("Enter")
+    field.press("Escape")
+    tab.wait_for_timeout(200)
+    for route in held:
+        route.continue_()
+    tab.wait_for_timeout(200)
+    expect(field).to_have_value("Velessa")
+
+
+def test_typos_are_forgiven_while_typing(page: Open) -> None:
+    tab = page(**FACT)
+    tab.get_by_label("Subject", exact=True).fill("prezident of vellesa")
+    expect(found_names(tab)).to_have_text(re.compile("^President of Velessa"))
+
+
+@pytest.mark.parametrize("run", ["temp-gru", "pointer", "ted"])
+def test_every_run_ranks_what_the_page_offers(page: Open, run: str) -> None:
+    tab = page(**FACT, answer="Velessa", run=run)
+    offered = tab.locator("[name=asked]")
+    assert [each.get_attribute("value") for each in offered.all()] == [
+        "object",
+        "subject",
+        "relation",
+    ]
+    tab.locator(".asked label", has_text="relation").click()
+    expect(answers(tab)).to_have_count(4)
+
+
 def test_an_unknown_name_is_reported_while_typing_and_on_submit(page: Open) -> None:
     tab = page(refused=True, **FACT)
     field = tab.get_by_label("Subject", exact=True)
@@ -366,6 +502,117 @@ def test_an_empty_result_is_explained(page: Open) -> None:
     expect(tab.get_by_label("Time", exact=True)).to_have_value("later")
     tab.locator(".asked label", has_text="relation").click()
     expect(tab.locator("#first")).to_contain_text("Choose the object above.")
+
+
+@pytest.mark.parametrize("run", ["temp-gru", "ted"])
+def test_bars_show_probabilities_as_parts_of_the_whole(
+    page: Open, service: Served, run: str
+) -> None:
+    tab = page(**FACT, run=run)
+    wanted = complete(service, **FACT, run=run)
+    expect(answers(tab)).to_have_count(len(wanted))
+    for row, answer in zip(answers(tab).all(), wanted, strict=True):
+        fill, bar = (row.locator(part).bounding_box()["width"] for part in (".fill", ".bar"))
+        assert abs(fill / bar - max(0.01, answer["probability"])) < 0.005
+
+
+def test_bars_of_shares_are_parts_of_the_whole(page: Open) -> None:
+    tab = page(**FACT)
+    expect(answers(tab)).to_have_count(10)
+    fact = FACT | {"object": "Velessa", "effect": None}
+    body = FACT | {
+        "run": "temp-gru",
+        "object": "Velessa",
+        "asked": "object",
+        "known": None,
+        "why": "votes",
+        "legend": "",
+        "evidence": [fact | {"share": 0.04}, fact | {"share": 0.02, "relation": "hosts"}],
+        "evidence_count": 2,
+    }
+    tab.route("**/api/evidence", lambda route: route.fulfill(json=body))
+    answers(tab).first.click()
+    bars = tab.locator("#evidence .facts .bar")
+    expect(bars).to_have_count(2)
+    for row, share in zip(bars.all(), (0.04, 0.02), strict=True):
+        width = row.bounding_box()["width"]
+        assert abs(row.locator(".fill").bounding_box()["width"] / width - share) < 0.005
+
+
+def test_loaded_evidence_is_announced(page: Open) -> None:
+    tab = page(**FACT)
+    live = tab.locator("#evidence-status[aria-live=polite]")
+    expect(live).to_be_empty()
+    answers(tab).first.click()
+    name = url_query(tab)["answer"]
+    expect(live).to_have_text(
+        re.compile(rf"^\d+ facts? of evidence from temp-gru for {name}; the strongest is .+\.$")
+    )
+    answers(tab).first.click()
+    expect(live).to_be_empty()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_list_of_facts_ends_with_a_whole_line(page: Open, width: int) -> None:
+    tab = page(run="long", subject=LONG[0], relation="meets", time=HOURS[0])
+    tab.set_viewport_size({"width": width, "height": 844})
+    reader = tab.locator("#timeline .reader")
+    expect(reader).to_contain_text(LONG[1])
+    inner, line, hidden = reader.evaluate(
+        "list => [list.clientHeight, parseFloat(getComputedStyle(list).lineHeight),"
+        " list.scrollHeight - list.clientHeight]"
+    )
+    assert hidden > 0 and abs(inner / line - round(inner / line)) < 0.05
+    for fact in reader.locator("li").all():
+        assert fact.evaluate("item => item.getClientRects().length") == 1, "in one column"
+
+
+def test_forced_colors_keep_bars_and_keys(browser: Any, service: Served) -> None:
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 900}, forced_colors="active", color_scheme="dark"
+    )
+    tab = context.new_page()
+    tab.goto(f"http://localhost:{service.port}/?{urlencode(FACT | {'answer': 'Velessa'})}")
+    expect(tab.locator("#evidence .fact-text").first).to_be_visible()
+    expect(tab.locator("#timeline .legend")).to_be_visible()
+
+    def style(selector: str, *names: str) -> tuple[str, ...]:
+        return tuple(
+            tab.locator(selector).first.evaluate(
+                "(element, names) => names.map((name) => getComputedStyle(element)[name])", names
+            )
+        )
+
+    for bar in ("#first .choose", "#evidence li"):
+        fill, behind = (
+            style(f"{bar} {part}", "backgroundColor", "borderTop") for part in (".fill", ".bar")
+        )
+        assert fill != behind, bar
+    kinds = (".alike", ":not(.window, .alike, .for, .against)", ".for", ".against", ".window")
+    keys = [style(f".key{kind}", "backgroundColor", "borderTop") for kind in kinds]
+    assert len(set(keys)) == len(keys)
+    paper = style("body", "backgroundColor")[0]
+    blocks = "rect.alike", "rect.for", "rect.against", "rect.fact:not(.alike, .for, .against)"
+    looks = [style(f"#timeline {block}", "fill", "stroke") for block in blocks]
+    assert len(set(looks)) == len(looks)
+    assert all(look != (paper, "none") for look in looks)
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1440, 768, 320])
+def test_long_names_stay_inside_their_cards(page: Open, width: int) -> None:
+    tab = page(run="long", other="plain", refused=True, subject=LONG[0], relation="meets",
+               time=HOURS[1], answer=LONG[1])  # fmt: skip
+    tab.set_viewport_size({"width": width, "height": 844})
+    expect(tab.locator("#evidence .fact-text").first).to_be_visible()
+    tab.get_by_label("Subject", exact=True).fill("ministry")
+    expect(found_names(tab)).to_have_count(3)
+    for part in ("html", ".card", "#question", "[role=listbox]:visible", "#evidence .column"):
+        for each in tab.locator(part).all():
+            hidden = each.evaluate("element => element.scrollWidth - element.clientWidth")
+            assert hidden <= 0, f"{part} is {hidden} pixels too wide"
+    names = tab.locator("[role=listbox]:visible").bounding_box()
+    assert names["x"] + names["width"] <= width
 
 
 def test_names_are_never_markup_and_steps_can_have_any_label(page: Open) -> None:
