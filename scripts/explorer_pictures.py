@@ -1,4 +1,4 @@
-"""Take screenshots of the web explorer on demo runs: wide and narrow, light and dark.
+"""Take screenshots of the web explorer on demo runs, at three widths: light, dark, forced colors.
 
 python scripts/explorer_pictures.py temp-gru=runs/demo/temp-gru ted=runs/demo/ted --out pictures
 """
@@ -19,7 +19,12 @@ from urllib.parse import urlencode
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-SIZES = {1440: 900, 390: 844}
+SIZES = {1440: 900, 768: 1024, 390: 844}
+SCHEMES = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "forced": {"color_scheme": "dark", "forced_colors": "active"},
+}
 FACT = {
     "subject": "Solalba",
     "relation": "hosts a visit from",
@@ -68,10 +73,8 @@ def main() -> None:
         program = shutil.which("chromium") or driver.chromium.executable_path
         browser = driver.chromium.launch(executable_path=program)
         for width, height in SIZES.items():
-            for scheme in ("light", "dark"):
-                context = browser.new_context(
-                    viewport={"width": width, "height": height}, color_scheme=scheme
-                )
+            for scheme, colors in SCHEMES.items():
+                context = browser.new_context(viewport={"width": width, "height": height}, **colors)
                 tab = context.new_page()
                 for name, view in views(names).items():
                     tab.goto(f"{url}/?{urlencode(view)}", wait_until="networkidle")

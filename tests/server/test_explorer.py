@@ -253,17 +253,120 @@ def test_links_lead_from_entity_to_entity_and_back(page: Open) -> None:
     tab.get_by_role("link", name=f"Ask about {name}").first.click()
     expect(tab.get_by_label("Subject", exact=True)).to_have_value(name)
     expect(tab.locator("#asking")).to_have_text(f"{name} visits ? on 2030-01-05")
-    neighbour = tab.locator("#graph a").first
-    other = neighbour.locator("title").text_content()
-    neighbour.hover()
-    expect(tab.locator("#graph .reader")).to_contain_text(other)
-    neighbour.click()
+    tab.locator("#graph summary").click()
+    neighbor = tab.locator("#graph .graph-nodes li").nth(1)
+    other = neighbor.locator(".label").inner_text()
+    neighbor.get_by_role("button").hover()
+    expect(tab.locator("#graph .reader")).to_contain_text(f"{other}: ")
+    neighbor.get_by_role("link", name=f"Ask about {other}").click()
     expect(tab.get_by_label("Subject", exact=True)).to_have_value(other)
     tab.go_back()
     expect(tab.get_by_label("Subject", exact=True)).to_have_value(name)
     tab.go_back()
     expect(tab.locator("#asking")).to_have_text("Corenne visits ? on 2030-01-05")
     expect(answers(tab)).to_have_count(10)
+
+
+def drawn(tab: Any, expression: str) -> Any:
+    """A value of the graph that is drawn, in Cytoscape's terms."""
+    return tab.locator(".graph-canvas").evaluate(
+        f"canvas => {{ const {{ cy }} = canvas._cyreg; return {expression}; }}"
+    )
+
+
+def click_node(tab: Any, name: str) -> None:
+    place = drawn(tab, f"cy.getElementById({json.dumps(name)}).renderedPosition()")
+    tab.locator(".graph-canvas").click(position=place)
+
+
+def test_the_graph_shows_directed_and_labeled_edges_of_a_period(
+    page: Open, service: Served
+) -> None:
+    tab = page(**FACT, span="3", answer="Velessa")
+    expect(tab.locator("#graph-title")).to_have_text("Neighbors from 2030-01-02 to 2030-01-08")
+    asked = {"entity": "Corenne", "time": "2030-01-05", "reach": 3, "limit": 10}
+    wanted = service.http.get("/api/neighborhood", params=asked).json()
+    assert len({edge["first"] for edge in wanted["edges"]}) > 1, "more than one day"
+    nodes = drawn(tab, "cy.nodes().map((node) => node.id())")
+    assert set(nodes) == {node["name"] for node in wanted["nodes"]} | {"Velessa"}
+    edges = drawn(
+        tab,
+        "cy.edges('[kind = \"known\"]').map((edge) => ({ ends: [edge.data('source'),"
+        " edge.data('target')], label: edge.data('label'), arrow: edge.style('target-arrow-shape'),"
+        " facts: edge.data('facts') }))",
+    )
+    ends = {(edge["subject"], edge["object"]) for edge in wanted["edges"]}
+    assert {tuple(edge["ends"]) for edge in edges} == ends and len(edges) == len(ends)
+    for edge in edges:
+        own = [
+            each for each in wanted["edges"] if [each["subject"], each["object"]] == edge["ends"]
+        ]
+        assert edge["arrow"] == "triangle" and edge["facts"] == sum(each["facts"] for each in own)
+        assert edge["label"].startswith(own[0]["relation"][:20])
+    guess = drawn(tab, "cy.edges('[kind = \"guess\"]').map((edge) => edge.data())")
+    assert [(edge["source"], edge["label"], edge["target"]) for edge in guess] == [
+        ("Corenne", "visits?", "Velessa")
+    ]
+    tab.get_by_label("Period").select_option("0")
+    expect(tab.locator("#graph-title")).to_have_text("Neighbors on 2030-01-05")
+    assert url_query(tab)["span"] == "0"
+
+
+def test_a_click_or_the_keyboard_expands_a_node(page: Open) -> None:
+    tab = page(**FACT, span="0")
+    expect(tab.locator(".graph-canvas")).to_be_visible()
+    tab.locator("#graph summary").click()
+    rows = tab.locator("#graph .graph-nodes li")
+    before = rows.locator(".label").all_inner_texts()
+    click_node(tab, before[1])
+    expect(rows.nth(1).get_by_role("button")).to_have_attribute("aria-expanded", "true")
+    assert url_query(tab)["expanded"] == before[1]
+    after = rows.locator(".label").all_inner_texts()
+    assert set(before) < set(after) == set(drawn(tab, "cy.nodes().map((node) => node.id())"))
+    places = drawn(tab, "cy.nodes().map((node) => JSON.stringify(node.position()))")
+    assert len(set(places)) == len(places)
+    other = page(**url_query(tab))
+    expect(other.locator("#graph summary")).to_have_text(tab.locator("#graph summary").inner_text())
+    button = rows.nth(1).get_by_role("button")
+    button.focus()
+    expect(tab.locator("#graph .reader")).to_contain_text(f"{before[1]}: ")
+    button.press("Enter")
+    expect(rows).to_have_count(len(before))
+    expect(rows.nth(1).get_by_role("button")).to_be_focused()
+    assert "expanded" not in url_query(tab)
+    click_node(tab, before[0])
+    assert "expanded" not in url_query(tab), "the entity of the query is always expanded"
+
+
+def test_the_graph_zooms_and_moves(page: Open) -> None:
+    tab = page(**FACT)
+    canvas = tab.locator(".graph-canvas")
+    canvas.scroll_into_view_if_needed()
+    fitted, pan = drawn(tab, "[cy.zoom(), cy.pan()]")
+    canvas.hover(position={"x": 5, "y": 5})
+    tab.mouse.wheel(0, -100)
+    tab.wait_for_timeout(200)
+    assert drawn(tab, "cy.zoom()") == fitted, "the wheel scrolls the page"
+    canvas.focus()
+    canvas.press("+")
+    larger = drawn(tab, "cy.zoom()")
+    assert larger > fitted
+    canvas.press("ArrowLeft")
+    canvas.press("ArrowUp")
+    moved = drawn(tab, "cy.pan()")
+    canvas.press("-")
+    assert drawn(tab, "cy.zoom()") == pytest.approx(fitted)
+    canvas.press("0")
+    assert drawn(tab, "[cy.zoom(), cy.pan()]") == [fitted, pan] and moved != pan
+    tab.get_by_role("button", name="Zoom in").click()
+    assert drawn(tab, "cy.zoom()") == pytest.approx(larger)
+    tab.get_by_role("button", name="Show all").click()
+    assert drawn(tab, "cy.zoom()") == fitted
+    colors = "cy.nodes()[0].style('background-color')"
+    before = drawn(tab, colors)
+    tab.emulate_media(color_scheme="dark")
+    tab.wait_for_timeout(200)
+    assert drawn(tab, colors) != before
 
 
 def test_a_shared_link_restores_the_view(page: Open) -> None:
@@ -379,7 +482,7 @@ def test_a_timeout_is_shown_in_its_panel_and_not_retried(page: Open) -> None:
     expect(evidence.get_by_role("button", name="Retry")).to_have_count(0)
 
 
-@pytest.mark.parametrize("panel", ["complete", "timeline", "snapshot"])
+@pytest.mark.parametrize("panel", ["complete", "timeline", "neighborhood"])
 def test_an_error_of_one_panel_leaves_the_others(page: Open, panel: str) -> None:
     tab = page(**FACT)
     expect(answers(tab)).to_have_count(10)
@@ -387,7 +490,7 @@ def test_an_error_of_one_panel_leaves_the_others(page: Open, panel: str) -> None
     other.route(f"**/api/{panel}*", lambda route: route.fulfill(status=500, body="<html>"))
     other.reload()
     expect(other.get_by_text("The service answered with status 500.").last).to_be_visible()
-    places = {"complete": "#first", "timeline": "#timeline .body", "snapshot": "#graph .body"}
+    places = {"complete": "#first", "timeline": "#timeline .body", "neighborhood": "#graph .body"}
     for name, place in places.items():
         retry = other.locator(place).get_by_role("button", name="Retry")
         expect(retry).to_have_count(1 if name == panel else 0)
@@ -492,7 +595,7 @@ def test_an_unknown_name_is_reported_while_typing_and_on_submit(page: Open) -> N
 
 
 def test_an_empty_result_is_explained(page: Open) -> None:
-    tab = page(run="plain", subject="Newcomer", relation="greets", time="last")
+    tab = page(run="plain", subject="Newcomer", relation="greets", time="last", span="0")
     expect(tab.locator("#first")).to_contain_text("plain has no answer")
     expect(tab.locator("#first")).to_contain_text("'Newcomer' is in no known fact")
     expect(tab.locator("#graph")).to_contain_text(
@@ -736,7 +839,7 @@ def test_everything_can_be_done_with_the_keyboard(page: Open) -> None:
 
 
 VIEWS = {
-    "answers": FACT | {"answer": "Velessa"},
+    "answers": FACT | {"answer": "Velessa", "expanded": "Velessa"},
     "comparison": FACT | {"answer": "Velessa", "other": "pointer"},
     "relation": {
         "asked": "relation",
@@ -748,14 +851,22 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_every_view_is_accessible(browser: Any, service: Served, width: int, scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("width", "scheme", "forced"),
+    [(1440, "light", "none"), (390, "dark", "none"), (768, "dark", "active")],
+)
+def test_every_view_is_accessible(
+    browser: Any, service: Served, width: int, scheme: str, forced: str
+) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="needs the package axe-playwright-python"
     )
     # The check is injected into the page, which its security policy forbids.
     context = browser.new_context(
-        viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True
+        viewport={"width": width, "height": 844},
+        color_scheme=scheme,
+        forced_colors=forced,
+        bypass_csp=True,
     )
     tab = context.new_page()
     for name, view in VIEWS.items():
@@ -764,6 +875,7 @@ def test_every_view_is_accessible(browser: Any, service: Served, width: int, sch
         expect(tab.locator("[aria-busy]")).to_have_count(0)
         if name == "answers":
             tab.get_by_text("as a table").click()
+            tab.get_by_text("as a list").click()
             tab.get_by_label("Subject", exact=True).fill("p")
             expect(found_names(tab).first).to_be_visible()
         found = axe.Axe().run(tab).response["violations"]
@@ -800,6 +912,8 @@ def test_light_and_dark_follow_the_system_or_the_button(browser: Any, service: S
 
 def test_static_files_refer_to_no_other_host() -> None:
     static = Path(__file__).parents[2] / "src/tempograph/server/static"
-    for file in static.iterdir():
+    files = [file for file in static.iterdir() if file.is_file()]
+    assert len(files) > 10
+    for file in files:
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "://" not in text and "innerHTML" not in text and "style=" not in text, file.name

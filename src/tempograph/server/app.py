@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, PackageLoader
+from pydantic import StringConstraints
 from starlette.exceptions import HTTPException
 
 from tempograph.server import schema
@@ -151,6 +152,23 @@ def _lookup_routes(service: Service) -> APIRouter:
     ) -> schema.SnapshotResponse:
         """An entity at one step with its most frequent neighbors, at most `limit` nodes in all."""
         return service.run(run).browser.snapshot(entity, time, limit, 10 * limit)
+
+    @router.get("/api/neighborhood")
+    async def neighborhood(
+        entity: Annotated[
+            list[Annotated[str, StringConstraints(max_length=1000)]],
+            Query(min_length=1, max_length=20, description="An entity, or several."),
+        ],
+        time: Text,
+        reach: Annotated[
+            int, Query(ge=0, le=10**6, description="Steps on each side of the time.")
+        ] = 0,
+        limit: Annotated[int, Query(ge=1, le=50, description="Neighbors of each entity.")] = 12,
+        run: RunName = None,
+    ) -> schema.NeighborhoodResponse:
+        """Entities in a period, the most frequent neighbors of each, and the edges among them."""
+        browser = service.run(run).browser
+        return browser.neighborhood(entity, browser.period(None, None, time, reach), limit, 1000)
 
     @router.get("/health")
     async def health() -> schema.HealthResponse:

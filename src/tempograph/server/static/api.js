@@ -20,7 +20,8 @@ export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
 export const storeToken = (token) => sessionStorage.setItem(TOKEN, token);
 
 export function get(path, parameters = {}, signal = undefined) {
-  const given = Object.entries(parameters).filter(([, value]) => value !== "" && value != null);
+  const pairs = Object.entries(parameters).flatMap(([name, value]) => [value].flat().map((each) => [name, each]));
+  const given = pairs.filter(([, value]) => value !== "" && value != null);
   return send(`${path}?${new URLSearchParams(given)}`, {}, signal);
 }
 

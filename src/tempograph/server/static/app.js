@@ -39,7 +39,8 @@ class App {
   /** Show another view. */
   go(view) {
     const chosen = view.answer && view.answer !== this.view.answer;
-    history.pushState(null, "", address(view));
+    const moved = view.run !== this.view.run || entityOf(view) !== entityOf(this.view);
+    history.pushState(null, "", address(moved ? { ...view, expanded: "" } : view));
     resetRetries();
     this.show();
     if (chosen && NARROW.matches) $("evidence").scrollIntoView();

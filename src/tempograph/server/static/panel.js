@@ -55,22 +55,20 @@ export class Panel {
 
   async #load(request, controller) {
     const late = setTimeout(() => this.#root.setAttribute("aria-busy", "true"), BUSY_DELAY_MS);
+    let data = null;
+    let failure = null;
     try {
-      const data = await this.#parts.load(request, controller.signal);
-      if (!controller.signal.aborted) this.#end(controller, data);
+      data = await this.#parts.load(request, controller.signal);
     } catch (error) {
-      if (controller.signal.aborted) return;
-      this.#key = "";
-      this.#end(controller, null, error);
-      this.#onError(error);
+      failure = error;
     } finally {
       clearTimeout(late);
     }
-  }
-
-  #end(controller, data, error = null) {
+    if (controller.signal.aborted) return;
     controller.abort();
-    this.#display(data, error);
+    if (failure !== null) this.#key = "";
+    this.#display(data, failure);
+    if (failure !== null) this.#onError(failure);
   }
 
   #display(data, error = null) {
