@@ -14,16 +14,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from typing import Literal
 from urllib.parse import urlencode
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
 SIZES = {1440: 900, 768: 1024, 390: 844}
-SCHEMES = {
-    "light": {"color_scheme": "light"},
-    "dark": {"color_scheme": "dark"},
-    "forced": {"color_scheme": "dark", "forced_colors": "active"},
+SCHEMES: dict[str, tuple[Literal["light", "dark"], Literal["none", "active"]]] = {
+    "light": ("light", "none"),
+    "dark": ("dark", "none"),
+    "forced": ("dark", "active"),
 }
 FACT = {
     "subject": "Solalba",
@@ -73,8 +74,12 @@ def main() -> None:
         program = shutil.which("chromium") or driver.chromium.executable_path
         browser = driver.chromium.launch(executable_path=program)
         for width, height in SIZES.items():
-            for scheme, colors in SCHEMES.items():
-                context = browser.new_context(viewport={"width": width, "height": height}, **colors)
+            for scheme, (colors, forced) in SCHEMES.items():
+                context = browser.new_context(
+                    viewport={"width": width, "height": height},
+                    color_scheme=colors,
+                    forced_colors=forced,
+                )
                 tab = context.new_page()
                 for name, view in views(names).items():
                     tab.goto(f"{url}/?{urlencode(view)}", wait_until="networkidle")

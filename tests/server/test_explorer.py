@@ -511,14 +511,11 @@ def test_retries_of_a_busy_service_end(page: Open) -> None:
     tab.route("**/api/complete", refuse)
     tab.get_by_label("Answers").select_option("5")
     notice = tab.get_by_role("alert")
-    for retries in range(1, 6):
-        expect(notice).to_contain_text("Retrying.")
+    expect(notice).to_contain_text("Retrying.")
+    deadline = time.monotonic() + 60
+    while len(sent) < 6 and time.monotonic() < deadline:
         tab.clock.run_for(31_000)
-        with_retry = 1 + retries
-        deadline = time.monotonic() + 20
-        while len(sent) < with_retry and time.monotonic() < deadline:
-            tab.wait_for_timeout(50)
-        assert len(sent) == with_retry
+        tab.wait_for_timeout(100)
     expect(notice).to_contain_text("5 retries failed.")
     tab.clock.run_for(600_000)
     tab.wait_for_timeout(200)

@@ -85,8 +85,8 @@ class FactLookup:
         ordered: Positions = here[np.argsort(~of_first, kind="stable")]
         return ordered
 
-    def edges(self, positions: Positions) -> list[RelationEdge]:
-        """Facts that differ only in their times as one edge, most facts first."""
+    def edges(self, positions: Positions, limit: int) -> tuple[list[RelationEdge], int]:
+        """Facts that differ only in their times as one edge, most facts first; and their number."""
         triples, index, counts = np.unique(
             self.facts[positions, :3], axis=0, return_inverse=True, return_counts=True
         )
@@ -96,7 +96,7 @@ class FactLookup:
         np.minimum.at(first, index.reshape(-1), time)
         np.maximum.at(last, index.reshape(-1), time)
         entities, relations, times = self.graph.entities, self.graph.relations, self.graph.times
-        return [
+        edges = [
             RelationEdge(
                 subject=entities[triples[edge, 0]],
                 relation=relations[triples[edge, 1]],
@@ -105,5 +105,6 @@ class FactLookup:
                 first=times[first[edge]],
                 last=times[last[edge]],
             )
-            for edge in np.argsort(-counts, kind="stable").tolist()
+            for edge in np.argsort(-counts, kind="stable")[:limit].tolist()
         ]
+        return edges, len(triples)

@@ -126,7 +126,7 @@ class GraphBrowser:
             counts.append(NameCount(name=names[center], facts=len(neighbors)))
             nodes |= dict.fromkeys(node for node, _ in neighbors[:max_neighbors])
         positions = self.facts.among(list(nodes), *period)
-        edges = self.facts.edges(positions)
+        edges, total_edges = self.facts.edges(positions, max_edges)
         return NeighborhoodResponse(
             run=self.run,
             from_=self.graph.times[period[0]],
@@ -136,8 +136,8 @@ class GraphBrowser:
                 for node in nodes
             ],
             neighbors=counts,
-            edges=edges[:max_edges],
-            total_edges=len(edges),
+            edges=edges,
+            total_edges=total_edges,
         )
 
     def _window_around(self, step: int) -> Period | None:

@@ -8,7 +8,7 @@ const ZOOM = { min: 0.2, max: 3, factor: 1.25 };
 const PADDING = 24;
 const RADIUS = 180;
 const ASPECT = { min: 0.8, max: 2 };
-const COLORS = ["card", "ink", "muted", "edge", "accent", "accent-soft", "pale", "for", "for-ink"];
+const COLORS = ["card", "ink", "muted", "edge", "accent", "pale", "for", "for-ink"];
 
 export class GraphDrawing {
   #cy;
@@ -151,7 +151,12 @@ const corners = () =>
   svg(
     "svg",
     { width: 16, height: 16, viewBox: "0 0 16 16", "aria-hidden": "true" },
-    svg("path", { d: "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4", fill: "none", stroke: "currentcolor", "stroke-width": 2 }),
+    svg("path", {
+      d: "M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4",
+      fill: "none",
+      stroke: "currentcolor",
+      "stroke-width": 2,
+    }),
   );
 
 /** The custom properties of the page as colors that a canvas understands. */
@@ -191,7 +196,10 @@ function stylesheet() {
         "text-max-width": 130,
       },
     },
-    { selector: "node[kind = 'center']", style: { width: 26, height: 26, "background-color": color.accent, "font-weight": "bold" } },
+    {
+      selector: "node[kind = 'center']",
+      style: { width: 26, height: 26, "background-color": color.accent, "font-weight": "bold" },
+    },
     { selector: "node[kind = 'expanded']", style: { "background-color": color.pale } },
     {
       selector: "edge",
@@ -210,9 +218,15 @@ function stylesheet() {
         "min-zoomed-font-size": 6,
       },
     },
-    { selector: "edge.between", style: { ...line("pale"), label: "" } },
-    { selector: "edge[kind = 'guess']", style: { ...line("for"), width: 2.5, "line-style": "dashed", color: color["for-ink"] } },
+    { selector: "edge.between", style: { label: "", opacity: 0.4 } },
+    {
+      selector: "edge[kind = 'guess']",
+      style: { ...line("for"), width: 2.5, "line-style": "dashed", color: color["for-ink"] },
+    },
     { selector: "node.highlighted", style: { "border-width": 4 } },
-    { selector: "edge.highlighted", style: { ...line("accent"), label: "data(label)", color: color.accent, "z-index": 9 } },
+    {
+      selector: "edge.highlighted",
+      style: { ...line("accent"), label: "data(label)", color: color.accent, opacity: 1 },
+    },
   ];
 }

@@ -1,12 +1,12 @@
 // Positions for the nodes of a graph: neighbors stand around their entity, and expanded ones move outwards.
 
-const OUTWARDS = 2.3;
-const SMALLER = 0.8;
+const OUTWARDS = 1.7;
+const SMALLER = 0.65;
 const ARC = 1.6 * Math.PI;
 
 /**
- * Positions by name. The first node is in the middle, and its neighbors on an ellipse of `radius` around it. An expanded
- * neighbor stands farther out, with its own neighbors on an arc that leaves the way back free.
+ * Positions by name. The first node is in the middle, and its neighbors on an ellipse of `radius` around it. An
+ * expanded neighbor stands farther out, with its own neighbors on an arc that leaves the way back free.
  */
 export function positions(nodes, edges, radius) {
   const centers = nodes.filter(({ kind }) => kind !== "neighbor").map(({ name }) => name);

@@ -72,7 +72,8 @@ function render(app, drawing, body, data, view, timeline) {
   const highlight = (name) => drawing.highlight(name);
   const nodes = list(elements, view, { read, toggle, highlight }, listOpen(body));
   const words = el("p", { class: "fine" }, summary(data, guess));
-  refill(body, spanField(app, view), el("div", { class: "graph-parts" }, drawing.element, el("div", {}, reader, words, nodes)));
+  const beside = el("div", {}, reader, words, nodes);
+  refill(body, spanField(app, view), el("div", { class: "graph-parts" }, drawing.element, beside));
   // Once it is in the page: the layout depends on the size of the canvas.
   drawing.show(elements, { read, toggle });
 }

@@ -92,10 +92,8 @@ export class Panel {
     const links = wrongPart(error, view) === "answer" ? corrections(error, view) : [];
     const retry = el("button", { type: "button", onclick: () => this.show(this.#view) }, "Retry");
     const failed = !(error.status < 500);
-    refill(
-      this.#body,
-      ...heading,
-      el("p", { class: "failure" }, sentence(error.message), ...links, ...(failed ? [" ", retry] : [])),
-    );
+    const kind = failed || links.length ? "failure" : "empty";
+    const words = [sentence(error.message), ...links, ...(failed ? [" ", retry] : [])];
+    refill(this.#body, ...heading, el("p", { class: kind }, ...words));
   }
 }
