@@ -4,14 +4,15 @@ A run answers from train facts. Train and valid facts are known, so that test fa
 missing. For each way to rank facts that are not known, the program counts the hidden facts among
 the first 1,000:
 
-- missing: by the probability that the fact happened, one row for each triple, as `Predictor.missing`
+- missing: by the probability that the fact happened, one row for each triple, as
+  `Predictor.missing`
 - missing, every step: the same with every likely step of a triple
 - P(who | it happened): by the calibrated probability of the object, for every (subject, relation)
   of train at every step; with --every N at every N-th step, and of the first 1,000 / N
 - recurrence: train triples at other steps, by the sum over their train facts of exp(-gap / width)
 - recurrence, one step per triple: the same at the best step of each triple
-- mirror: for each train fact (s, r, o, t) the fact (o, r', s, t), where r' most often accompanies r,
-  by how often it does; in ICEWS, for example, "Consult" is nearly always recorded both ways
+- mirror: for each train fact (s, r, o, t) the fact (o, r', s, t), where r' most often accompanies
+  r, by how often it does; in ICEWS, for example, "Consult" is nearly always recorded both ways
 - missing, recurrence without mirrors: without facts whose mirror accompanies a train fact in at
   least half of all cases
 
@@ -95,7 +96,11 @@ def measure(run: Run, arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """A result for each ranking; the first one also has the calibration and the targets."""
     fit_seconds = clock(run.questions.classifier)[0]
     graph, hidden = run.graph, run.graph.facts(arguments.hide)
-    known = dataclasses.replace(graph, **{arguments.hide: hidden[:0]})
+    known = (
+        dataclasses.replace(graph, valid=hidden[:0])
+        if arguments.hide == "valid"
+        else dataclasses.replace(graph, test=hidden[:0])
+    )
     scenario = Scenario(run, CACHE, Answering(known, run.timeline, run.model))
     every = find_missing(scenario, Search(), None)
     rankings: dict[str, Callable[[], Facts]] = {
@@ -152,18 +157,19 @@ def measure(run: Run, arguments: argparse.Namespace) -> list[dict[str, Any]]:
 
 def rows(found: MissingFacts) -> Facts:
     """All facts, the most likely first."""
-    return found.facts[found.order()].cpu().numpy()
+    facts: Facts = found.facts[found.order()].cpu().numpy()
+    return facts
 
 
 def rows_by_triple(found: MissingFacts) -> Facts:
     """Each triple at its most likely step, the most likely first."""
-    facts = rows(found)
-    return facts[first_of_triples(facts)]
+    return first_of_each(rows(found), columns=3)
 
 
-def first_of_triples(facts: Facts) -> np.ndarray:
-    """The first row of each triple in facts [n, 4], ascending."""
-    return np.sort(np.unique(facts[:, :3], axis=0, return_index=True)[1])
+def first_of_each(facts: Facts, columns: int) -> Facts:
+    """The first of the facts [n, 4] that agree in their first columns."""
+    first = np.unique(facts[:, :columns], axis=0, return_index=True)[1]
+    return facts[np.sort(first)]
 
 
 @torch.inference_mode()
@@ -179,7 +185,7 @@ def rank_by_object(scenario: Scenario, every: int) -> Facts:
     best = torch.empty(0, 4, dtype=torch.int64, device=model.device)
     value = torch.empty(0, 2, dtype=torch.float64, device=model.device)
     for step in range(0, scenario.timeline.num_steps, every):
-        queries = Queries(*pairs.unbind(1), torch.full_like(pairs[:, 0], step))
+        queries = Queries(pairs[:, 0], pairs[:, 1], torch.full_like(pairs[:, 0], step))
         for index in query_batches(model, queries, known):
             asked = queries.take(index)
             scores, excluded = model.scores(asked), known(asked)
@@ -233,7 +239,7 @@ def rank_by_mirror(graph: TemporalGraph, min_share: float) -> Facts:
     order = torch.argsort(share, descending=True, stable=True)
     order = order[share[order] >= min_share]
     mirrored = torch.stack([object_, mirror[relation], subject, when], dim=1)[order].numpy()
-    return mirrored[~rows_in(mirrored, graph.all_facts)]
+    return first_of_each(mirrored[~rows_in(mirrored, graph.all_facts)], columns=4)
 
 
 def without_mirrors(facts: Facts, graph: TemporalGraph) -> Facts:

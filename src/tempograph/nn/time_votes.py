@@ -52,10 +52,15 @@ class TimeVotes(nn.Module):
         same, near = cells.view(len(asked), num_steps, 2).unbind(2)
         first, *others = self.by_window.exp()
         votes, total = first * same, pad(near.cumsum(1), (1, 0))
+        # Slices of a padded sum: the backward pass of indexing takes several times as long.
+        widest = self.half_widths[-1]
+        ends = (total[:, :1].expand(-1, widest), total[:, -1:].expand(-1, widest))
+        padded = torch.cat([ends[0], total, ends[1]], dim=1)
         for weight, half_width in zip(others, self.half_widths, strict=True):
-            # Slices of a padded sum: the backward pass of indexing takes several times as long.
-            padded = pad(total, (half_width, half_width), "replicate")
-            after, before = padded[:, -num_steps:], padded[:, :num_steps]
+            before, after = (
+                padded[:, start : start + num_steps]
+                for start in (widest - half_width, widest + half_width + 1)
+            )
             votes = votes + weight * (after - before)
         u, log_c = self.gain.index_select(0, asked).unbind(1)
         # Differences of running sums may be slightly below 0.
