@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
 def print_fit(result: FitResult, folder: Path) -> None:
     """Print the data, the model and why, how far to trust its answers, and what to do next."""
-    from tempograph.report.trust_sections import describe_basis, figures_table
+    from tempograph.report.trust_sections import figures_table
+    from tempograph.training.run_card import describe_basis
 
     graph, imported, run = result.run.graph, result.imported, quote(str(folder))
     skipped = {"repeated": imported.duplicates, "skipped": sum(s.rows for s in imported.skipped)}

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from tempograph.data.graph import COLUMNS, rows_in
+from tempograph.data.graph import rows_in
 from tempograph.evaluation.rank_table import Integers, RankTable
 from tempograph.prediction.answer import Answer
 from tempograph.prediction.answers import Completion
@@ -37,14 +37,13 @@ class ExampleAnswer:
 
     asked: Asked
     completion: Completion
+    """Its answers are without evidence."""
+    best: Answer
+    """The first answer, with evidence."""
     right: Answer
-    """Its rank is among the candidates that are not known to be right as well."""
-
-    @property
-    def is_right(self) -> bool:
-        """Whether the right answer is first."""
-        best = self.completion.answers
-        return bool(best) and best[0].name == self.right.name
+    """The right answer, with evidence; its rank is among those not known to be right as well."""
+    is_right: bool
+    """Whether the right answer is first, alone."""
 
 
 def find_examples(
@@ -60,7 +59,8 @@ def find_examples(
     for number, (asked, ranked, row) in enumerate(chosen, 1):
         side = 0 if ranked.asks_subject[row] else 2
         part = {"entity": side, "relation": 1, "time": 3}[asked]
-        examples.append(_ask(run, asked, ranked.facts[row].tolist(), part))
+        is_right = bool(ranked.rank[row] <= 1)
+        examples.append(_ask(run, asked, ranked.facts[row].tolist(), part, is_right))
         if progress is not None:
             progress(number, len(chosen))
     return examples
@@ -83,7 +83,7 @@ def _spread(rows: Integers, count: int) -> Integers:
     return rows[middles.astype(np.int64)]
 
 
-def _ask(run: Run, asked: Asked, ids: list[int], part: int) -> ExampleAnswer:
+def _ask(run: Run, asked: Asked, ids: list[int], part: int, is_right: bool) -> ExampleAnswer:
     """Ask for one part of a test fact; other known answers are left out, as in the evaluation."""
     whole = np.array([ids])
     graph = dataclasses.replace(run.graph, test=run.graph.test[~rows_in(run.graph.test, whole)])
@@ -91,7 +91,17 @@ def _ask(run: Run, asked: Asked, ids: list[int], part: int) -> ExampleAnswer:
     answer = ids[part]
     fact: Fact = tuple(-1 if index == part else id_ for index, id_ in enumerate(ids))  # type: ignore[assignment]
     scores = score_candidates(scenario, fact)
-    completion = complete(scenario, fact, scores, _TOP, _EVIDENCE, new=True)
-    right = complete(scenario, fact, scores, 1, _EVIDENCE, candidate=answer, new=True)
-    assert completion.asked == COLUMNS[part]
-    return ExampleAnswer(asked, completion, right.answers[0])
+    completion = complete(scenario, fact, scores, _TOP, 0, new=True)
+
+    def explained(candidate: int) -> Answer:
+        found = complete(scenario, fact, scores, 1, _EVIDENCE, candidate=candidate, new=True)
+        return found.answers[0]
+
+    right = explained(answer)
+    best = completion.answers[0] if completion.answers else right
+    if best.name != right.name:
+        names = (graph.entities, graph.relations, graph.entities, graph.times)[part]
+        best = explained(names.index(best.name))
+    else:
+        best = right
+    return ExampleAnswer(asked, completion, best, right, is_right)

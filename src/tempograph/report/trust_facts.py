@@ -18,7 +18,7 @@ def example_blocks(examples: Sequence[ExampleAnswer]) -> list[Block]:
         Heading("Examples"),
         Paragraph(f"{len(examples)} questions about test facts. {RULE}"),
     ]
-    evidence = [fact for each in examples for fact in each.completion.evidence]
+    evidence = [fact for each in examples for fact in each.best.evidence]
     if evidence:
         blocks.append(Paragraph(f"Evidence is listed with its {evidence_legend(evidence)}."))
     for number, example in enumerate(examples, 1):
@@ -34,24 +34,22 @@ def _example(number: int, example: ExampleAnswer) -> list[Block]:
         answers.append(right)
     rows = [
         [
-            f"{answer.rank:,}",
             answer.name,
-            "right answer" if answer.name == right.name else "",
+            "right" if answer.name == right.name else "",
+            f"{answer.rank:,}",
             f"{answer.probability:.1%}",
         ]
         for answer in answers
     ]
     title = f"{number}. {completion.question}"
-    columns = ("rank", completion.asked, "", "probability")
+    columns = (completion.asked, "in the fact", "rank", "probability")
     blocks: list[Block] = [Heading(f"{title}: {verdict}", 3)]
-    blocks.append(TextTable("Answers", columns, rows, 3))
-    best = completion.answers[0] if completion.answers else right
-    for answer in dict.fromkeys((best, right)):
-        if answer.evidence and (answer is best or answer.name != best.name):
+    blocks.append(TextTable("Answers", columns, rows, 2))
+    for answer in {each.name: each for each in (example.best, right)}.values():
+        if answer.evidence:
             cells = [list(fact.cells) for fact in answer.evidence]
-            title = f"Evidence for {answer.name}"
-            table = TextTable(title, evidence_headings(answer.evidence), cells, 5)
-            blocks.append(table)
+            headings = evidence_headings(answer.evidence)
+            blocks.append(TextTable(f"Evidence for {answer.name}", headings, cells, 5))
     return blocks
 
 
@@ -82,20 +80,16 @@ def surprising_blocks(facts: Sequence[Mapping[str, Any]]) -> list[Block]:
     rows = [
         [
             *(fact[part] for part in ("time", "subject", "relation", "object", "known")),
-            f"{fact['object_rank']:,g}",
-            f"{fact['subject_rank']:,g}",
+            f"{fact['object_rank']:,g} and {fact['subject_rank']:,g}",
             f"{fact['surprise']:.2f}",
         ]
         for fact in facts
     ]
-    columns = (
-        *("time", "subject", "relation", "object", "split"),
-        *("rank of object", "rank of subject", "surprise"),
-    )
+    columns = ("time", "subject", "relation", "object", "split", "ranks", "surprise")
     text = (
         "Held-out facts that the model finds least plausible, given the train facts. They are "
         "news, mistakes in the data, or what the model does not understand. Surprise is the mean "
-        "of -log p of subject and object."
+        "of -log p of subject and object; the ranks are those of object and subject."
     )
     return [
         Heading("What is most surprising"),

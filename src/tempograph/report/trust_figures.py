@@ -46,9 +46,9 @@ GROUPINGS: Final[dict[GroupedBy, tuple[str, Callable[[RankTable, TemporalGraph],
 }
 """A heading for each way to group questions, and how it is done."""
 _PAIRS: Final = {
-    "same relation": "the same fact at another time",
-    "only otherwise": "another relation of the pair",
-    "never": "never together in train",
+    "same relation": "the same fact at other times",
+    "only otherwise": "other facts of the pair",
+    "never": "no fact of the pair",
 }
 
 
@@ -126,10 +126,10 @@ def describe_group(group: GroupFigures) -> str:
     """A group in words."""
     name = group["group"]
     if group["by"] == "entity":
-        return f"one of the entities has {name} train facts"
+        return f"subject or object has {name} train facts"
     if group["by"] == "step":
-        return f"time steps with {name} train facts"
-    return f"the two entities: {name}" if group["by"] == "pair" else f"relation '{name}'"
+        return f"a time step with {name} train facts"
+    return f"train has {name}" if group["by"] == "pair" else f"relation '{name}'"
 
 
 def _question_figures(run: Run, asked: Asked, progress: Progress | None) -> QuestionFigures:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tempograph.data.statistics import statistics
 from tempograph.evaluation.reliability import reliability_cells
 from tempograph.models.registry import model_kind
-from tempograph.report.dataset_plots import statistics_figure
 from tempograph.report.document import Block, Code, Details, Heading, Paragraph, Picture
 from tempograph.report.model_plots import reliability_figure
 from tempograph.report.text_table import TextTable
+from tempograph.report.trust_data import data_blocks
 from tempograph.report.trust_examples import ExampleAnswer
 from tempograph.report.trust_facts import example_blocks, missing_blocks, surprising_blocks
 from tempograph.report.trust_figures import (
@@ -22,8 +21,7 @@ from tempograph.report.trust_figures import (
     TrustFigures,
     describe_group,
 )
-from tempograph.training.fit_record import FitRecord
-from tempograph.training.run_results import RunResults
+from tempograph.training.run_card import describe_basis
 from tempograph.training.runs import Run
 from tempograph.typing import ASKED, Asked
 
@@ -50,7 +48,7 @@ def trust_blocks(
         *example_blocks(examples),
         *missing_blocks(run, missing),
         *surprising_blocks(surprising),
-        *_data(run),
+        *data_blocks(run),
         *_model(run),
     ]
 
@@ -75,17 +73,6 @@ def figures_table(figures: TrustFigures, model: str) -> TextTable:
         2,
         "First, first 3, first 10: how often the right answer is there, in percent. Error: the "
         "expected calibration error of the probabilities.",
-    )
-
-
-def describe_basis(results: RunResults, train_facts: int) -> str:
-    """What was measured, and what answers rest on, in two sentences."""
-    measured = f"The figures were measured with the {train_facts:,} train facts alone."
-    if results.answers is None:
-        return f"{measured} Answers rest on the same train facts."
-    return (
-        f"{measured} Answers rest on all {results.answers['facts']:,} facts, those held out "
-        "included."
     )
 
 
@@ -128,7 +115,7 @@ def _weak(figures: TrustFigures) -> list[Block]:
     overall = figures.questions[0]["metrics"]["hits@10"]
     text = f"The right answer to who-questions is among the first ten in {overall:.0%} of all. "
     if weakest:
-        text += f"The model is weakest where {'; '.join(weakest)}."
+        text += f"It is least often there for: {'; '.join(weakest)}."
     by: tuple[GroupedBy, ...] = ("pair", "entity", "step")
     return [
         Heading("Where it is weak"),
@@ -148,7 +135,7 @@ def _group_table(figures: TrustFigures, by: GroupedBy) -> TextTable:
             each = found[asked].get(name)
             row += ["-", "-"] if each is None else _percents(each["hits@1"], each["hits@10"])
         rows.append(row)
-    columns = [f"{QUESTIONS[asked]}, {place}" for asked in ASKED for place in ("first", "first 10")]
+    columns = [f"{QUESTIONS[asked]}, {place}" for asked in ASKED for place in ("1st", "top 10")]
     caption = "How often the right answer is first, or among the first ten, in percent."
     return TextTable(GROUPINGS[by][0], ("group", "facts", *columns), rows, 1, caption)
 
@@ -211,44 +198,6 @@ def _calibration(run: Run) -> list[Block]:
             shown = [table, Details(f"The same as a figure: {QUESTIONS[asked]}", [picture])]
         blocks += shown
     return blocks
-
-
-def _data(run: Run) -> list[Block]:
-    graph, found = run.graph, statistics(run.graph)
-    text = (
-        f"{len(graph.all_facts):,} facts: {found.entities:,} entities, {found.relations:,} "
-        f"relations, {found.steps:,} steps from {found.first_step} to {found.last_step}; "
-        f"{found.train:,} facts for training, {found.valid:,} for validation and {found.test:,} "
-        "for the test."
-    )
-    blocks: list[Block] = [Heading("The data"), Paragraph(text)]
-    if run.fit is not None:
-        blocks += _import(run, run.fit)
-    alt = (
-        f"{graph.name}: how many entities have a train fact at each step, how many of these had "
-        "one recently, how many recent facts mention them, and how many facts an entity has in all."
-    )
-    return [*blocks, Picture("activity", statistics_figure(found, graph), alt)]
-
-
-def _import(run: Run, record: FitRecord) -> list[Block]:
-    """How the data was read, row by row and column by column."""
-    blocks: list[Block] = []
-    account = record.imported(run.graph, run.import_options).account()
-    blocks.append(Paragraph(f"Every row is accounted for: {account}."))
-    if record.table.columns:
-        rows = [[part, column] for part, column in record.table.columns.items()]
-        unused = ", ".join(record.table.unused)
-        caption = f"Not used: {unused}." if unused else "All columns are used."
-        blocks.append(TextTable("Columns", ("part of a fact", "column"), rows, 2, caption))
-    if record.skipped:
-        skipped = [
-            [skip.reason, ", ".join(map(str, skip.examples)) or skip.first, f"{skip.rows:,}"]
-            for skip in record.skipped
-        ]
-        blocks.append(TextTable("Rows skipped", ("reason", "such as", "rows"), skipped, 2))
-    remarks = [remark.removeprefix("warning: ") for remark in record.remarks]
-    return [*blocks, *(Paragraph(f"{text[0].upper()}{text[1:]}.") for text in remarks if text)]
 
 
 def _model(run: Run) -> list[Block]:
