@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from tempograph.prediction.predictor import Predictor as Predictor
     from tempograph.report.text_table import TextTable as TextTable
     from tempograph.report.trust_examples import ExampleAnswer as ExampleAnswer
+    from tempograph.report.trust_figures import GroupFigures as GroupFigures
+    from tempograph.report.trust_figures import QuestionFigures as QuestionFigures
     from tempograph.report.trust_figures import TrustFigures as TrustFigures
     from tempograph.report.trust_report import TrustReport as TrustReport
     from tempograph.training.classifier_fit import ClassifierSummary as ClassifierSummary
@@ -106,7 +108,7 @@ _EXPORTS = {
     "prediction.predictor": ("Predictor",),
     "report.text_table": ("TextTable",),
     "report.trust_examples": ("ExampleAnswer",),
-    "report.trust_figures": ("TrustFigures",),
+    "report.trust_figures": ("GroupFigures", "QuestionFigures", "TrustFigures"),
     "report.trust_report": ("TrustReport",),
     "training.classifier_fit": ("ClassifierSummary",),
     "training.config": ("Config",),
