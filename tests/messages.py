@@ -560,6 +560,9 @@ MESSAGES = {
         "a report needs a run and a window of at least 1; found {runs} and {window}"
     ),
     "run_report.suffix": "{path}: a report ends in .html or .md",
+    "trust_report.not_measured": (
+        "{path}: it was not measured on test; run 'tempograph evaluate {path} --ask all' first"
+    ),
     # The experiments package
     "comparison.no_seed": "compare needs at least one seed, found 0",
     "comparison.no_test_facts": (
@@ -591,6 +594,8 @@ MESSAGES = {
     "service.same_name": "two runs are named '{run}'; rename one: NAME={folder}",
     # The command line
     "predict.none": "{count}; the first is {path}:{line}: {problem}",
+    "reporting.no_file": "name the file of the report with --out, or pass --trust",
+    "reporting.one_run": "a trust report is about one run, found {count}",
     "train.unfinished": (
         "{path} holds an unfinished run; "
         "continue it with: tempograph resume {path}, or pass --overwrite"

@@ -47,7 +47,7 @@ class ServedRun:
         self.name = name
         self.predictor = predictor
         self.limits = limits
-        self.browser = GraphBrowser(name, predictor.graph, predictor.model.window)
+        self.browser = GraphBrowser(name, predictor.run.graph, predictor.model.window)
         model, graph = predictor.model, predictor.graph
         self._cold_steps = len(graph.times)
         bytes_per_query = model.bytes_per_candidate * len(graph.entities)
@@ -89,7 +89,8 @@ class ServedRun:
 
     def info(self) -> RunInfo:
         """What a client needs to know about the run."""
-        run, graph, window = self.predictor.run, self.predictor.graph, self.browser.window
+        run, window = self.predictor.run, self.browser.window
+        graph = run.graph
         return RunInfo(
             name=self.name,
             model=run.config.name,
