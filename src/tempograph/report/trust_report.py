@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from tempograph.data.result_table import ResultTable
 from tempograph.errors import RunError
@@ -19,7 +19,7 @@ from tempograph.report.trust_figures import TrustFigures, trust_figures
 from tempograph.report.trust_sections import trust_blocks
 from tempograph.training.runs import Run
 from tempograph.training.trainer import evaluate
-from tempograph.typing import ASKED, Progress
+from tempograph.typing import ASKED, HEAD_ASKED, Progress
 
 TRUST_REPORT: Final = "trust.html"
 """The file of a run folder in which `fit` writes the trust report."""
@@ -68,12 +68,11 @@ def measure_questions(run: Run, stage: StageProgress) -> Evaluation | None:
     if not run.questions.has_heads:
         with stage("learning to rank relations and times") as progress:
             run.questions.heads(progress)
-    asked: tuple[Literal["relation", "time"], ...] = ("relation", "time")
-    for ask in asked:
-        if "test" not in getattr(results, ask):
-            with stage(f"ranking {ask}s") as progress:
-                evaluate(run, "valid", ask=ask, progress=progress)
-                evaluate(run, "test", ask=ask, progress=progress)
+    for asked in HEAD_ASKED:
+        if "test" not in results.questions(asked):
+            with stage(f"ranking {asked}s") as progress:
+                evaluate(run, "valid", ask=asked, progress=progress)
+                evaluate(run, "test", ask=asked, progress=progress)
     return evaluation
 
 
