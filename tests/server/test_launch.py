@@ -93,6 +93,26 @@ def assert_stopping(response: httpx2.Response) -> None:
     assert response.json()["detail"] == message("problems.stopping")
 
 
+def test_a_request_ends_when_its_client_closes_the_connection(served: Start) -> None:
+    slow = """
+import time
+import tempograph.prediction.completion as completion
+explain = completion.explain
+completion.explain = lambda *given: (time.sleep(0.5), explain(*given))[1]
+"""
+    service = served(TED, setup=slow)
+    body = json.dumps(QUERY | {"evidence": 1}).encode()
+    head = f"host: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
+    with socket.create_connection(("127.0.0.1", service.port)) as connection:
+        connection.sendall(f"POST /api/complete HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
+        until(lambda: "tempograph_in_flight 2" in service.http.get("/metrics").text)
+    until(lambda: "tempograph_in_flight 1" in service.http.get("/metrics").text, seconds=3)
+    assert names(service.http.post("/api/complete", json=QUERY))
+    _, log = service.end(signal.SIGTERM)
+    statuses = [line["status"] for line in log if line.get("path") == "/api/complete"]
+    assert statuses == [499, 200]
+
+
 def test_a_service_killed_under_load_can_be_restarted(served: Start) -> None:
     service = served(TED)
     wanted = names(service.http.post("/api/complete", json=QUERY))
