@@ -589,7 +589,11 @@ MESSAGES = {
     ),
     # The server
     "limits.above_0": "the limit '{limit}' must be above 0, found {value}",
+    "middleware.repeated": "the header {header} is given more than once",
     "middleware.timeout": "the request took more than {seconds} s",
+    "problems.stopping": "the service is shutting down; try again later",
+    "problems.unknown_in_batch": "facts.{index}.{part}: there is no {part} '{name}'",
+    "request_bodies.content_type": "send JSON with the header Content-Type: application/json",
     "service.no_runs": "name at least one run folder to serve",
     "service.same_name": "two runs are named '{run}'; rename one: NAME={folder}",
     # The command line

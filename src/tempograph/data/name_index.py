@@ -13,6 +13,7 @@ from tempograph.data.suggestions import closest_names, fold
 
 _MAX_SIMILAR: Final = 30
 _MAX_LETTERS: Final = 100
+_MAX_WORDS: Final = 32
 
 
 class NameMatch(NamedTuple):
@@ -44,10 +45,11 @@ class NameIndex:
         """Names that contain all words of a text, whatever their case and accents.
 
         The name itself comes first, then names that start with the text, then names whose words
-        start with its words, then the rest; within each group, frequent names first.
+        start with its words, then the rest; within each group, frequent names first. Only the
+        first 32 different words count.
         """
-        words = fold(text).split()
-        start = " ".join(words)
+        start = " ".join(fold(text).split())
+        words = list(dict.fromkeys(start.split()))[:_MAX_WORDS]
         containing = self._folded
         for word in words:
             containing = [(name, name_id) for name, name_id in containing if word in name]
