@@ -9,7 +9,8 @@ the first 1,000:
 - missing, every step: the same with every likely step of a triple
 - P(who | it happened): by the calibrated probability of the object, for every (subject, relation)
   of train at every step; with --every N at every N-th step, and of the first 1,000 / N
-- recurrence: train triples at other steps, by the sum over their train facts of exp(-gap / width)
+- recurrence: train triples at other steps, by the sum over their train facts of exp(-gap / width);
+  the default width is the best one on valid facts of ICEWS14
 - recurrence, one step per triple: the same at the best step of each triple
 - mirror: for each train fact (s, r, o, t) the fact (o, r', s, t), where r' most often accompanies
   r, by how often it does; in ICEWS, for example, "Consult" is nearly always recorded both ways
@@ -71,7 +72,7 @@ def main() -> None:
     parser.add_argument("--runs", required=True, help="run folders, separated by commas")
     parser.add_argument("--hide", choices=("valid", "test"), default="test")
     parser.add_argument("--every", type=int, default=1, help="steps of P(who | it happened)")
-    parser.add_argument("--width", type=float, default=10, help="of the recurrence, in steps")
+    parser.add_argument("--width", type=float, default=2, help="of the recurrence, in steps")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
@@ -79,7 +80,7 @@ def main() -> None:
     found: dict[str, Any] = {"environment": environment(device), "results": []}
     for folder in arguments.runs.split(","):
         found["results"] += measure(Run.load(folder, device), arguments)
-    about = f"hidden: the {arguments.hide} facts; every {arguments.every} steps of P(who)"
+    about = f"hidden: {arguments.hide} facts; P(who | it happened) at every {arguments.every} steps"
     show(missing_facts_table(found, about))
     for result in found["results"]:
         if "reliability" in result:
@@ -127,6 +128,7 @@ def measure(run: Run, arguments: argparse.Namespace) -> list[dict[str, Any]]:
                 "protocol": run.config.protocol,
                 "hidden": arguments.hide,
                 "ranking": name,
+                "every": arguments.every if name.startswith("P(") else 1,
                 "proposals": len(right),
                 "found": int(right.sum()),
                 "share": float(right.mean()),

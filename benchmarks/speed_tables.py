@@ -81,16 +81,15 @@ def missing_facts_table(measured: Measured, about: str = "") -> TextTable:
         return f"{result['calibration_error']:.3f}" if "calibration_error" in result else "-"
 
     columns: Columns = {
-        "model": figure("model"),
-        "dataset": figure("dataset"),
+        "model": lambda result: f"{result['model']}, {result['dataset']}",
         "ranking": figure("ranking"),
-        "proposals": figure("proposals", ","),
-        "hidden facts": figure("found", ","),
+        "first": figure("proposals", ","),
+        "hidden": figure("found", ","),
         "share": figure("share", ".1%"),
-        "calibration error": calibration,
+        "ECE": calibration,
         "seconds": figure("seconds", ".1f"),
     }
-    return _text_table("Hidden facts among the first proposals", measured, columns, 3, about)
+    return _text_table("Hidden facts among the first proposals", measured, columns, 2, about)
 
 
 def _text_table(
