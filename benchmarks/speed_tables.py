@@ -74,6 +74,24 @@ def pointer_speed_table(measured: Measured, about: str = "") -> TextTable:
     return _text_table("Speed of the pointer", measured, columns, 1, about)
 
 
+def missing_facts_table(measured: Measured, about: str = "") -> TextTable:
+    """Return how many hidden facts are among the first of each ranking of facts."""
+
+    def calibration(result: dict[str, Any]) -> str:
+        return f"{result['calibration_error']:.3f}" if "calibration_error" in result else "-"
+
+    columns: Columns = {
+        "model": lambda result: f"{result['model']}, {result['dataset']}",
+        "ranking": figure("ranking"),
+        "first": figure("proposals", ","),
+        "hidden": figure("found", ","),
+        "share": figure("share", ".1%"),
+        "ECE": calibration,
+        "seconds": figure("seconds", ".1f"),
+    }
+    return _text_table("Hidden facts among the first proposals", measured, columns, 2, about)
+
+
 def _text_table(
     title: str, measured: Measured, columns: Columns, left: int, about: str
 ) -> TextTable:

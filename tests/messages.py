@@ -560,6 +560,9 @@ MESSAGES = {
         "a report needs a run and a window of at least 1; found {runs} and {window}"
     ),
     "run_report.suffix": "{path}: a report ends in .html or .md",
+    "trust_report.not_measured": (
+        "{path}: it was not measured on test; run 'tempograph evaluate {path} --ask all' first"
+    ),
     # The experiments package
     "comparison.no_seed": "compare needs at least one seed, found 0",
     "comparison.no_test_facts": (
@@ -586,11 +589,17 @@ MESSAGES = {
     ),
     # The server
     "limits.above_0": "the limit '{limit}' must be above 0, found {value}",
+    "middleware.repeated": "the header {header} is given more than once",
     "middleware.timeout": "the request took more than {seconds} s",
+    "problems.stopping": "the service is shutting down; try again later",
+    "problems.unknown_in_batch": "facts.{index}.{part}: there is no {part} '{name}'",
+    "request_bodies.content_type": "send JSON with the header Content-Type: application/json",
     "service.no_runs": "name at least one run folder to serve",
     "service.same_name": "two runs are named '{run}'; rename one: NAME={folder}",
     # The command line
     "predict.none": "{count}; the first is {path}:{line}: {problem}",
+    "reporting.no_file": "name the file of the report with --out, or pass --trust",
+    "reporting.one_run": "a trust report is about one run, found {count}",
     "train.unfinished": (
         "{path} holds an unfinished run; "
         "continue it with: tempograph resume {path}, or pass --overwrite"

@@ -50,13 +50,13 @@ def client_of(
 
 
 class Served:
-    """`tempograph serve` as a separate process, once it is ready."""
+    """`tempograph serve` as a separate process, once it is ready; `setup` is run before it."""
 
-    def __init__(self, *arguments: str, **environment: str) -> None:
+    def __init__(self, *arguments: str, setup: str = "", **environment: str) -> None:
         command = [
             sys.executable,
-            "-m",
-            "tempograph",
+            "-c",
+            f"{setup}\nfrom tempograph.cli import main; main()",
             "serve",
             "--device",
             "cpu",

@@ -39,12 +39,12 @@ if TYPE_CHECKING:
     from tempograph.evaluation.evaluations import QuestionSummary as QuestionSummary
     from tempograph.evaluation.probabilities import Confidence as Confidence
     from tempograph.evaluation.ranking import Ranks as Ranks
-    from tempograph.experiments.autofit import FitResult as FitResult
-    from tempograph.experiments.autofit import ModelChoice as ModelChoice
     from tempograph.experiments.autofit import fit as fit
+    from tempograph.experiments.autofit import resume as resume
     from tempograph.experiments.comparison import Comparison as Comparison
     from tempograph.experiments.comparison import ComparisonRow as ComparisonRow
     from tempograph.experiments.comparison import compare as compare
+    from tempograph.experiments.fit_result import FitResult as FitResult
     from tempograph.experiments.paper.reproduction import Reproduction as Reproduction
     from tempograph.experiments.paper.reproduction import reproduce as reproduce
     from tempograph.experiments.specs import RunSpec as RunSpec
@@ -58,14 +58,20 @@ if TYPE_CHECKING:
     from tempograph.prediction.answers import Completion as Completion
     from tempograph.prediction.predictor import Predictor as Predictor
     from tempograph.report.text_table import TextTable as TextTable
+    from tempograph.report.trust_examples import ExampleAnswer as ExampleAnswer
+    from tempograph.report.trust_figures import GroupFigures as GroupFigures
+    from tempograph.report.trust_figures import QuestionFigures as QuestionFigures
+    from tempograph.report.trust_figures import TrustFigures as TrustFigures
+    from tempograph.report.trust_report import TrustReport as TrustReport
     from tempograph.training.classifier_fit import ClassifierSummary as ClassifierSummary
     from tempograph.training.config import Config as Config
+    from tempograph.training.fit_record import FitRecord as FitRecord
+    from tempograph.training.fit_record import ModelChoice as ModelChoice
     from tempograph.training.run_results import AnswerBasis as AnswerBasis
     from tempograph.training.run_results import GateSummary as GateSummary
     from tempograph.training.run_results import RunResults as RunResults
     from tempograph.training.runs import Run as Run
     from tempograph.training.trainer import evaluate as evaluate
-    from tempograph.training.trainer import resume as resume
     from tempograph.training.trainer import train as train
 
 _EXPORTS = {
@@ -89,8 +95,9 @@ _EXPORTS = {
     ),
     "evaluation.probabilities": ("Confidence",),
     "evaluation.ranking": ("Ranks",),
-    "experiments.autofit": ("FitResult", "ModelChoice", "fit"),
+    "experiments.autofit": ("fit", "resume"),
     "experiments.comparison": ("Comparison", "ComparisonRow", "compare"),
+    "experiments.fit_result": ("FitResult",),
     "experiments.paper.reproduction": ("Reproduction", "reproduce"),
     "experiments.specs": ("RunSpec",),
     "experiments.status": ("RunStatus",),
@@ -100,11 +107,15 @@ _EXPORTS = {
     "prediction.answers": ("Completion",),
     "prediction.predictor": ("Predictor",),
     "report.text_table": ("TextTable",),
+    "report.trust_examples": ("ExampleAnswer",),
+    "report.trust_figures": ("GroupFigures", "QuestionFigures", "TrustFigures"),
+    "report.trust_report": ("TrustReport",),
     "training.classifier_fit": ("ClassifierSummary",),
     "training.config": ("Config",),
+    "training.fit_record": ("FitRecord", "ModelChoice"),
     "training.run_results": ("AnswerBasis", "GateSummary", "RunResults"),
     "training.runs": ("Run",),
-    "training.trainer": ("evaluate", "resume", "train"),
+    "training.trainer": ("evaluate", "train"),
 }
 _HOMES = {name: f"tempograph.{module}" for module, names in _EXPORTS.items() for name in names}
 

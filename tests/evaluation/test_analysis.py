@@ -40,8 +40,10 @@ from tempograph.evaluation.query_groups import (
     by_degree,
     by_distance,
     by_pair_history,
+    by_rarer_entity,
     by_relation,
     by_side,
+    by_step_activity,
     distance_to_same,
     facts_per_entity,
     group_metrics,
@@ -351,3 +353,13 @@ def test_one_query_is_enough() -> None:
     figures = group_metrics(ranked, by_distance(ranked, graph))
     assert figures.labels == ("2-3",) and figures.hits_10.tolist() == [1.0]
     assert group_metrics(ranked, QueryGroups(("a", "b"), np.array([1]))).labels == ("b",)
+
+
+def test_queries_are_grouped_by_the_rarer_entity_and_by_the_activity_of_the_step() -> None:
+    train = [(0, 0, 1, 0)] * 1 + [(0, 0, 1, time) for time in range(1, 5)] + [(2, 0, 0, 4)]
+    graph = make_graph(train, test=[(0, 0, 1, 0), (2, 0, 1, 4), (3, 0, 0, 2)])
+    table = RankTable(graph.test, np.zeros(3, dtype=bool), np.ones(3))
+    rare = by_rarer_entity(table, graph)
+    assert [rare.labels[group] for group in rare.group] == ["4-15", "1-3", "0"]
+    steps = by_step_activity(table, graph)
+    assert [steps.labels[group] for group in steps.group] == ["0-1", "2 or more", "0-1"]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
+import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -15,8 +19,10 @@ from conftest import Call, as_json
 from graphs import make_graph
 from messages import raises
 from tempograph.data.synthetic.world import make_world
-from tempograph.errors import DataError
+from tempograph.errors import DataError, RunError
 from tempograph.experiments.autofit import choose_model, known_pair_share
+from tempograph.training.callbacks import TrainingBar
+from tempograph.typing import Progress
 
 QUICK = ["train.epochs=2"]
 
@@ -65,6 +71,80 @@ def test_fit_trains_the_same_weights_as_train(events: Path, tmp_path: Path) -> N
     trained = tempograph.train(fitted.run.graph, "complex", overrides=QUICK, device="cpu")
     for name, value in trained.model.state_dict().items():
         assert torch.equal(value, fitted.run.model.state_dict()[name])
+
+
+def outcome(folder: Path) -> tuple[dict[str, Any], str, list[str]]:
+    """What a fit leaves behind, but for times and paths."""
+    results = json.loads((folder / "results.json").read_text())
+    text = json.dumps(results, sort_keys=True)
+    text = re.sub(r'"(\w*seconds|peak_memory_bytes)": [\d.]+', "", text)
+    page = (folder / "trust.html").read_text().replace(str(folder), "RUN")
+    ranks = sorted(map(str, pq.read_table(folder / "ranks.parquet").to_pylist()))
+    return json.loads((folder / "fit.json").read_text()), text + page, ranks
+
+
+@pytest.mark.parametrize("model", ["ted", "complex"])
+def test_a_fit_in_pieces_equals_one_in_one(events: Path, tmp_path: Path, model: str) -> None:
+    """With no time at all, each call does one epoch or one stage."""
+    overrides = ["train.epochs=2", "train.validate_every=1"] if model == "complex" else []
+    options: dict[str, Any] = {"model": model, "overrides": overrides, "device": "cpu"}
+    whole = tempograph.fit([events], out=tmp_path / "whole" / "run", **options)
+    assert whole.finished and whole.report == tmp_path / "whole" / "run" / "trust.html"
+    path = tmp_path / "pieces" / "run"
+    begun = tempograph.fit([events], out=path, max_seconds=0, **options)
+    assert not begun.finished and begun.trust is None and begun.report is None
+    assert begun.describe().startswith("The fit is not finished")
+    assert not begun.summary()["finished"] and begun.summary()["figures"] == []
+    calls = 0
+    while not (path / "trust.html").exists():
+        tempograph.resume(path, device="cpu", max_seconds=0, progress=False)
+        calls += 1
+    assert calls >= 3
+    assert outcome(path) == outcome(tmp_path / "whole" / "run")
+    with raises(RunError, "trainer.finished", path=path):
+        tempograph.resume(path)
+
+
+@pytest.mark.parametrize(
+    "stage",
+    ["ranking entities", "ranking times", "measuring baselines", "writing the trust report"],
+)
+def test_an_interrupted_fit_names_the_command_that_finishes_it(
+    call: Call, events: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    begin = TrainingBar.stage
+
+    def interrupted(bar: TrainingBar, name: str) -> Progress:
+        if name == stage:
+            raise KeyboardInterrupt
+        return begin(bar, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TrainingBar, "stage", interrupted)
+        code, _, err = call("fit", str(events), "--out", "run", "--model", "ted")
+    assert code == 130 and "continue with: tempograph resume run" in err
+    code, _, err = call("fit", str(events), "--out", "run", "--model", "ted")
+    assert code == 2 and "tempograph resume run" in err
+    code, out, err = call("resume", "run")
+    assert code == 0, err
+    assert "500 facts from 500 rows" in out and "Trust report: run/trust.html" in out
+    assert "counts of the pair" in out and Path("run/trust.html").is_file()
+    code, _, err = call("resume", "run")
+    assert code == 2 and "this run is finished" in err
+
+
+def test_answers_rest_on_all_facts_unless_the_holdout_is_kept(events: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"model": "ted", "device": "cpu"}
+    fitted = tempograph.fit([events], out=tmp_path / "all", **options)
+    assert fitted.summary()["answers"]["facts"] == 500
+    assert len(tempograph.Predictor(fitted.run).graph.train) == 500
+    assert fitted.evaluation is not None
+    again = tempograph.evaluate(tmp_path / "all", "test")
+    assert torch.equal(again.ranks.realistic, fitted.evaluation.ranks.realistic)
+    kept = tempograph.fit([events], out=tmp_path / "kept", keep_holdout=True, **options)
+    assert kept.finished and kept.summary()["answers"] is None
+    assert len(tempograph.Predictor(kept.run).graph.train) == len(kept.run.graph.train) < 500
+    assert kept.summary()["figures"] == fitted.summary()["figures"]
 
 
 def test_a_model_is_chosen_by_the_share_of_known_pairs() -> None:
@@ -121,12 +201,19 @@ def test_the_command(call: Call, events: Path) -> None:
         and "the right answer among 20 entities is first in" in out
     )
     assert "time from 'Event Date'" in err and "tempograph complete run --subject" in out
+    assert "Trust report: run/trust.html" in out and "Answers rest on all 500 facts" in out
+    assert "Who-questions with the right answer in the first ten" in out
     code, _, err = call("fit", str(events), "--out", "run")
     assert code == 2 and "run exists already" in err
     made = as_json(
         call("fit", str(events), "--out", "run", "--model", "ted", "--overwrite", "--json")
     )
     assert made["model"] == "ted" and made["entities"] == 20
+    figures = {each["asked"]: each for each in made["figures"]}
+    assert figures["entity"]["baseline"] is None
+    assert figures["relation"]["baseline"] == "counts of the pair"
+    assert figures["time"]["metrics"]["mrr"] > 0
+    assert made["weakest"] and made["report"] == "run/trust.html"
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 import tempograph
 from graphs import make_graph
@@ -16,6 +17,7 @@ from predicting import GRAPH
 from tempograph import Predictor, QueryError, ResultTable
 from tempograph.data.graph import rows_in
 from tempograph.data.synthetic.world import make_world
+from tempograph.prediction.missing import MissingFacts
 
 pytest_plugins = ("predictor_fixtures",)
 PARTS = ("subject", "relation", "object", "time")
@@ -117,3 +119,27 @@ def test_probabilities_of_missing_facts_can_be_trusted() -> None:
     right, expected = rows_in(rows, world.test).mean(), np.mean(table["probability"].to_pylist())
     base_rate = len(world.test) / np.prod([60, 8, 60, 60])
     assert right > 100 * base_rate and right == pytest.approx(expected, abs=0.15)
+
+
+def test_rows_of_triples_equal_a_loop() -> None:
+    """Ties keep the order in which the facts are given."""
+    rng = np.random.default_rng(3)
+    for count in (0, 1, 40):
+        rows = np.unique(np.stack([rng.integers(0, 2, count) for _ in range(4)], 1), axis=0)
+        rows[:, 3] = rng.permutation(len(rows)) % len(GRAPH.times)
+        shares = rng.integers(1, 5, len(rows)) / 5
+        found = MissingFacts(torch.from_numpy(rows), torch.from_numpy(shares))
+        steps: dict[tuple[int, ...], list[tuple[float, str]]] = {}
+        for place in sorted(range(len(rows)), key=lambda place: -shares[place]):
+            own = steps.setdefault(tuple(rows[place, :3].tolist()), [])
+            own.append((shares[place], GRAPH.times[rows[place, 3]]))
+        table = found.by_triple(GRAPH, 5).to_pylist()
+        assert len(table) == min(5, len(steps))
+        for row, (triple, own) in zip(table, steps.items(), strict=False):
+            names = (GRAPH.entities[triple[0]], GRAPH.relations[triple[1]])
+            assert (row["subject"], row["relation"]) == names
+            assert row["object"] == GRAPH.entities[triple[2]]
+            assert [row["probability"], *row["other_probabilities"]] == [p for p, _ in own[:6]]
+            assert [row["time"], *row["other_times"]] == [time for _, time in own[:6]]
+        kept = found.at_least(0.5)
+        assert len(kept.facts) == sum(share >= 0.5 for share in shares)

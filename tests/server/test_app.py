@@ -387,6 +387,30 @@ def test_limits_are_enforced(predictors: dict[str, Predictor]) -> None:
         assert client.post("/api/score", json={"facts": [FACT] * 4}).status_code == 413
 
 
+def test_an_unknown_name_in_a_batch_has_an_index(client: TestClient) -> None:
+    facts = [FACT, FACT, FACT | {"object": "Velesa"}, FACT | {"subject": "x"}]
+    response = client.post("/api/score", json={"facts": facts})
+    problem = response.json()
+    assert response.status_code == 404
+    assert (problem["index"], problem["part"]) == (2, "object")
+    wanted = {"index": 2, "part": "object", "name": "Velesa"}
+    assert problem["detail"] == message("problems.unknown_in_batch", **wanted)
+    assert problem["suggestions"][0] == "Velessa"
+    alone = client.post("/api/complete", json=without("object") | {"subject": "x"})
+    assert alone.json()["index"] is None
+
+
+def test_as_many_facts_as_allowed_fit_into_a_body(small_run: Predictor) -> None:
+    fact = dict.fromkeys(("subject", "relation", "object"), "x" * 55) | {"time": "2014-01-01"}
+    facts = [fact] * Limits().facts
+    with client_of({"small": small_run}) as client:
+        response = client.post("/api/score", json={"facts": facts})
+        assert response.status_code == 404 and response.json()["index"] == 0
+        response = client.post("/api/score", json={"facts": [*facts, fact]})
+        assert response.status_code == 422
+        assert "at most 10000 items" in response.json()["detail"]
+
+
 def test_the_api_documentation_is_complete_and_loads_nothing_from_other_hosts(
     client: TestClient,
 ) -> None:

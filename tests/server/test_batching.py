@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -179,3 +180,75 @@ def test_requests_are_answered_when_warming_up_fails() -> None:
         return await asyncio.wait_for(batcher.submit([(2, 0, 0)], as_list), 10)
 
     assert run(submit, warm_up=warm_up) == [[2, 0, 0]] and len(tried) == 1
+
+
+def test_each_result_is_released_as_soon_as_it_is_there() -> None:
+    waits = threading.Event()
+
+    async def submit_all(batcher: QueryBatcher) -> bool:
+        quick = asyncio.create_task(batcher.submit([(1, 0, 0)], as_list))
+        slow = asyncio.create_task(batcher.submit([(2, 0, 0)], lambda _: waits.wait(10)))
+        assert await asyncio.wait_for(quick, 5) == [[1, 0, 0]]
+        assert not slow.done()
+        waits.set()
+        return await slow
+
+    assert run(submit_all, gather=0.01)
+
+
+def test_queries_go_between_the_units_of_long_work() -> None:
+    order: list[str] = []
+
+    async def submit_all(batcher: QueryBatcher) -> None:
+        async def long_work() -> None:
+            for number in range(4):
+                await batcher.work(
+                    lambda: (order.append("unit"), time.sleep(0.02)), "a", 4 - number
+                )
+
+        work = asyncio.create_task(long_work())
+        while not order:
+            await asyncio.sleep(0.001)
+        await batcher.submit([(0, 0, 0)], lambda _: order.append("query"))
+        await work
+
+    run(submit_all)
+    assert order.index("query") <= 2 and order.count("unit") == 4
+
+
+def test_units_of_another_client_do_not_wait_for_all_of_the_first() -> None:
+    order: list[str] = []
+    hold = threading.Event()
+
+    async def submit_all(batcher: QueryBatcher) -> None:
+        first = asyncio.create_task(batcher.work(lambda: hold.wait(10), "greedy"))
+        await asyncio.sleep(0)
+        greedy = [
+            asyncio.create_task(batcher.work(lambda: order.append("greedy"), "greedy"))
+            for _ in range(5)
+        ]
+        other = asyncio.create_task(batcher.work(lambda: order.append("other"), "other"))
+        await asyncio.sleep(0.01)
+        hold.set()
+        await asyncio.gather(first, other, *greedy)
+
+    run(submit_all)
+    assert order.index("other") <= 1
+
+
+def test_stopping_does_not_wait_for_the_work_at_hand() -> None:
+    hold, started = threading.Event(), threading.Event()
+
+    def work() -> None:
+        started.set()
+        hold.wait(10)
+
+    async def submit(batcher: QueryBatcher) -> None:
+        request = asyncio.create_task(batcher.submit([], lambda _: work()))
+        await asyncio.to_thread(started.wait, 10)
+        request.cancel()
+        await asyncio.wait_for(batcher.stop(), 2)
+        assert batcher.busy
+        hold.set()
+
+    run(submit)

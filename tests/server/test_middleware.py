@@ -65,23 +65,24 @@ def test_every_response_has_security_headers(client: TestClient) -> None:
 
 
 HOSTILE: dict[str, tuple[bytes, set[int]]] = {
-    "nothing": (b"", {422}),
-    "no JSON": (b"{", {422}),
-    "bad UTF-8": (b'{"subject": "\xff\xfe"}', {400, 422}),
-    "UTF-16": ('{"subject": "Corenne"}'.encode("utf-16"), {400, 422}),
-    "deep": (b"[" * 200_000, {400, 422}),
-    "deep objects": (b'{"a":' * 100_000 + b"1" + b"}" * 100_000, {400, 422}),
-    "a long number": (b'{"top": ' + b"9" * 100_000 + b"}", {400, 422}),
-    "half a pair": (json.dumps(QUERY | {"subject": "\ud800"}).encode(), {422}),
+    "nothing": (b"", {400}),
+    "no JSON": (b"{", {400}),
+    "bad UTF-8": (b'{"subject": "\xff\xfe"}', {400}),
+    "UTF-16": ('{"subject": "Corenne"}'.encode("utf-16"), {400}),
+    "deep": (b"[" * 60_000, {400}),
+    "deep objects": (b'{"a":' * 10_000 + b"1" + b"}" * 10_000, {400}),
+    "a long number": (b'{"top": ' + b"9" * 60_000 + b"}", {400, 422}),
+    "half a pair": (json.dumps(QUERY | {"subject": "\ud800"}).encode(), {400}),
     "no number": (
         b'{"subject": "Corenne", "relation": "visits", "time": "2030-01-05", "top": NaN}',
         {422},
     ),
     "control": (json.dumps(QUERY | {"subject": "\x00\x1b[31m"}).encode(), {404}),
-    "a long name": (json.dumps(QUERY | {"subject": "x" * 100_000}).encode(), {422}),
+    "a long name": (json.dumps(QUERY | {"subject": "x" * 60_000}).encode(), {422}),
+    "a long member": (b'{"' + b"x" * 60_000 + b'": 1}', {422}),
     "a list": (b"[]", {422}),
     "null": (b"null", {422}),
-    "too large": (b" " * (2**20 + 1), {413}),
+    "too large": (b" " * (Limits().body + 1), {413}),
 }
 
 
@@ -90,9 +91,57 @@ def test_hostile_bodies_get_a_problem(client: TestClient, case: str) -> None:
     body, statuses = HOSTILE[case]
     for path in ("/api/complete", "/api/score", "/api/evidence"):
         response = client.post(path, content=body, headers=JSON)
-        assert response.status_code in statuses | {422} and "Traceback" not in response.text
+        statuses = statuses | ({422} if path != "/api/complete" and 404 in statuses else set())
+        assert response.status_code in statuses and "Traceback" not in response.text
         assert response.headers["content-type"] == "application/problem+json"
         assert len(response.content) < 2000
+
+
+def test_broken_json_and_other_content_types_are_told_apart(client: TestClient) -> None:
+    body = json.dumps(QUERY).encode()
+    for path in ("/api/complete", "/api/score", "/api/evidence"):
+        for headers in ({}, {"content-type": "text/plain"}, {"content-type": "application/x"}):
+            response = client.post(path, content=body, headers=headers)
+            assert response.status_code == 415
+            assert response.json()["detail"] == message("request_bodies.content_type")
+            assert response.json()["type"] == "urn:tempograph:problem:no-json"
+        broken = client.post(path, content=b'{"subject": ', headers=JSON)
+        assert broken.status_code == 400
+        assert broken.json()["type"] == "urn:tempograph:problem:broken-json"
+        assert broken.json()["detail"].startswith("the body is not JSON: EOF")
+    for kind in ("application/json; charset=utf-8", "APPLICATION/JSON", "application/ld+json"):
+        response = client.post("/api/complete", content=body, headers={"content-type": kind})
+        assert response.status_code == 200
+
+
+def test_head_returns_the_headers_of_get(client: TestClient) -> None:
+    for path in ("/", "/health", "/api/info", "/api/entities?q=vel", "/static/app.js", "/docs"):
+        got, head = client.get(path), client.head(path)
+        assert head.status_code == 200 and head.content == b""
+        for name in ("content-type", "content-length"):
+            assert head.headers[name] == got.headers[name]
+    assert client.head("/nothing").status_code == 404
+    response = client.head("/api/complete")
+    assert response.status_code == 405 and response.headers["allow"] == "POST"
+
+
+def test_repeated_headers_are_refused(predictors: dict[str, Predictor]) -> None:
+    for name, values in {
+        "Host": ("localhost", "evil.example"),
+        "Authorization": (f"Bearer {TOKEN}", "Bearer wrong"),
+        "Content-Type": ("application/json", "text/plain"),
+    }.items():
+        for pair in (values, values[::-1]):
+            with client_of(predictors, token=TOKEN if name == "Authorization" else None) as client:
+                response = client.get("/api/info", headers=[(name, each) for each in pair])
+            assert response.status_code == 400, name
+            assert response.json()["detail"] == message("middleware.repeated", header=name)
+
+
+def test_a_trailing_slash_is_not_redirected_to_another_scheme(client: TestClient) -> None:
+    for path in ("/api/info/", "/docs/", "/health/", "/static"):
+        response = client.get(path, follow_redirects=False)
+        assert response.status_code == 404 and "location" not in response.headers
 
 
 def test_a_chunked_body_or_a_false_length_is_refused(client: TestClient) -> None:
@@ -142,7 +191,7 @@ def test_an_internal_error_is_explained_in_the_log_only(
 
     log: list[Any] = []
     with client_of({"ted": predictors["ted"]}, log=log) as client:
-        monkeypatch.setattr(predictors["ted"], "complete", broken)
+        monkeypatch.setattr("tempograph.server.served_run.rank_candidates", broken)
         response = client.post("/api/complete", json=QUERY)
         assert response.status_code == 500 and "private" not in response.text
         assert response.json()["type"] == "urn:tempograph:problem:failed"

@@ -16,6 +16,7 @@ from tempograph.cli import (
     export,
     fit,
     predict,
+    reporting,
     reproduce,
     serve,
     train,
@@ -48,7 +49,7 @@ for command in (
     predict.missing,
     predict.surprising,
     evaluate.calibration,
-    evaluate.report,
+    reporting.report,
     export.export,
     serve.serve,
 ):

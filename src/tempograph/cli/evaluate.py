@@ -1,9 +1,8 @@
-"""evaluate, calibration and report: how good a run is."""
+"""evaluate and calibration: how good a run is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -222,28 +221,3 @@ def calibration(
         f"({found['calibration_error_before']:.3f} before calibration)"
     )
     show(TextTable(title, *reliability_cells(found["reliability"]), caption=caption))
-
-
-def report(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="Run folders that have been evaluated.")
-    ],
-    path: Annotated[
-        Path,
-        typer.Option(
-            "--out", help="The report file: .html, or .md with a folder of figures beside it."
-        ),
-    ],
-    window: Annotated[
-        int,
-        typer.Option(min=1, help="Count frequencies in this many steps on each side of a query."),
-    ] = 8,
-) -> None:
-    """Write a report on runs: metrics, where each model is right, training and settings.
-
-    Example: **tempograph report runs/ted runs/temp --out report.html**
-    """
-    from tempograph.report.run_report import write_report
-
-    write_report(runs, path, window)
-    out.print(f"written: {path}", soft_wrap=True)

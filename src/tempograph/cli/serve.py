@@ -30,7 +30,14 @@ def serve(
             "or a new token, which is printed."
         ),
     ] = None,
-    max_body: Annotated[int, typer.Option(min=1, help="Maximum request size in bytes.")] = 2**20,
+    max_body: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Maximum request size in bytes; by default, 1 MiB or 256 bytes per fact of "
+            "--max-facts, whichever is more.",
+        ),
+    ] = None,
     max_top: Annotated[int, typer.Option(min=1, help="Maximum answers per query.")] = 1000,
     max_facts: Annotated[
         int, typer.Option(min=1, help="Maximum facts per scoring request.")
@@ -62,7 +69,7 @@ def serve(
 
     try:
         from tempograph.server.launch import serve as serve_runs
-        from tempograph.server.limits import Limits
+        from tempograph.server.limits import Limits, body_limit
     except ModuleNotFoundError as error:
         extra = ("fastapi", "uvicorn", "httptools", "pydantic", "starlette", "prometheus_client")
         if error.name not in extra:
@@ -72,7 +79,7 @@ def serve(
         ) from error
 
     limits = Limits(
-        body=max_body,
+        body=body_limit(max_facts) if max_body is None else max_body,
         top=max_top,
         facts=max_facts,
         seconds=max_seconds,

@@ -128,9 +128,15 @@ def resume(
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
-    """Continue an interrupted training run; the result is the same as without the interruption."""
+    """Continue an interrupted run; the result is the same as without the interruption.
+
+    A run that 'fit' started is also measured and gets its trust report.
+    """
     import tempograph.training.trainer
 
+    if is_unfinished_fit(run):
+        _resume_fit(run, max_time, tensorboard, device, json_output)
+        return
     with training_progress(run, f"resuming {run}", quiet=json_output) as bar:
         resumed = tempograph.training.trainer.resume(
             run,
@@ -143,11 +149,28 @@ def resume(
     _print_run(resumed, run, json_output)
 
 
+def _resume_fit(
+    run: Path, max_time: float | None, tensorboard: bool, device: str, json_output: bool
+) -> None:
+    """Continue a run that fit started, to the end of what fit does."""
+    from tempograph.cli.fit_output import print_fit
+    from tempograph.experiments.fit_stages import FitHooks, resume_fit
+
+    with training_progress(run, f"resuming {run}", quiet=json_output) as bar:
+        seconds = None if max_time is None else 60 * max_time
+        hooks = FitHooks.within(seconds, bar.report, bar.rank, bar.stage)
+        result = resume_fit(run, hooks, device, tensorboard)
+    if json_output:
+        print_json(result.summary())
+    else:
+        print_fit(result, run)
+
+
 def refuse_unfinished(folder: Path) -> None:
     """Raise if `folder` holds an unfinished run, so that it is not overwritten by mistake."""
     from tempograph.errors import StorageError
 
-    if Processes.from_environment().is_main and is_finished(folder) is False:
+    if Processes.from_environment().is_main and _is_done(folder) is False:
         raise StorageError(
             f"{folder} holds an unfinished run; "
             f"continue it with: tempograph resume {quote(str(folder))}, or pass --overwrite"
@@ -156,8 +179,22 @@ def refuse_unfinished(folder: Path) -> None:
 
 def is_finished(folder: Path) -> bool | None:
     """Whether the training of a run folder is finished; None if there is no such folder."""
+    return _read_finished(folder / "results.json")
+
+
+def is_unfinished_fit(folder: Path) -> bool:
+    """Whether a folder holds a run that fit started and that is not at its end."""
+    return is_finished(folder) is not None and _read_finished(folder / "fit.json") is False
+
+
+def _is_done(folder: Path) -> bool | None:
+    """Whether nothing is left to do in a run folder; None if there is no such folder."""
+    return is_finished(folder) and not is_unfinished_fit(folder)
+
+
+def _read_finished(file: Path) -> bool | None:
     try:
-        return bool(json.loads((folder / "results.json").read_text(encoding="utf-8"))["finished"])
+        return bool(json.loads(file.read_text(encoding="utf-8"))["finished"])
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
@@ -175,13 +212,13 @@ def training_progress(folder: Path, description: str, quiet: bool) -> Iterator[T
             err.print("  ".join(_report_cell(name, line[name]) for name in shown))
             work.last_line = time.monotonic()
 
-    finished_before = is_finished(folder)
+    done_before = _is_done(folder)
 
     def next_step() -> str | None:
-        finished = is_finished(folder)
-        if finished is None or (finished_before and finished):
+        done = _is_done(folder)
+        if done is None or (done_before and done):
             return None
-        if finished:
+        if done:
             return f"the run is trained; evaluate it with: tempograph evaluate {quote(str(folder))}"
         return f"continue with: tempograph resume {quote(str(folder))}"
 

@@ -169,12 +169,35 @@ class TemporalGraph:
 
     def known_answers(self, fact: tuple[int, int, int, int], column: int) -> dict[int, Split]:
         """The ids that make a known fact if put into one column of a fact, with its split."""
-        known: dict[int, Split] = {}
-        for split in reversed(SPLITS):
-            facts = self.facts(split)
-            same = np.all([facts[:, c] == fact[c] for c in range(4) if c != column], axis=0)
-            known |= dict.fromkeys(facts[same, column].tolist(), split)
-        return known
+        facts, split, step_start = self._by_time
+        if column != 3:
+            # A step after the last one, which a scenario may have added, holds no facts.
+            start, stop = step_start[np.minimum([fact[3], fact[3] + 1], len(self.times))]
+            facts, split = facts[start:stop], split[start:stop]
+        same = np.all([facts[:, c] == fact[c] for c in range(4) if c != column], axis=0)
+        # The first split that holds a fact comes last, and so it is the one that stays.
+        rows = np.flatnonzero(same)
+        rows = rows[np.argsort(-split[rows], kind="stable")]
+        return {
+            int(answer): SPLITS[index]
+            for answer, index in zip(facts[rows, column], split[rows], strict=True)
+        }
+
+    @cached_property
+    def in_train(self) -> NDArray[np.bool_]:
+        """Whether each entity is in a train fact, [entities]."""
+        found = np.zeros(len(self.entities), dtype=bool)
+        found[self.train[:, [0, 2]]] = True
+        return found
+
+    @cached_property
+    def _by_time(self) -> tuple[Facts, NDArray[np.int64], NDArray[np.int64]]:
+        """All facts in the order of time, their splits, and where each step starts."""
+        order = np.argsort(self.all_facts[:, 3], kind="stable")
+        split = np.repeat(np.arange(len(SPLITS)), [len(self.facts(name)) for name in SPLITS])
+        facts = self.all_facts[order]
+        start = np.searchsorted(facts[:, 3], np.arange(len(self.times) + 1))
+        return facts, split[order], start
 
     @cached_property
     def _time_ids(self) -> dict[str, int]:

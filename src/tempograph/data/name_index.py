@@ -14,6 +14,7 @@ from tempograph.data.word_index import WordIndex
 
 _MAX_SIMILAR: Final = 30
 _MAX_LETTERS: Final = 100
+_MAX_WORDS: Final = 32
 
 
 class NameMatch(NamedTuple):
@@ -47,9 +48,10 @@ class NameIndex:
         The name itself comes first, then names that start with the text, then names whose words
         start with its words, then the rest; within each group, frequent names first. If no name
         contains them, the result is the names whose words are spelled like them, closest first.
+        Only the first 32 different words count.
         """
-        words = fold(text).split()
-        start = " ".join(words)
+        start = " ".join(fold(text).split())
+        words = list(dict.fromkeys(start.split()))[:_MAX_WORDS]
         containing = self._folded
         for word in words:
             containing = [(name, name_id) for name, name_id in containing if word in name]

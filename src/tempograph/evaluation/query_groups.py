@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
 from tempograph.data.graph import Facts, TemporalGraph, row_ids, rows_in
 from tempograph.evaluation.frequency_curves import wilson_bounds
 from tempograph.evaluation.rank_table import Floats, Integers, RankTable
+
+_RARE_BOUNDS: Final = (1, 4, 16, 64, 256)
+"""Numbers of train facts between which entities are grouped."""
 
 
 class QueryGroups(NamedTuple):
@@ -68,6 +73,20 @@ def by_degree(
     return _doubling(facts_per_entity(graph)[ranks.answer if whose == "answer" else ranks.given])
 
 
+def by_rarer_entity(ranks: RankTable, graph: TemporalGraph) -> QueryGroups:
+    """The number of train facts with the subject or the object, whichever has fewer."""
+    counts = facts_per_entity(graph)
+    fewest = np.minimum(counts[ranks.facts[:, 0]], counts[ranks.facts[:, 2]])
+    return _between(fewest, _RARE_BOUNDS)
+
+
+def by_step_activity(ranks: RankTable, graph: TemporalGraph) -> QueryGroups:
+    """The number of train facts at the step, in four groups with as many steps each."""
+    counts = np.bincount(graph.train[:, 3], minlength=len(graph.times))
+    bounds = np.unique(np.quantile(counts, [0.25, 0.5, 0.75], method="higher") + 1)
+    return _between(counts[ranks.facts[:, 3]], [int(bound) for bound in bounds])
+
+
 def by_pair_history(ranks: RankTable, graph: TemporalGraph) -> QueryGroups:
     """How train facts of any time connect the answer with the given entity.
 
@@ -106,6 +125,16 @@ def distance_to_same(facts: Facts, train: Facts, steps: int) -> Integers:
         same = (key // steps == wanted // steps) & (neighbor >= 0) & (neighbor < len(keys))
         nearest = np.minimum(nearest, np.where(same, np.abs(key - wanted), none))
     return np.where(nearest == none, -1, nearest)
+
+
+def _between(values: Integers, bounds: Sequence[int]) -> QueryGroups:
+    """Groups of values below each bound, and those from the last one on."""
+    starts = [0, *bounds]
+    labels = [
+        f"{low:,}-{high - 1:,}" if low < high - 1 else f"{low:,}" for low, high in pairwise(starts)
+    ]
+    index = np.searchsorted(np.array(bounds), values, side="right")
+    return QueryGroups((*labels, f"{starts[-1]:,} or more"), index, True)
 
 
 def _doubling(values: Integers) -> QueryGroups:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from tempograph.data.graph import Facts
 from tempograph.errors import RunError
-from tempograph.evaluation.evaluations import Evaluation
+from tempograph.evaluation.evaluations import Evaluation, QuestionEvaluation
 from tempograph.io import atomic_file
-from tempograph.typing import SPLITS, Filter, Split
+from tempograph.typing import SPLITS, Asked, Filter, Split
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -88,20 +88,41 @@ class RankTable:
         return _from_arrow(table, table["asks_subject"].to_numpy())
 
 
-def read_run_ranks(folder: Path, filter: Filter = "time") -> dict[Split, RankTable]:
-    """The ranks in a run folder by split, sorted; none if the run was never evaluated."""
+def read_run_ranks(
+    folder: Path, filter: Filter = "time", asked: Asked = "entity"
+) -> dict[Split, RankTable]:
+    """The ranks of a kind of question in a run folder by split, sorted; empty without any."""
     file = folder / "ranks.parquet"
     if not file.exists():
         return {}
     table = _read_parquet(file, "side", "split", "filter")
-    of_entities = pc.is_in(table["side"].cast(pa.string()), pa.array(["object", "subject"]))
-    table = table.filter(pc.and_(of_entities, pc.equal(table["filter"], filter)))
+    sides = ["object", "subject"] if asked == "entity" else [asked]
+    is_asked = pc.is_in(table["side"].cast(pa.string()), pa.array(sides))
+    table = table.filter(pc.and_(is_asked, pc.equal(table["filter"], filter)))
     tables = {split: table.filter(pc.equal(table["split"], split)) for split in SPLITS}
     return {
         split: _from_arrow(rows, pc.equal(rows["side"], "subject").to_numpy())
         for split, rows in tables.items()
         if len(rows)
     }
+
+
+def add_ranks(evaluation: Evaluation | QuestionEvaluation, file: Path) -> None:
+    """Add the ranks of an evaluation to those of a run folder; they replace earlier ones."""
+    table = evaluation.table()
+    if file.exists():
+        old = pq.read_table(file, read_dictionary=["side", "split", "filter"])
+        sides = pc.unique(table["side"].cast(pa.string()))
+        same = pc.and_(
+            pc.and_(
+                pc.equal(old["split"], evaluation.split), pc.equal(old["filter"], evaluation.filter)
+            ),
+            pc.is_in(old["side"].cast(pa.string()), sides),
+        )
+        others = old.filter(pc.invert(same))
+        table = pa.concat_tables([others, table.cast(old.schema)]).unify_dictionaries()
+    with atomic_file(file) as temporary:
+        pq.write_table(table, temporary)
 
 
 def _read_parquet(file: Path, *columns: str) -> pa.Table:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -34,7 +34,23 @@ def score_candidates(scenario: Scenario, fact: Fact) -> Tensor:
     return scenario.heads().head(asked).scores(scenario.question(fact))[0]
 
 
-@torch.inference_mode()
+@dataclass(frozen=True)
+class Ranking:
+    """The best candidates for the missing part of a fact, best first, in ids."""
+
+    fact: Fact
+    candidates: list[int]
+    ranks: list[int]
+    scores: list[float]
+    probabilities: list[float]
+    possible: int
+    """Number of candidates that the model does not rule out."""
+    ruled_out: int
+    """Number of candidates that it rules out."""
+    by_magnitude: bool
+    """Whether evidence against an answer counts as much as evidence for it."""
+
+
 def complete(
     scenario: Scenario,
     fact: Fact,
@@ -51,7 +67,23 @@ def complete(
     `scores` [candidates] are those of all candidates. With `new`, answers that are known already
     are left out, and steps outside the period are; the probabilities of the others add up to 1.
     """
-    part, scores = fact.index(-1), scores.double().cpu()
+    ranking = rank_candidates(scenario, fact, scores, top, candidate, new, period)
+    evidence = explain_candidates(scenario, ranking, ranking.candidates) if max_evidence else None
+    return name_answers(scenario, ranking, evidence, max_evidence)
+
+
+@torch.inference_mode()
+def rank_candidates(
+    scenario: Scenario,
+    fact: Fact,
+    scores: Tensor,
+    top: int,
+    candidate: int | None = None,
+    new: bool = False,
+    period: range | None = None,
+) -> Ranking:
+    """The first part of `complete`: the best candidates, or one, without evidence."""
+    scores = scores.double().cpu()
     left_out = _left_out(scenario, fact, new, period)
     if candidate is not None:
         left_out = left_out[left_out != candidate]
@@ -59,28 +91,77 @@ def complete(
     calibrator = scenario.calibrator(asked_part(fact))
     log_probs = calibrator.log_probs(scores[None], (row, left_out))[0]
     scores[left_out] = -math.inf
-    best = best_candidates(scores, top) if candidate is None else [candidate]
-    evidence = _explain(scenario, fact, best, max_evidence, candidate is not None)
-    graph = scenario.graph
+    if candidate is None:
+        best = torch.tensor(best_candidates(scores, top), dtype=torch.int64)
+        own = scores[best]
+        # All candidates with a higher score are among the best themselves.
+        ranks = 1 + torch.searchsorted(-own, -own)
+    else:
+        best = torch.tensor([candidate])
+        own = scores[best]
+        ranks = 1 + (scores > own).sum()[None]
+    possible = int((scores > -math.inf).sum())
+    return Ranking(
+        fact,
+        best.tolist(),
+        ranks.tolist(),
+        own.tolist(),
+        log_probs[best].exp().tolist(),
+        possible,
+        len(scores) - len(left_out) - possible,
+        candidate is not None,
+    )
+
+
+@torch.inference_mode()
+def explain_candidates(
+    scenario: Scenario, ranking: Ranking, candidates: list[int]
+) -> Sequence[Evidence]:
+    """The evidence for some candidates of a ranking."""
+    asked = asked_part(ranking.fact)
+    if asked == "entity":
+        query = scenario.query(ranking.fact)
+        model, timeline = scenario.model, scenario.timeline
+        return explain(model, timeline, query, candidates, ranking.by_magnitude)
+    question = scenario.question(ranking.fact)[0]
+    return explain_question(scenario.heads().head(asked), question, candidates)
+
+
+def name_answers(
+    scenario: Scenario, ranking: Ranking, evidence: Sequence[Evidence] | None, max_evidence: int
+) -> Completion:
+    """The candidates of a ranking in names, each with its evidence, if that was requested."""
+    if evidence is None:
+        nothing = Evidence("not requested", scenario.timeline.facts[:0])
+        evidence = [nothing] * len(ranking.candidates)
+    graph, fact = scenario.graph, ranking.fact
+    part = fact.index(-1)
     names = (graph.entities, graph.relations, graph.entities, graph.times)
     known = scenario.known_splits(fact, part)
     answers = tuple(
         Answer(
-            rank=1 + int((scores > scores[each]).sum()),
+            rank=rank,
             name=names[part][each],
-            score=float(scores[each]),
-            probability=math.exp(float(log_probs[each])),
+            score=score,
+            probability=probability,
             known=known.get(each),
             why=found.reason,
             evidence=_named_facts(graph, found, max_evidence),
             evidence_count=len(found.facts) if found.total is None else found.total,
         )
-        for each, found in zip(best, evidence, strict=True)
+        for each, rank, score, probability, found in zip(
+            ranking.candidates,
+            ranking.ranks,
+            ranking.scores,
+            ranking.probabilities,
+            evidence,
+            strict=True,
+        )
     )
     subject, relation, object_, time = (
         None if id_ < 0 else column[id_] for id_, column in zip(fact, names, strict=True)
     )
-    notes = _notes(scenario, fact, answers, scores, len(left_out))
+    notes = _notes(scenario, ranking, answers)
     return Completion(subject, relation, object_, time, COLUMNS[part], answers, notes)
 
 
@@ -96,19 +177,6 @@ def _left_out(scenario: Scenario, fact: Fact, new: bool, period: range | None) -
     return out.nonzero()[:, 0]
 
 
-def _explain(
-    scenario: Scenario, fact: Fact, best: list[int], max_evidence: int, by_magnitude: bool
-) -> Sequence[Evidence]:
-    """The evidence for candidates; none if none is asked for."""
-    if not max_evidence:
-        return [Evidence("not requested", scenario.timeline.facts[:0]) for _ in best]
-    asked = asked_part(fact)
-    if asked == "entity":
-        query = scenario.query(fact)
-        return explain(scenario.model, scenario.timeline, query, best, by_magnitude)
-    return explain_question(scenario.heads().head(asked), scenario.question(fact)[0], best)
-
-
 def best_candidates(scores: Tensor, top: int) -> list[int]:
     """The candidates with the highest scores [candidates] that are possible at all, best first."""
     if top < 1:
@@ -120,6 +188,8 @@ def best_candidates(scores: Tensor, top: int) -> list[int]:
 
 def _named_facts(graph: TemporalGraph, evidence: Evidence, limit: int) -> tuple[EvidenceFact, ...]:
     """The first facts of the evidence in names."""
+    if not limit:
+        return ()
     rows = evidence.facts[:limit].cpu().numpy()
     shares, effects = (
         [None] * len(rows) if column is None else column[:limit].tolist()
@@ -135,18 +205,16 @@ def _named_facts(graph: TemporalGraph, evidence: Evidence, limit: int) -> tuple[
     )
 
 
-def _notes(
-    scenario: Scenario, fact: Fact, answers: tuple[Answer, ...], scores: Tensor, left_out: int
-) -> tuple[str, ...]:
+def _notes(scenario: Scenario, ranking: Ranking, answers: tuple[Answer, ...]) -> tuple[str, ...]:
     """What a reader should know about the answers."""
     graph, model, run = scenario.graph, scenario.model, scenario.run
+    fact, possible = ranking.fact, ranking.possible
     notes = [
         f"'{graph.entities[entity]}' is in no known fact, so its answers have little evidence"
         for entity in (fact[0], fact[2])
-        if entity >= 0 and not np.any(graph.train[:, [0, 2]] == entity)
+        if entity >= 0 and not graph.in_train[entity]
     ]
-    possible = int((scores > -math.inf).sum())
-    if possible < len(scores) - left_out and len(answers) == possible:
+    if ranking.ruled_out and len(answers) == possible:
         if possible:
             who = "candidate has" if possible == 1 else "candidates have"
             notes.append(f"only {possible:,} {who} any evidence")

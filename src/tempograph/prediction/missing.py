@@ -44,9 +44,13 @@ class MissingFacts(NamedTuple):
         kept = self.probability >= probability
         return MissingFacts(self.facts[kept], self.probability[kept])
 
+    def order(self) -> Tensor:
+        """The positions of the facts, the most likely first, [n]."""
+        return torch.argsort(self.probability, descending=True, stable=True)
+
     def table(self, graph: TemporalGraph) -> pa.Table:
         """One row per fact by time: subject, relation, object, time, probability."""
-        order = torch.argsort(self.probability, descending=True, stable=True)
+        order = self.order()
         order = order[torch.argsort(self.facts[order, 3], stable=True)].cpu()
         columns = name_columns(graph, self.facts.cpu().numpy()[order])
         columns["probability"] = pa.array(self.probability.cpu().numpy()[order])
@@ -58,7 +62,7 @@ class MissingFacts(NamedTuple):
         The columns are subject, relation, object, time, probability, and `other_times` with the
         next best steps and `other_probabilities` with theirs.
         """
-        order = torch.argsort(self.probability, descending=True, stable=True)
+        order = self.order()
         facts, probability = self.facts[order].cpu().numpy(), self.probability[order].cpu().numpy()
         _, first, triple = np.unique(facts[:, :3], axis=0, return_index=True, return_inverse=True)
         best = np.sort(first)[:top]

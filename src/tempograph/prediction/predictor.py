@@ -66,7 +66,7 @@ class Predictor:
         return html_block(html_title(title), html_properties(properties))
 
     def _use(self, scenario: Scenario) -> None:
-        self._scenario = scenario
+        self.scenario = scenario
         self.graph, self.timeline, self.model = scenario.graph, scenario.timeline, scenario.model
 
     def objects(
@@ -124,7 +124,7 @@ class Predictor:
         The probability of a step is that of this step, if the fact happened at one of the period.
         With `new`, steps at which it is known are left out.
         """
-        period = self._scenario.period(first, last)
+        period = self.scenario.period(first, last)
         self._prepare_heads(progress)
         return self._complete((subject, relation, object, None), top, evidence, new, period)
 
@@ -142,9 +142,9 @@ class Predictor:
         new: bool,
         period: range | None = None,
     ) -> Completion:
-        fact = self._scenario.fact_ids(*parts)
-        scores = score_candidates(self._scenario, fact)
-        return complete(self._scenario, fact, scores, top, evidence, new=new, period=period)
+        fact = self.scenario.fact_ids(*parts)
+        scores = score_candidates(self.scenario, fact)
+        return complete(self.scenario, fact, scores, top, evidence, new=new, period=period)
 
     def why(
         self,
@@ -161,10 +161,10 @@ class Predictor:
         """
         if side not in SIDES:
             raise ConfigError(f"side must be object or subject, found '{side}'")
-        whole = self._scenario.fact_ids(subject, relation, object, time)
+        whole = self.scenario.fact_ids(subject, relation, object, time)
         part = COLUMNS.index(side)
         fact: Fact = (*whole[:part], -1, *whole[part + 1 :])  # type: ignore[assignment]
-        scores = score_candidates(self._scenario, fact)
+        scores = score_candidates(self.scenario, fact)
         return self.complete(fact, scores, 1, evidence, candidate=whole[part])
 
     def complete(
@@ -181,15 +181,15 @@ class Predictor:
         `scores` [candidates] are those of all candidates: a caller with many queries can score
         them in one batch.
         """
-        return complete(self._scenario, fact, scores, top, evidence, candidate=candidate, new=new)
+        return complete(self.scenario, fact, scores, top, evidence, candidate=candidate, new=new)
 
     def candidate_scores(self, fact: Fact) -> Tensor:
         """Scores of all candidates for the missing part of a fact in ids, [candidates]."""
-        return score_candidates(self._scenario, fact)
+        return score_candidates(self.scenario, fact)
 
     def question(self, fact: Fact) -> tuple[int, int, int]:
         """The query (entity, relation or its inverse, time) for a missing subject or object."""
-        entity, relation, time = self._scenario.query(fact)
+        entity, relation, time = self.scenario.query(fact)
         return int(entity), int(relation), int(time)
 
     def ask(
@@ -219,7 +219,7 @@ class Predictor:
         given = options.given if options else {}
         read = read_questions(self.graph, questions, given, self.run.import_options)
         with show_progress("answering questions", progress) as advance:
-            table = answer_questions(self._scenario, read, top, budget, advance, strict, new)
+            table = answer_questions(self.scenario, read, top, budget, advance, strict, new)
         return ResultTable(table)
 
     def score(
@@ -255,7 +255,7 @@ class Predictor:
         ranks: bool = True,
     ) -> ResultTable:
         """The table of `score`, for facts that are read already."""
-        valid, scenario = batch.valid, self._scenario
+        valid, scenario = batch.valid, self.scenario
         rows = batch.ids[valid]
         with show_progress("scoring facts", progress) as advance:
             columns = {"known": pa.array(scenario.find_splits(rows), pa.string())}
@@ -297,7 +297,7 @@ class Predictor:
                 raise ConfigError(
                     "at_least may find any number of facts; name a Parquet file for them with out"
                 )
-        graph, scenario = self.graph, self._scenario
+        graph, scenario = self.graph, self.scenario
         search = Search(
             None if entity is None else graph.entity_id(entity),
             None if relations is None else [graph.relation_id(name) for name in relations],
@@ -331,7 +331,7 @@ class Predictor:
         """
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
-        scenario = self._scenario
+        scenario = self.scenario
         if self.run.results.answers is not None:
             scenario = Scenario.as_trained(self.run, scenario.cache_bytes)
         graph = scenario.graph
@@ -352,8 +352,8 @@ class Predictor:
         unknown or the model uses them already: their `row` from 0, the fact, and the `error`; there
         is a warning if there are any. If `strict`, the first one is an error, and no fact is added.
         """
-        batch = self._scenario.refuse_known(self._read(facts, options, extend=True))
-        return self._change(batch, "added", strict, self._scenario.add)
+        batch = self.scenario.refuse_known(self._read(facts, options, extend=True))
+        return self._change(batch, "added", strict, self.scenario.add)
 
     def remove(
         self, facts: FactsLike, options: ImportOptions | None = None, *, strict: bool = False
@@ -363,8 +363,8 @@ class Predictor:
         Returns the facts that were not removed, as `add` does. If `strict`, the first one is an
         error, and no fact is removed.
         """
-        batch = self._scenario.refuse_unknown(self._read(facts, options))
-        return self._change(batch, "removed", strict, self._scenario.remove)
+        batch = self.scenario.refuse_unknown(self._read(facts, options))
+        return self._change(batch, "removed", strict, self.scenario.remove)
 
     def _change(
         self, batch: FactBatch, done: str, strict: bool, change: Callable[[FactBatch], Scenario]

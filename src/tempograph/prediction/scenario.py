@@ -70,8 +70,10 @@ class Scenario:
 
     def known_splits(self, fact: Fact, part: int) -> dict[int, Split]:
         """The known answers for the missing part of a fact, with the split of the run's data."""
-        original = self.run.graph.known_answers(fact, part)
         known = self.graph.known_answers(fact, part)
+        if self.graph is self.run.graph:
+            return known
+        original = self.run.graph.known_answers(fact, part)
         return {answer: original.get(answer, split) for answer, split in known.items()}
 
     def find_splits(self, rows: Facts) -> list[Split | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -51,9 +51,7 @@ def write_report(folders: Sequence[str | Path], out: str | Path, window: int = 8
     in a folder beside it.
     """
     path = Path(out)
-    write = _WRITERS.get(path.suffix.lower())
-    if write is None:
-        raise ConfigError(f"{path}: a report ends in {' or '.join(_WRITERS)}")
+    write = writer_for(path)
     if not folders or window < 1:
         raise ConfigError(
             f"a report needs a run and a window of at least 1; found {len(folders)} and {window}"
@@ -62,6 +60,14 @@ def write_report(folders: Sequence[str | Path], out: str | Path, window: int = 8
     datasets = ", ".join(dict.fromkeys(run.graph.name for run in runs))
     subject = runs[0].config.name if len(runs) == 1 else f"{len(runs)} runs"
     write(path, f"{subject} on {datasets}", _document(runs, window))
+
+
+def writer_for(path: Path) -> Callable[[Path, str, Sequence[Block]], None]:
+    """What writes a report; the suffix of its file decides."""
+    write = _WRITERS.get(path.suffix.lower())
+    if write is None:
+        raise ConfigError(f"{path}: a report ends in {' or '.join(_WRITERS)}")
+    return write
 
 
 def _document(runs: Sequence[ReportedRun], window: int) -> list[Block]:

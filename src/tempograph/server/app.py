@@ -17,25 +17,39 @@ from starlette.exceptions import HTTPException
 
 from tempograph.server import schema
 from tempograph.server.problems import MEDIA_TYPE, Problem, internal_error, invalid
+from tempograph.server.request_bodies import (
+    describe_body,
+    describe_errors,
+    describe_models,
+    read_body,
+)
 from tempograph.server.service import Service
 from tempograph.version import __version__
 
 STATIC: Final = Path(__file__).parent / "static"
-_PROBLEMS: Final[dict[int | str, dict[str, Any]]] = {
-    status: {
-        "description": description,
-        "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}},
+
+
+def _describe_problems(descriptions: dict[int, str]) -> dict[int | str, dict[str, Any]]:
+    content = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}}
+    return {
+        status: {"description": description, "content": content}
+        for status, description in descriptions.items()
     }
-    for status, description in {
+
+
+_PROBLEMS: Final = _describe_problems(
+    {
         400: "The request is not valid HTTP or JSON.",
         401: "The token is missing or wrong.",
         404: "A name is unknown; the response suggests similar ones.",
         413: "The body is too large.",
+        421: "The host name is not that of this service.",
         422: "The input cannot be answered.",
-        503: "Too many requests are waiting.",
+        503: "Too many requests are waiting, or the service is shutting down.",
         504: "The request took too long.",
-    }.items()
-}
+    }
+)
+_BODY_PROBLEMS: Final = _describe_problems({415: "The body is not declared as JSON."})
 
 RunName = Annotated[
     str | None,
@@ -50,12 +64,10 @@ def create_app(service: Service, on_ready: Callable[[], None] = lambda: None) ->
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        for run in service.runs.values():
-            run.batcher.start()
+        service.start()
         on_ready()
         yield
-        for run in service.runs.values():
-            await run.batcher.stop()
+        await service.stop()
 
     app = FastAPI(
         title="tempograph",
@@ -65,6 +77,8 @@ def create_app(service: Service, on_ready: Callable[[], None] = lambda: None) ->
         redoc_url=None,
         lifespan=lifespan,
         responses=_PROBLEMS,
+        # A redirect would name the scheme and host of this side of a proxy.
+        redirect_slashes=False,
     )
     for error in (Problem, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(error, _handle)
@@ -82,7 +96,7 @@ def create_app(service: Service, on_ready: Callable[[], None] = lambda: None) ->
         return FileResponse(STATIC / "index.html")
 
     app.mount("/static", StaticFiles(directory=STATIC))
-    _add_problem_schema(app)
+    _add_schemas(app, service)
     return app
 
 
@@ -100,23 +114,26 @@ def _lookup_routes(service: Service) -> APIRouter:
         q: Text = "", limit: Limit = 10, run: RunName = None
     ) -> schema.NamesResponse:
         """Entities whose names contain a text, ignoring case and accents, best match first."""
-        browser = service.run(run).browser
-        return browser.search(browser.entities, q, limit)
+        served = service.run(run)
+        names = served.browser.entities
+        return await served.look_up(lambda: served.browser.search(names, q, limit))
 
     @router.get("/api/relations")
     async def relations(
         q: Text = "", limit: Limit = 10, run: RunName = None
     ) -> schema.NamesResponse:
         """Relations whose names contain a text, ignoring case and accents, best match first."""
-        browser = service.run(run).browser
-        return browser.search(browser.relations, q, limit)
+        served = service.run(run)
+        names = served.browser.relations
+        return await served.look_up(lambda: served.browser.search(names, q, limit))
 
     @router.get("/api/examples")
     async def examples(
         limit: Annotated[int, Query(ge=1, le=100)] = 4, run: RunName = None
     ) -> schema.ExamplesResponse:
         """Example queries: held-out facts of frequent subjects, from the middle of the data."""
-        return service.run(run).browser.examples(limit)
+        served = service.run(run)
+        return await served.look_up(lambda: served.browser.examples(limit))
 
     @router.get("/api/timeline")
     async def timeline(
@@ -139,9 +156,14 @@ def _lookup_routes(service: Service) -> APIRouter:
 
         Give the period by its first and last step, or by `time` and `reach`.
         """
-        browser = service.run(run).browser
-        period = browser.period(from_, to, time, reach)
-        return browser.timeline(entity, period, time, limit, offset)
+        served = service.run(run)
+        browser = served.browser
+
+        def read() -> schema.TimelineResponse:
+            period = browser.period(from_, to, time, reach)
+            return browser.timeline(entity, period, time, limit, offset)
+
+        return await served.look_up(read)
 
     @router.get("/api/snapshot")
     async def snapshot(
@@ -151,7 +173,10 @@ def _lookup_routes(service: Service) -> APIRouter:
         run: RunName = None,
     ) -> schema.SnapshotResponse:
         """An entity at one step with its most frequent neighbors, at most `limit` nodes in all."""
-        return service.run(run).browser.snapshot(entity, time, limit, 10 * limit)
+        served = service.run(run)
+        return await served.look_up(
+            lambda: served.browser.snapshot(entity, time, limit, 10 * limit)
+        )
 
     @router.get("/api/neighborhood")
     async def neighborhood(
@@ -167,8 +192,14 @@ def _lookup_routes(service: Service) -> APIRouter:
         run: RunName = None,
     ) -> schema.NeighborhoodResponse:
         """Entities in a period, the most frequent neighbors of each, and the edges among them."""
-        browser = service.run(run).browser
-        return browser.neighborhood(entity, browser.period(None, None, time, reach), limit, 1000)
+        served = service.run(run)
+        browser = served.browser
+
+        def read() -> schema.NeighborhoodResponse:
+            period = browser.period(None, None, time, reach)
+            return browser.neighborhood(entity, period, limit, 1000)
+
+        return await served.look_up(read)
 
     @router.get("/health")
     async def health() -> schema.HealthResponse:
@@ -185,32 +216,47 @@ def _lookup_routes(service: Service) -> APIRouter:
 
 def _model_routes(service: Service) -> APIRouter:
     """Predictions, which wait for the thread of their run."""
-    router = APIRouter()
+    router = APIRouter(responses=_BODY_PROBLEMS)
+    threads, score_request = service.threads, schema.ScoreRequest.with_limit(service.limits.facts)
 
-    @router.post("/api/complete")
-    async def complete(request: schema.CompletionRequest) -> schema.CompletionResponse:
+    @router.post("/api/complete", openapi_extra=describe_body(schema.CompletionRequest))
+    async def complete(request: Request) -> schema.CompletionResponse:
         """The best answers for the missing part of a fact.
 
         Give the time and two of subject, relation and object.
         """
-        return await service.run(request.run).complete(request)
+        body = await read_body(request, schema.CompletionRequest, threads)
+        return await service.run(body.run).complete(body, _client(request))
 
-    @router.post("/api/score")
-    async def score(request: schema.ScoreRequest) -> schema.ScoreResponse:
+    @router.post("/api/score", openapi_extra=describe_body(score_request))
+    async def score(request: Request) -> schema.ScoreResponse:
         """The score, probability and rank of facts, for both query directions."""
-        return await service.run(request.run).score(request.facts)
+        body = await read_body(request, score_request, threads)
+        return await service.run(body.run).score(body.facts, _client(request))
 
-    @router.post("/api/evidence")
-    async def evidence(request: schema.EvidenceRequest) -> schema.EvidenceResponse:
+    @router.post("/api/evidence", openapi_extra=describe_body(schema.EvidenceRequest))
+    async def evidence(request: Request) -> schema.EvidenceResponse:
         """The train facts behind a complete fact."""
-        return await service.run(request.run).explain(request)
+        body = await read_body(request, schema.EvidenceRequest, threads)
+        return await service.run(body.run).explain(body, _client(request))
 
     return router
 
 
-def _add_problem_schema(app: FastAPI) -> None:
-    """Describe problems once, among the schemas that all routes refer to."""
+def _client(request: Request) -> str:
+    """Who asks, for a fair share of the run: the address of the other side."""
+    return request.client.host if request.client else ""
+
+
+def _add_schemas(app: FastAPI, service: Service) -> None:
+    """Describe requests and problems once, among the schemas that all routes refer to."""
     schemas = app.openapi()["components"]["schemas"]
+    requests = (
+        schema.CompletionRequest,
+        schema.EvidenceRequest,
+        schema.ScoreRequest.with_limit(service.limits.facts),
+    )
+    schemas |= describe_models(requests)
     schemas["ProblemDetails"] = schema.ProblemDetails.model_json_schema()
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
@@ -224,12 +270,9 @@ def _as_problem(error: Exception) -> Problem:
     if isinstance(error, Problem):
         return error
     if isinstance(error, RequestValidationError):
-        # Do not repeat the input: it may be large, or not be text.
-        messages = (
-            f"{'.'.join(map(str, each['loc'][1:])) or each['loc'][0]}: {each['msg']}"
-            for each in error.errors()[:5]
-        )
-        return invalid("; ".join(messages))
+        # The first part of a location is where the parameter stands, as "query".
+        errors = [{**each, "loc": each["loc"][1:] or each["loc"]} for each in error.errors()]
+        return invalid(describe_errors(errors))
     if isinstance(error, HTTPException):
         status = error.status_code
         kind = {404: "no-such-page", 405: "wrong-method"}.get(status, "refused")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.name_index import NameIndex
 from tempograph.errors import QueryError
+from tempograph.prediction.scenario import Fact
 from tempograph.server.fact_lookup import FactLookup
-from tempograph.server.problems import invalid, unknown
+from tempograph.server.problems import Problem, invalid, unknown
 from tempograph.server.schema import (
     ExamplesResponse,
     NameCount,
@@ -24,6 +26,15 @@ from tempograph.server.schema import (
 _MAX_LABELS: Final = 20_000
 
 
+@dataclass(eq=False)
+class UnknownName(Exception):  # noqa: N818
+    """A name that does not exist, in a part of the request or of one of its facts."""
+
+    part: str
+    name: str
+    index: int | None = None
+
+
 class GraphBrowser:
     """The names and facts of the run called `run`; `window` is that of its model."""
 
@@ -35,22 +46,44 @@ class GraphBrowser:
         self.entities = graph.entity_index
         self.relations = graph.relation_index
 
-    def entity_id(self, name: str, part: str = "entity") -> int:
-        """The id of an entity; `part` is the member of the request that names it."""
-        return _known(self.entities, name, part)
+    def fact_ids(
+        self,
+        subject: str | None,
+        relation: str | None,
+        object_: str | None,
+        time: str,
+        index: int | None = None,
+    ) -> Fact:
+        """The ids of a fact, -1 for a missing part; `index` is its position in the request.
 
-    def relation_id(self, name: str) -> int:
-        """The id of a relation."""
-        return _known(self.relations, name, "relation")
+        An unknown name is an `UnknownName`, because suggestions take long.
+        """
+        return (
+            -1 if subject is None else _find(self.entities, subject, "subject", index),
+            -1 if relation is None else _find(self.relations, relation, "relation", index),
+            -1 if object_ is None else _find(self.entities, object_, "object", index),
+            self._time_id(time, index),
+        )
 
-    def time_id(self, label: str) -> int:
-        """The id of a time step."""
-        times = self.graph.times
+    def suggest(self, error: UnknownName) -> Problem:
+        """The problem of an unknown name, with similar names."""
+        if error.part == "time":
+            times = self.graph.times
+            after = bisect(times, error.name)
+            similar: Sequence[str] = times[max(0, after - 1) : after + 1]
+        else:
+            index = self.relations if error.part == "relation" else self.entities
+            similar = index.closest(error.name)
+        return unknown(error.part, error.name, similar, error.index)
+
+    def _entity_id(self, name: str) -> int:
+        return _find(self.entities, name, "entity")
+
+    def _time_id(self, label: str, index: int | None = None) -> int:
         try:
             return self.graph.time_id(label)
         except QueryError:
-            after = bisect(times, label)
-            raise unknown("time", label, times[max(0, after - 1) : after + 1]) from None
+            raise UnknownName("time", label, index) from None
 
     def search(self, names: NameIndex, text: str, limit: int) -> NamesResponse:
         """The names that contain a text, best match first."""
@@ -69,10 +102,10 @@ class GraphBrowser:
         if reach is not None:
             if time is None or first is not None or last is not None:
                 raise invalid("reach needs time, and excludes from and to")
-            middle = self.time_id(time)
+            middle = self._time_id(time)
             return range(max(0, middle - reach), min(end, middle + reach) + 1)
-        start = 0 if first is None else self.time_id(first)
-        stop = end if last is None else self.time_id(last)
+        start = 0 if first is None else self._time_id(first)
+        stop = end if last is None else self._time_id(last)
         if start > stop:
             raise invalid(f"the period from {first} to {last} runs backwards")
         return range(start, stop + 1)
@@ -81,7 +114,7 @@ class GraphBrowser:
         self, entity: str, steps: range, time: str | None, limit: int, offset: int
     ) -> TimelineResponse:
         """The facts of an entity in a period, and the window of the model around a time."""
-        entity_id, labels = self.entity_id(entity), self.graph.times[steps.start : steps.stop]
+        entity_id, labels = self._entity_id(entity), self.graph.times[steps.start : steps.stop]
         positions = self.facts.of_entity(entity_id, steps[0], steps[-1])
         return TimelineResponse(
             run=self.run,
@@ -92,12 +125,12 @@ class GraphBrowser:
             counts=self.facts.step_counts(positions),
             facts=self.facts.describe(positions[offset : offset + limit]),
             times=shown_labels(labels),
-            window=None if time is None else self._window_around(self.time_id(time)),
+            window=None if time is None else self._window_around(self._time_id(time)),
         )
 
     def snapshot(self, entity: str, time: str, max_nodes: int, max_edges: int) -> SnapshotResponse:
         """An entity at one step, its neighbors and the facts among them."""
-        entity_id, step = self.entity_id(entity), self.time_id(time)
+        entity_id, step = self._entity_id(entity), self._time_id(time)
         neighbors = self.facts.neighbors(entity_id, step, step)
         own_facts = len(self.facts.of_entity(entity_id, step, step))
         nodes = [(entity_id, own_facts), *neighbors[: max_nodes - 1]]
@@ -117,7 +150,7 @@ class GraphBrowser:
         self, entities: Sequence[str], steps: range, max_neighbors: int, max_edges: int
     ) -> NeighborhoodResponse:
         """Entities in a period, up to `max_neighbors` neighbors of each, and the edges of all."""
-        centers = list(dict.fromkeys(map(self.entity_id, entities)))
+        centers = list(dict.fromkeys(map(self._entity_id, entities)))
         period = steps[0], steps[-1]
         names, nodes = self.graph.entities, dict.fromkeys(centers)
         counts: list[NameCount] = []
@@ -154,8 +187,8 @@ def shown_labels(labels: Sequence[str]) -> list[str] | None:
     return list(labels) if len(labels) <= _MAX_LABELS else None
 
 
-def _known(names: NameIndex, name: str, part: str) -> int:
+def _find(names: NameIndex, name: str, part: str, index: int | None = None) -> int:
     number = names.find(name)
     if number is None:
-        raise unknown(part, name, names.closest(name))
+        raise UnknownName(part, name, index)
     return number

@@ -75,6 +75,9 @@ def serve(
         with _repeated_signals_ignored():
             server.run(sockets=[listener])
         log({"event": "stopped"})
+        if service.busy:
+            # The interpreter would wait for the thread of a run, whose result nobody awaits.
+            os._exit(0)
 
 
 def resolve_token(host: str, token_file: Path | None) -> tuple[str | None, bool]:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tempograph.server.event_log import EventLog
 from tempograph.server.limits import Limits
 from tempograph.server.metrics import Metrics
-from tempograph.server.problems import Problem, internal_error
+from tempograph.server.problems import Problem, internal_error, stopping
 
 _HEADERS: Final = {
     "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -30,6 +30,18 @@ _HEADERS: Final = {
 _PUBLIC_PATHS: Final = re.compile(r"/|/health|/static/.*", re.DOTALL)
 """Paths that need no token: they contain nothing of any run."""
 _LOCAL_HOSTS: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
+
+_SINGLE_HEADERS: Final = (b"host", b"authorization", b"content-type", b"content-length")
+"""Headers that two readers could take two ways if they were repeated."""
+_LARGE_BODIES: Final = {"/api/score"}
+_SMALL_BODY: Final = 2**16
+"""Bytes for other paths: four names of the longest length, each character an escaped pair."""
+_CLIENT_LEFT: Final = 499
+"""The status in the log of a request that has no response, because its client has left."""
+
+
+class _ClientLeft(Exception):  # noqa: N818
+    """The client closed the connection before it had its response."""
 
 
 class AdmissionMiddleware:
@@ -53,6 +65,10 @@ class AdmissionMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        method = scope["method"]
+        if method == "HEAD":
+            # The application answers as to GET, and the body is left out.
+            scope = dict(scope, method="GET")
         start, request_id, status, failure = time.perf_counter(), secrets.token_hex(8), 0, ""
 
         async def send_with_headers(message: Message) -> None:
@@ -60,6 +76,8 @@ class AdmissionMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 MutableHeaders(scope=message).update(_HEADERS | {"x-request-id": request_id})
+            elif method == "HEAD" and message["type"] == "http.response.body":
+                message = {**message, "body": b""}
             await send(message)
 
         try:
@@ -67,6 +85,12 @@ class AdmissionMiddleware:
                 problem = await self._respond(scope, receive, send_with_headers)
                 if problem is not None and not status:
                     await problem.response()(scope, receive, send_with_headers)
+        except _ClientLeft:
+            status = status or _CLIENT_LEFT
+        except asyncio.CancelledError:
+            # The time for open requests is over, and the server ends those that are left.
+            if not status:
+                await stopping().response()(scope, receive, send_with_headers)
         except Exception as error:
             failure = "".join(traceback.format_exception(error))
             if not status:
@@ -82,7 +106,7 @@ class AdmissionMiddleware:
                 "event": "request",
                 "id": request_id,
                 "client": (scope.get("client") or ("",))[0],
-                "method": scope["method"],
+                "method": method,
                 "path": scope["path"][:200],
                 "status": status,
                 "ms": round(1000 * seconds, 2),
@@ -95,7 +119,7 @@ class AdmissionMiddleware:
             async with asyncio.timeout(self._limits.seconds):
                 self._check_client(scope)
                 body = await self._read_body(scope, receive)
-                await self._app(scope, _replay(body, receive), send)
+                await self._answer(scope, body, receive, send)
         except TimeoutError:
             detail = f"the request took more than {self._limits.seconds:g} s"
             return Problem(504, "too-slow", detail)
@@ -103,8 +127,33 @@ class AdmissionMiddleware:
             return problem
         return None
 
+    async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Let the application answer, and cancel that when the client leaves."""
+        left = asyncio.create_task(_wait_for_disconnect(receive))
+
+        async def replayed() -> Message:
+            if unread:
+                return {"type": "http.request", "body": unread.pop(), "more_body": False}
+            await asyncio.shield(left)
+            return {"type": "http.disconnect"}
+
+        unread = [body]
+        answered = asyncio.ensure_future(self._app(scope, replayed, send))
+        try:
+            await asyncio.wait({answered, left}, return_when=asyncio.FIRST_COMPLETED)
+            if not answered.done():
+                raise _ClientLeft
+            answered.result()
+        finally:
+            left.cancel()
+            answered.cancel()
+
     def _check_client(self, scope: Scope) -> None:
         headers = dict(scope["headers"])
+        for name in _SINGLE_HEADERS:
+            if sum(each == name for each, _ in scope["headers"]) > 1:
+                detail = f"the header {name.decode().title()} is given more than once"
+                raise Problem(400, "repeated-header", detail, headers={"Connection": "close"})
         if self._token is None:
             host = headers.get(b"host", b"").decode("latin-1")
             if not _LOCAL_HOSTS.fullmatch(host):
@@ -120,28 +169,24 @@ class AdmissionMiddleware:
 
     async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
         """The whole body; reading stops as soon as it is known to be too large."""
+        limit = self._limits.body
+        if scope["path"] not in _LARGE_BODIES:
+            limit = min(limit, _SMALL_BODY)
         length = dict(scope["headers"]).get(b"content-length", b"0")
         parts, size, more = [], int(length) if length.isdigit() else 0, True
-        while more and size <= self._limits.body:
+        while more and size <= limit:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise Problem(400, "unfinished", "the request ended before its body did")
             parts.append(message.get("body", b""))
             size = sum(map(len, parts))
             more = message.get("more_body", False)
-        if size > self._limits.body:
-            detail = f"a request may have at most {self._limits.body:,} bytes"
+        if size > limit:
+            detail = f"a request to {scope['path'][:200]} may have at most {limit:,} bytes"
             raise Problem(413, "too-large", detail, headers={"Connection": "close"})
         return b"".join(parts)
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    """Receive the body that was read already, then further messages."""
-    unread = [body]
-
-    async def replayed() -> Message:
-        if unread:
-            return {"type": "http.request", "body": unread.pop(), "more_body": False}
-        return await receive()
-
-    return replayed
+async def _wait_for_disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -25,6 +25,8 @@ class Problem(Exception):  # noqa: N818
     headers: Mapping[str, str] = field(default_factory=dict)
     part: str | None = None
     """The member of the request that is wrong."""
+    index: int | None = None
+    """The fact that is wrong, counted from 0, if the request has several."""
 
     def response(self) -> Response:
         """The problem as JSON; in ASCII, because the input may contain lone surrogates."""
@@ -34,15 +36,33 @@ class Problem(Exception):  # noqa: N818
             "status": self.status,
             "detail": self.detail,
             "part": self.part,
+            "index": self.index,
             "suggestions": list(self.suggestions),
         }
         return Response(json.dumps(members), self.status, self.headers, MEDIA_TYPE)
 
 
-def unknown(part: str, name: str, suggestions: Sequence[str]) -> Problem:
-    """The problem of a name that does not exist; `part` is the member of the request."""
+def unknown(part: str, name: str, suggestions: Sequence[str], index: int | None = None) -> Problem:
+    """The problem of a name that does not exist; `part` is the member of the request.
+
+    If the request has a list of facts, `index` is the position of the one with the name.
+    """
     shown = name if len(name) <= 100 else name[:100] + "..."
-    return Problem(404, "unknown-name", f"there is no {part} '{shown}'", suggestions, part=part)
+    where = "" if index is None else f"facts.{index}.{part}: "
+    detail = f"{where}there is no {part} '{shown}'"
+    return Problem(404, "unknown-name", detail, suggestions, part=part, index=index)
+
+
+def overloaded() -> Problem:
+    """The problem of a request that finds no room in a queue."""
+    detail = "too many requests are waiting; try again later"
+    return Problem(503, "overloaded", detail, headers={"Retry-After": "1"})
+
+
+def stopping() -> Problem:
+    """The problem of a request that the shutdown of the service interrupts."""
+    detail = "the service is shutting down; try again later"
+    return Problem(503, "stopping", detail, headers={"Retry-After": "5"})
 
 
 def invalid(detail: str) -> Problem:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, FailFast, Field, create_model, model_validator
 
 from tempograph.prediction.answer import EvidenceFact
 from tempograph.prediction.answers import Completion
@@ -13,11 +13,20 @@ from tempograph.typing import Split
 
 Name = Annotated[str, Field(max_length=1000)]
 Part = Literal["subject", "relation", "object"]
+_MAX_MEMBERS: Final = 20
 
 
 class _Request(BaseModel):
     # Unknown members are refused, so that a misspelled one is not silently ignored.
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_many_members(cls, members: Any) -> Any:
+        # Each unknown member is an error, and a large body has room for very many.
+        if isinstance(members, dict) and len(members) > _MAX_MEMBERS:
+            raise ValueError(f"at most {_MAX_MEMBERS} members are possible, found {len(members):,}")
+        return members
 
 
 class _Response(BaseModel):
@@ -59,6 +68,12 @@ class ScoreRequest(RunRequest):
     """Facts to score; the limit is in /api/info."""
 
     facts: list[FactRequest]
+
+    @classmethod
+    def with_limit(cls, max_facts: int) -> type[ScoreRequest]:
+        """The same with at most so many facts; the first wrong fact ends the validation."""
+        facts = Annotated[list[FactRequest], FailFast(), Field(max_length=max_facts)]
+        return create_model(cls.__name__, __base__=cls, __doc__=cls.__doc__, facts=(facts, ...))
 
 
 class EvidenceRequest(RunRequest, FactRequest):
@@ -307,5 +322,7 @@ class ProblemDetails(_Response):
     detail: str
     part: str | None
     """The part of the request with an unknown name."""
+    index: int | None
+    """The fact with an unknown name, counted from 0, if the request has a list of facts."""
     suggestions: list[str]
     """The closest matching names."""

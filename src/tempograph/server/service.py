@@ -8,6 +8,7 @@ from pathlib import Path
 from tempograph.errors import ConfigError
 from tempograph.prediction.predictor import Predictor
 from tempograph.server.limits import Limits
+from tempograph.server.lookup_threads import LookupThreads
 from tempograph.server.metrics import Metrics
 from tempograph.server.problems import unknown
 from tempograph.server.schema import InfoResponse, RequestLimits
@@ -23,10 +24,27 @@ class Service:
             raise ConfigError("name at least one run folder to serve")
         self.limits = limits
         self.metrics = Metrics()
+        self.threads = LookupThreads(limits.waiting)
         self.runs = {
-            name: ServedRun(name, predictor, limits, self.metrics)
+            name: ServedRun(name, predictor, limits, self.metrics, self.threads)
             for name, predictor in predictors.items()
         }
+
+    def start(self) -> None:
+        """Start to answer in the running event loop."""
+        for run in self.runs.values():
+            run.batcher.start()
+
+    async def stop(self) -> None:
+        """Stop answering."""
+        for run in self.runs.values():
+            await run.batcher.stop()
+        self.threads.stop()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread of a run is at work."""
+        return any(run.batcher.busy for run in self.runs.values())
 
     def run(self, name: str | None) -> ServedRun:
         """The run with a name, or the default run."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,12 @@ class TrainingBar:
     def read(self, done: int, total: int) -> None:
         """Show how much of the data is read."""
         self._show_step("importing", done, total)
+
+    def stage(self, name: str) -> Progress:
+        """Begin a stage of the work; returns a function that shows how much of it is done."""
+        self._epoch = ""
+        self._show_step(name, 0, 1)
+        return partial(self._show_step, name)
 
     def _show_step(self, name: str, done: int, total: int) -> None:
         step = f"{name} {done / total:.0%}" if done < total else ""

@@ -29,7 +29,9 @@ _COOLDOWN: Final = 0.5
 """The share of all steps, the last ones, in which the learning rate falls to 0."""
 _CHECK_EVERY: Final = 20
 """Steps between two looks at the facts that are kept aside."""
-_PENALTY: Final = 1e-3
+_COMBINATION: Final = ("combination", "log_slopes")
+"""Parameters that are fitted to valid facts."""
+_PENALTY: Final = 1e-4
 """On the squares of how far the combination is from z alone."""
 
 EntityLogProbs = Callable[[Tensor], Tensor]
@@ -141,7 +143,9 @@ def _fit_log_odds(
     features = torch.cat([positive, other])
     label = torch.arange(len(features), device=features.device) < len(positive)
     aside = torch.arange(len(features), device=features.device) % 10 == 0
-    networks = [weight for name, weight in classifier.named_parameters() if name != "combination"]
+    networks = [
+        weight for name, weight in classifier.named_parameters() if name not in _COMBINATION
+    ]
     optimizer = torch.optim.AdamW(networks, _LEARNING_RATE, weight_decay=_WEIGHT_DECAY)
     best, lowest = copy.deepcopy(classifier.state_dict()), math.inf
     for step in range(1, _STEPS + 1):
@@ -172,15 +176,19 @@ def _fit_combination(
     label [n]: which proposals are valid facts; `hidden` test facts are expected for each of them.
     share: the logarithm of valid facts per train fact, with which z alone would be right.
     """
-    start = torch.tensor([0.0, 0.0, share], device=log_odds.device)
-    combination = classifier.combination
+    start = torch.tensor([1.0, 0.0, 0.0, share], device=log_odds.device)
+    combination, log_slopes = classifier.combination, classifier.log_slopes
     combination.data.copy_(start)
-    optimizer = torch.optim.LBFGS([combination], max_iter=100, line_search_fn="strong_wolfe")
+    log_slopes.data.zero_()
+    optimizer = torch.optim.LBFGS(
+        [combination, log_slopes], max_iter=100, line_search_fn="strong_wolfe"
+    )
 
     def loss() -> Tensor:
         optimizer.zero_grad()
         value = _loss(classifier.combine(log_odds, log_probs), label, 1.0, hidden).mean()
-        value = value + _PENALTY * (combination - start).square().sum()
+        change = torch.cat([combination - start, log_slopes])
+        value = value + _PENALTY * change.square().sum()
         torch.autograd.backward(value)
         return value
 

@@ -8,7 +8,7 @@ from tempograph.data.timeline import Timeline
 from tempograph.errors import QueryError
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.holdout import train_copy
-from tempograph.training.run_folder import CHECKPOINT, REFITTED, write_weights
+from tempograph.training.run_folder import CHECKPOINT_ALL_FACTS, REFITTED, write_weights
 from tempograph.training.run_results import AnswerBasis
 from tempograph.training.runs import Run, all_facts_in_train
 from tempograph.training.setup import build_model
@@ -19,7 +19,8 @@ def answer_from_all_facts(run: Run, callbacks: Callbacks) -> AnswerBasis | None:
 
     A model that reads facts when it answers reads all of them, with the weights it has. One that
     does not, such as an embedding method, is trained again on all of them, for as many epochs as
-    were best on valid. The figures of the run stay those of its train facts.
+    were best on valid. The figures of the run stay those of its train facts. A training that was
+    interrupted goes on where it stopped.
     """
     graph = all_facts_in_train(run.graph)
     timeline = Timeline(graph, run.config.protocol, run.timeline.device)
@@ -28,15 +29,16 @@ def answer_from_all_facts(run: Run, callbacks: Callbacks) -> AnswerBasis | None:
         if _reads_facts(each, timeline):
             continue
         assert each.path is not None
+        refitted.append(name)
+        if (each.path / REFITTED).is_file():
+            continue
+        checkpoint = each.path / CHECKPOINT_ALL_FACTS
         model = build_model(each.config, timeline, {})
-        progress = train_copy(
-            model, each, each.path / CHECKPOINT, callbacks.for_part(f"{name} on all facts")
-        )
+        progress = train_copy(model, each, checkpoint, callbacks.for_part(f"{name} on all facts"))
         if not progress.finished:
             return None
         write_weights(model, each.path / REFITTED)
-        (each.path / CHECKPOINT).unlink(missing_ok=True)
-        refitted.append(name)
+        checkpoint.unlink(missing_ok=True)
         seconds += progress.seconds
     basis: AnswerBasis = {
         "facts": len(graph.train),

@@ -9,11 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import safetensors.torch
 import torch
 
@@ -26,16 +23,20 @@ from tempograph.device import environment
 from tempograph.errors import QueryError
 from tempograph.evaluation.evaluations import Evaluation, QuestionEvaluation
 from tempograph.evaluation.metrics_html import html_metrics
+from tempograph.evaluation.rank_table import add_ranks
 from tempograph.evaluation.ranking import Metrics
-from tempograph.io import atomic_file, atomic_folder, lock_folder, write_json, write_text
+from tempograph.io import atomic_folder, lock_folder, write_json, write_text
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble_settings import part_names
 from tempograph.progress import format_duration
 from tempograph.training.config import Config
+from tempograph.training.fit_record import FitRecord, read_fit_record
 from tempograph.training.question_models import Answering, QuestionModels
 from tempograph.training.run_card import run_card
 from tempograph.training.run_folder import (
     CHECKPOINT,
+    CHECKPOINT_ALL_FACTS,
+    CLASSIFIER,
     HEADS,
     IMPORT,
     PARTS,
@@ -55,13 +56,20 @@ from tempograph.training.run_folder import (
 )
 from tempograph.training.run_results import RunResults
 
+_NOT_COPIED: Final = (
+    *("dataset", "tensorboard", RANKS, HEADS),
+    *(CHECKPOINT, CHECKPOINT_ALL_FACTS),
+)
+"""Files of a part that an ensemble does not need."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """A trained model and everything that belongs to it. `path` is None until the run is saved.
 
     `parts` holds the runs of an ensemble's parts by name. `import_options` are those of the import
-    that made the data, if it was one: columns, time format and so on.
+    that made the data, if it was one: columns, time format and so on. `fit` is what `fit` read and
+    chose, if it made the run.
     """
 
     config: Config
@@ -73,6 +81,7 @@ class Run:
     path: Path | None = None
     parts: Mapping[str, Run] = field(default_factory=dict)
     import_options: ImportOptions | None = None
+    fit: FitRecord | None = None
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f", in {self.path}"
@@ -133,6 +142,7 @@ class Run:
             folder,
             parts,
             read_import_options(folder),
+            read_fit_record(folder),
         )
 
     @staticmethod
@@ -157,6 +167,12 @@ class Run:
         write_text(folder / RUN_MARKER, self.config.to_toml())
         if self.import_options is not None:
             write_json(folder / IMPORT, dataclasses.asdict(self.import_options))
+        if self.fit is not None:
+            self.fit.write(folder)
+        if self.path is not None:
+            for fitted in (REFITTED, HEADS, CLASSIFIER):
+                if (self.path / fitted).is_file():
+                    shutil.copyfile(self.path / fitted, folder / fitted)
         saved.write_history()
         saved.write_weights()
         seed_and_protocol = {"seed": self.config.seed, "protocol": self.config.protocol}
@@ -166,7 +182,7 @@ class Run:
             if part.path is None:
                 part._write(folder / PARTS / name)
             else:
-                skipped = shutil.ignore_patterns("dataset", CHECKPOINT, RANKS, HEADS, "tensorboard")
+                skipped = shutil.ignore_patterns(*_NOT_COPIED)
                 shutil.copytree(part.path, folder / PARTS / name, ignore=skipped)
 
     def _moved(self, path: Path) -> Run:
@@ -216,7 +232,7 @@ class Run:
         """Add ranks to ranks.parquet, and figures to results.json and the card."""
         if self.path is not None:
             with lock_folder(self.path), explain_damage(self.path):
-                _add_ranks(evaluation, self.path / RANKS)
+                add_ranks(evaluation, self.path / RANKS)
         if isinstance(evaluation, QuestionEvaluation):
             asked = evaluation.asked
             figures = self.results.questions(asked) | {evaluation.split: evaluation.summary()}
@@ -269,20 +285,3 @@ def all_facts_in_train(graph: TemporalGraph) -> TemporalGraph:
     """The graph with the facts of all splits in train."""
     none = graph.train[:0]
     return dataclasses.replace(graph, train=sort_by_time(graph.all_facts), valid=none, test=none)
-
-
-def _add_ranks(evaluation: Evaluation | QuestionEvaluation, file: Path) -> None:
-    table = evaluation.table()
-    if file.exists():
-        old = pq.read_table(file, read_dictionary=["side", "split", "filter"])
-        sides = pc.unique(table["side"].cast(pa.string()))
-        same = pc.and_(
-            pc.and_(
-                pc.equal(old["split"], evaluation.split), pc.equal(old["filter"], evaluation.filter)
-            ),
-            pc.is_in(old["side"].cast(pa.string()), sides),
-        )
-        others = old.filter(pc.invert(same))
-        table = pa.concat_tables([others, table.cast(old.schema)]).unify_dictionaries()
-    with atomic_file(file) as temporary:
-        pq.write_table(table, temporary)

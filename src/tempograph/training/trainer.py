@@ -28,6 +28,7 @@ from tempograph.models.base import Model
 from tempograph.progress import show_progress
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.distributed import Processes
+from tempograph.training.fit_record import FitRecord
 from tempograph.training.holdout import train_copies
 from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.training_loss import TrainingLoss
@@ -65,6 +66,7 @@ def train(
     report: MetricsCallback | None = None,
     progress: ProgressOption = True,
     finished_runs: Path | None = None,
+    fit_record: FitRecord | None = None,
 ) -> Run:
     """Train a model on the train facts, selecting on valid, and save it if `out` is given.
 
@@ -76,7 +78,8 @@ def train(
     at most and, in an ensemble, the `part`. A terminal or notebook shows a bar; with
     `progress=False` there is none, and a function as `progress` is called instead while facts are
     ranked. A run that `max_seconds` or an interrupt ends can be resumed. Parts of an ensemble that
-    are finished in the folder `finished_runs` are loaded instead of trained.
+    are finished in the folder `finished_runs` are loaded instead of trained. `fit` passes what it
+    read and chose as `fit_record`, which is kept in the run folder.
     """
     if not Processes.from_environment().is_main:
         out = None
@@ -97,6 +100,7 @@ def train(
         run = dataclasses.replace(
             prepare_run(config, graph, timeline, callbacks, finished_runs),
             import_options=import_options,
+            fit=fit_record,
         )
         # Settings that do not fit together are refused here, before a run folder is written.
         losses = _build_losses(run)

@@ -10,14 +10,17 @@ from torch import Tensor, nn
 from tempograph.models.heads.fact_features import FEATURES
 
 _HIDDEN: Final = 32
+_KNOTS: Final = (-4.0, -2.0, -1.0, 0.0, 1.0)
+"""Log odds at which the slope of g changes."""
 
 
 class FactClassifier(nn.Module):
-    """P(fact) = sigmoid(z + a log p(o | s, r, t) + b log p(s | r, o, t) + c)
+    """P(fact) = sigmoid(g(d z + a log p(o | s, r, t) + b log p(s | r, o, t) + c))
 
     for z = w x + v tanh(W x + e) + f, the log odds that a fact with the features x is a fact rather
-    than a mere proposal. P is the probability that a fact that is not in the data happened, if as
-    many facts are missing from the data as were held out for validation.
+    than a mere proposal. g is piecewise linear and rises: it calibrates. P is the probability that
+    a fact that is not in the data happened, if as many facts are missing from the data as were held
+    out for validation.
     """
 
     def __init__(self, generator: torch.Generator | None = None) -> None:
@@ -28,8 +31,10 @@ class FactClassifier(nn.Module):
         self.second = nn.Parameter(torch.zeros(_HIDDEN))
         self.linear = nn.Parameter(torch.zeros(width))
         self.bias = nn.Parameter(torch.zeros(()))
-        self.combination = nn.Parameter(torch.zeros(3))
-        """a, b and c."""
+        self.combination = nn.Parameter(torch.tensor([1.0, 0.0, 0.0, 0.0]))
+        """d, a, b and c."""
+        self.log_slopes = nn.Parameter(torch.zeros(len(_KNOTS)))
+        """Logarithms of the slopes of g after each knot; before the first it is 1."""
         self.centre: Tensor
         self.spread: Tensor
         self.register_buffer("centre", torch.zeros(width))
@@ -50,10 +55,17 @@ class FactClassifier(nn.Module):
 
     def combine(self, log_odds: Tensor, entity_log_probs: Tensor) -> Tensor:
         """The log odds of P from z [n] and log probabilities of object and subject [n, 2]."""
-        a, b, c = self.combination
+        d, a, b, c = self.combination
         objects, subjects = entity_log_probs.float().clamp(min=-20).unbind(1)
-        combined: Tensor = log_odds + a * objects + b * subjects + c
-        return combined
+        combined: Tensor = d * log_odds + a * objects + b * subjects + c
+        return self._calibrate(combined)
+
+    def _calibrate(self, log_odds: Tensor) -> Tensor:
+        """g of log odds [n]."""
+        result, ends = log_odds.clamp(max=_KNOTS[0]), (*_KNOTS[1:], None)
+        for log_slope, start, end in zip(self.log_slopes, _KNOTS, ends, strict=True):
+            result = result + log_slope.exp() * (log_odds.clamp(start, end) - start)
+        return result
 
     @torch.inference_mode()
     def probability(self, features: Tensor, entity_log_probs: Tensor) -> Tensor:

@@ -90,11 +90,20 @@ def _relation_features(head: CrossFittedHead, facts: Tensor, position: Tensor | 
 
 def _time_log_prob(head: CrossFittedHead, facts: Tensor, position: Tensor | None) -> Tensor:
     """The log probability of each fact's time given its triple, [n, 1]."""
-    columns = [torch.empty(0, 1, dtype=torch.float64, device=facts.device)]
-    for part, scores in _score(head, facts, position):
-        own = torch.log_softmax(scores, 1).gather(1, part[:, [head.column]])
-        columns.append(own.double().clamp(min=-_LARGEST))
-    return torch.cat(columns)
+    questions, question = facts, torch.arange(len(facts), device=facts.device)
+    if position is None:
+        # Proposals share triples: each is scored once.
+        triples, question = torch.unique(facts[:, :3], dim=0, return_inverse=True)
+        questions = torch.cat([triples, torch.zeros_like(triples[:, :1])], dim=1)
+    order = torch.argsort(question, stable=True)
+    row, time = question[order], facts[order, head.column]
+    found, first = torch.empty(len(facts), dtype=torch.float64, device=facts.device), 0
+    for part, scores in _score(head, questions, position):
+        start, stop = torch.searchsorted(row, row.new_tensor([first, first + len(part)])).tolist()
+        log_probs = torch.log_softmax(scores, 1)
+        found[order[start:stop]] = log_probs[row[start:stop] - first, time[start:stop]].double()
+        first += len(part)
+    return found.clamp(min=-_LARGEST)[:, None]
 
 
 def _score(

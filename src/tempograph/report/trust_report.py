@@ -1,0 +1,97 @@
+"""A trust report: how far the answers of a run can be trusted, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tempograph.data.result_table import ResultTable
+from tempograph.errors import RunError
+from tempograph.evaluation.evaluations import Evaluation
+from tempograph.evaluation.rank_table import read_run_ranks
+from tempograph.prediction.predictor import Predictor
+from tempograph.report.run_report import writer_for
+from tempograph.report.trust_examples import ExampleAnswer, find_examples
+from tempograph.report.trust_figures import TrustFigures, trust_figures
+from tempograph.report.trust_sections import trust_blocks
+from tempograph.training.runs import Run
+from tempograph.training.trainer import evaluate
+from tempograph.typing import ASKED, HEAD_ASKED, Progress
+
+TRUST_REPORT: Final = "trust.html"
+"""The file of a run folder in which `fit` writes the trust report."""
+_FACTS: Final = 10
+"""How many missing and surprising facts are shown."""
+
+StageProgress = Callable[[str], AbstractContextManager[Progress | None]]
+"""Opens the progress of a stage of the work, given its name."""
+
+
+@dataclass(frozen=True)
+class TrustReport:
+    """Everything that a trust report says beside what the run folder holds."""
+
+    run: Run
+    figures: TrustFigures
+    examples: list[ExampleAnswer]
+    missing: ResultTable
+    surprising: ResultTable
+    """Of the facts held out for validation and test."""
+
+    def write(self, path: Path) -> None:
+        """Write the report; .html is one self-contained page, .md has a folder of pictures."""
+        write = writer_for(path)
+        config = self.run.config
+        title = f"How far to trust {config.name} on {config.dataset}"
+        blocks = trust_blocks(
+            self.run,
+            self.figures,
+            self.examples,
+            self.missing.to_pylist(),
+            self.surprising.to_pylist(),
+        )
+        write(path, title, blocks)
+
+
+def measure_questions(run: Run, stage: StageProgress) -> Evaluation | None:
+    """Rank the entities, relations and times of test, where that was not done before.
+
+    Returns the evaluation of the entities, if they were ranked.
+    """
+    results, evaluation = run.results, None
+    if results.test is None:
+        with stage("ranking entities") as progress:
+            evaluation = evaluate(run, "test", progress=progress)
+    if not run.questions.has_heads:
+        with stage("learning to rank relations and times") as progress:
+            run.questions.heads(progress)
+    for asked in HEAD_ASKED:
+        if "test" not in results.questions(asked):
+            with stage(f"ranking {asked}s") as progress:
+                evaluate(run, "valid", ask=asked, progress=progress)
+                evaluate(run, "test", ask=asked, progress=progress)
+    return evaluation
+
+
+def make_trust_report(run: Run, stage: StageProgress) -> TrustReport:
+    """The trust report of a run folder that was measured on test."""
+    if run.path is None or run.results.test is None:
+        raise RunError(
+            f"{run.path or run}: it was not measured on test; "
+            f"run 'tempograph evaluate {run.path or 'RUN'} --ask all' first"
+        )
+    ranks = {asked: read_run_ranks(run.path, asked=asked)["test"] for asked in ASKED}
+    with stage("measuring baselines") as progress:
+        figures = trust_figures(run, ranks, progress)
+    with stage("asking example questions") as progress:
+        examples = find_examples(run, ranks, progress)
+    predictor = Predictor(run)
+    with stage("searching for missing facts") as progress:
+        missing = predictor.missing(top=_FACTS, progress=progress)
+    with stage("searching for surprising facts") as progress:
+        surprising = predictor.surprising(("valid", "test"), _FACTS, progress)
+    assert isinstance(missing, ResultTable)
+    return TrustReport(run, figures, examples, missing, surprising)

@@ -1,0 +1,215 @@
+"""The sections of a trust report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tempograph.evaluation.reliability import reliability_cells
+from tempograph.models.registry import model_kind
+from tempograph.report.document import Block, Code, Details, Heading, Paragraph, Picture
+from tempograph.report.model_plots import reliability_figure
+from tempograph.report.text_table import TextTable
+from tempograph.report.trust_data import data_blocks
+from tempograph.report.trust_examples import ExampleAnswer
+from tempograph.report.trust_facts import example_blocks, missing_blocks, surprising_blocks
+from tempograph.report.trust_figures import (
+    GROUPINGS,
+    MIN_QUESTIONS,
+    QUESTIONS,
+    GroupedBy,
+    TrustFigures,
+    describe_group,
+)
+from tempograph.training.run_card import describe_basis
+from tempograph.training.runs import Run
+from tempograph.typing import ASKED, Asked
+
+_WORST_RELATIONS: Final = 15
+_ASKED: Final[dict[Asked, str]] = {
+    "entity": "who: (s, r, ?, t) and (?, r, o, t)",
+    "relation": "relation: (s, ?, o, t)",
+    "time": "when: (s, r, o, ?)",
+}
+
+
+def trust_blocks(
+    run: Run,
+    figures: TrustFigures,
+    examples: Sequence[ExampleAnswer],
+    missing: Sequence[Mapping[str, Any]],
+    surprising: Sequence[Mapping[str, Any]],
+) -> list[Block]:
+    """All blocks of a trust report."""
+    return [
+        *_summary(run, figures),
+        *_weak(figures),
+        *_calibration(run),
+        *example_blocks(examples),
+        *missing_blocks(run, missing),
+        *surprising_blocks(surprising),
+        *data_blocks(run),
+        *_model(run),
+    ]
+
+
+def figures_table(figures: TrustFigures, model: str) -> TextTable:
+    """The figures of a model beside those of the baselines."""
+    rows = []
+    for each in figures.questions:
+        error = each["calibration_error"]
+        named = [(model, each["metrics"], "-" if error is None else f"{error:.3f}")]
+        if each["baseline"] is not None and each["baseline_metrics"] is not None:
+            named.append((each["baseline"], each["baseline_metrics"], "-"))
+        for name, metrics, shown in named:
+            hits = (f"{100 * metrics[f'hits@{k}']:.1f}" for k in (1, 3, 10))
+            count = f"{each['questions']:,}"
+            question = QUESTIONS[each["asked"]]
+            rows.append([question, name, count, f"{metrics['mrr']:.3f}", *hits, shown])
+    return TextTable(
+        "Answers to questions about held-out facts, beside plain baselines",
+        ("question", "answered by", "questions", "MRR", "first", "first 3", "first 10", "error"),
+        rows,
+        2,
+        "First, first 3, first 10: how often the right answer is there, in percent. Error: the "
+        "expected calibration error of the probabilities.",
+    )
+
+
+def _summary(run: Run, figures: TrustFigures) -> list[Block]:
+    graph, options = run.graph, run.import_options
+    if options is not None and options.split == "chronological":
+        meaning = (
+            "The test facts are the latest of the data, and the train facts come before them. "
+            "Models of this kind fill gaps; for a forecast, these figures are only a first hint."
+        )
+    else:
+        meaning = (
+            "The held-out facts are gaps inside the period of the data: facts before and after "
+            "them are known. The figures say how well such gaps are filled. They say nothing "
+            "about the future."
+        )
+    return [
+        Heading("In short"),
+        Paragraph(
+            f"{len(graph.test):,} facts were held out for a test that the model had no part in. "
+            "It was asked for the subject, the object, the relation and the time of each of them. "
+            f"{describe_basis(run.results, len(graph.train))}"
+        ),
+        figures_table(figures, run.config.name),
+        Paragraph(meaning),
+        Paragraph(
+            "Before ranking, other answers that are known to be right are removed. TED copies "
+            "known facts that are near in time. Counts of the pair rank relations by how often the "
+            "two entities had them; activity of the pair ranks times by how many facts the two "
+            "entities have near them. MRR is the mean of 1 / rank of the right answer."
+        ),
+    ]
+
+
+def _weak(figures: TrustFigures) -> list[Block]:
+    weakest = [
+        f"{describe_group(each)}: {each['hits@10']:.0%} of {each['questions']:,} questions"
+        for each in figures.weakest()
+    ]
+    overall = figures.questions[0]["metrics"]["hits@10"]
+    text = f"The right answer to who-questions is among the first ten in {overall:.0%} of all. "
+    if weakest:
+        text += f"It is least often there for: {'; '.join(weakest)}."
+    by: tuple[GroupedBy, ...] = ("pair", "entity", "step")
+    return [
+        Heading("Where it is weak"),
+        Paragraph(text),
+        *(_group_table(figures, each) for each in by),
+        _relation_table(figures),
+    ]
+
+
+def _group_table(figures: TrustFigures, by: GroupedBy) -> TextTable:
+    """A row for each group, with the figures of all kinds of questions."""
+    found = {asked: {each["group"]: each for each in figures.group(by, asked)} for asked in ASKED}
+    rows = []
+    for name, who in found["entity"].items():
+        row = [name, f"{who['questions'] // 2:,}"]
+        for asked in ASKED:
+            each = found[asked].get(name)
+            row += ["-", "-"] if each is None else _percents(each["hits@1"], each["hits@10"])
+        rows.append(row)
+    columns = [f"{QUESTIONS[asked]}, {place}" for asked in ASKED for place in ("1st", "top 10")]
+    caption = "How often the right answer is first, or among the first ten, in percent."
+    return TextTable(GROUPINGS[by][0], ("group", "facts", *columns), rows, 1, caption)
+
+
+def _relation_table(figures: TrustFigures) -> TextTable:
+    """The relations whose who-questions are answered worst."""
+    groups = figures.group("relation")
+    large = [each for each in groups if each["questions"] >= MIN_QUESTIONS] or groups
+    worst = sorted(large, key=lambda each: each["hits@10"])[:_WORST_RELATIONS]
+    rows = [
+        [
+            each["group"],
+            f"{each['questions']:,}",
+            f"{each['mrr']:.3f}",
+            *_percents(each["hits@1"], each["hits@10"]),
+        ]
+        for each in worst
+    ]
+    caption = (
+        f"Who-questions; the {len(worst)} worst of {len(large):,} relations with at least "
+        f"{MIN_QUESTIONS} questions."
+        if large is not groups
+        else "Who-questions."
+    )
+    columns = ("relation", "questions", "MRR", "first", "first 10")
+    return TextTable("Relations", columns, rows, 1, caption)
+
+
+def _percents(*shares: float) -> list[str]:
+    return [f"{100 * share:.1f}" for share in shares]
+
+
+def _calibration(run: Run) -> list[Block]:
+    blocks: list[Block] = [
+        Heading("How far to trust a probability"),
+        Paragraph(
+            "Of the answers with a probability of 70%, about 70% should be right. The tables "
+            "compare both on facts held out for validation. Each half of these facts is measured "
+            "with probabilities that were fitted on the other half."
+        ),
+    ]
+    for asked in ASKED:
+        found = run.results.calibration_of(asked)
+        if found is None:
+            continue
+        table = TextTable(
+            f"Questions {_ASKED[asked]}",
+            *reliability_cells(found["reliability"]),
+            caption=f"{found['facts']:,} facts; expected calibration error "
+            f"{found['calibration_error']:.3f}.",
+        )
+        alt = (
+            f"{QUESTIONS[asked].capitalize()}-questions: how often the best answer is right, by "
+            "its probability. On the dashed line both are equal."
+        )
+        figure = reliability_figure(found, run.config.about)
+        picture = Picture(f"calibration-{asked}", figure, alt)
+        shown: list[Block] = [table, picture]
+        if asked != "entity":
+            shown = [table, Details(f"The same as a figure: {QUESTIONS[asked]}", [picture])]
+        blocks += shown
+    return blocks
+
+
+def _model(run: Run) -> list[Block]:
+    config, results = run.config, run.results
+    why = "" if run.fit is None else f", because {run.fit.choice.why}"
+    text = (
+        f"{config.name}{why}. In short: {model_kind(config.name).summary}. Protocol "
+        f"{config.protocol}, seed {config.seed}, {results.parameters:,} parameters, trained on "
+        f"{results.hardware}."
+    )
+    return [
+        Heading("The model"),
+        Paragraph(text),
+        Details("Settings (config.toml)", [Code(config.to_toml())], printed=True),
+    ]
