@@ -1,4 +1,4 @@
-"""Take screenshots of the web explorer on demo runs: wide and narrow, light and dark.
+"""Take screenshots of the web explorer on demo runs, at three widths: light, dark, forced colors.
 
 python scripts/explorer_pictures.py temp-gru=runs/demo/temp-gru ted=runs/demo/ted --out pictures
 """
@@ -14,12 +14,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from typing import Literal
 from urllib.parse import urlencode
 
 from PIL import Image
 from playwright.sync_api import sync_playwright
 
-SIZES = {1440: 900, 390: 844}
+SIZES = {1440: 900, 768: 1024, 390: 844}
+SCHEMES: dict[str, tuple[Literal["light", "dark"], Literal["none", "active"]]] = {
+    "light": ("light", "none"),
+    "dark": ("dark", "none"),
+    "forced": ("dark", "active"),
+}
 FACT = {
     "subject": "Solalba",
     "relation": "hosts a visit from",
@@ -68,9 +74,11 @@ def main() -> None:
         program = shutil.which("chromium") or driver.chromium.executable_path
         browser = driver.chromium.launch(executable_path=program)
         for width, height in SIZES.items():
-            for scheme in ("light", "dark"):
+            for scheme, (colors, forced) in SCHEMES.items():
                 context = browser.new_context(
-                    viewport={"width": width, "height": height}, color_scheme=scheme
+                    viewport={"width": width, "height": height},
+                    color_scheme=colors,
+                    forced_colors=forced,
                 )
                 tab = context.new_page()
                 for name, view in views(names).items():

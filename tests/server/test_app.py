@@ -201,6 +201,19 @@ def test_timelines_have_pages_and_snapshots_have_limits(
     assert {edge["time"] for edge in snapshot["edges"]} == {"2030-01-03"}
 
 
+def test_a_neighborhood_has_limits(client: TestClient) -> None:
+    asked = {"entity": ["corenne", "Velessa"], "time": "2030-01-05"}
+    found = client.get("/api/neighborhood", params=asked | {"reach": 2, "limit": 1}).json()
+    assert (found["from"], found["to"]) == ("2030-01-03", "2030-01-07")
+    assert [node["name"] for node in found["nodes"][:2]] == ["Corenne", "Velessa"]
+    assert len(found["nodes"]) <= 4 and found["total_edges"] == len(found["edges"]) > 0
+    assert client.get("/api/neighborhood", params=asked).json()["from"] == "2030-01-05"
+    for wrong in ({"entity": []}, {"entity": ["Velessa"] * 21}, {"reach": -1}, {"limit": 51}):
+        assert client.get("/api/neighborhood", params=asked | wrong).status_code == 422
+    unknown = client.get("/api/neighborhood", params=asked | {"entity": ["Velessa", "Velesa"]})
+    assert unknown.status_code == 404 and "Velessa" in unknown.json()["suggestions"]
+
+
 def test_a_timeline_can_extend_to_both_sides_of_a_time(client: TestClient) -> None:
     near = client.get(
         "/api/timeline", params={"entity": "Corenne", "time": "2030-01-02", "reach": 2}

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -251,17 +253,120 @@ def test_links_lead_from_entity_to_entity_and_back(page: Open) -> None:
     tab.get_by_role("link", name=f"Ask about {name}").first.click()
     expect(tab.get_by_label("Subject", exact=True)).to_have_value(name)
     expect(tab.locator("#asking")).to_have_text(f"{name} visits ? on 2030-01-05")
-    neighbour = tab.locator("#graph a").first
-    other = neighbour.locator("title").text_content()
-    neighbour.hover()
-    expect(tab.locator("#graph .reader")).to_contain_text(other)
-    neighbour.click()
+    tab.locator("#graph summary").click()
+    neighbor = tab.locator("#graph .graph-nodes li").nth(1)
+    other = neighbor.locator(".label").inner_text()
+    neighbor.get_by_role("button").hover()
+    expect(tab.locator("#graph .reader")).to_contain_text(f"{other}: ")
+    neighbor.get_by_role("link", name=f"Ask about {other}").click()
     expect(tab.get_by_label("Subject", exact=True)).to_have_value(other)
     tab.go_back()
     expect(tab.get_by_label("Subject", exact=True)).to_have_value(name)
     tab.go_back()
     expect(tab.locator("#asking")).to_have_text("Corenne visits ? on 2030-01-05")
     expect(answers(tab)).to_have_count(10)
+
+
+def drawn(tab: Any, expression: str) -> Any:
+    """A value of the graph that is drawn, in Cytoscape's terms."""
+    return tab.locator(".graph-canvas").evaluate(
+        f"canvas => {{ const {{ cy }} = canvas._cyreg; return {expression}; }}"
+    )
+
+
+def click_node(tab: Any, name: str) -> None:
+    place = drawn(tab, f"cy.getElementById({json.dumps(name)}).renderedPosition()")
+    tab.locator(".graph-canvas").click(position=place)
+
+
+def test_the_graph_shows_directed_and_labeled_edges_of_a_period(
+    page: Open, service: Served
+) -> None:
+    tab = page(**FACT, span="3", answer="Velessa")
+    expect(tab.locator("#graph-title")).to_have_text("Neighbors from 2030-01-02 to 2030-01-08")
+    asked = {"entity": "Corenne", "time": "2030-01-05", "reach": 3, "limit": 10}
+    wanted = service.http.get("/api/neighborhood", params=asked).json()
+    assert len({edge["first"] for edge in wanted["edges"]}) > 1, "more than one day"
+    nodes = drawn(tab, "cy.nodes().map((node) => node.id())")
+    assert set(nodes) == {node["name"] for node in wanted["nodes"]} | {"Velessa"}
+    edges = drawn(
+        tab,
+        "cy.edges('[kind = \"known\"]').map((edge) => ({ ends: [edge.data('source'),"
+        " edge.data('target')], label: edge.data('label'), arrow: edge.style('target-arrow-shape'),"
+        " facts: edge.data('facts') }))",
+    )
+    ends = {(edge["subject"], edge["object"]) for edge in wanted["edges"]}
+    assert {tuple(edge["ends"]) for edge in edges} == ends and len(edges) == len(ends)
+    for edge in edges:
+        own = [
+            each for each in wanted["edges"] if [each["subject"], each["object"]] == edge["ends"]
+        ]
+        assert edge["arrow"] == "triangle" and edge["facts"] == sum(each["facts"] for each in own)
+        assert edge["label"].startswith(own[0]["relation"][:20])
+    guess = drawn(tab, "cy.edges('[kind = \"guess\"]').map((edge) => edge.data())")
+    assert [(edge["source"], edge["label"], edge["target"]) for edge in guess] == [
+        ("Corenne", "visits?", "Velessa")
+    ]
+    tab.get_by_label("Period").select_option("0")
+    expect(tab.locator("#graph-title")).to_have_text("Neighbors on 2030-01-05")
+    assert url_query(tab)["span"] == "0"
+
+
+def test_a_click_or_the_keyboard_expands_a_node(page: Open) -> None:
+    tab = page(**FACT, span="0")
+    expect(tab.locator(".graph-canvas")).to_be_visible()
+    tab.locator("#graph summary").click()
+    rows = tab.locator("#graph .graph-nodes li")
+    before = rows.locator(".label").all_inner_texts()
+    click_node(tab, before[1])
+    expect(rows.nth(1).get_by_role("button")).to_have_attribute("aria-expanded", "true")
+    assert url_query(tab)["expanded"] == before[1]
+    after = rows.locator(".label").all_inner_texts()
+    assert set(before) < set(after) == set(drawn(tab, "cy.nodes().map((node) => node.id())"))
+    places = drawn(tab, "cy.nodes().map((node) => JSON.stringify(node.position()))")
+    assert len(set(places)) == len(places)
+    other = page(**url_query(tab))
+    expect(other.locator("#graph summary")).to_have_text(tab.locator("#graph summary").inner_text())
+    button = rows.nth(1).get_by_role("button")
+    button.focus()
+    expect(tab.locator("#graph .reader")).to_contain_text(f"{before[1]}: ")
+    button.press("Enter")
+    expect(rows).to_have_count(len(before))
+    expect(rows.nth(1).get_by_role("button")).to_be_focused()
+    assert "expanded" not in url_query(tab)
+    click_node(tab, before[0])
+    assert "expanded" not in url_query(tab), "the entity of the query is always expanded"
+
+
+def test_the_graph_zooms_and_moves(page: Open) -> None:
+    tab = page(**FACT)
+    canvas = tab.locator(".graph-canvas")
+    canvas.scroll_into_view_if_needed()
+    fitted, pan = drawn(tab, "[cy.zoom(), cy.pan()]")
+    canvas.hover(position={"x": 5, "y": 5})
+    tab.mouse.wheel(0, -100)
+    tab.wait_for_timeout(200)
+    assert drawn(tab, "cy.zoom()") == fitted, "the wheel scrolls the page"
+    canvas.focus()
+    canvas.press("+")
+    larger = drawn(tab, "cy.zoom()")
+    assert larger > fitted
+    canvas.press("ArrowLeft")
+    canvas.press("ArrowUp")
+    moved = drawn(tab, "cy.pan()")
+    canvas.press("-")
+    assert drawn(tab, "cy.zoom()") == pytest.approx(fitted)
+    canvas.press("0")
+    assert drawn(tab, "[cy.zoom(), cy.pan()]") == [fitted, pan] and moved != pan
+    tab.get_by_role("button", name="Zoom in").click()
+    assert drawn(tab, "cy.zoom()") == pytest.approx(larger)
+    tab.get_by_role("button", name="Show all").click()
+    assert drawn(tab, "cy.zoom()") == fitted
+    colors = "cy.nodes()[0].style('background-color')"
+    before = drawn(tab, colors)
+    tab.emulate_media(color_scheme="dark")
+    tab.wait_for_timeout(200)
+    assert drawn(tab, colors) != before
 
 
 def test_a_shared_link_restores_the_view(page: Open) -> None:
@@ -344,6 +449,137 @@ def test_wrong_input_names_the_value_and_the_way_out(page: Open, case: str) -> N
     expect(notice).to_be_empty()
 
 
+def problem(status: int, detail: str) -> dict[str, Any]:
+    """What a request is answered with, in place of the service."""
+    body = {"detail": detail, "status": status, "part": None, "suggestions": []}
+    return {"status": status, "body": json.dumps(body)}
+
+
+def test_a_timeout_is_shown_in_its_panel_and_not_retried(page: Open) -> None:
+    tab = page(refused=True, **FACT)
+    expect(answers(tab)).to_have_count(10)
+    sent: list[Any] = []
+
+    def refuse(route: Any) -> None:
+        sent.append(route)
+        route.fulfill(**problem(504, "the request took more than 30 s"))
+
+    tab.clock.install()
+    tab.route("**/api/evidence", refuse)
+    answers(tab).first.click()
+    evidence = tab.locator("#evidence")
+    expect(evidence).to_contain_text("The request took more than 30 s.")
+    tab.clock.run_for(60_000)
+    tab.wait_for_timeout(200)
+    assert len(sent) == 1, "the user decides whether to ask again"
+    expect(tab.get_by_role("alert")).to_be_empty()
+    expect(tab.get_by_role("status")).to_have_text("The request took more than 30 s.")
+    expect(answers(tab)).to_have_count(10)
+    expect(tab.locator("#timeline svg")).to_be_visible()
+    tab.unroute("**/api/evidence")
+    evidence.get_by_role("button", name="Retry").click()
+    expect(tab.locator("#evidence .fact-text").first).to_be_visible()
+    expect(evidence.get_by_role("button", name="Retry")).to_have_count(0)
+
+
+@pytest.mark.parametrize("panel", ["complete", "timeline", "neighborhood"])
+def test_an_error_of_one_panel_leaves_the_others(page: Open, panel: str) -> None:
+    tab = page(**FACT)
+    expect(answers(tab)).to_have_count(10)
+    other = page(refused=True, **FACT | {"run": "ted"})
+    other.route(f"**/api/{panel}*", lambda route: route.fulfill(status=500, body="<html>"))
+    other.reload()
+    expect(other.get_by_text("The service answered with status 500.").last).to_be_visible()
+    places = {"complete": "#first", "timeline": "#timeline .body", "neighborhood": "#graph .body"}
+    for name, place in places.items():
+        retry = other.locator(place).get_by_role("button", name="Retry")
+        expect(retry).to_have_count(1 if name == panel else 0)
+        expect(other.locator(place)).to_be_visible()
+    expect(answers(other)).to_have_count(0 if panel == "complete" else 10)
+
+
+def test_retries_of_a_busy_service_end(page: Open) -> None:
+    tab = page(refused=True, **FACT)
+    expect(answers(tab)).to_have_count(10)
+    tab.clock.install()
+    sent: list[Any] = []
+
+    def refuse(route: Any) -> None:
+        sent.append(route)
+        route.fulfill(**problem(503, "too many requests are waiting"))
+
+    tab.route("**/api/complete", refuse)
+    tab.get_by_label("Answers").select_option("5")
+    notice = tab.get_by_role("alert")
+    expect(notice).to_contain_text("Retrying.")
+    deadline = time.monotonic() + 60
+    while len(sent) < 6 and time.monotonic() < deadline:
+        tab.clock.run_for(31_000)
+        tab.wait_for_timeout(100)
+    expect(notice).to_contain_text("5 retries failed.")
+    tab.clock.run_for(600_000)
+    tab.wait_for_timeout(200)
+    assert len(sent) == 6
+    expect(tab.locator("#timeline svg")).to_be_visible()
+    tab.unroute("**/api/complete")
+    notice.get_by_role("button", name="Retry").click()
+    expect(answers(tab)).to_have_count(5)
+    expect(notice).to_be_empty()
+
+
+@pytest.mark.parametrize("asked", PARTS)
+def test_a_wrong_answer_is_corrected_where_the_evidence_would_be(page: Open, asked: str) -> None:
+    fact = {"subject": "Corenne", "relation": "visits", "object": "Velessa"}
+    view = {part: name for part, name in fact.items() if part != asked}
+    wrong = fact[asked][:-2] + fact[asked][-1]
+    tab = page(refused=True, **view, asked=asked, time="2030-01-05", answer=wrong)
+    evidence = tab.locator("#evidence")
+    expect(evidence).to_contain_text(f"There is no {asked} '{wrong}'. Did you mean:")
+    expect(answers(tab).first).to_be_visible()
+    expect(tab.get_by_role("alert")).to_be_empty()
+    evidence.get_by_role("link", name=fact[asked], exact=True).click()
+    expect(evidence.locator(".fact-text").first).to_be_visible()
+    assert url_query(tab)["answer"] == fact[asked]
+
+
+def test_enter_waits_for_the_names_of_a_text(page: Open) -> None:
+    tab = page(**FACT)
+    field = tab.get_by_label("Subject", exact=True)
+    field.fill("vel")
+    field.press("Enter")
+    expect(tab.locator("#asking")).to_have_text("Velessa visits ? on 2030-01-05")
+    expect(answers(tab)).to_have_count(10)
+    held: list[Any] = []
+    tab.route("**/api/entities*", lambda route: held.append(route))
+    field.fill("cor")
+    field.press("Enter")
+    field.press("Escape")
+    tab.wait_for_timeout(200)
+    for route in held:
+        route.continue_()
+    tab.wait_for_timeout(200)
+    expect(field).to_have_value("Velessa")
+
+
+def test_typos_are_forgiven_while_typing(page: Open) -> None:
+    tab = page(**FACT)
+    tab.get_by_label("Subject", exact=True).fill("prezident of vellesa")
+    expect(found_names(tab)).to_have_text(re.compile("^President of Velessa"))
+
+
+@pytest.mark.parametrize("run", ["temp-gru", "pointer", "ted"])
+def test_every_run_ranks_what_the_page_offers(page: Open, run: str) -> None:
+    tab = page(**FACT, answer="Velessa", run=run)
+    offered = tab.locator("[name=asked]")
+    assert [each.get_attribute("value") for each in offered.all()] == [
+        "object",
+        "subject",
+        "relation",
+    ]
+    tab.locator(".asked label", has_text="relation").click()
+    expect(answers(tab)).to_have_count(4)
+
+
 def test_an_unknown_name_is_reported_while_typing_and_on_submit(page: Open) -> None:
     tab = page(refused=True, **FACT)
     field = tab.get_by_label("Subject", exact=True)
@@ -356,7 +592,7 @@ def test_an_unknown_name_is_reported_while_typing_and_on_submit(page: Open) -> N
 
 
 def test_an_empty_result_is_explained(page: Open) -> None:
-    tab = page(run="plain", subject="Newcomer", relation="greets", time="last")
+    tab = page(run="plain", subject="Newcomer", relation="greets", time="last", span="0")
     expect(tab.locator("#first")).to_contain_text("plain has no answer")
     expect(tab.locator("#first")).to_contain_text("'Newcomer' is in no known fact")
     expect(tab.locator("#graph")).to_contain_text(
@@ -366,6 +602,117 @@ def test_an_empty_result_is_explained(page: Open) -> None:
     expect(tab.get_by_label("Time", exact=True)).to_have_value("later")
     tab.locator(".asked label", has_text="relation").click()
     expect(tab.locator("#first")).to_contain_text("Choose the object above.")
+
+
+@pytest.mark.parametrize("run", ["temp-gru", "ted"])
+def test_bars_show_probabilities_as_parts_of_the_whole(
+    page: Open, service: Served, run: str
+) -> None:
+    tab = page(**FACT, run=run)
+    wanted = complete(service, **FACT, run=run)
+    expect(answers(tab)).to_have_count(len(wanted))
+    for row, answer in zip(answers(tab).all(), wanted, strict=True):
+        fill, bar = (row.locator(part).bounding_box()["width"] for part in (".fill", ".bar"))
+        assert abs(fill / bar - max(0.01, answer["probability"])) < 0.005
+
+
+def test_bars_of_shares_are_parts_of_the_whole(page: Open) -> None:
+    tab = page(**FACT)
+    expect(answers(tab)).to_have_count(10)
+    fact = FACT | {"object": "Velessa", "effect": None}
+    body = FACT | {
+        "run": "temp-gru",
+        "object": "Velessa",
+        "asked": "object",
+        "known": None,
+        "why": "votes",
+        "legend": "",
+        "evidence": [fact | {"share": 0.04}, fact | {"share": 0.02, "relation": "hosts"}],
+        "evidence_count": 2,
+    }
+    tab.route("**/api/evidence", lambda route: route.fulfill(json=body))
+    answers(tab).first.click()
+    bars = tab.locator("#evidence .facts .bar")
+    expect(bars).to_have_count(2)
+    for row, share in zip(bars.all(), (0.04, 0.02), strict=True):
+        width = row.bounding_box()["width"]
+        assert abs(row.locator(".fill").bounding_box()["width"] / width - share) < 0.005
+
+
+def test_loaded_evidence_is_announced(page: Open) -> None:
+    tab = page(**FACT)
+    live = tab.locator("#evidence-status[aria-live=polite]")
+    expect(live).to_be_empty()
+    answers(tab).first.click()
+    name = url_query(tab)["answer"]
+    expect(live).to_have_text(
+        re.compile(rf"^\d+ facts? of evidence from temp-gru for {name}; the strongest is .+\.$")
+    )
+    answers(tab).first.click()
+    expect(live).to_be_empty()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_the_list_of_facts_ends_with_a_whole_line(page: Open, width: int) -> None:
+    tab = page(run="long", subject=LONG[0], relation="meets", time=HOURS[0])
+    tab.set_viewport_size({"width": width, "height": 844})
+    reader = tab.locator("#timeline .reader")
+    expect(reader).to_contain_text(LONG[1])
+    inner, line, hidden = reader.evaluate(
+        "list => [list.clientHeight, parseFloat(getComputedStyle(list).lineHeight),"
+        " list.scrollHeight - list.clientHeight]"
+    )
+    assert hidden > 0 and abs(inner / line - round(inner / line)) < 0.05
+    for fact in reader.locator("li").all():
+        assert fact.evaluate("item => item.getClientRects().length") == 1, "in one column"
+
+
+def test_forced_colors_keep_bars_and_keys(browser: Any, service: Served) -> None:
+    context = browser.new_context(
+        viewport={"width": 1440, "height": 900}, forced_colors="active", color_scheme="dark"
+    )
+    tab = context.new_page()
+    tab.goto(f"http://localhost:{service.port}/?{urlencode(FACT | {'answer': 'Velessa'})}")
+    expect(tab.locator("#evidence .fact-text").first).to_be_visible()
+    expect(tab.locator("#timeline .legend")).to_be_visible()
+
+    def style(selector: str, *names: str) -> tuple[str, ...]:
+        return tuple(
+            tab.locator(selector).first.evaluate(
+                "(element, names) => names.map((name) => getComputedStyle(element)[name])", names
+            )
+        )
+
+    for bar in ("#first .choose", "#evidence li"):
+        fill, behind = (
+            style(f"{bar} {part}", "backgroundColor", "borderTop") for part in (".fill", ".bar")
+        )
+        assert fill != behind, bar
+    kinds = (".alike", ":not(.window, .alike, .for, .against)", ".for", ".against", ".window")
+    keys = [style(f".key{kind}", "backgroundColor", "borderTop") for kind in kinds]
+    assert len(set(keys)) == len(keys)
+    paper = style("body", "backgroundColor")[0]
+    blocks = "rect.alike", "rect.for", "rect.against", "rect.fact:not(.alike, .for, .against)"
+    looks = [style(f"#timeline {block}", "fill", "stroke") for block in blocks]
+    assert len(set(looks)) == len(looks)
+    assert all(look != (paper, "none") for look in looks)
+    context.close()
+
+
+@pytest.mark.parametrize("width", [1440, 768, 320])
+def test_long_names_stay_inside_their_cards(page: Open, width: int) -> None:
+    tab = page(run="long", other="plain", refused=True, subject=LONG[0], relation="meets",
+               time=HOURS[1], answer=LONG[1])  # fmt: skip
+    tab.set_viewport_size({"width": width, "height": 844})
+    expect(tab.locator("#evidence .fact-text").first).to_be_visible()
+    tab.get_by_label("Subject", exact=True).fill("ministry")
+    expect(found_names(tab)).to_have_count(3)
+    for part in ("html", ".card", "#question", "[role=listbox]:visible", "#evidence .column"):
+        for each in tab.locator(part).all():
+            hidden = each.evaluate("element => element.scrollWidth - element.clientWidth")
+            assert hidden <= 0, f"{part} is {hidden} pixels too wide"
+    names = tab.locator("[role=listbox]:visible").bounding_box()
+    assert names["x"] + names["width"] <= width
 
 
 def test_names_are_never_markup_and_steps_can_have_any_label(page: Open) -> None:
@@ -489,7 +836,7 @@ def test_everything_can_be_done_with_the_keyboard(page: Open) -> None:
 
 
 VIEWS = {
-    "answers": FACT | {"answer": "Velessa"},
+    "answers": FACT | {"answer": "Velessa", "expanded": "Velessa"},
     "comparison": FACT | {"answer": "Velessa", "other": "pointer"},
     "relation": {
         "asked": "relation",
@@ -501,14 +848,22 @@ VIEWS = {
 }
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (390, "dark")])
-def test_every_view_is_accessible(browser: Any, service: Served, width: int, scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("width", "scheme", "forced"),
+    [(1440, "light", "none"), (390, "dark", "none"), (768, "dark", "active")],
+)
+def test_every_view_is_accessible(
+    browser: Any, service: Served, width: int, scheme: str, forced: str
+) -> None:
     axe = pytest.importorskip(
         "axe_playwright_python.sync_playwright", reason="needs the package axe-playwright-python"
     )
     # The check is injected into the page, which its security policy forbids.
     context = browser.new_context(
-        viewport={"width": width, "height": 844}, color_scheme=scheme, bypass_csp=True
+        viewport={"width": width, "height": 844},
+        color_scheme=scheme,
+        forced_colors=forced,
+        bypass_csp=True,
     )
     tab = context.new_page()
     for name, view in VIEWS.items():
@@ -517,6 +872,7 @@ def test_every_view_is_accessible(browser: Any, service: Served, width: int, sch
         expect(tab.locator("[aria-busy]")).to_have_count(0)
         if name == "answers":
             tab.get_by_text("as a table").click()
+            tab.get_by_text("as a list").click()
             tab.get_by_label("Subject", exact=True).fill("p")
             expect(found_names(tab).first).to_be_visible()
         found = axe.Axe().run(tab).response["violations"]
@@ -553,6 +909,8 @@ def test_light_and_dark_follow_the_system_or_the_button(browser: Any, service: S
 
 def test_static_files_refer_to_no_other_host() -> None:
     static = Path(__file__).parents[2] / "src/tempograph/server/static"
-    for file in static.iterdir():
+    files = [file for file in static.iterdir() if file.is_file()]
+    assert len(files) > 10
+    for file in files:
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "://" not in text and "innerHTML" not in text and "style=" not in text, file.name

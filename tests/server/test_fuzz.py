@@ -42,6 +42,7 @@ def test_responses_conform_to_the_api_description(service: Served, mode: Any) ->
         "/api/evidence",
         "/api/timeline",
         "/api/snapshot",
+        "/api/neighborhood",
         "/api/entities",
     } <= tested
     assert service.process.poll() is None

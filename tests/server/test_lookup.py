@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,6 +48,47 @@ def test_examples_are_held_out_facts_of_frequent_subjects_near_the_middle(
     left = {fact[0] for fact in eligible} - {fact[0] for fact in found}
     assert counts == sorted(counts, reverse=True)
     assert all(graph.entity_index.counts[subject] <= counts[-1] for subject in left)
+
+
+@given(graphs(), st.integers(1, 3), st.integers(0, 3), st.data())
+def test_a_neighborhood_contains_the_edges_of_a_period_among_entities_and_their_neighbors(
+    graph: TemporalGraph, max_neighbors: int, max_edges: int, data: st.DataObject
+) -> None:
+    browser = GraphBrowser("run", graph, None)
+    centers = data.draw(st.lists(st.sampled_from(graph.entities), min_size=1, max_size=3))
+    first, last = sorted(data.draw(st.integers(0, len(graph.times) - 1)) for _ in "12")
+    found = browser.neighborhood(centers, range(first, last + 1), max_neighbors, max_edges)
+    assert (found.from_, found.to) == (graph.times[first], graph.times[last])
+    here = [graph.describe(fact) for fact in graph.all_facts if first <= fact[3] <= last]
+    nodes = [node.name for node in found.nodes]
+    distinct = list(dict.fromkeys(centers))
+    assert nodes[: len(distinct)] == distinct and len(nodes) == len(set(nodes))
+    expected = set(distinct)
+    for center, count in zip(distinct, found.neighbors, strict=True):
+        shared = Counter(
+            fact["object"] if fact["subject"] == center else fact["subject"]
+            for fact in here
+            if center in (fact["subject"], fact["object"]) and fact["subject"] != fact["object"]
+        )
+        expected |= {name for name, _ in shared.most_common(max_neighbors)}
+        assert (count.name, count.facts) == (center, len(shared))
+        least = min((facts for _, facts in shared.most_common(max_neighbors)), default=0)
+        assert all(name in nodes for name, facts in shared.items() if facts > least)
+    assert len(nodes) == len(expected) or max_neighbors < len(graph.entities)
+    for node in found.nodes:
+        assert node.facts == sum(node.name in (f["subject"], f["object"]) for f in here)
+    times: dict[tuple[str, ...], list[int]] = {}
+    for fact in here:
+        if fact["subject"] in nodes and fact["object"] in nodes:
+            key = (fact["subject"], fact["relation"], fact["object"])
+            times.setdefault(key, []).append(graph.times.index(fact["time"]))
+    assert found.total_edges == len(times) and len(found.edges) == min(max_edges, len(times))
+    for edge in found.edges:
+        own = times[edge.subject, edge.relation, edge.object]
+        assert edge.facts == len(own)
+        assert (edge.first, edge.last) == (graph.times[min(own)], graph.times[max(own)])
+    counts = sorted(map(len, times.values()), reverse=True)
+    assert [edge.facts for edge in found.edges] == counts[:max_edges]
 
 
 @given(graphs(), st.integers(1, 4), st.integers(0, 5))

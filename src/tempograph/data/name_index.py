@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempograph.data.suggestions import closest_names, fold
+from tempograph.data.word_index import WordIndex
 
 _MAX_SIMILAR: Final = 30
 _MAX_LETTERS: Final = 100
@@ -45,8 +46,9 @@ class NameIndex:
         """Names that contain all words of a text, whatever their case and accents.
 
         The name itself comes first, then names that start with the text, then names whose words
-        start with its words, then the rest; within each group, frequent names first. Only the
-        first 32 different words count.
+        start with its words, then the rest; within each group, frequent names first. If no name
+        contains them, the result is the names whose words are spelled like them, closest first.
+        Only the first 32 different words count.
         """
         start = " ".join(fold(text).split())
         words = list(dict.fromkeys(start.split()))[:_MAX_WORDS]
@@ -60,10 +62,19 @@ class NameIndex:
             if len(groups[0]) == limit:
                 break
         found = dict.fromkeys([*self._by_fold.get(start, []), *groups[0], *groups[1], *groups[2]])
+        found = found or dict.fromkeys(self._misspelled(start, limit))
         return [
             NameMatch(self.names[name_id], int(self.counts[name_id]))
             for name_id in list(found)[:limit]
         ]
+
+    def _misspelled(self, text: str, limit: int) -> list[int]:
+        """The ids of names whose words are spelled like those of a folded text."""
+        edits = self._word_index.edits(text)
+        matches = np.flatnonzero(np.isfinite(edits))
+        order = np.lexsort((-self.counts[matches], edits[matches]))
+        best: list[int] = matches[order[:limit]].tolist()
+        return best
 
     def closest(self, name: str) -> list[str]:
         """The names closest to one that does not exist, at most three, as `closest_names`."""
@@ -97,6 +108,10 @@ class NameIndex:
         for name, name_id in self._folded:
             ids.setdefault(" ".join(name.split()), []).append(name_id)
         return ids
+
+    @cached_property
+    def _word_index(self) -> WordIndex:
+        return WordIndex([fold(name) for name in self.names])
 
     @cached_property
     def _names_with_trigram(self) -> dict[str, NDArray[np.int64]]:

@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import FileResponse, HTMLResponse, PlainTextResponse, Response
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, PackageLoader
+from pydantic import StringConstraints
 from starlette.exceptions import HTTPException
 
 from tempograph.server import schema
@@ -176,6 +177,29 @@ def _lookup_routes(service: Service) -> APIRouter:
         return await served.look_up(
             lambda: served.browser.snapshot(entity, time, limit, 10 * limit)
         )
+
+    @router.get("/api/neighborhood")
+    async def neighborhood(
+        entity: Annotated[
+            list[Annotated[str, StringConstraints(max_length=1000)]],
+            Query(min_length=1, max_length=20, description="An entity, or several."),
+        ],
+        time: Text,
+        reach: Annotated[
+            int, Query(ge=0, le=10**6, description="Steps on each side of the time.")
+        ] = 0,
+        limit: Annotated[int, Query(ge=1, le=50, description="Neighbors of each entity.")] = 12,
+        run: RunName = None,
+    ) -> schema.NeighborhoodResponse:
+        """Entities in a period, the most frequent neighbors of each, and the edges among them."""
+        served = service.run(run)
+        browser = served.browser
+
+        def read() -> schema.NeighborhoodResponse:
+            period = browser.period(None, None, time, reach)
+            return browser.neighborhood(entity, period, limit, 1000)
+
+        return await served.look_up(read)
 
     @router.get("/health")
     async def health() -> schema.HealthResponse:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.server.schema import SplitFact, StepCount
+from tempograph.server.schema import RelationEdge, SplitFact, StepCount
 from tempograph.typing import SPLITS
 
 Positions = NDArray[np.intp]
@@ -40,10 +40,6 @@ class FactLookup:
         start, stop = np.searchsorted(self._key, [offset + first, offset + last + 1])
         return np.sort(self._position[start:stop])
 
-    def at(self, time: int) -> Positions:
-        """The facts of a step."""
-        return np.arange(self._step_start[time], self._step_start[time + 1])
-
     def examples(self, count: int) -> Positions:
         """One fact of each of the most frequent subjects, as near the middle of the time as can be.
 
@@ -73,16 +69,42 @@ class FactLookup:
             for step, count in zip(steps.tolist(), counts.tolist(), strict=True)
         ]
 
-    def neighbors(self, entity: int, time: int) -> list[tuple[int, int]]:
-        """(neighbor, shared facts) of an entity at a step, most shared facts first."""
-        own = self.facts[self.of_entity(entity, time, time)]
+    def neighbors(self, entity: int, first: int, last: int) -> list[tuple[int, int]]:
+        """(neighbor, shared facts) of an entity in a period, most shared facts first."""
+        own = self.facts[self.of_entity(entity, first, last)]
         others = np.where(own[:, 0] == entity, own[:, 2], own[:, 0])
         return Counter(others[others != entity].tolist()).most_common()
 
-    def among(self, entities: Sequence[int], time: int) -> Positions:
-        """The facts of a step among some entities; those of the first entity come first."""
-        here = self.at(time)
-        subjects, objects = self.facts[here, 0], self.facts[here, 2]
-        inside = np.isin(subjects, entities) & np.isin(objects, entities)
-        of_first = (subjects == entities[0]) | (objects == entities[0])
-        return here[inside][np.argsort(~of_first[inside], kind="stable")]
+    def among(self, entities: Sequence[int], first: int, last: int) -> Positions:
+        """The facts of a period among some entities; those of the first entity come first."""
+        here = np.arange(self._step_start[first], self._step_start[last + 1])
+        chosen = np.zeros(len(self.graph.entities), dtype=bool)
+        chosen[list(entities)] = True
+        here = here[chosen[self.facts[here, 0]] & chosen[self.facts[here, 2]]]
+        of_first = (self.facts[here, 0] == entities[0]) | (self.facts[here, 2] == entities[0])
+        ordered: Positions = here[np.argsort(~of_first, kind="stable")]
+        return ordered
+
+    def edges(self, positions: Positions, limit: int) -> tuple[list[RelationEdge], int]:
+        """Facts that differ only in their times as one edge, most facts first; and their number."""
+        triples, index, counts = np.unique(
+            self.facts[positions, :3], axis=0, return_inverse=True, return_counts=True
+        )
+        first = np.full(len(triples), len(self.graph.times))
+        last = np.zeros(len(triples), np.int64)
+        time = self.facts[positions, 3]
+        np.minimum.at(first, index.reshape(-1), time)
+        np.maximum.at(last, index.reshape(-1), time)
+        entities, relations, times = self.graph.entities, self.graph.relations, self.graph.times
+        edges = [
+            RelationEdge(
+                subject=entities[triples[edge, 0]],
+                relation=relations[triples[edge, 1]],
+                object=entities[triples[edge, 2]],
+                facts=int(counts[edge]),
+                first=times[first[edge]],
+                last=times[last[edge]],
+            )
+            for edge in np.argsort(-counts, kind="stable")[:limit].tolist()
+        ]
+        return edges, len(triples)

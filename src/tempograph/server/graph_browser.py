@@ -17,6 +17,7 @@ from tempograph.server.schema import (
     ExamplesResponse,
     NameCount,
     NamesResponse,
+    NeighborhoodResponse,
     Period,
     SnapshotResponse,
     TimelineResponse,
@@ -130,10 +131,10 @@ class GraphBrowser:
     def snapshot(self, entity: str, time: str, max_nodes: int, max_edges: int) -> SnapshotResponse:
         """An entity at one step, its neighbors and the facts among them."""
         entity_id, step = self._entity_id(entity), self._time_id(time)
-        neighbors = self.facts.neighbors(entity_id, step)
+        neighbors = self.facts.neighbors(entity_id, step, step)
         own_facts = len(self.facts.of_entity(entity_id, step, step))
         nodes = [(entity_id, own_facts), *neighbors[: max_nodes - 1]]
-        edges = self.facts.among([node for node, _ in nodes], step)
+        edges = self.facts.among([node for node, _ in nodes], step, step)
         names = self.graph.entities
         return SnapshotResponse(
             run=self.run,
@@ -143,6 +144,33 @@ class GraphBrowser:
             edges=self.facts.describe(edges[:max_edges]),
             neighbours=len(neighbors),
             facts=len(edges),
+        )
+
+    def neighborhood(
+        self, entities: Sequence[str], steps: range, max_neighbors: int, max_edges: int
+    ) -> NeighborhoodResponse:
+        """Entities in a period, up to `max_neighbors` neighbors of each, and the edges of all."""
+        centers = list(dict.fromkeys(map(self._entity_id, entities)))
+        period = steps[0], steps[-1]
+        names, nodes = self.graph.entities, dict.fromkeys(centers)
+        counts: list[NameCount] = []
+        for center in centers:
+            neighbors = self.facts.neighbors(center, *period)
+            counts.append(NameCount(name=names[center], facts=len(neighbors)))
+            nodes |= dict.fromkeys(node for node, _ in neighbors[:max_neighbors])
+        positions = self.facts.among(list(nodes), *period)
+        edges, total_edges = self.facts.edges(positions, max_edges)
+        return NeighborhoodResponse(
+            run=self.run,
+            from_=self.graph.times[period[0]],
+            to=self.graph.times[period[1]],
+            nodes=[
+                NameCount(name=names[node], facts=len(self.facts.of_entity(node, *period)))
+                for node in nodes
+            ],
+            neighbors=counts,
+            edges=edges,
+            total_edges=total_edges,
         )
 
     def _window_around(self, step: int) -> Period | None:

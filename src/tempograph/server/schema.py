@@ -228,6 +228,34 @@ class SnapshotResponse(_Response):
     """Number of facts among the nodes, including those beyond the limit."""
 
 
+class RelationEdge(_Response):
+    """A subject, a relation and an object, with the facts of a period that state it."""
+
+    subject: str
+    relation: str
+    object: str
+    facts: int
+    first: str
+    """The time of the first fact."""
+    last: str
+
+
+class NeighborhoodResponse(_Response):
+    """Entities in a period, their neighbors and the edges among all of them."""
+
+    run: str
+    from_: str = Field(serialization_alias="from")
+    to: str
+    nodes: list[NameCount]
+    """The entities, then their most frequent neighbors, with their facts in the period."""
+    neighbors: list[NameCount]
+    """The entities, each with its number of neighbors, including those beyond the limit."""
+    edges: list[RelationEdge]
+    """Those with the most facts first."""
+    total_edges: int
+    """Number of edges, including those beyond the limit."""
+
+
 class WindowSize(_Response):
     """Number of steps that a model reads around a query."""
 

@@ -1,6 +1,6 @@
 // Ranked answers as bars, for one run or two side by side.
 
-import { post, postOrRefusal } from "./api.js";
+import { post } from "./api.js";
 import { $, el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
 import { address, isComplete, nextQuery, PARTS, requestFor } from "./view.js";
@@ -16,7 +16,8 @@ export function answersPanel(root, which, app, reference, onDraw, onError) {
     {
       request: (view) =>
         isComplete(view) && view[which] ? { ...requestFor(view, view[which]), top: Number(view.top) } : null,
-      load: (request, signal) => (which === "other" ? postOrRefusal : post)("api/complete", request, signal),
+      load: (request, signal) => post("api/complete", request, signal),
+      heading: (view) => (view.other ? [el("h3", {}, view[which])] : []),
       draw: (data, view) => {
         root.hidden = which === "other" && !view.other;
         refill(root, ...(data === null ? missing(view) : render(which, app, reference(), data, view)));
@@ -33,7 +34,6 @@ function missing(view) {
 }
 
 function render(which, app, reference, data, view) {
-  if (data.refused) return [el("h3", {}, data.run), el("p", { class: "empty" }, sentence(data.refused))];
   const rows = data.answers.map((answer, index) => {
     const change = reference === null ? null : rankChange(reference, answer);
     return row(`${which}-${index}`, app, view, answer, change);

@@ -10,14 +10,18 @@ export class Problem extends Error {
   }
 }
 
-/** No response, or one that says to come back later. */
+/** No response. */
 export class Unreachable extends Error {}
+
+/** A response that says to come back later. */
+export class Busy extends Error {}
 
 export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
 export const storeToken = (token) => sessionStorage.setItem(TOKEN, token);
 
 export function get(path, parameters = {}, signal = undefined) {
-  const given = Object.entries(parameters).filter(([, value]) => value !== "" && value != null);
+  const pairs = Object.entries(parameters).flatMap(([name, value]) => [value].flat().map((each) => [name, each]));
+  const given = pairs.filter(([, value]) => value !== "" && value != null);
   return send(`${path}?${new URLSearchParams(given)}`, {}, signal);
 }
 
@@ -26,29 +30,31 @@ export function post(path, body, signal) {
   return send(path, { method: "POST", body: JSON.stringify(body), headers }, signal);
 }
 
-/** As `post`, but a problem is returned as `refused`: another run may be able to answer. */
-export async function postOrRefusal(path, body, signal) {
-  try {
-    return await post(path, body, signal);
-  } catch (error) {
-    if (error instanceof Problem) return { run: body.run, refused: error.message };
-    throw error;
-  }
-}
-
 async function send(url, options, signal) {
   const token = sessionStorage.getItem(TOKEN);
   const headers = { ...options.headers, ...(token && { authorization: `Bearer ${token}` }) };
   const limit = AbortSignal.timeout(TIMEOUT_MS);
-  let response, body;
+  let response, text;
   try {
     response = await fetch(url, { ...options, headers, signal: signal ? AbortSignal.any([signal, limit]) : limit });
-    body = await response.json();
+    text = await response.text();
   } catch {
     signal?.throwIfAborted();
     throw new Unreachable("The service does not answer.");
   }
-  if (response.ok) return body;
-  if ([502, 503, 504].includes(response.status)) throw new Unreachable(`The service is busy: ${body.detail}.`);
-  throw new Problem(response.status, body);
+  const { ok, status } = response;
+  const body = parsed(text) ?? { detail: `the service answered with status ${status}` };
+  if (ok && parsed(text) !== null) return body;
+  if (status === 502) throw new Unreachable("The service does not answer.");
+  if (status === 503) throw new Busy(`The service is busy: ${body.detail}.`);
+  throw new Problem(status, body);
+}
+
+/** A JSON text as an object, or null: a proxy may answer with a page. */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }

@@ -1,17 +1,25 @@
 // The explorer: a view is read from the URL, shown by panels, and changed by user actions.
 
 import { answersPanel } from "./answers.js";
-import { get, hasToken, storeToken, Problem, Unreachable } from "./api.js";
+import { Busy, get, hasToken, storeToken, Problem, Unreachable } from "./api.js";
 import { $, el } from "./dom.js";
-import { evidencePanel } from "./evidence.js";
+import { evidenceAnnouncement, evidencePanel } from "./evidence.js";
 import { graphPanel } from "./graph.js";
-import { clearNotice, offerExamples, showProblem, showUnreachable, showError } from "./notice.js";
+import {
+  clearNotice,
+  offerExamples,
+  resetRetries,
+  showError,
+  showProblem,
+  showUnavailable,
+  wrongPart,
+} from "./notice.js";
 import { QueryForm } from "./query-form.js";
 import { bindRuns, showRuns } from "./runs.js";
 import { themeButton } from "./theme.js";
 import { timelinePanel } from "./timeline.js";
 import { viewOfFact, address, entityOf, queryText, PARTS, readView } from "./view.js";
-import { at, plural } from "./format.js";
+import { at, plural, sentence } from "./format.js";
 
 const EXAMPLES = 4;
 const NARROW = matchMedia("(max-width: 899px)");
@@ -31,7 +39,9 @@ class App {
   /** Show another view. */
   go(view) {
     const chosen = view.answer && view.answer !== this.view.answer;
-    history.pushState(null, "", address(view));
+    const moved = view.run !== this.view.run || entityOf(view) !== entityOf(this.view);
+    history.pushState(null, "", address(moved ? { ...view, expanded: "" } : view));
+    resetRetries();
     this.show();
     if (chosen && NARROW.matches) $("evidence").scrollIntoView();
   }
@@ -52,7 +62,7 @@ class App {
       offerExamples(this.view, facts.slice(1));
       this.#draw();
     } catch (error) {
-      if (turn === this.#turn) this.#report(error);
+      if (turn === this.#turn) this.#reportForPage(error);
     }
   }
 
@@ -93,11 +103,13 @@ class App {
 
   #makePanels() {
     const onError = (error) => this.#report(error);
+    const ofOther = (error) => this.#reportOfOther(error);
+    const spoken = { run: "", other: "" };
     let evidence = [];
     const first = answersPanel($("first"), "run", this, () => null, answered, onError);
-    const second = answersPanel($("second"), "other", this, () => first.data, noop, onError);
+    const second = answersPanel($("second"), "other", this, () => first.data, noop, ofOther);
     const reasons = evidencePanel($("first-evidence"), "run", onEvidence, onError);
-    const others = evidencePanel($("second-evidence"), "other", noop, onError);
+    const others = evidencePanel($("second-evidence"), "other", (data) => say("other", data), ofOther);
     const timeline = timelinePanel(
       $("timeline"),
       this,
@@ -115,23 +127,46 @@ class App {
       if (data) $("status").textContent = announcement(data);
     }
 
-    function onEvidence(facts) {
+    function say(which, data) {
+      spoken[which] = data === null ? "" : evidenceAnnouncement(data);
+      const words = `${spoken.run} ${spoken.other}`.trim();
+      if ($("evidence-status").textContent !== words) $("evidence-status").textContent = words;
+    }
+
+    function onEvidence(data) {
+      say("run", data);
+      const facts = data?.evidence ?? [];
       const acting = facts.filter((fact) => fact.effect);
       evidence = acting.length ? acting : facts;
       timeline.redraw();
     }
   }
 
-  #report(error) {
+  /** An error without which there is nothing to show. */
+  #reportForPage(error) {
     $("view").hidden = true;
-    if (error instanceof Unreachable) {
-      showUnreachable(error, () => this.show());
-    } else if (error instanceof Problem && error.status === 401) {
-      askForToken();
-    } else if (error instanceof Problem) {
-      showProblem(error, this.view);
-    } else {
+    if (error instanceof Problem && error.status !== 401) showProblem(error, this.view ?? readView(""));
+    else this.#reportOfOther(error);
+  }
+
+  /** An error of a panel, which shows it: a wrong query is also corrected above all panels. */
+  #report(error) {
+    const ofQuery = error instanceof Problem && error.status < 500 && wrongPart(error, this.view) !== "answer";
+    if (ofQuery && error.status !== 401) showProblem(error, this.view);
+    else this.#reportOfOther(error);
+  }
+
+  /** An error of the second run, which shows it: the first may be able to answer. */
+  #reportOfOther(error) {
+    if (error instanceof Unreachable || error instanceof Busy) {
+      showUnavailable(error, () => this.show());
+    } else if (!(error instanceof Problem)) {
       throw error;
+    } else if (error.status === 401) {
+      $("view").hidden = true;
+      askForToken();
+    } else {
+      $("status").textContent = sentence(error.message);
     }
   }
 }
@@ -151,7 +186,10 @@ function askForToken() {
 }
 
 function bindPage(app) {
-  addEventListener("popstate", () => app.show());
+  addEventListener("popstate", () => {
+    resetRetries();
+    app.show();
+  });
   addEventListener("click", (event) => {
     const link = event.target.closest?.("a[href^='?']");
     if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;

@@ -1,15 +1,15 @@
 // The evidence for the chosen answer: whole facts, each with its time and its effect.
 
-import { post, postOrRefusal } from "./api.js";
+import { post } from "./api.js";
 import { el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
 import { viewOfFact, address, isComplete, PARTS, requestFor } from "./view.js";
-import { plural, distance, percent, sentence, signed } from "./format.js";
+import { at, distance, factText, percent, plural, signed } from "./format.js";
 
 const MAX_FACTS = 20;
 const SHOWN_FACTS = 6;
 
-/** Evidence from one run of a view, "run" or "other"; `onEvidence(facts)` is called with it. */
+/** Evidence from one run of a view, "run" or "other"; `onEvidence(data)` is called with it, or with null. */
 export function evidencePanel(root, which, onEvidence, onError) {
   return new Panel(
     root,
@@ -18,15 +18,23 @@ export function evidencePanel(root, which, onEvidence, onError) {
         isComplete(view) && view[which] && view.answer
           ? { ...requestFor(view, view[which]), [view.asked]: view.answer, asked: view.asked, most: MAX_FACTS }
           : null,
-      load: (request, signal) => (which === "other" ? postOrRefusal : post)("api/evidence", request, signal),
+      load: (request, signal) => post("api/evidence", request, signal),
+      heading: (view) => (view.other ? [el("h3", {}, view[which])] : []),
       draw: (data, view) => {
         root.hidden = which === "other" && !view.other;
         refill(root, ...(data === null ? hint(view, which) : render(data, view)));
-        onEvidence(data?.evidence ?? []);
+        onEvidence(data);
       },
     },
     onError,
   );
+}
+
+/** What a screen reader says when evidence has been loaded. */
+export function evidenceAnnouncement({ run, asked, evidence, evidence_count: count, ...fact }) {
+  const about = `evidence from ${run} for ${fact[asked]}`;
+  if (!evidence.length) return `No ${about}.`;
+  return `${plural(count, "fact")} of ${about}; the strongest is ${factText(evidence[0])} ${at(evidence[0].time)}.`;
 }
 
 const hint = (view, which) =>
@@ -36,11 +44,10 @@ const hint = (view, which) =>
 
 function render(data, view) {
   const run = el("h3", { hidden: !view.other }, data.run);
-  if (!data.evidence?.length) {
-    const words = data.refused ? sentence(data.refused) : `${data.run} has no evidence for this answer.`;
-    return [run, el("p", { class: "empty" }, words)];
-  }
-  const largest = Math.max(...data.evidence.map((fact) => Math.abs(fact.effect ?? fact.share ?? 0)));
+  if (!data.evidence.length) return [run, el("p", { class: "empty" }, `${data.run} has no evidence for this answer.`)];
+  // A share is a part of a whole, so its bar is too; effects have no limit and are compared with the largest.
+  const effects = data.evidence.map((fact) => Math.abs(fact.effect ?? 0));
+  const largest = data.evidence.some((fact) => fact.effect !== null) ? Math.max(...effects) : 1;
   const rows = data.evidence.map((fact) => row(fact, view, largest));
   return [
     run,

@@ -1,5 +1,9 @@
 // A part of the page that shows a response of the service.
 
+import { el, refill } from "./dom.js";
+import { corrections, wrongPart } from "./notice.js";
+import { sentence } from "./format.js";
+
 const BUSY_DELAY_MS = 150;
 
 /** Redraw when the width has changed. */
@@ -14,19 +18,23 @@ export function redrawOnResize(panel, body) {
 /**
  * `request(view)` is what to load for a view, or null; `load(request, signal)` loads it; `draw(data, view)` shows it,
  * with null if nothing was loaded. A newer request cancels an older one; the same request is not sent twice.
+ * An error is shown in the place of the data, below `heading(view)` if there is one, and passed to `onError`.
  */
 export class Panel {
   #root;
+  #body;
   #parts;
   #onError;
   #key = "";
   #view = null;
   #drawnView = null;
   #controller = new AbortController();
+  #error = null;
   data = null;
 
   constructor(root, parts, onError) {
     this.#root = root;
+    this.#body = root.querySelector(".body") ?? root;
     this.#parts = parts;
     this.#onError = onError;
   }
@@ -47,26 +55,25 @@ export class Panel {
 
   async #load(request, controller) {
     const late = setTimeout(() => this.#root.setAttribute("aria-busy", "true"), BUSY_DELAY_MS);
+    let data = null;
+    let failure = null;
     try {
-      const data = await this.#parts.load(request, controller.signal);
-      if (!controller.signal.aborted) this.#end(controller, data);
+      data = await this.#parts.load(request, controller.signal);
     } catch (error) {
-      if (controller.signal.aborted) return;
-      this.forget();
-      this.#end(controller, null);
-      this.#onError(error);
+      failure = error;
     } finally {
       clearTimeout(late);
     }
-  }
-
-  #end(controller, data) {
+    if (controller.signal.aborted) return;
     controller.abort();
-    this.#display(data);
+    if (failure !== null) this.#key = "";
+    this.#display(data, failure);
+    if (failure !== null) this.#onError(failure);
   }
 
-  #display(data) {
+  #display(data, error = null) {
     this.data = data;
+    this.#error = error;
     this.#drawnView = this.#view;
     this.#root.removeAttribute("aria-busy");
     this.redraw();
@@ -74,11 +81,19 @@ export class Panel {
 
   /** Draw the same data again, because something around it has changed. */
   redraw() {
-    if (this.#drawnView !== null) this.#parts.draw(this.data, this.#drawnView);
+    if (this.#drawnView === null) return;
+    this.#parts.draw(this.data, this.#drawnView);
+    if (this.#error !== null) this.#showError(this.#error, this.#drawnView);
   }
 
-  /** Load again the next time. */
-  forget() {
-    this.#key = "";
+  #showError(error, view) {
+    const heading = this.#parts.heading?.(view) ?? [];
+    // Another part of the query is corrected above all panels, once.
+    const links = wrongPart(error, view) === "answer" ? corrections(error, view) : [];
+    const retry = el("button", { type: "button", onclick: () => this.show(this.#view) }, "Retry");
+    const failed = !(error.status < 500);
+    const kind = failed || links.length ? "failure" : "empty";
+    const words = [sentence(error.message), ...links, ...(failed ? [" ", retry] : [])];
+    refill(this.#body, ...heading, el("p", { class: kind }, ...words));
   }
 }

@@ -14,6 +14,8 @@ export class Search {
   #input;
   #list;
   #value = "";
+  // Text whose names have not been shown yet, or null.
+  #typed = null;
   #active = -1;
   #pause = 0;
   #controller = new AbortController();
@@ -67,6 +69,7 @@ export class Search {
   }
 
   #later(text) {
+    this.#typed = text;
     clearTimeout(this.#pause);
     this.#pause = setTimeout(() => this.#find(text), PAUSE_MS);
   }
@@ -100,6 +103,7 @@ export class Search {
     );
     const nothing = el("li", { class: "nothing", role: "option", "aria-disabled": "true", "aria-selected": "false" });
     nothing.textContent = message;
+    this.#typed = null;
     this.#list.replaceChildren(...(options.length ? options : [nothing]));
     this.#list.hidden = false;
     this.#input.setAttribute("aria-expanded", "true");
@@ -124,13 +128,24 @@ export class Search {
       else this.#find("");
     } else if (event.key === "Enter") {
       event.preventDefault();
-      // The text may be a complete name; if it is wrong, the service says so.
-      this.#select(this.#marked ?? this.#input.value.trim());
+      this.#enter();
     } else if (event.key === "Tab") {
       if (this.#marked) this.#select(this.#marked);
     } else if (event.key === "Escape") {
       this.#leave();
     }
+  }
+
+  /** Choose the marked name; if the names of the text are still to come, wait for them first. */
+  async #enter() {
+    if (this.#typed !== null) {
+      const text = this.#typed;
+      clearTimeout(this.#pause);
+      await this.#find(text);
+      if (this.#typed !== null || this.#input.value !== text) return;
+    }
+    // The text may be a complete name; if it is wrong, the service says so.
+    this.#select(this.#marked ?? this.#input.value.trim());
   }
 
   #select(name) {
@@ -145,6 +160,7 @@ export class Search {
   }
 
   #close() {
+    this.#typed = null;
     clearTimeout(this.#pause);
     this.#controller.abort();
     this.#list.hidden = true;

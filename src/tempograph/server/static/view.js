@@ -12,6 +12,8 @@ const DEFAULTS = {
   answer: "",
   top: "10",
   reach: "",
+  span: "7",
+  expanded: "",
 };
 
 export function readView(query) {
@@ -43,7 +45,20 @@ export function requestFor(view, run) {
 }
 
 /** The same query about another entity. */
-export const aboutEntity = (view, name) => ({ ...view, [entityPart(view)]: name, answer: "" });
+export const aboutEntity = (view, name) => ({ ...view, [entityPart(view)]: name, answer: "", expanded: "" });
+
+/** The entities whose neighbors the graph shows: that of the query, and those that were expanded. */
+export const centersOf = (view) => [entityOf(view), ...view.expanded.split("\n").filter(Boolean)];
+
+/** The view with an entity of the graph expanded, or collapsed if it was. */
+export function withExpanded(view, name) {
+  const [, ...expanded] = centersOf(view);
+  const others = expanded.filter((other) => other !== name);
+  return { ...view, expanded: (others.length < expanded.length ? others : [...expanded, name]).join("\n") };
+}
+
+/** The query completed by the chosen answer, or null. */
+export const guessOf = (view) => (view.answer && isComplete(view) ? { ...view, [view.asked]: view.answer } : null);
 
 /** The query that follows from an answer: about that entity, or with that relation. */
 export function nextQuery(view, answer) {
@@ -68,5 +83,5 @@ export function askFor(view, asked) {
 /** A fact as a query for its object, with that object chosen. */
 export function viewOfFact(view, fact) {
   const { subject, relation, object, time } = fact;
-  return { ...view, asked: "object", subject, relation, object: "", time, answer: object };
+  return { ...view, asked: "object", subject, relation, object: "", time, answer: object, expanded: "" };
 }
