@@ -124,7 +124,7 @@ def api_calls(folder: Path) -> dict[str, Callable[[ProgressOption], Any]]:
     return {
         "training complex on demo: epoch 2, valid MRR 0.": train,
         "training complex on demo: epoch 2": resume,
-        "ranking the test facts": fit,
+        "ranking entities": fit,
         "ranking the valid facts": lambda p: tempograph.evaluate(run, "valid", progress=p),
         "learning to rank relations and times": lambda p: Predictor(
             replace(run), device="cpu"
