@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
@@ -40,3 +41,12 @@ def test_no_two_public_classes_have_the_same_name() -> None:
 
 def test_the_root_holds_only_small_modules() -> None:
     assert {file.stem for file in PACKAGE.glob("*.py")} == ROOT | {"__init__"}
+
+
+def test_every_data_file_is_packaged() -> None:
+    project = Path(__file__).parents[1] / "pyproject.toml"
+    settings = tomllib.loads(project.read_text(encoding="utf-8"))
+    patterns = settings["tool"]["setuptools"]["package-data"]["tempograph"]
+    packaged = {path for pattern in patterns for path in PACKAGE.glob(pattern)}
+    others = {path for path in PACKAGE.rglob("*") if path.is_file() and path.suffix != ".py"}
+    assert {path for path in others - packaged if "__pycache__" not in path.parts} == set()
