@@ -60,7 +60,7 @@ def preset_table(results: Sequence[RunResults], dataset: str, models: Sequence[s
     return with_sources(table, measured, [f"{row[0]} ({row[2]}, {row[1]})" for row in rows])
 
 
-QUESTION_MODELS = ("pointer", "temp-gru", "temp-pointer")
+QUESTION_MODELS = ("ted", "pointer", "temp-gru", "temp-pointer")
 """The models whose relation and time questions the docs show."""
 
 
