@@ -102,7 +102,7 @@ class RunResults:
     answers: AnswerBasis | None = None
     """What answers rest on; None for the train facts."""
     classifier: ClassifierSummary | None = None
-    """How well proposals of missing facts are told from others."""
+    """How well the classifier recognizes missing facts among proposals."""
     relation_calibration: Calibration | None = None
     time_calibration: Calibration | None = None
     extra: dict[str, Any] = field(default_factory=dict)
