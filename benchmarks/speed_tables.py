@@ -92,6 +92,22 @@ def missing_facts_table(measured: Measured, about: str = "") -> TextTable:
     return _text_table("Hidden facts among the first proposals", measured, columns, 2, about)
 
 
+def defaults_table(measured: Measured, about: str = "") -> TextTable:
+    """Return how good suggested settings are beside those of a preset."""
+    columns: Columns = {
+        "dataset": figure("dataset"),
+        "model": figure("model"),
+        "facts": figure("facts", ","),
+        "entities": figure("entities", ","),
+        "suggested: MRR": figure("suggested_mrr", ".3f"),
+        "preset: MRR": figure("preset_mrr", ".3f"),
+        "settings that differ": lambda result: str(len(result["different"]) or "none"),
+        "suggested: seconds": figure("suggested_seconds", ".0f"),
+        "preset: seconds": figure("preset_seconds", ".0f"),
+    }
+    return _text_table("Suggested settings beside presets", measured, columns, 2, about)
+
+
 def _text_table(
     title: str, measured: Measured, columns: Columns, left: int, about: str
 ) -> TextTable:

@@ -48,6 +48,8 @@ MEMORY_BUDGETS: Final = {
     "differences": Budget(2**26, 2**30),
     # Tables over all pairs of entities.
     "pair_tables": Budget(2**30, 2**33),
+    # Weights of factored models, their gradients and the state of their optimizer.
+    "factored_tables": Budget(2**30, 2**33),
     # Scores of one training step.
     "embedding_loss": Budget(2**29, 2**33),
     "pointer_loss": Budget(2**30, 2**33),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -35,6 +36,7 @@ from tempograph.evaluation.frequency_curves import (
     smoothed_curve,
     wilson_bounds,
 )
+from tempograph.evaluation.hard_questions import facts_per_entity, hard_questions
 from tempograph.evaluation.query_groups import (
     QueryGroups,
     by_degree,
@@ -45,7 +47,6 @@ from tempograph.evaluation.query_groups import (
     by_side,
     by_step_activity,
     distance_to_same,
-    facts_per_entity,
     group_metrics,
 )
 from tempograph.evaluation.rank_table import RankTable, read_run_ranks
@@ -363,3 +364,27 @@ def test_queries_are_grouped_by_the_rarer_entity_and_by_the_activity_of_the_step
     assert [rare.labels[group] for group in rare.group] == ["4-15", "1-3", "0"]
     steps = by_step_activity(table, graph)
     assert [steps.labels[group] for group in steps.group] == ["0-1", "2 or more", "0-1"]
+
+
+@given(graphs())
+def test_hard_questions_equal_a_loop(graph: TemporalGraph) -> None:
+    if not len(graph.test):
+        return
+    rank = torch.arange(1, 2 * len(graph.test) + 1, dtype=torch.float64)
+    met = {frozenset((s, o)) for s, _, o, _ in graph.train.tolist()}
+    expected: dict[str, list[float]] = {}
+    for number, (s, _, o, _) in enumerate(graph.test.tolist() * 2):
+        answer = o if number < len(graph.test) else s
+        count = sum(answer in (row[0], row[2]) for row in graph.train.tolist())
+        for name, holds in (
+            ("rare answer", count < 5),
+            ("unseen answer", count == 0),
+            ("new pair", frozenset((s, o)) not in met),
+        ):
+            if holds:
+                expected.setdefault(name, []).append(1 / (number + 1))
+    found = hard_questions(graph.test, rank, graph, (1, 10))
+    assert found.keys() == expected.keys()
+    for name, reciprocal in expected.items():
+        assert found[name]["questions"] == len(reciprocal)
+        assert found[name]["metrics"]["mrr"] == pytest.approx(np.mean(reciprocal))

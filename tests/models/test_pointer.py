@@ -28,6 +28,8 @@ from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.pointer import copying
 from tempograph.models.pointer.copying import Copying, signed_bins
+from tempograph.models.pointer.entity_counts import EntityCounts
+from tempograph.models.pointer.names import Names
 from tempograph.models.pointer.paths import Paths
 from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
 from tempograph.training.losses.pointer_loss import PointerLoss
@@ -38,22 +40,27 @@ from tempograph.typing import Protocol
 KEYS: tuple[Key, ...] = ("entity", "relation", "both", "time", "any")
 SEEDS = st.integers(0, 2**32 - 1)
 ENTITIES, RELATIONS, STEPS = 6, 2, 12
+NAMES = ("India", "Police (India)", "Police (Spain)", "Spain", "Zebra", "Citizen (Spain)")
 
 
 def random_graph(seed: int, facts: int = 40) -> TemporalGraph:
     """Few entities and steps, so that facts recur on other days, share days, and loop."""
     rng = np.random.default_rng(seed)
     drawn = np.unique(rng.integers(0, [ENTITIES, RELATIONS, ENTITIES, STEPS], (facts, 4)), axis=0)
-    return make_graph(rng.permutation(drawn), entities=ENTITIES, relations=RELATIONS, steps=STEPS)
+    graph = make_graph(rng.permutation(drawn), entities=ENTITIES, relations=RELATIONS, steps=STEPS)
+    return dataclasses.replace(graph, entities=NAMES)
 
 
-def random_pointer(graph: TemporalGraph, seed: int, max_facts: int = 7) -> Pointer:
+def random_pointer(
+    graph: TemporalGraph, seed: int, max_facts: int = 7, names: bool = False
+) -> Pointer:
     torch.manual_seed(seed)
     limits = (max_facts + offset for offset in (0, 2, -2, 1, 3))
-    model = Pointer(Timeline(graph), PointerSettings(*limits, paths=True))
+    model = Pointer(Timeline(graph), PointerSettings(*limits, paths=True, names=names))
     with torch.no_grad():
         for parameter in model.parameters():
-            parameter.add_(0.5 * torch.randn_like(parameter))
+            if parameter.requires_grad:
+                parameter.add_(0.5 * torch.randn_like(parameter))
     return model.double()
 
 
@@ -195,17 +202,17 @@ def test_the_nearest_facts_vote(seed: int, most: int) -> None:
 
 
 @settings(max_examples=12, deadline=None)
-@given(SEEDS)
-def test_scores_without_a_fact_equal_those_of_a_graph_without_it(seed: int) -> None:
+@given(SEEDS, st.booleans())
+def test_scores_without_a_fact_equal_those_of_a_graph_without_it(seed: int, names: bool) -> None:
     graph = random_graph(seed)
-    model = random_pointer(graph, seed)
+    model = random_pointer(graph, seed, names=names)
     facts = model.timeline.facts
     queries, number = queries_of(facts)
     with torch.no_grad():
         actual = model.score(queries.relation, model.look_up(queries, number))
         for fact in range(0, len(facts), 5):
             without = dataclasses.replace(graph, train=np.delete(facts.numpy(), fact, axis=0))
-            other = random_pointer(without, seed)
+            other = random_pointer(without, seed, names=names)
             mine = Queries(*(column[[fact, fact + len(facts)]] for column in queries))
             prior = torch.zeros(2, ENTITIES, dtype=torch.float64)
             for here, there in zip(model.vote_sources, other.vote_sources, strict=True):
@@ -248,10 +255,12 @@ def test_a_loop_is_left_out_in_both_directions_and_other_days_stay() -> None:
     assert_close(actual, other(nothing, queries.relation, other.look_up(queries)))  # type: ignore[operator]
 
 
-def test_gradients_equal_finite_differences() -> None:
-    model = random_pointer(random_graph(3, facts=14), 3, max_facts=4)
+@pytest.mark.parametrize("with_names", [False, True])
+def test_gradients_equal_finite_differences(with_names: bool) -> None:
+    model = random_pointer(random_graph(3, facts=14), 3, max_facts=4, names=with_names)
     queries, number = queries_of(model.timeline.facts[:3])
-    names, values = zip(*model.named_parameters(), strict=True)
+    trained = [item for item in model.named_parameters() if item[1].requires_grad]
+    names, values = zip(*trained, strict=True)
 
     def score(*parameters: Tensor) -> Tensor:
         actual: Tensor = torch.func.functional_call(
@@ -273,6 +282,47 @@ class _Scored(torch.nn.Module):
 
     def forward(self, queries: Queries, left_out: Tensor) -> Tensor:
         return self.model.score(queries.relation, self.model.look_up(queries, left_out))
+
+
+def test_with_names_a_candidate_gains_by_its_other_facts() -> None:
+    """An entity whose only fact is asked for is like one that has none."""
+    graph = random_graph(2, facts=8)
+    facts = [(0, 0, 1, 1), (2, 0, 1, 2), (2, 1, 3, 4)]
+    model = random_pointer(
+        dataclasses.replace(graph, train=np.array(facts), valid=graph.valid), 2, names=True
+    )
+    source = next(each for each in model.vote_sources if isinstance(each, EntityCounts))
+    query = Queries(*torch.tensor([[2], [1], [4]]))
+    nothing = torch.zeros(1, ENTITIES, dtype=torch.float64)
+    position = model.timeline.facts.tolist().index([2, 1, 3, 4])
+    table = (source.shared + source.by_relation[1]).tolist()
+    for left_out, counts in ((None, (1, 2, 2, 1, 0, 0)), (position, (1, 2, 1, 0, 0, 0))):
+        removed = source.look_up(query, None if left_out is None else torch.tensor([left_out]))
+        unpacked = source.unpack(removed.pack())
+        actual = source(nothing, query.relation, unpacked)[0].tolist()
+        # The first three classes are 0, 1 and 2 facts.
+        assert actual == pytest.approx([table[count] for count in counts])
+
+
+@settings(max_examples=12, deadline=None)
+@given(SEEDS)
+def test_names_equal_a_loop_over_facts(seed: int) -> None:
+    model = random_pointer(random_graph(seed), seed, names=True)
+    source = next(each for each in model.vote_sources if isinstance(each, Names))
+    facts, vectors = model.timeline.facts.tolist(), source.names.table()
+    queries, number = queries_of(model.timeline.facts[:4])
+    nothing = torch.zeros(len(number), ENTITIES, dtype=torch.float64)
+    lookups = source.unpack(source.look_up(queries, number).pack())
+    actual = source(nothing, queries.relation, lookups)
+    for row, (entity, relation, _) in enumerate(zip(*(c.tolist() for c in queries), strict=True)):
+        partners = []
+        for position, (s, _, o, _) in enumerate(facts):
+            if position != int(number[row]):
+                partners += [o] * (s == entity) + [s] * (o == entity)
+        mean = vectors[partners].mean(0) if partners else torch.zeros_like(vectors[0])
+        query = vectors[entity] * source.own[relation] + mean * source.partners[relation]
+        expected = vectors @ (query + source.preference[relation])
+        assert_close(actual[row], expected, rtol=1e-9, atol=1e-9)
 
 
 def test_pair_tables_of_many_relations_have_low_rank(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,9 +410,8 @@ def test_the_loss_equals_a_loop_over_questions(dropout: float) -> None:
         s, r, o, t = facts[number].tolist()
         for entity, relation, answer in ((s, r, o), (o, r + RELATIONS, s)):
             query = Queries(*torch.tensor([[entity], [relation], [t]]))
-            scores = model.score(
-                query.relation, model.look_up(query, torch.tensor([number])), fact_mask
-            )[0]
+            lookups = model.look_up(query, torch.tensor([number]))
+            scores = model.score(query.relation, lookups, fact_mask)[0]
             rivals = [
                 e for e in range(ENTITIES) if e == answer or (entity, relation, e, t) not in right
             ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from dataclasses import replace
 from typing import Any
@@ -66,11 +67,16 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "transe": {"decoder": "transe"},
     "simple, time embedding": {"decoder": "simple", "time_embedding": True},
     "distmult": {"decoder": "distmult", "gate": False},
+    "names": {"names": True},
+    "names, raw embeddings when inactive": {"names": True, "inactive": "embedding"},
 }
 
 
 def build(graph: TemporalGraph, protocol: Protocol = "strict", **settings: Any) -> TeMP:
     torch.manual_seed(0)
+    if settings.get("names"):
+        words = tuple(f"e{number} of group {number % 2}" for number in range(len(graph.entities)))
+        graph = dataclasses.replace(graph, entities=words)
     model = TeMP(Timeline(graph, protocol), TeMPSettings(**{**SMALL, **settings})).double()
     for parameter in model.parameters():
         if parameter.ndim == 0:
@@ -81,6 +87,19 @@ def build(graph: TemporalGraph, protocol: Protocol = "strict", **settings: Any) 
     return model.eval()
 
 
+def embeddings(model: TeMP) -> torch.Tensor:
+    """The embedding of each entity and of the tokens of its name, [entities, dim]."""
+    if model.names is None:
+        return model.entity
+    start, tokens, _ = model.timeline.name_tokens
+    rows = []
+    for entity, own in enumerate(model.entity):
+        mine = tokens[start[entity] : start[entity + 1]].tolist()
+        named = sum((model.names.token[token] for token in mine), torch.zeros_like(own))
+        rows.append(own + named / max(1, len(mine)) ** 0.5)
+    return torch.stack(rows)
+
+
 def snapshot(model: TeMP, step: int) -> tuple[torch.Tensor, set[int]]:
     """Every entity in one snapshot by itself, [entities, dim], and who is active there."""
     t, s = model.timeline, model.settings
@@ -88,7 +107,7 @@ def snapshot(model: TeMP, step: int) -> tuple[torch.Tensor, set[int]]:
     edges = Edges(facts[:, 0], facts[:, 1], facts[:, 2])
     if s.inverse_edges:
         edges = add_inverse_edges(edges, t.num_relations)
-    x = alone = model.entity
+    x = alone = embeddings(model)
     no_edges = Edges(*(column[:0] for column in edges))
     named = {"none": lambda x: x, "relu": torch.relu, "tanh": torch.tanh}
     for index, layer in enumerate(model.structure):
@@ -96,7 +115,7 @@ def snapshot(model: TeMP, step: int) -> tuple[torch.Tensor, set[int]]:
         x = act(layer(x, edges, edge_weights(edges, model.edge_types, s.norm).double()))
         alone = act(alone + layer(alone, no_edges, torch.empty(0).double()))
     here = set(t.pair_entity[t.pair_time == step].tolist())
-    inactive = {"isolated": x, "residual": alone, "embedding": model.entity}[s.inactive]
+    inactive = {"isolated": x, "residual": alone, "embedding": embeddings(model)}[s.inactive]
     return torch.stack([x[e] if e in here else inactive[e] for e in range(t.num_entities)]), here
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tempograph.data.common_neighbors import CommonNeighbors
 from tempograph.data.frequency import check_countable
+from tempograph.data.name_similarity import NameSimilarity
 from tempograph.data.sorted_ranges import key_range
 from tempograph.data.timeline import Queries, Timeline, both_directions
 
@@ -35,21 +36,25 @@ class _SortedFacts(NamedTuple):
 class CandidateFeatures:
     """Features of the candidates of queries, from train facts that are sorted once."""
 
-    def __init__(self, timeline: Timeline, through_others: bool = False) -> None:
+    def __init__(
+        self, timeline: Timeline, through_others: bool = False, names: bool = False
+    ) -> None:
         check_countable(timeline)
         self.num_entities, self.num_steps = timeline.num_entities, timeline.num_steps
         self.num_directed_relations = 2 * timeline.num_relations
         facts = both_directions(timeline.facts, timeline.num_relations)
         self._facts = {shared: self._sort(shared, facts) for shared in SHARED}
         self._neighbors = CommonNeighbors.for_timeline(timeline) if through_others else None
-        self.num_features = 2 * len(SHARED) + through_others
+        self._names = NameSimilarity(timeline) if names else None
+        self.num_features = 2 * len(SHARED) + through_others + names
 
     def compute(self, queries: Queries, left_out: Tensor | None = None) -> Tensor:
         """log(1 + facts) and log(1 + steps to the nearest fact), for each entry of `SHARED`.
 
         Returns [n, entities, num_features]. Without any fact the distance is the number of steps.
-        With `through_others` the last feature is the path score of `CommonNeighbors`. left_out [n]
-        is the position of a train fact that does not count for a query, or -1.
+        With `through_others` there is the path score of `CommonNeighbors`, with `names` the
+        `NameSimilarity` to the query's entity. left_out [n] is the position of a train fact that
+        does not count for a query, or -1.
         """
         size = len(queries.time), self.num_entities, self.num_features
         features = torch.empty(size, device=queries.time.device)
@@ -67,7 +72,10 @@ class CandidateFeatures:
                 torch.stack([queries.entity, excluded], 1), dim=0, return_inverse=True
             )
             scores, _ = self._neighbors.path_scores(self._neighbors.queries(*distinct.unbind(1)))
-            features[:, :, -1] = torch.log1p(_PATH_SCALE * scores)[inverse]
+            features[:, :, 2 * len(SHARED)] = torch.log1p(_PATH_SCALE * scores)[inverse]
+        if self._names is not None:
+            distinct, inverse = torch.unique(queries.entity, return_inverse=True)
+            features[:, :, -1] = self._names(distinct)[inverse]
         return features
 
     def _count_and_distance(self, facts: _SortedFacts, rows: Tensor, exclude: bool) -> Tensor:

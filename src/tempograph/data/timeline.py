@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph, sort_by_time
+from tempograph.data.name_tokens import NameTokens, name_tokens
 from tempograph.data.protocol import active_pairs
 from tempograph.data.sorted_ranges import Ranges, key_range
 from tempograph.typing import Protocol
@@ -70,6 +71,7 @@ class Timeline:
         self.sizes = graph.sizes
         self.num_entities, self.num_relations, _, self.num_steps = graph.sizes
         self.labels = graph.times
+        self.entity_names = graph.entities
 
         self.facts = torch.from_numpy(sort_by_time(graph.train)).to(self.device)
         """Distinct train facts sorted by time, [facts, 4]: the edges of all snapshots."""
@@ -89,6 +91,11 @@ class Timeline:
         """The active pair of each train fact's subject, [facts]."""
         self.object_pair = torch.searchsorted(self.pair_keys, self._key(object_, time))
         """The active pair of each train fact's object, [facts]."""
+
+    @cached_property
+    def name_tokens(self) -> NameTokens:
+        """The tokens that the names of entities share."""
+        return name_tokens(self.entity_names)
 
     @cached_property
     def max_facts_per_step(self) -> int:

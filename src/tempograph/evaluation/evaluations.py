@@ -12,6 +12,7 @@ import pyarrow as pa
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
 from tempograph.data.html_table import html_block, html_note, html_title
 from tempograph.data.result_table import Tabular, name_columns
+from tempograph.evaluation.hard_questions import HardQuestions, hard_questions
 from tempograph.evaluation.metrics_html import html_metrics
 from tempograph.evaluation.probabilities import Confidence
 from tempograph.evaluation.ranking import Metrics, Ranks, metrics
@@ -37,6 +38,8 @@ class EvaluationSummary(TypedDict):
     calibration_error: NotRequired[float]
     """The expected calibration error of the best answers' probabilities; not on valid."""
     log_loss: NotRequired[float]
+    hard: NotRequired[dict[str, HardQuestions]]
+    """Figures of questions that train facts say little about, by kind."""
     note: NotRequired[str]
 
 
@@ -142,6 +145,9 @@ class Evaluation(Tabular):
         if self.confidence is not None:
             summary["calibration_error"] = _error(self.confidence)
             summary["log_loss"] = float(-self.confidence.log_prob.mean())
+        if self.graph is not None and len(self.facts):
+            ranks = self.ranks.realistic
+            summary["hard"] = hard_questions(self.facts, ranks, self.graph, hits)
         if self.note is not None:
             summary["note"] = self.note
         return summary

@@ -10,6 +10,7 @@ import numpy as np
 
 from tempograph.data.graph import Facts, TemporalGraph, row_ids, rows_in
 from tempograph.evaluation.frequency_curves import wilson_bounds
+from tempograph.evaluation.hard_questions import facts_per_entity
 from tempograph.evaluation.rank_table import Floats, Integers, RankTable
 
 _RARE_BOUNDS: Final = (1, 4, 16, 64, 256)
@@ -104,13 +105,6 @@ def by_distance(ranks: RankTable, graph: TemporalGraph) -> QueryGroups:
     distance = distance_to_same(ranks.facts, graph.train, len(graph.times))
     labels, index, ordered = _doubling(distance)
     return QueryGroups((*labels, "none"), np.where(distance < 0, len(labels), index), ordered)
-
-
-def facts_per_entity(graph: TemporalGraph) -> Integers:
-    """The number of train facts with each entity, as subject, object or both, [entities]."""
-    subject, object_ = graph.train[:, 0], graph.train[:, 2]
-    mentions = np.concatenate([subject, object_[object_ != subject]])
-    return np.bincount(mentions, minlength=len(graph.entities))
 
 
 def distance_to_same(facts: Facts, train: Facts, steps: int) -> Integers:

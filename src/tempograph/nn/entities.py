@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from tempograph.nn.name_vectors import NameVectors
+
 
 class Entities(nn.Module):
     """Embeddings of entities at times."""
@@ -41,6 +43,23 @@ class FixedEntities(Entities):
 
     def tables(self, times: Tensor) -> Tensor:
         return self.entity[None]
+
+
+class NamedEntities(Entities):
+    """e_t + n_e: other embeddings, and a vector of the entity's name."""
+
+    def __init__(self, entities: Entities, names: NameVectors) -> None:
+        super().__init__()
+        self.own = entities
+        self.names = names
+        self.time_dependent = entities.time_dependent
+
+    def forward(self, entity: Tensor, time: Tensor) -> Tensor:
+        vectors: Tensor = self.own(entity, time) + self.names(entity)
+        return vectors
+
+    def tables(self, times: Tensor) -> Tensor:
+        return self.own.tables(times) + self.names.table()
 
 
 class DiachronicEntities(Entities):

@@ -11,7 +11,7 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.statistics import Statistics
 from tempograph.evaluation.frequency_curves import rolling_mean, shares_with_at_least
-from tempograph.evaluation.query_groups import facts_per_entity
+from tempograph.evaluation.hard_questions import facts_per_entity
 from tempograph.report.drawing import (
     BLUE,
     GREEN,

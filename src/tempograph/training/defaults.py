@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Final
 
 import torch
 
@@ -15,21 +17,31 @@ from tempograph.training.setting_values import SettingTables
 Suggest = Callable[[ModelKind, TemporalGraph, torch.device], SettingTables]
 """From a kind of model, the data and the device to the tables of a preset."""
 
+_TEMP_STEPS: Final = 2270
+"""Training steps of TeMP after which validation MRR hardly rises."""
+_CPU_FACTS: Final = 300_000
+"""Facts, over all epochs, that the pointer is trained on on a CPU: some minutes on two cores."""
+
 
 def suggest_temp(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
     """Settings of TeMP: wide, with large steps and all negatives on a GPU; less on a CPU."""
     steps, entities, gpu = len(graph.times), len(graph.entities), device.type == "cuda"
     dim = 256 if gpu else 64 if len(graph.train) < 50_000 else 128
     # The embeddings of all entities at the times of a step must fit into memory, and an epoch
-    # should have at least a dozen steps.
+    # should have about a dozen training steps.
     max_times = memory_budget("temp_step", device) // (8 * dim * entities)
+    largest = (64 if steps > 1000 else 32) if gpu else 8
+    times_per_step = max(1, min(largest, steps // 11, max_times))
+    # Long timelines need fewer epochs, and a cooldown since they do not stop early.
+    epochs = round(_TEMP_STEPS / math.ceil(steps / times_per_step)) if gpu else 50
     return {
         "model": {"dim": dim, "feature_dropout": 0.5 if gpu else 0.3, "initial_scale": 0.3},
         "train": {
-            "epochs": 150 if gpu else 50,
-            "times_per_step": max(1, min(32 if gpu else 8, steps // 12, max_times)),
+            "epochs": min(max(epochs, 20), 150),
+            "times_per_step": times_per_step,
             "negatives": "all" if gpu or entities <= 2000 else 500,
             "learning_rate": 0.005 if gpu else 0.015,
+            "cooldown": 0.3 if epochs < 100 and gpu else 0.0,
             "average": 0.98 if gpu else 0.95,
             "patience": 20 if gpu else 10,
             "precision": "tf32" if gpu else "32-true",
@@ -40,6 +52,8 @@ def suggest_temp(kind: ModelKind, graph: TemporalGraph, device: torch.device) ->
 def suggest_embedding(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
     """Settings of an embedding method."""
     gpu, entities = device.type == "cuda", len(graph.entities)
+    if kind.defaults["relations"] == "factored":
+        return _suggest_factored(graph, device)
     # Distributions allow no dropout, and scoring all entities would take too much memory.
     gaussian = kind.defaults["decoder"] == "gaussian"
     return {
@@ -57,16 +71,66 @@ def suggest_embedding(kind: ModelKind, graph: TemporalGraph, device: torch.devic
     }
 
 
-def suggest_pointer(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
-    """Settings of the pointer, with paths if their tables fit into memory and so are fast."""
+def _suggest_factored(graph: TemporalGraph, device: torch.device) -> SettingTables:
+    """Settings of TComplEx and TNTComplEx: Adagrad with N3, as Lacroix et al. 2020 train them.
+
+    The more facts an entity has, the weaker is N3. The more time steps there are, the more alike
+    should consecutive ones be.
+    """
+    gpu, facts, steps = device.type == "cuda", len(graph.train), len(graph.times)
+    facts_per_entity = facts / len(graph.entities)
+    n3 = 10.0 ** round(math.log10(0.1 / facts_per_entity))
+    smoothness = 10.0 ** round(math.log10(0.01 * (steps / 365) ** 2))
+    # Weights, gradients and the state of Adagrad.
+    widest = memory_budget("factored_tables", device) // (3 * 4 * len(graph.entities))
     return {
-        "model": {"paths": pair_tables_fit(len(graph.entities), device)},
+        "model": {
+            "dim": max(64, min(4000 if gpu else 200, widest // 2 * 2)),
+            "initial_scale": 0.01,
+        },
         "train": {
-            "epochs": 14,
-            "facts_per_step": 1000 if len(graph.train) > 20_000 else 200,
+            "epochs": 50 if gpu else 25,
+            "facts_per_step": 200 if facts < 20_000 else 1000 if facts < 150_000 else 4000,
+            "optimizer": "adagrad",
+            "learning_rate": 0.1,
+            "clip": 0.0,
+            "n3": min(max(n3, 1e-3), 0.1),
+            "smoothness": min(max(smoothness, 1e-3), 1.0),
+            "validate_every": 4,
+            "patience": 3,
+            "precision": "tf32" if gpu else "32-true",
+        },
+    }
+
+
+def suggest_pointer(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
+    """Settings of the pointer, with paths if their tables fit into memory and so are fast.
+
+    On a GPU more facts vote the more there are; a CPU takes the same few, and fewer epochs.
+    """
+    facts = len(graph.train)
+    most, epochs = 512, min(max(_CPU_FACTS // facts, 3), 14)
+    if device.type == "cuda":
+        most, epochs = min(max(_power_of_two(facts / 18), 512), 16384), 14 if facts < 20_000 else 10
+    return {
+        "model": {
+            "max_facts": most,
+            "max_facts_per_relation": most // 2,
+            "max_facts_per_pair": most // 4,
+            "paths": pair_tables_fit(len(graph.entities), device),
+        },
+        "train": {
+            "epochs": epochs,
+            "facts_per_step": 1000 if facts > 20_000 else 200,
             "learning_rate": 0.01,
             "cooldown": 0.4,
+            "weight_decay": 1e-5,
             "clip": 0.0,
             "patience": 4,
         },
     }
+
+
+def _power_of_two(number: float) -> int:
+    """The nearest power of two, by ratio."""
+    return int(2 ** round(math.log2(max(1.0, number))))

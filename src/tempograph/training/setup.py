@@ -17,7 +17,7 @@ from tempograph.data.timeline import Timeline
 from tempograph.device import hardware, versions
 from tempograph.errors import ConfigError, RunError
 from tempograph.evaluation.evaluator import evaluate_model
-from tempograph.evaluation.ranking import Metrics
+from tempograph.evaluation.ranking import Metrics, metrics
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble_settings import part_names
 from tempograph.models.registry import MODELS, model_kind
@@ -99,7 +99,9 @@ def valid_metrics(
     graph: TemporalGraph, protocol: Protocol, progress: Progress | None, model: Model
 ) -> Metrics:
     """The metrics of a model on valid."""
-    return evaluate_model(model, graph, "valid", protocol, progress=progress).summary()["metrics"]
+    return metrics(
+        evaluate_model(model, graph, "valid", protocol, progress=progress).ranks.realistic
+    )
 
 
 def part_configs(ensemble: Config, graph: TemporalGraph, device: torch.device) -> list[Config]:
@@ -123,9 +125,21 @@ def _part_specs(
         specs[name] = Path(part)
         if model in MODELS or MODELS.problem(model):
             specs[name] = configure(
-                graph, model, device, protocol=ensemble.protocol, preset=preset or None, seed=seed
+                graph,
+                model,
+                device,
+                protocol=ensemble.protocol,
+                preset=preset or None,
+                seed=seed,
+                overrides=_part_overrides(ensemble, model),
             )
     return specs
+
+
+def _part_overrides(ensemble: Config, model: str) -> tuple[str, ...]:
+    """The settings of an ensemble that its parts take over."""
+    takes_names = "names" in {each.name for each in dataclasses.fields(model_kind(model).settings)}
+    return ("model.names=true",) if ensemble.model.names and takes_names else ()
 
 
 def _prepare_parts(

@@ -21,9 +21,11 @@ from tempograph.nn.entities import (
     Entities,
     FixedEntities,
     Hyperplanes,
+    NamedEntities,
     ProjectedEntities,
     SeriesOptions,
 )
+from tempograph.nn.name_vectors import NameVectors
 from tempograph.nn.padded_groups import chunk_groups, pad_groups, padded_layout
 from tempograph.nn.relations import (
     FactoredRelations,
@@ -69,6 +71,9 @@ class Embedding(Model):
             else None
         )
         self.entities = _entities(settings, timeline, planes)
+        if settings.names:
+            names = NameVectors(timeline, settings.dim, settings.initial_scale)
+            self.entities = NamedEntities(self.entities, names)
         self.relations = _relations(settings, timeline, planes, self.decoder)
         self.to(timeline.device)
 

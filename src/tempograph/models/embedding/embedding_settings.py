@@ -35,6 +35,8 @@ class EmbeddingSettings:
     """Largest norm of the constant part of a mean of decoder gaussian; 0 sets no limit."""
     initial_scale: NonNegativeFloat = 0.1
     """Standard deviation of the vectors at the start."""
+    names: bool = False
+    """Whether the words in an entity's name add to its vector."""
 
     def __post_init__(self) -> None:
         refuse_unknown("decoder", self.decoder, (*DECODERS, "gaussian"))
@@ -59,6 +61,8 @@ class EmbeddingSettings:
                     raise ConfigError(
                         f"decoder gaussian takes {part} fixed or drifting, found {kind}"
                     )
+            if self.names:
+                raise ConfigError("decoder gaussian takes no names; set names=false")
         if self.relations == "projected" and self.entities != "projected":
             raise ConfigError(
                 "projected relations share the planes of projected entities; set entities=projected"

@@ -98,7 +98,9 @@ class Ensemble(Model):
         self.frequencies = PatternFrequencies(timeline)
         self.candidate_features = None
         if self.settings.candidate_hidden:
-            self.candidate_features = CandidateFeatures(timeline, self.settings.common_neighbors)
+            self.candidate_features = CandidateFeatures(
+                timeline, self.settings.common_neighbors, self.settings.names
+            )
 
     @property
     def _num_candidate_features(self) -> int:

@@ -41,6 +41,8 @@ class EnsembleSettings:
     """Width of the correction of each candidate; 0 for a gate like the paper's, without one."""
     common_neighbors: bool = False
     """Whether the correction looks at the neighbors a candidate shares with the query's entity."""
+    names: bool = False
+    """Whether parts that are trained, and the correction, look at the words in names."""
     candidates: PositiveInt = 100
     """Best answers of each part that the gate is fitted on."""
     max_facts: PositiveInt = 50_000

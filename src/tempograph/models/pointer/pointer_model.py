@@ -15,6 +15,8 @@ from tempograph.data.fact_index import FactIndex, Key
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.base import Evidence, Model, within_budget
 from tempograph.models.pointer.copying import Copying
+from tempograph.models.pointer.entity_counts import EntityCounts, RemovedFacts
+from tempograph.models.pointer.names import NameQueries, Names
 from tempograph.models.pointer.paths import Paths
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.votes import VoteRanges
@@ -23,7 +25,10 @@ from tempograph.typing import NonNegativeInt, PositiveInt, check_bounds
 _BYTES_PER_VOTE: Final = 100
 """Memory of a vote on a CPU; the kernels of a GPU store no votes."""
 
-Lookup = VoteRanges | NeighborQueries
+_NAME_WIDTH: Final = 64
+
+VoteSource = Copying | Paths | EntityCounts | Names
+Lookup = VoteRanges | NeighborQueries | RemovedFacts | NameQueries
 """What a source looked up for some queries, independent of any weight."""
 
 
@@ -43,6 +48,11 @@ class PointerSettings:
     """Facts of any kind; 0 for none."""
     paths: bool = False
     """Whether candidates gain by the neighbors they share with the query's entity."""
+    names: bool = False
+    """Whether candidates gain by words in their name and in that of the query's entity.
+
+    What an entity gains as such is then a matter of how many facts it has.
+    """
 
     aliases: ClassVar[Mapping[str, str]] = {
         "most": "max_facts",
@@ -61,6 +71,7 @@ class Pointer(Model):
 
     The sources are `Copying` of facts of the query's entity, relation, both, time and overall, and
     `Paths`. P is trained for (relation, candidate) pairs that occur in train, and 0 for others.
+    With the setting `names` there are `Names`, and `EntityCounts` takes the place of P0.
     """
 
     name = "pointer"
@@ -97,12 +108,15 @@ class Pointer(Model):
             self.bytes_per_candidate += paths.bytes_per_candidate
         named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
         self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))
+        if settings.names:
+            self.sources.extend([EntityCounts(timeline), Names(timeline, _NAME_WIDTH)])
+            self.entity.requires_grad_(False).zero_()
         self.to(timeline.device)
 
     @property
-    def vote_sources(self) -> Iterable[Copying | Paths]:
+    def vote_sources(self) -> Iterable[VoteSource]:
         """`sources`, with their types."""
-        return cast(Iterable[Copying | Paths], self.sources)
+        return cast(Iterable[VoteSource], self.sources)
 
     def scores(self, queries: Queries) -> Tensor:
         return self.score(queries.relation, self.look_up(queries))

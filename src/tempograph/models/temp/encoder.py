@@ -13,6 +13,7 @@ from tempograph.data.sorted_ranges import equal_range, key_range
 from tempograph.data.timeline import Timeline
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.nn.dropout import dropout
+from tempograph.nn.name_vectors import NameVectors
 from tempograph.nn.structure import STRUCTURES, Edges, LayerShape, add_inverse_edges, edge_weights
 from tempograph.nn.temporal import Context, DecayedGRU, Imputation, TemporalAttention, Windows
 
@@ -101,6 +102,7 @@ class TeMPEncoder(nn.Module):
             nn.init.xavier_uniform_(self.entity, gain=math.sqrt(2))
         else:
             nn.init.normal_(self.entity, std=settings.initial_scale)
+        self.names = NameVectors(timeline, dim, settings.initial_scale) if settings.names else None
         self.structure = nn.ModuleList() if settings.structure == "none" else self._structure()
         self.temporal: DecayedGRU | TemporalAttention | None = None
         if settings.temporal == "gru":
@@ -200,7 +202,7 @@ class TeMPEncoder(nn.Module):
         The last `num_isolated` nodes are those of inactive entities.
         """
         s = self.settings
-        x = self.entity.index_select(0, entity)
+        x = self.embeddings(entity)
         residual = None
         if s.inactive == "residual" and num_isolated:
             residual = (torch.arange(len(x), device=x.device) >= len(x) - num_isolated)[:, None]
@@ -221,10 +223,21 @@ class TeMPEncoder(nn.Module):
                 x = dropout(x, s.feature_dropout, sample.generator)
         return x
 
+    def embeddings(self, entity: Tensor) -> Tensor:
+        """The embeddings of entities, before any message, [n] -> [n, dim]."""
+        if self.names is not None and len(entity) >= len(self.entity):
+            return self.all_embeddings().index_select(0, entity)
+        own = self.entity.index_select(0, entity)
+        return own if self.names is None else own + self.names(entity)
+
+    def all_embeddings(self) -> Tensor:
+        """The embeddings of all entities, [entities, dim]."""
+        return self.entity if self.names is None else self.entity + self.names.table()
+
     def isolated(self) -> Tensor:
         """Every entity without any edge, [entities, dim]."""
         if self.settings.inactive == "embedding":
-            return self.entity
+            return self.all_embeddings()
         everyone = torch.arange(self.timeline.num_entities, device=self.entity.device)
         no_edges = Edges(*(everyone[:0] for _ in Edges._fields))
         return self.pass_messages(everyone, no_edges, num_isolated=len(everyone))
@@ -244,7 +257,7 @@ class TeMPEncoder(nn.Module):
         x = self.pass_messages(entity, edges, sample, len(everyone))
         current_x, context_x, isolated = torch.split(x, [shift, len(context.keys), len(everyone)])
         if self.settings.inactive == "embedding":
-            isolated = self.entity
+            isolated = self.all_embeddings()
         return EncodedSnapshots(
             Nodes(current.keys, current_x), Nodes(context.keys, context_x), isolated, t.num_steps
         )

@@ -47,6 +47,8 @@ class TeMPSettings:
     imputation: bool = True
     gate: bool = True
     time_embedding: bool = False
+    names: bool = False
+    """Whether the words in an entity's name add to its embedding."""
     decoder: str = "complex"
     """transe, distmult, complex or simple, or a name added to `nn.decoders.DECODERS`."""
     initial_scale: NonNegativeFloat = 0.1

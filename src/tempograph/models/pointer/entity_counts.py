@@ -1,0 +1,107 @@
+"""Counts of entities: what a candidate gains by the number of its facts, without the asked one."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from tempograph.data.timeline import Queries, Timeline
+from tempograph.nn.shared_weights import copy_sharing_weights
+
+_EDGES: Final = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, 2049)
+"""Numbers of facts at which the class of a count changes."""
+
+
+class RemovedFacts(NamedTuple):
+    """The entities of the fact that does not count for each query, -1 for none, [n] each."""
+
+    subject: Tensor
+    object: Tensor
+
+    def pack(self) -> Tensor:
+        """Both columns in one int32 tensor, [8, n], as high as what other sources look up."""
+        return torch.stack([*self, *(torch.zeros_like(self.subject),) * 6]).int()
+
+    @staticmethod
+    def unpack(packed: Tensor) -> RemovedFacts:
+        """The inverse of `pack`, also for a selection of columns."""
+        return RemovedFacts(*packed[:2].long())
+
+
+class EntityCounts(nn.Module):
+    """contribution(o) = T[r, class of the number of facts of o].
+
+    The asked fact does not count while training, so the table learns how often an entity is the
+    answer that has no fact yet, or few. A weight for each entity could not: it is trained by the
+    only fact of its entity.
+    """
+
+    counts: Tensor
+    edges: Tensor
+
+    def __init__(self, timeline: Timeline) -> None:
+        super().__init__()
+        classes = len(_EDGES) + 1
+        self.shared = nn.Parameter(0.3 * torch.arange(classes).float())
+        self.by_relation = nn.Parameter(torch.zeros(2 * timeline.num_relations, classes))
+        self.register_buffer("edges", torch.tensor(_EDGES), persistent=False)
+        self.register_buffer("counts", _counts(timeline), persistent=False)
+        self.facts = timeline.facts
+
+    def with_timeline(self, timeline: Timeline) -> EntityCounts:
+        """The same weights for other facts."""
+        twin = copy_sharing_weights(self)
+        twin.counts, twin.facts = _counts(timeline), timeline.facts
+        return twin
+
+    def look_up(self, queries: Queries, left_out: Tensor | None = None) -> RemovedFacts:
+        """The entities of the train facts left_out [n]."""
+        if left_out is None:
+            none = torch.full_like(queries.entity, -1)
+            return RemovedFacts(none, none)
+        return RemovedFacts(*self.facts[left_out][:, [0, 2]].T)
+
+    unpack = staticmethod(RemovedFacts.unpack)
+
+    def forward(
+        self,
+        scores: Tensor,
+        relation: Tensor,
+        removed: RemovedFacts,
+        fact_mask: Tensor | None = None,
+    ) -> Tensor:
+        """Add the contributions to scores [n, entities] of queries with relations [n].
+
+        The mask has no effect: facts are not counted again in every training step.
+        """
+        table = (self.by_relation + self.shared).index_select(0, relation)
+        scores = scores + table.index_select(1, self._class(self.counts))
+        row = torch.arange(len(relation), device=relation.device)
+        # A loop names its entity once.
+        entities = (
+            removed.subject,
+            torch.where(removed.object == removed.subject, -1, removed.object),
+        )
+        for entity in entities:
+            known = (entity >= 0).nonzero()[:, 0]
+            entity, rows = entity[known], row[known]
+            count = self.counts[entity]
+            less, full = (table[rows, self._class(number)] for number in (count - 1, count))
+            scores = scores.index_put((rows, entity), less - full, accumulate=True)
+        return scores
+
+    def _class(self, count: Tensor) -> Tensor:
+        return torch.bucketize(count, self.edges, right=True)
+
+    def fact_contributions(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
+        """No fact is named: only their number matters."""
+        return query.entity[:0], self.shared[:0]
+
+
+def _counts(timeline: Timeline) -> Tensor:
+    """Train facts of each entity, a loop once, [entities]."""
+    subject, _, object_, _ = timeline.facts.unbind(1)
+    named = torch.cat([subject, object_[object_ != subject]])
+    return torch.bincount(named, minlength=timeline.num_entities)

@@ -1,0 +1,82 @@
+"""Settings suggested for a dataset: those of the presets on the benchmarks, and rules between."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tempograph.data.graph import TemporalGraph
+from tempograph.training.setup import configure
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+SHAPES = {"icews14": (72_826, 7_128, 365), "icews05-15": (368_962, 10_488, 4_017)}
+"""Train facts, entities and time steps."""
+
+
+def graph_of_shape(facts: int, entities: int, steps: int, name: str = "made") -> TemporalGraph:
+    """A graph of which only the size matters."""
+    train = np.zeros((facts, 4), dtype=np.int64)
+    none = np.empty((0, 4), dtype=np.int64)
+    return TemporalGraph(name, ("e",) * entities, ("r",), ("t",) * steps, train, none, none)
+
+
+@pytest.fixture
+def h200(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pretend that there is a GPU with 139 GiB."""
+    properties = SimpleNamespace(total_memory=139 * 2**30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: properties)
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize("model", ["tntcomplex", "pointer", "temp-gru", "temp-sa"])
+@pytest.mark.parametrize("dataset", SHAPES)
+def test_the_suggestions_for_a_benchmark_are_its_preset(model: str, dataset: str) -> None:
+    graph = graph_of_shape(*SHAPES[dataset], dataset)
+    suggested = configure(graph, model, GPU).flat()
+    preset = configure(graph, model, GPU, preset="tuned").flat()
+    # A run that needs no more epochs ends before.
+    ignored = {"train.epochs"} if model == "tntcomplex" else set()
+    different = {name for name in preset if suggested[name] != preset[name]}
+    assert different <= ignored
+
+
+@given(
+    st.integers(1, 10**7),
+    st.integers(1, 10**6),
+    st.integers(1, 10**4),
+    st.sampled_from(["tntcomplex", "tcomplex", "pointer"]),
+)
+def test_suggestions_are_valid_settings_whatever_the_size(
+    facts: int, entities: int, steps: int, model: str
+) -> None:
+    graph: Any = SimpleNamespace(
+        name="made", train=range(facts), entities=range(entities), times=range(steps)
+    )
+    config = configure(graph, model, CPU)
+    assert config.train.epochs >= 3
+
+
+@pytest.mark.usefixtures("h200")
+def test_n3_falls_with_the_facts_of_an_entity() -> None:
+    n3 = [
+        configure(graph_of_shape(facts, 1000, 365), "tntcomplex", GPU).train.n3
+        for facts in (100, 1_000, 10_000, 100_000)
+    ]
+    assert n3 == sorted(n3, reverse=True)
+    assert n3[0] > n3[-1]
+
+
+@pytest.mark.usefixtures("h200")
+def test_tables_of_many_entities_fit_into_memory() -> None:
+    graph: Any = SimpleNamespace(
+        name="made", train=range(10**7), entities=range(10**6), times=range(10**3)
+    )
+    dim = configure(graph, "tntcomplex", GPU).model.dim
+    assert 64 <= dim < 4000
+    assert 3 * 4 * dim * 10**6 <= 2**33
