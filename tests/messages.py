@@ -94,6 +94,20 @@ MESSAGES = {
     "fact_ids.four_parts": (
         "fact {row} must be a subject, a relation, an object and a time, found {value!r}"
     ),
+    "attributes.again": (
+        "{path}, row {row}: '{name}' is in row {first} already; leave one of the two out"
+    ),
+    "attributes.columns": (
+        "{path}: a table of attributes has a column 'entity' and at least one more, found {found}"
+    ),
+    "attributes.no_file": "{path}: no such file",
+    "attributes.none_known": (
+        "{path}: none of its {count} names is that of an entity, such as '{entity}'"
+    ),
+    "attributes.number": (
+        "{graph}: attribute '{attribute}' must have a value for each of the {entities} entities, "
+        "found {found}"
+    ),
     "folder.empty_names": "{path}: the file is empty; it must hold at least one name",
     "folder.incomplete_gzip": (
         "{path}: not a complete gzip file "

@@ -114,6 +114,7 @@ def write_event_files() -> None:
     rows = [row for day in days for row in (f"Ann,meets,Bob,{day}", f"Bob,calls,Cai,{day}")]
     header = "actor,action,target,date"
     Path("events.csv").write_text("\n".join([header, *rows]) + "\n")
+    Path("entities.csv").write_text("entity,type\nAnn,person\nBob,person\n")
     Path("splits").mkdir()
     folds = []
     for split, part in (("train", rows[:40]), ("valid", rows[40:48]), ("test", rows[48:])):

@@ -12,6 +12,7 @@ import typer
 
 from tempograph.cli.console import note, out, print_json, print_note, progress_bar, table
 from tempograph.cli.import_options import (
+    AttributesFile,
     Files,
     TestFiles,
     ValidFiles,
@@ -79,6 +80,7 @@ def import_events(
     options: ImportOptions,
     valid_files: ValidFiles = None,
     test_files: TestFiles = None,
+    attributes: AttributesFile = None,
     overwrite: OverwriteDataset = False,
     json_output: Json = False,
 ) -> None:
@@ -91,13 +93,16 @@ def import_events(
     **tempograph data import 'gdelt/*.export.CSV.zip' --relation-level root --out mydata**
     """
     from tempograph.data.folder import DATASET_MARKER, write_folder
-    from tempograph.data.importers.any_source import as_note, import_facts
+    from tempograph.data.importers.any_source import add_attributes, as_note, import_facts
     from tempograph.io import refuse_existing
 
     refuse_existing(folder, DATASET_MARKER, overwrite)
     source = fact_source(files, valid_files, test_files)
     with progress_bar("importing") as progress:
         imported, columns = import_facts(source, options, folder.resolve().name, progress)
+    if attributes is not None:
+        show_note = None if json_output else note
+        imported = add_attributes(imported, attributes, options.keep_names, show_note)
     write_folder(imported.graph, folder, overwrite)
     graph = imported.graph
     counts = {

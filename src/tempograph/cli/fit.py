@@ -10,6 +10,7 @@ import typer
 from tempograph.cli.console import note, print_json
 from tempograph.cli.fit_output import print_fit
 from tempograph.cli.import_options import (
+    AttributesFile,
     Files,
     TestFiles,
     ValidFiles,
@@ -30,6 +31,7 @@ def fit(
     options: ImportOptions,
     valid_files: ValidFiles = None,
     test_files: TestFiles = None,
+    attributes: AttributesFile = None,
     model: Annotated[
         str | None, typer.Option(help="The model; by default, one that suits the data.")
     ] = None,
@@ -62,6 +64,7 @@ def fit(
             fact_source(files, valid_files, test_files),
             out=folder,
             options=options,
+            attributes=attributes,
             model=model,
             seed=options.seed,
             device=device,

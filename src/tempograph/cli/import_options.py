@@ -38,6 +38,14 @@ ValidFiles = Annotated[
 TestFiles = Annotated[
     list[Path] | None, _steps("--test-file", help="File of test facts. Can be repeated.")
 ]
+AttributesFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--attributes",
+        help="CSV file with attributes of entities: a column entity, and others such as type or "
+        "country. Models with model.names=true use them.",
+    ),
+]
 
 _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
     "format": (

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from tempograph.data.attributes import Attributes, read_attributes, write_attributes
 from tempograph.data.graph import Facts, TemporalGraph, first_out_of_range
 from tempograph.errors import DataError
 from tempograph.io import atomic_folder
@@ -19,6 +20,8 @@ from tempograph.typing import SPLITS
 
 DATASET_MARKER: Final = "entities.txt"
 NAME_FILES: Final = ("entities.txt", "relations.txt", "times.txt")
+ATTRIBUTES: Final = "attributes.csv"
+"""The optional file with attributes of entities."""
 
 
 def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
@@ -30,8 +33,11 @@ def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
     train, valid, test = (_read_facts(_split_file(path, split), sizes) for split in SPLITS)
     if not len(train):
         raise DataError(f"{_split_file(path, 'train')}: the train split has no facts to learn from")
+    attributes: Attributes = {}
+    if (path / ATTRIBUTES).exists():
+        attributes = read_attributes(path / ATTRIBUTES, entities, keep_names=True)
     return TemporalGraph(
-        name or path.resolve().name, entities, relations, times, train, valid, test
+        name or path.resolve().name, entities, relations, times, train, valid, test, attributes
     )
 
 
@@ -47,6 +53,8 @@ def write_folder(
             if broken is not None:
                 raise DataError(f"{path / file}: the name {broken!r} contains a line break")
             (folder / file).write_bytes("".join(f"{name}\n" for name in names).encode())
+        if graph.attributes:
+            write_attributes(graph.attributes, graph.entities, folder / ATTRIBUTES)
         for split in SPLITS:
             text = _format_facts(graph.facts(split))
             if compress:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Final
@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tempograph.data.attributes import Attributes
 from tempograph.data.name_index import NameIndex
 from tempograph.data.suggestions import refuse_unknown, suggest
 from tempograph.errors import DataError, QueryError
@@ -46,8 +47,16 @@ class TemporalGraph:
     train: Facts
     valid: Facts
     test: Facts
+    attributes: Attributes = field(default_factory=dict)
+    """What is known of entities beside their names, such as a type or a country."""
 
     def __post_init__(self) -> None:
+        for column, values in self.attributes.items():
+            if len(values) != len(self.entities):
+                raise DataError(
+                    f"{self.name}: attribute '{column}' must have a value for each of the "
+                    f"{len(self.entities):,} entities, found {len(values):,}"
+                )
         for split in SPLITS:
             facts = self.facts(split)
             if facts.ndim != 2 or facts.shape[1] != 4 or facts.dtype != np.int64:
@@ -99,7 +108,7 @@ class TemporalGraph:
         """Whether names and facts are equal, whatever the graphs are called."""
         return all(
             getattr(self, names) == getattr(other, names)
-            for names in ("entities", "relations", "times")
+            for names in ("entities", "relations", "times", "attributes")
         ) and all(np.array_equal(self.facts(split), other.facts(split)) for split in SPLITS)
 
     @cached_property

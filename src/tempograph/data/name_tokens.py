@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -32,10 +32,11 @@ class NameTokens(NamedTuple):
     """Different tokens."""
 
 
-def name_tokens(names: Sequence[str]) -> NameTokens:
+def name_tokens(names: Sequence[str], attributes: Iterable[Sequence[str]] = ()) -> NameTokens:
     """Split names into words, pairs of neighboring words and pieces of words.
 
-    Case is ignored. Only tokens that several names share are kept, so a name may have none.
+    Case is ignored. Each value of an attribute, one for each name or "", is a token as well. Only
+    tokens that several names share are kept, so a name may have none.
     """
     owner, word, words = _words(names)
     pieces_start, piece = _pieces(words)
@@ -48,6 +49,11 @@ def name_tokens(names: Sequence[str]) -> NameTokens:
         (word[neighbors] * len(words) + word[neighbors + 1]).astype(np.uint64),
         piece[position + np.arange(lengths.sum())],
     ]
+    for values in attributes:
+        filled = np.array([bool(value) for value in values], dtype=bool).nonzero()[0]
+        each = pa.array(values, pa.string()).take(filled).dictionary_encode()
+        owners.append(filled)
+        keys.append(each.indices.to_numpy(zero_copy_only=False).astype(np.uint64))
     return _shared(owners, keys, len(names))
 
 

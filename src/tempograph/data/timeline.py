@@ -71,7 +71,7 @@ class Timeline:
         self.sizes = graph.sizes
         self.num_entities, self.num_relations, _, self.num_steps = graph.sizes
         self.labels = graph.times
-        self.entity_names = graph.entities
+        self.entity_names, self.entity_attributes = graph.entities, graph.attributes
 
         self.facts = torch.from_numpy(sort_by_time(graph.train)).to(self.device)
         """Distinct train facts sorted by time, [facts, 4]: the edges of all snapshots."""
@@ -94,8 +94,8 @@ class Timeline:
 
     @cached_property
     def name_tokens(self) -> NameTokens:
-        """The tokens that the names of entities share."""
-        return name_tokens(self.entity_names)
+        """The tokens that the names and attributes of entities share."""
+        return name_tokens(self.entity_names, self.entity_attributes.values())
 
     @cached_property
     def max_facts_per_step(self) -> int:

@@ -9,8 +9,15 @@ from typing import Final
 import numpy as np
 import torch
 
+from tempograph.data.arrow_tables import TableLike
 from tempograph.data.graph import TemporalGraph, rows_in
-from tempograph.data.importers.any_source import FactSource, import_facts, refuse_empty_splits
+from tempograph.data.importers.any_source import (
+    FactSource,
+    PathLike,
+    add_attributes,
+    import_facts,
+    refuse_empty_splits,
+)
 from tempograph.data.importers.options import ImportOptions
 from tempograph.device import resolve_device
 from tempograph.experiments.fit_result import FitResult
@@ -40,6 +47,7 @@ def fit(
     *,
     out: str | Path,
     options: ImportOptions | None = None,
+    attributes: PathLike | TableLike | None = None,
     model: str | None = None,
     overrides: Sequence[str] = (),
     seed: int = 0,
@@ -62,7 +70,9 @@ def fit(
     else with `__arrow_c_stream__`, rows (tuples or dicts), or a graph. If they are split already,
     pass a dict with train, valid and test, a folder with such files, or options with a
     `split_column`. Columns that the options do not name are guessed from their names; it is an
-    error if two fit. The run folder `out` holds everything, the data and how it was imported too.
+    error if two fit. `attributes` is a CSV file or a table with a column `entity`; its other
+    columns are attributes of entities, which models with `model.names=true` use. The run folder
+    `out` holds everything, the data and how it was imported too.
     `note` is called before training with what was guessed and what was left out. A terminal or
     notebook shows bars; with `progress=False` there are none. Functions as `importing` and
     `progress` are called instead while files are read and facts are ranked, and `on_stage` with the
@@ -76,7 +86,10 @@ def fit(
     name = Path(out).resolve().name
     bar = progress if importing is None and isinstance(progress, bool) else importing
     with show_progress("importing", bar) as read:
-        imported, table = import_facts(facts, options or ImportOptions(), name, read, note)
+        options = options or ImportOptions()
+        imported, table = import_facts(facts, options, name, read, note)
+    if attributes is not None:
+        imported = add_attributes(imported, attributes, options.keep_names, note)
     graph = imported.graph
     refuse_empty_splits(facts, imported)
     choice = (

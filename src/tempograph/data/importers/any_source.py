@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tempograph.data.arrow_tables import TABLE, TableLike, to_arrow_table
+from tempograph.data.attributes import read_attributes
 from tempograph.data.folder import DATASET_MARKER
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers.column_guessing import (
@@ -68,6 +69,19 @@ def import_facts(
         for line in imported.notes(guessed=options.format is None):
             note(as_note(line))
     return imported, columns
+
+
+def add_attributes(
+    imported: ImportResult,
+    attributes: PathLike | TableLike,
+    keep_names: bool = False,
+    note: Callable[[str], None] | None = None,
+) -> ImportResult:
+    """Add attributes of entities, from a CSV file or a table with a column `entity`."""
+    paths = as_paths(attributes)
+    source = paths[0] if paths else to_arrow_table(attributes)  # type: ignore[arg-type]
+    found = read_attributes(source, imported.graph.entities, note, keep_names)
+    return replace(imported, graph=replace(imported.graph, attributes=found))
 
 
 def as_note(line: str) -> str:

@@ -88,7 +88,7 @@ def make_world(
         names,
         relation_names(relations),
         tuple(days.astype(str).tolist()),
-        *(part[:, :_RULE].copy() for part in parts.values()),
+        **{split: part[:, :_RULE].copy() for split, part in parts.items()},
     )
     origins = {split: part[:, _RULE:].copy() for split, part in parts.items()}
     return World(graph, rules, origins, np.stack([society.births, society.deaths], axis=1))
