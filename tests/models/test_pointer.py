@@ -32,6 +32,7 @@ from tempograph.models.pointer.entity_counts import EntityCounts
 from tempograph.models.pointer.names import Names
 from tempograph.models.pointer.paths import Paths
 from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
+from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.training.losses.pointer_loss import PointerLoss
 from tempograph.training.lr_schedule import learning_rate
 from tempograph.training.settings import PointerTrainSettings
@@ -325,6 +326,19 @@ def test_names_equal_a_loop_over_facts(seed: int) -> None:
         assert_close(actual[row], expected, rtol=1e-9, atol=1e-9)
 
 
+def test_name_dropout_leaves_out_parts_of_names_in_training_alone() -> None:
+    model = random_pointer(random_graph(4), 4, names=True)
+    batch, losses = torch.arange(6), []
+    for rate in (0.0, 0.5):
+        settings = PointerTrainSettings(fact_dropout=0.0, name_dropout=rate)
+        loss = PointerLoss(model, settings)
+        seeds = (torch.Generator().manual_seed(seed) for seed in (0, 0, 1))
+        losses.append([float(loss(batch, generator).detach()) for generator in seeds])
+    (first, same, other), (dropped, again, differently) = losses
+    assert first == same == other
+    assert dropped == again != differently != first
+
+
 def test_pair_tables_of_many_relations_have_low_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph(6)
     whole = random_pointer(graph, 6)
@@ -411,7 +425,7 @@ def test_the_loss_equals_a_loop_over_questions(dropout: float) -> None:
         for entity, relation, answer in ((s, r, o), (o, r + RELATIONS, s)):
             query = Queries(*torch.tensor([[entity], [relation], [t]]))
             lookups = model.look_up(query, torch.tensor([number]))
-            scores = model.score(query.relation, lookups, fact_mask)[0]
+            scores = model.score(query.relation, lookups, VoteSample(fact_mask))[0]
             rivals = [
                 e for e in range(ENTITIES) if e == answer or (entity, relation, e, t) not in right
             ]
@@ -427,8 +441,8 @@ def test_dropped_facts_do_not_vote() -> None:
     lookups = model.look_up(queries, None)
     mute = torch.zeros(len(model.timeline.facts), dtype=torch.bool)
     before = [
-        model.score(queries.relation, lookups, fact_mask).detach().clone()
-        for fact_mask in (None, mute)
+        model.score(queries.relation, lookups, VoteSample(mask)).detach().clone()
+        for mask in (None, mute)
     ]
     with torch.no_grad():
         for source in model.vote_sources:
@@ -437,22 +451,23 @@ def test_dropped_facts_do_not_vote() -> None:
                     if "gain" not in name and name != "prior":
                         weight.add_(torch.randn_like(weight))
     after = [
-        model.score(queries.relation, lookups, fact_mask).detach() for fact_mask in (None, mute)
+        model.score(queries.relation, lookups, VoteSample(mask)).detach() for mask in (None, mute)
     ]
     assert not torch.allclose(after[0], before[0]) and torch.allclose(after[1], before[1])
 
 
-@pytest.mark.parametrize("num_queries", [1, 3, 7])
+@pytest.mark.parametrize(("num_queries", "names"), [(1, False), (3, True), (7, False)])
 def test_chunks_within_a_budget_have_the_same_loss_and_gradients(
-    num_queries: int, monkeypatch: pytest.MonkeyPatch
+    num_queries: int, names: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = random_pointer(random_graph(4), 4)
+    model = random_pointer(random_graph(4), 4, names=names)
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
     loss = PointerLoss(model, PointerTrainSettings(fact_dropout=0.2))
     actual = []
     for budget in (2**30, num_queries * model.bytes_per_candidate * ENTITIES):
         monkeypatch.setitem(MEMORY_BUDGETS, "pointer_loss", Budget(budget, 0))
         value = loss(torch.arange(8), torch.Generator().manual_seed(0))
-        actual.append([value.detach(), *torch.autograd.grad(value, list(model.parameters()))])
+        actual.append([value.detach(), *torch.autograd.grad(value, trained)])
     # The loss is in single precision.
     assert_close(actual[1], actual[0], rtol=1e-4, atol=1e-6)
 

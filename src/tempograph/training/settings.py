@@ -90,6 +90,8 @@ class PointerTrainSettings(TrainSettings):
     facts_per_step: PositiveInt = 1000
     fact_dropout: ProperFraction = 0.1
     """The fraction of train facts that do not vote in a step."""
+    name_dropout: ProperFraction = 0.5
+    """The fraction of a vector of names that does not count in a step, with model.names."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

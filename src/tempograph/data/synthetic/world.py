@@ -83,12 +83,15 @@ def make_world(
     rows = _take(rows, rng.permutation(facts))
     parts = dict(zip(SPLITS, np.split(rows, bounds), strict=True))
     days = np.datetime64("2030-01-01") + np.arange(steps)
+    train, valid, test = (part[:, :_RULE].copy() for part in parts.values())
     graph = TemporalGraph(
         name,
         names,
         relation_names(relations),
         tuple(days.astype(str).tolist()),
-        **{split: part[:, :_RULE].copy() for split, part in parts.items()},
+        train,
+        valid,
+        test,
     )
     origins = {split: part[:, _RULE:].copy() for split, part in parts.items()}
     return World(graph, rules, origins, np.stack([society.births, society.deaths], axis=1))

@@ -11,6 +11,7 @@ from torch.nn.functional import one_hot
 
 from tempograph.data.fact_index import FactIndex
 from tempograph.data.timeline import Queries, Timeline
+from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.votes import (
     VoteBins,
@@ -95,12 +96,13 @@ class Copying(nn.Module):
     unpack = staticmethod(VoteRanges.unpack)
 
     def forward(
-        self, scores: Tensor, relation: Tensor, ranges: VoteRanges, fact_mask: Tensor | None = None
+        self, scores: Tensor, relation: Tensor, ranges: VoteRanges, sample: VoteSample | None = None
     ) -> Tensor:
         """Add the contributions to scores [n, entities] of queries with relations [n], in place.
 
-        Only train facts in the mask [facts] vote.
+        With a sample, only train facts in its mask vote.
         """
+        fact_mask = None if sample is None else sample.fact_mask
         return add_contributions(scores, self.bins, ranges, self.weights(relation), fact_mask)
 
     def weights(self, relation: Tensor) -> VoteWeights:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.data.timeline import Queries, Timeline
+from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.shared_weights import copy_sharing_weights
 
 _EDGES: Final = (1, 2, 3, 5, 9, 17, 33, 65, 129, 257, 513, 1025, 2049)
@@ -70,11 +71,11 @@ class EntityCounts(nn.Module):
         scores: Tensor,
         relation: Tensor,
         removed: RemovedFacts,
-        fact_mask: Tensor | None = None,
+        sample: VoteSample | None = None,
     ) -> Tensor:
         """Add the contributions to scores [n, entities] of queries with relations [n].
 
-        The mask has no effect: facts are not counted again in every training step.
+        A sample has no effect: facts are not counted again in every training step.
         """
         table = (self.by_relation + self.shared).index_select(0, relation)
         scores = scores + table.index_select(1, self._class(self.counts))

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.data.timeline import Queries, Timeline
+from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.name_vectors import NameVectors
 from tempograph.nn.shared_weights import copy_sharing_weights
 
@@ -84,11 +85,12 @@ class Names(nn.Module):
         scores: Tensor,
         relation: Tensor,
         queries: NameQueries,
-        fact_mask: Tensor | None = None,
+        sample: VoteSample | None = None,
     ) -> Tensor:
         """Add the contributions to scores [n, entities] of queries with relations [n].
 
-        The mask has no effect: names are not counted again in every training step.
+        With a sample, only what its mask leaves of the query's vector counts. Partners are not
+        counted again in every training step.
         """
         table = self.names.table()
         own, partners, preference = (
@@ -97,6 +99,8 @@ class Names(nn.Module):
         )
         name = table.index_select(0, queries.entity)
         query = name * own + self._partner_names(table, queries) * partners + preference
+        if sample is not None and sample.name_mask is not None:
+            query = query * sample.name_mask
         return torch.addmm(scores, query, table.T)
 
     def _partner_names(self, table: Tensor, queries: NameQueries) -> Tensor:

@@ -14,6 +14,7 @@ from tempograph.data.common_neighbors import (
     look_up_paths,
 )
 from tempograph.data.timeline import Queries, Timeline
+from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.inplace import row_blocks
 from tempograph.nn.shared_weights import copy_sharing_weights
 
@@ -58,11 +59,11 @@ class Paths(nn.Module):
         scores: Tensor,
         relation: Tensor,
         queries: NeighborQueries,
-        fact_mask: Tensor | None = None,
+        sample: VoteSample | None = None,
     ) -> Tensor:
         """Add the contributions to scores [n, entities] of queries with relations [n], in place.
 
-        The mask has no effect: paths are not counted again in every training step.
+        A sample has no effect: paths are not counted again in every training step.
         """
         coefficients = (self.shared_gain + self.gain).index_select(0, relation)
         tables = self.neighbors.tables(queries, scores.dtype)

@@ -18,6 +18,7 @@ from tempograph.models.pointer.copying import Copying
 from tempograph.models.pointer.entity_counts import EntityCounts, RemovedFacts
 from tempograph.models.pointer.names import NameQueries, Names
 from tempograph.models.pointer.paths import Paths
+from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.votes import VoteRanges
 from tempograph.typing import NonNegativeInt, PositiveInt, check_bounds
@@ -25,7 +26,8 @@ from tempograph.typing import NonNegativeInt, PositiveInt, check_bounds
 _BYTES_PER_VOTE: Final = 100
 """Memory of a vote on a CPU; the kernels of a GPU store no votes."""
 
-_NAME_WIDTH: Final = 64
+NAME_WIDTH: Final = 64
+"""Numbers in the vector of a name."""
 
 VoteSource = Copying | Paths | EntityCounts | Names
 Lookup = VoteRanges | NeighborQueries | RemovedFacts | NameQueries
@@ -109,7 +111,7 @@ class Pointer(Model):
         named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
         self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))
         if settings.names:
-            self.sources.extend([EntityCounts(timeline), Names(timeline, _NAME_WIDTH)])
+            self.sources.extend([EntityCounts(timeline), Names(timeline, NAME_WIDTH)])
             self.entity.requires_grad_(False).zero_()
         self.to(timeline.device)
 
@@ -126,12 +128,12 @@ class Pointer(Model):
         return [source.look_up(queries, left_out) for source in self.vote_sources]
 
     def score(
-        self, relation: Tensor, lookups: Sequence[Lookup], fact_mask: Tensor | None = None
+        self, relation: Tensor, lookups: Sequence[Lookup], sample: VoteSample | None = None
     ) -> Tensor:
-        """Scores [n, entities] of queries with relations [n]; only train facts in the mask vote."""
+        """Scores [n, entities] of queries with relations [n], with a sample as a step sees them."""
         scores = self.entity.repeat(len(relation), 1)
         for source, lookup in zip(self.vote_sources, lookups, strict=True):
-            scores = source(scores, relation, lookup, fact_mask)
+            scores = source(scores, relation, lookup, sample)
         return scores
 
     def evidence(self, query: Queries, answer: int) -> Evidence:

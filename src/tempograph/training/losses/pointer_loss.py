@@ -12,7 +12,8 @@ from torch.utils.checkpoint import checkpoint
 
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import memory_budget
-from tempograph.models.pointer.pointer_model import Pointer
+from tempograph.models.pointer.pointer_model import NAME_WIDTH, Pointer
+from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.loss_functions import softmax_loss
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.settings import PointerTrainSettings
@@ -35,23 +36,35 @@ class PointerLoss(TrainingLoss):
 
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> a scalar."""
-        facts, device = len(self.timeline.facts), self.timeline.device
-        fact_mask = None
-        if self.settings.fact_dropout:
-            uniform = torch.rand(facts, device=device, generator=generator)
-            fact_mask = uniform >= self.settings.fact_dropout
-        query_ids = torch.cat([batch, batch + facts])
-        chunk = memory_budget("pointer_loss", device) // (
+        query_ids = torch.cat([batch, batch + len(self.timeline.facts)])
+        sample = self._sample(len(query_ids), generator)
+        chunk = memory_budget("pointer_loss", self.timeline.device) // (
             self.model.bytes_per_candidate * self.timeline.num_entities
         )
         if chunk >= len(query_ids):
-            return self._loss(query_ids, fact_mask)
+            return self._loss(query_ids, sample)
         # Backward computes the scores of one chunk again instead of saving those of all.
-        losses = [
-            len(part) * checkpoint(self._loss, part, fact_mask, use_reentrant=False)
-            for part in torch.split(query_ids, max(1, chunk))
-        ]
+        losses = []
+        for rows in torch.split(torch.arange(len(query_ids), device=batch.device), max(1, chunk)):
+            part = sample
+            if sample.name_mask is not None:
+                part = sample._replace(name_mask=sample.name_mask[rows])
+            loss = checkpoint(self._loss, query_ids[rows], part, use_reentrant=False)
+            losses.append(len(rows) * loss)
         return torch.stack(losses).sum() / len(query_ids)
+
+    def _sample(self, num_queries: int, generator: torch.Generator) -> VoteSample:
+        """Draw the train facts that vote in a step, and what counts of the names."""
+
+        def draw(rate: float, *size: int) -> Tensor:
+            return torch.rand(*size, device=self.timeline.device, generator=generator) >= rate
+
+        s, fact_mask, name_mask = self.settings, None, None
+        if s.fact_dropout:
+            fact_mask = draw(s.fact_dropout, len(self.timeline.facts))
+        if s.name_dropout and self.model.settings.names:
+            name_mask = draw(s.name_dropout, num_queries, NAME_WIDTH) / (1 - s.name_dropout)
+        return VoteSample(fact_mask, name_mask)
 
     @cached_property
     def _queries(self) -> tuple[Queries, Tensor]:
@@ -69,7 +82,7 @@ class PointerLoss(TrainingLoss):
             parts.append(torch.cat([lookup.pack() for lookup in lookups]))
         return torch.cat(parts, dim=1)
 
-    def _loss(self, query_ids: Tensor, fact_mask: Tensor | None) -> Tensor:
+    def _loss(self, query_ids: Tensor, sample: VoteSample) -> Tensor:
         """The mean loss of queries by their id."""
         queries, answer = self._queries[0].take(query_ids), self._queries[1][query_ids]
         packed = self._lookups.index_select(1, query_ids).chunk(len(self.model.sources))
@@ -77,7 +90,7 @@ class PointerLoss(TrainingLoss):
             source.unpack(each)
             for source, each in zip(self.model.vote_sources, packed, strict=True)
         ]
-        scores = self.model.score(queries.relation, lookups, fact_mask)
+        scores = self.model.score(queries.relation, lookups, sample)
         rows = torch.arange(len(answer), device=answer.device)
         known = self.true_answers(queries, answer)
         return softmax_loss(scores.float(), rows, answer, known).mean()
