@@ -44,7 +44,13 @@ def client_of(
     for run in service.runs.values():
         run.warm_up()
     events: list[Any] = [] if log is None else log
-    app = AdmissionMiddleware(create_app(service), limits, service.metrics, token, events.append)
+    app = AdmissionMiddleware(
+        create_app(service, token_required=token is not None),
+        limits,
+        service.metrics,
+        token,
+        events.append,
+    )
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
         yield client
 

@@ -54,7 +54,7 @@ def serve(
         ready: dict[str, Any] = {"event": "ready", "url": url, "runs": list(service.runs)}
         if is_new:
             ready["token"] = token
-        app = create_app(service, on_ready=lambda: log(ready))
+        app = create_app(service, lambda: log(ready), token is not None)
         redirect_uvicorn_log(log)
         server = uvicorn.Server(
             uvicorn.Config(

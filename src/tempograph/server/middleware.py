@@ -33,7 +33,7 @@ _LOCAL_HOSTS: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?"
 
 _SINGLE_HEADERS: Final = (b"host", b"authorization", b"content-type", b"content-length")
 """Headers that two readers could take two ways if they were repeated."""
-_LARGE_BODIES: Final = {"/api/score"}
+_LARGE_BODIES: Final = {"/api/v1/score"}
 _SMALL_BODY: Final = 2**16
 """Bytes for other paths: four names of the longest length, each character an escaped pair."""
 _CLIENT_LEFT: Final = 499

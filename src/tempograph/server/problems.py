@@ -11,6 +11,30 @@ from typing import Final
 from starlette.responses import Response
 
 MEDIA_TYPE: Final = "application/problem+json"
+KINDS: Final = {
+    "broken-json": "The body is not JSON.",
+    "unfinished": "The request ended before its body did.",
+    "repeated-header": "A header that may be given once is given twice.",
+    "token": "The token is missing or wrong.",
+    "unknown-name": "A run, entity, relation or time does not exist.",
+    "no-such-page": "There is no such path.",
+    "wrong-method": "The path does not have this method.",
+    "too-large": "The body is too large.",
+    "no-json": "The content type is missing or not JSON.",
+    "wrong-host": "Without a token, the service answers only to localhost.",
+    "invalid-input": "The input cannot be answered.",
+    "refused": "The request is refused for another reason.",
+    "failed": "An internal error.",
+    "overloaded": "Too many requests are waiting; try again after Retry-After seconds.",
+    "stopping": "The service is shutting down.",
+    "too-slow": "The request took too long.",
+}
+"""What each kind of problem means; programs tell problems apart by their kinds."""
+
+
+def problem_type(kind: str) -> str:
+    """The member `type` of a problem."""
+    return f"urn:tempograph:problem:{kind}"
 
 
 @dataclass(eq=False)
@@ -19,7 +43,7 @@ class Problem(Exception):  # noqa: N818
 
     status: int
     kind: str
-    """Identifies the error for programs."""
+    """One of `KINDS`."""
     detail: str
     suggestions: Sequence[str] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -31,7 +55,7 @@ class Problem(Exception):  # noqa: N818
     def response(self) -> Response:
         """The problem as JSON; in ASCII, because the input may contain lone surrogates."""
         members = {
-            "type": f"urn:tempograph:problem:{self.kind}",
+            "type": problem_type(self.kind),
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
             "detail": self.detail,

@@ -14,6 +14,17 @@ from tempograph.typing import Split
 Name = Annotated[str, Field(max_length=1000)]
 Part = Literal["subject", "relation", "object"]
 _MAX_MEMBERS: Final = 20
+_FACT: Final = {
+    "subject": "Talenne",
+    "relation": "visits",
+    "object": "President of Solalba",
+    "time": "2030-03-01",
+}
+"""A fact of the demo data, for examples."""
+
+
+def _example(**members: Any) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [members]})
 
 
 class _Request(BaseModel):
@@ -37,18 +48,20 @@ class RunRequest(_Request):
     """A request to a run."""
 
     run: Name | None = None
-    """A run listed by /api/info; by default, the first."""
+    """A run listed by /api/v1/info; by default, the first."""
 
 
 class CompletionRequest(RunRequest):
     """A fact with one of subject, relation and object missing."""
+
+    model_config = _example(subject="Talenne", relation="visits", time="2030-03-01", top=3)
 
     subject: Name | None = None
     relation: Name | None = None
     object: Name | None = None
     time: Name
     top: int = Field(10, ge=1)
-    """Number of answers; the limit is in /api/info, and 100 with evidence."""
+    """Number of answers; the limit is in /api/v1/info, and 100 with evidence."""
     evidence: int = Field(0, ge=0, le=100)
     """Number of facts shown per answer."""
     new: bool = False
@@ -58,6 +71,8 @@ class CompletionRequest(RunRequest):
 class FactRequest(_Request):
     """A complete fact, by name."""
 
+    model_config = _example(**_FACT)
+
     subject: Name
     relation: Name
     object: Name
@@ -65,7 +80,9 @@ class FactRequest(_Request):
 
 
 class ScoreRequest(RunRequest):
-    """Facts to score; the limit is in /api/info."""
+    """Facts to score; the limit is in /api/v1/info."""
+
+    model_config = _example(facts=[_FACT])
 
     facts: list[FactRequest]
 
@@ -78,6 +95,8 @@ class ScoreRequest(RunRequest):
 
 class EvidenceRequest(RunRequest, FactRequest):
     """A complete fact, and the part of it to explain as an answer."""
+
+    model_config = _example(**_FACT, asked="subject")
 
     asked: Part = "object"
     most: int = Field(10, ge=1, le=1000)

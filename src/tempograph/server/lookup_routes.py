@@ -1,0 +1,123 @@
+"""Routes that look up runs, names and facts, and need no model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import StringConstraints
+
+from tempograph.server import schema
+from tempograph.server.api_description import PREFIX, Tag
+from tempograph.server.service import Service
+
+RunName = Annotated[
+    str | None,
+    Query(max_length=1000, description=f"A run listed by {PREFIX}/info; by default, the first."),
+]
+Text = Annotated[str, Query(max_length=1000)]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+
+
+def lookup_routes(service: Service) -> APIRouter:
+    """The runs, their names and their facts."""
+    router = APIRouter(prefix=PREFIX)
+
+    @router.get("/info", tags=[Tag.RUNS])
+    async def info() -> schema.InfoResponse:
+        """The runs of this service and its request limits."""
+        return service.info()
+
+    @router.get("/entities", tags=[Tag.FACTS])
+    async def entities(
+        q: Text = "", limit: Limit = 10, run: RunName = None
+    ) -> schema.NamesResponse:
+        """Entities whose names contain a text, ignoring case and accents, best match first."""
+        served = service.run(run)
+        names = served.browser.entities
+        return await served.look_up(lambda: served.browser.search(names, q, limit))
+
+    @router.get("/relations", tags=[Tag.FACTS])
+    async def relations(
+        q: Text = "", limit: Limit = 10, run: RunName = None
+    ) -> schema.NamesResponse:
+        """Relations whose names contain a text, ignoring case and accents, best match first."""
+        served = service.run(run)
+        names = served.browser.relations
+        return await served.look_up(lambda: served.browser.search(names, q, limit))
+
+    @router.get("/examples", tags=[Tag.FACTS])
+    async def examples(
+        limit: Annotated[int, Query(ge=1, le=100)] = 4, run: RunName = None
+    ) -> schema.ExamplesResponse:
+        """Example queries: held-out facts of frequent subjects, from the middle of the data."""
+        served = service.run(run)
+        return await served.look_up(lambda: served.browser.examples(limit))
+
+    @router.get("/timeline", tags=[Tag.FACTS])
+    async def timeline(
+        entity: Text,
+        from_: Annotated[
+            str | None, Query(alias="from", max_length=1000, description="The first step.")
+        ] = None,
+        to: Annotated[str | None, Query(max_length=1000, description="The last step.")] = None,
+        time: Annotated[
+            str | None, Query(max_length=1000, description="Return the window around this step.")
+        ] = None,
+        reach: Annotated[
+            int | None, Query(ge=0, le=10**6, description="Steps on each side of the time.")
+        ] = None,
+        limit: Limit = 200,
+        offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
+        run: RunName = None,
+    ) -> schema.TimelineResponse:
+        """The facts of an entity by time, and the window that the model reads around a step.
+
+        Give the period by its first and last step, or by `time` and `reach`.
+        """
+        served = service.run(run)
+        browser = served.browser
+
+        def read() -> schema.TimelineResponse:
+            period = browser.period(from_, to, time, reach)
+            return browser.timeline(entity, period, time, limit, offset)
+
+        return await served.look_up(read)
+
+    @router.get("/snapshot", tags=[Tag.FACTS])
+    async def snapshot(
+        entity: Text,
+        time: Text,
+        limit: Annotated[int, Query(ge=1, le=200)] = 30,
+        run: RunName = None,
+    ) -> schema.SnapshotResponse:
+        """An entity at one step with its most frequent neighbors, at most `limit` nodes in all."""
+        served = service.run(run)
+        return await served.look_up(
+            lambda: served.browser.snapshot(entity, time, limit, 10 * limit)
+        )
+
+    @router.get("/neighborhood", tags=[Tag.FACTS])
+    async def neighborhood(
+        entity: Annotated[
+            list[Annotated[str, StringConstraints(max_length=1000)]],
+            Query(min_length=1, max_length=20, description="An entity, or several."),
+        ],
+        time: Text,
+        reach: Annotated[
+            int, Query(ge=0, le=10**6, description="Steps on each side of the time.")
+        ] = 0,
+        limit: Annotated[int, Query(ge=1, le=50, description="Neighbors of each entity.")] = 12,
+        run: RunName = None,
+    ) -> schema.NeighborhoodResponse:
+        """Entities in a period, the most frequent neighbors of each, and the edges among them."""
+        served = service.run(run)
+        browser = served.browser
+
+        def read() -> schema.NeighborhoodResponse:
+            period = browser.period(None, None, time, reach)
+            return browser.neighborhood(entity, period, limit, 1000)
+
+        return await served.look_up(read)
+
+    return router
