@@ -555,6 +555,9 @@ MESSAGES = {
     "scenario.absent": "{fact} is not among the facts that the model uses",
     "scenario.present": ("{fact} is already among the facts that the model uses; remove it first"),
     "scenario.three_parts": "give three parts of a fact; more than one of them is None",
+    "question_models.not_calibrated": (
+        "{data}: its valid split has no facts, so nothing can be calibrated"
+    ),
     # The report package
     "run_report.no_runs": (
         "a report needs a run and a window of at least 1; found {runs} and {window}"
@@ -588,6 +591,13 @@ MESSAGES = {
         "{path}: its test split has no facts, so there is nothing to ask about"
     ),
     # The server
+    "completions.one_missing": (
+        "give three of subject, relation, object and time; the answers are the fourth"
+    ),
+    "completions.too_many": (
+        "a batch has at most 100,000 answers, found {questions} questions with {top} each; "
+        "send several"
+    ),
     "limits.above_0": "the limit '{limit}' must be above 0, found {value}",
     "middleware.repeated": "the header {header} is given more than once",
     "middleware.timeout": "the request took more than {seconds} s",

@@ -20,6 +20,7 @@ from conftest import Call, as_json
 from messages import message
 from serving import RUNS, STORED, client_of
 from tempograph import Predictor, TemporalGraph, train
+from tempograph.data.graph import COLUMNS
 from tempograph.prediction.answer import EvidenceFact, evidence_legend
 from tempograph.prediction.answers import Completion
 from tempograph.server.limits import Limits
@@ -54,11 +55,13 @@ def ask_predictor(predictor: Predictor, asked: str, top: int, evidence: int) -> 
         return predictor.objects(FACT["subject"], FACT["relation"], FACT["time"], top, evidence)
     if asked == "subject":
         return predictor.subjects(FACT["relation"], FACT["object"], FACT["time"], top, evidence)
-    return predictor.relations(FACT["subject"], FACT["object"], FACT["time"], top, evidence)
+    if asked == "relation":
+        return predictor.relations(FACT["subject"], FACT["object"], FACT["time"], top, evidence)
+    return predictor.times(FACT["subject"], FACT["relation"], FACT["object"], top, evidence)
 
 
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("asked", ["object", "subject", "relation"])
+@pytest.mark.parametrize("asked", COLUMNS)
 def test_completions_are_those_of_the_predictor(
     client: TestClient, predictors: dict[str, Predictor], run: str, asked: str
 ) -> None:
@@ -90,7 +93,8 @@ def test_scores_are_those_of_the_predictor(
     ).json()
     assert answer["run"] == run and len(answer["facts"]) == len(facts)
     for found, wanted in zip(answer["facts"], predictor.score(facts).to_pylist(), strict=True):
-        assert found["known"] == wanted["known"]
+        assert found["known"] == wanted["known"] and found["error"] is None
+        assert found["fact"] == {name: wanted[name] for name in COLUMNS}
         for side in ("object", "subject"):
             standing = {name: wanted[f"{side}_{name}"] for name in ("score", "probability", "rank")}
             assert_close(
@@ -114,20 +118,22 @@ def test_a_service_in_a_terminal_shows_no_bars(
 
 
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("asked", ["object", "subject", "relation"])
+@pytest.mark.parametrize("asked", COLUMNS)
 def test_evidence_is_that_of_the_predictor(
     client: TestClient, predictors: dict[str, Predictor], run: str, asked: str
 ) -> None:
     answer = client.post(
         "/api/v1/evidence", json=FACT | {"run": run, "asked": asked, "most": 4}
     ).json()
-    if asked != "relation":
-        (wanted,) = predictors[run].why(*FACT.values(), side=asked, evidence=4).answers
+    if asked in ("object", "subject"):
+        completion = predictors[run].why(*FACT.values(), side=asked, evidence=4)
+        (wanted,) = completion.answers
     else:
-        everyone = ask_predictor(predictors[run], asked, 12, 4).answers
-        (wanted,) = [each for each in everyone if each.name == FACT[asked]]
-    shown = {name: asdict(wanted)[name] for name in ("known", "why", "evidence", "evidence_count")}
-    shown["legend"] = evidence_legend(wanted.evidence)
+        completion = ask_predictor(predictors[run], asked, 12, 4)
+        (wanted,) = [each for each in completion.answers if each.name == FACT[asked]]
+    shown = asdict(wanted)
+    del shown["name"]
+    shown |= {"legend": evidence_legend(wanted.evidence), "notes": completion.notes}
     assert_close(answer, FACT | {"run": run, "asked": asked} | shown)
 
 
@@ -269,11 +275,30 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, list[str]]] = {
     "one part": (
         {"subject": "Corenne", "time": "2030-01-05"},
         422,
-        "give two of subject, relation and object",
+        message("completions.one_missing"),
         [],
     ),
-    "all parts": (FACT, 422, "give two of subject, relation and object", []),
-    "no time": ({"subject": "Corenne", "relation": "visits"}, 422, "time: Field required", []),
+    "all parts": (FACT, 422, message("completions.one_missing"), []),
+    "id": (without("object") | {"subject": 99}, 404, "there is no subject '99'", []),
+    "negative id": (
+        without("object") | {"subject": -1},
+        422,
+        "subject: Input should be a valid string; subject: Input should be greater than or equal",
+        [],
+    ),
+    "first": (
+        without("time") | {"first": "2029-12-31"},
+        404,
+        "there is no first '2029-12-31'",
+        ["2030-01-01"],
+    ),
+    "backwards": (
+        without("time") | {"first": "2030-01-05", "last": 2},
+        422,
+        "the period from 2030-01-05 to 2 runs backwards",
+        [],
+    ),
+    "period": (without("object") | {"last": "2030-01-05"}, 422, "first and last bound", []),
     "top": (without("object") | {"top": 1001}, 422, "top is at most 1000, found 1001", []),
     "top 0": (
         without("object") | {"top": 0},
@@ -423,8 +448,12 @@ def test_the_api_documentation_is_complete_and_loads_nothing_from_other_hosts(
     api = client.get("/openapi.json").json()
     assert {
         "/api/v1/complete",
+        "/api/v1/complete/batch",
         "/api/v1/score",
         "/api/v1/evidence",
+        "/api/v1/missing",
+        "/api/v1/surprising",
+        "/api/v1/calibration",
         "/api/v1/timeline",
         "/api/v1/snapshot",
     } <= api["paths"].keys()

@@ -67,12 +67,20 @@ def create_app(
         return FileResponse(STATIC / "index.html")
 
     app.mount("/static", StaticFiles(directory=STATIC))
-    requests = (
+    max_facts = service.limits.facts
+    described = (
         schema.CompletionRequest,
+        schema.with_limit(schema.BatchCompletionRequest, "questions", max_facts),
+        schema.with_limit(schema.ScoreRequest, "facts", max_facts),
         schema.EvidenceRequest,
-        schema.ScoreRequest.with_limit(service.limits.facts),
+        schema.MissingRequest,
+        schema.SurprisingRequest,
+        schema.ProgressLine,
+        schema.MissingLine,
+        schema.SurprisingLine,
+        schema.EndLine,
     )
-    complete_description(app, requests, token_required)
+    complete_description(app, described, token_required)
     return app
 
 

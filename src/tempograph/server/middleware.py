@@ -33,7 +33,7 @@ _LOCAL_HOSTS: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?"
 
 _SINGLE_HEADERS: Final = (b"host", b"authorization", b"content-type", b"content-length")
 """Headers that two readers could take two ways if they were repeated."""
-_LARGE_BODIES: Final = {"/api/v1/score"}
+_LARGE_BODIES: Final = {"/api/v1/score", "/api/v1/complete/batch", "/api/v1/missing"}
 _SMALL_BODY: Final = 2**16
 """Bytes for other paths: four names of the longest length, each character an escaped pair."""
 _CLIENT_LEFT: Final = 499
@@ -116,10 +116,18 @@ class AdmissionMiddleware:
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
         """Let the application respond, or return the problem that prevents it."""
         try:
-            async with asyncio.timeout(self._limits.seconds):
+            async with asyncio.timeout(self._limits.seconds) as limit:
+
+                async def send_and_extend(message: Message) -> None:
+                    await send(message)
+                    if message.get("more_body"):
+                        # A response in parts has the time again for each of them.
+                        now = asyncio.get_running_loop().time()
+                        limit.reschedule(now + self._limits.seconds)
+
                 self._check_client(scope)
                 body = await self._read_body(scope, receive)
-                await self._answer(scope, body, receive, send)
+                await self._answer(scope, body, receive, send_and_extend)
         except TimeoutError:
             detail = f"the request took more than {self._limits.seconds:g} s"
             return Problem(504, "too-slow", detail)

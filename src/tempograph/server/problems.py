@@ -37,6 +37,17 @@ def problem_type(kind: str) -> str:
     return f"urn:tempograph:problem:{kind}"
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a fact or a question stands in a request that has a list of them."""
+
+    member: str
+    index: int
+
+    def __str__(self) -> str:
+        return f"{self.member}.{self.index}"
+
+
 @dataclass(eq=False)
 class Problem(Exception):  # noqa: N818
     """An error response."""
@@ -66,14 +77,17 @@ class Problem(Exception):  # noqa: N818
         return Response(json.dumps(members), self.status, self.headers, MEDIA_TYPE)
 
 
-def unknown(part: str, name: str, suggestions: Sequence[str], index: int | None = None) -> Problem:
+def unknown(
+    part: str, name: str, suggestions: Sequence[str], place: Place | None = None
+) -> Problem:
     """The problem of a name that does not exist; `part` is the member of the request.
 
-    If the request has a list of facts, `index` is the position of the one with the name.
+    If the request has a list of facts, `place` is where the one with the name stands.
     """
     shown = name if len(name) <= 100 else name[:100] + "..."
-    where = "" if index is None else f"facts.{index}.{part}: "
+    where = "" if place is None else f"{place}.{part}: "
     detail = f"{where}there is no {part} '{shown}'"
+    index = None if place is None else place.index
     return Problem(404, "unknown-name", detail, suggestions, part=part, index=index)
 
 
@@ -89,9 +103,11 @@ def stopping() -> Problem:
     return Problem(503, "stopping", detail, headers={"Retry-After": "5"})
 
 
-def invalid(detail: str) -> Problem:
+def invalid(detail: str, place: Place | None = None) -> Problem:
     """The problem of input that cannot be answered."""
-    return Problem(422, "invalid-input", detail)
+    if place is None:
+        return Problem(422, "invalid-input", detail)
+    return Problem(422, "invalid-input", f"{place}: {detail}", index=place.index)
 
 
 def internal_error() -> Problem:

@@ -2,41 +2,118 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from collections.abc import AsyncIterator
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
 
 from tempograph.server import schema
 from tempograph.server.api_description import BODY_PROBLEMS, PREFIX, Tag
-from tempograph.server.request_bodies import describe_body, read_body
+from tempograph.server.batch_scores import score_facts
+from tempograph.server.completions import complete, complete_batch, explain
+from tempograph.server.lookup_routes import RunName
+from tempograph.server.request_bodies import describe_body, describe_lines, read_body
+from tempograph.server.scans import scan_missing, scan_surprising
 from tempograph.server.service import Service
+from tempograph.typing import Asked
+
+LINES: Final = "application/x-ndjson"
 
 
 def question_routes(service: Service) -> APIRouter:
     """Answers, scores and evidence."""
     router = APIRouter(prefix=PREFIX, responses=BODY_PROBLEMS, tags=[Tag.QUESTIONS])
-    threads, score_request = service.threads, schema.ScoreRequest.with_limit(service.limits.facts)
+    threads, max_facts = service.threads, service.limits.facts
+    batch_request = schema.with_limit(schema.BatchCompletionRequest, "questions", max_facts)
+    score_request = schema.with_limit(schema.ScoreRequest, "facts", max_facts)
 
     @router.post("/complete", openapi_extra=describe_body(schema.CompletionRequest))
-    async def complete(request: Request) -> schema.CompletionResponse:
-        """The best answers for the missing part of a fact.
+    async def post_complete(request: Request) -> schema.CompletionResponse:
+        """The best answers for the missing part of a fact: who, what, with whom or when.
 
-        Give the time and two of subject, relation and object.
+        Give three of subject, relation, object and time.
         """
         body = await read_body(request, schema.CompletionRequest, threads)
-        return await service.run(body.run).complete(body, _client(request))
+        return await complete(service.run(body.run), body, _client(request))
+
+    @router.post("/complete/batch", openapi_extra=describe_body(batch_request))
+    async def post_complete_batch(request: Request) -> schema.BatchCompletionResponse:
+        """The best answers to each of many questions, in their order."""
+        body = await read_body(request, batch_request, threads)
+        return await complete_batch(service.run(body.run), body, _client(request))
 
     @router.post("/score", openapi_extra=describe_body(score_request))
-    async def score(request: Request) -> schema.ScoreResponse:
+    async def post_score(request: Request) -> schema.ScoreResponse:
         """The score, probability and rank of facts, for both query directions."""
         body = await read_body(request, score_request, threads)
-        return await service.run(body.run).score(body.facts, _client(request))
+        return await score_facts(service.run(body.run), body, _client(request))
 
     @router.post("/evidence", openapi_extra=describe_body(schema.EvidenceRequest))
-    async def evidence(request: Request) -> schema.EvidenceResponse:
-        """The train facts behind a complete fact."""
+    async def post_evidence(request: Request) -> schema.EvidenceResponse:
+        """The train facts behind a complete fact, and how it ranks."""
         body = await read_body(request, schema.EvidenceRequest, threads)
-        return await service.run(body.run).explain(body, _client(request))
+        return await explain(service.run(body.run), body, _client(request))
+
+    @router.post(
+        "/missing",
+        openapi_extra=describe_body(schema.MissingRequest),
+        response_class=StreamingResponse,
+        responses=describe_lines(LINES, schema.MissingLine),
+    )
+    async def post_missing(request: Request) -> StreamingResponse:
+        """The facts that are most likely missing from the data, most likely first.
+
+        The response is a line of JSON for each step of progress, then one for each fact, then one
+        for the end.
+        """
+        body = await read_body(request, schema.MissingRequest, threads)
+        return await _stream(scan_missing(service.run(body.run), body, _client(request)))
+
+    @router.post(
+        "/surprising",
+        openapi_extra=describe_body(schema.SurprisingRequest),
+        response_class=StreamingResponse,
+        responses=describe_lines(LINES, schema.SurprisingLine),
+    )
+    async def post_surprising(request: Request) -> StreamingResponse:
+        """The known facts that the model finds least plausible, worst first.
+
+        The response has the same lines as that of a search for missing facts.
+        """
+        body = await read_body(request, schema.SurprisingRequest, threads)
+        return await _stream(scan_surprising(service.run(body.run), body, _client(request)))
+
+    @router.get("/calibration", responses={415: {}})
+    async def get_calibration(
+        request: Request,
+        asked: Annotated[Asked, Query(description="What a question asks for.")] = "entity",
+        run: RunName = None,
+    ) -> schema.CalibrationResponse:
+        """How far probabilities can be trusted, measured on valid facts."""
+        served = service.run(run)
+        questions = served.predictor.run.questions
+        found = await served.work(lambda: questions.calibration(asked), _client(request))
+        return schema.CalibrationResponse(run=served.name, asked=asked, calibration=found)
 
     return router
+
+
+async def _stream(lines: AsyncIterator[BaseModel]) -> StreamingResponse:
+    """A response that sends lines as they come; an error before the first is a problem."""
+    first = await anext(lines)
+
+    async def texts() -> AsyncIterator[str]:
+        yield _line(first)
+        async for line in lines:
+            yield _line(line)
+
+    return StreamingResponse(texts(), media_type=LINES)
+
+
+def _line(model: BaseModel) -> str:
+    return f"{model.model_dump_json()}\n"
 
 
 def _client(request: Request) -> str:
