@@ -598,6 +598,10 @@ MESSAGES = {
         "a batch has at most 100,000 answers, found {questions} questions with {top} each; "
         "send several"
     ),
+    "cross_origin.no_origin": (
+        "'{origin}' is not an origin; write it as https://HOST or https://HOST:PORT, in lower case "
+        "and without a path"
+    ),
     "limits.above_0": "the limit '{limit}' must be above 0, found {value}",
     "middleware.repeated": "the header {header} is given more than once",
     "middleware.timeout": "the request took more than {seconds} s",

@@ -10,16 +10,18 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 
 from tempograph import Predictor
 from tempograph.server.app import create_app
+from tempograph.server.cross_origin import allow_origins
 from tempograph.server.limits import Limits
 from tempograph.server.middleware import AdmissionMiddleware
 from tempograph.server.service import Service
@@ -37,6 +39,7 @@ def client_of(
     limits: Limits | None = None,
     token: str | None = None,
     log: list[Any] | None = None,
+    origins: Sequence[str] = (),
 ) -> Iterator[TestClient]:
     """A client of a service in this process; `log` collects the events of its log."""
     limits = limits or Limits()
@@ -44,13 +47,14 @@ def client_of(
     for run in service.runs.values():
         run.warm_up()
     events: list[Any] = [] if log is None else log
-    app = AdmissionMiddleware(
+    app: ASGIApp = AdmissionMiddleware(
         create_app(service, token_required=token is not None),
         limits,
         service.metrics,
         token,
         events.append,
     )
+    app = allow_origins(app, origins)
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
         yield client
 

@@ -59,6 +59,14 @@ def serve(
     shutdown: Annotated[
         int, typer.Option(min=0, help="Seconds to let open requests finish at shutdown.")
     ] = 10,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="Let web pages of this origin use the API, such as https://example.org; repeat it "
+            "for more.",
+        ),
+    ] = None,
     device: Device = "auto",
 ) -> None:
     """Serve trained runs over HTTP, with a web explorer. Stop with Ctrl-C.
@@ -89,4 +97,4 @@ def serve(
         idle=idle,
         cache=cache * 2**20,
     )
-    serve_runs(runs, host, port, token_file, limits, device, shutdown)
+    serve_runs(runs, host, port, token_file, limits, device, shutdown, allow_origin or ())

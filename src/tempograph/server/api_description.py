@@ -56,6 +56,9 @@ PROBLEMS: Final = _describe_problems(
         504: "The request took too long.",
     }
 )
+NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
+    304: {"description": "The client has this response already: `If-None-Match` names its `ETag`."}
+}
 BODY_PROBLEMS: Final = _describe_problems({415: "The body is not declared as JSON."})
 
 

@@ -13,6 +13,7 @@ from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from jinja2 import Environment, PackageLoader
 from starlette.exceptions import HTTPException
+from starlette.middleware.gzip import GZipMiddleware
 
 from tempograph.server import schema
 from tempograph.server.api_description import PROBLEMS, TAGS, complete_description
@@ -66,6 +67,7 @@ def create_app(
     async def explorer() -> FileResponse:
         return FileResponse(STATIC / "index.html")
 
+    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     app.mount("/static", StaticFiles(directory=STATIC))
     max_facts = service.limits.facts
     described = (

@@ -20,6 +20,7 @@ from tempograph.errors import ConfigError
 from tempograph.prediction.predictor import Predictor
 from tempograph.server.app import create_app
 from tempograph.server.connections import http_protocol
+from tempograph.server.cross_origin import allow_origins, check_origins
 from tempograph.server.event_log import event_log, redirect_uvicorn_log
 from tempograph.server.limits import Limits
 from tempograph.server.middleware import AdmissionMiddleware
@@ -37,10 +38,12 @@ def serve(
     limits: Limits | None = None,
     device: str = "auto",
     shutdown_seconds: int = 10,
+    origins: Sequence[str] = (),
 ) -> None:
     """Serve run folders until a signal; open requests then get `shutdown_seconds` to finish."""
     limits = limits or Limits()
     log = event_log(sys.stderr.isatty())
+    check_origins(origins)
     token, is_new = resolve_token(host, token_file)
     folders = named_runs(runs)
     with _bound_socket(host, port) as listener:
@@ -55,10 +58,11 @@ def serve(
         if is_new:
             ready["token"] = token
         app = create_app(service, lambda: log(ready), token is not None)
+        admitted = AdmissionMiddleware(app, limits, service.metrics, token, log)
         redirect_uvicorn_log(log)
         server = uvicorn.Server(
             uvicorn.Config(
-                AdmissionMiddleware(app, limits, service.metrics, token, log),
+                allow_origins(admitted, origins),
                 log_config=None,
                 access_log=False,
                 ws="none",

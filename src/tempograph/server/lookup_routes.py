@@ -1,15 +1,18 @@
-"""Routes that look up runs, names and facts, and need no model."""
+"""Routes that look up what depends on a run alone: names, facts, calibration."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Query, Request
 from pydantic import StringConstraints
 
 from tempograph.server import schema
-from tempograph.server.api_description import PREFIX, Tag
+from tempograph.server.api_description import NOT_MODIFIED, PREFIX, Tag
+from tempograph.server.conditional_route import ConditionalRoute
+from tempograph.server.request_bodies import client_of
 from tempograph.server.service import Service
+from tempograph.typing import Asked
 
 RunName = Annotated[
     str | None,
@@ -20,8 +23,8 @@ Limit = Annotated[int, Query(ge=1, le=1000)]
 
 
 def lookup_routes(service: Service) -> APIRouter:
-    """The runs, their names and their facts."""
-    router = APIRouter(prefix=PREFIX)
+    """The runs, their names, their facts and their calibration."""
+    router = APIRouter(prefix=PREFIX, route_class=ConditionalRoute, responses=NOT_MODIFIED)
 
     @router.get("/info", tags=[Tag.RUNS])
     async def info() -> schema.InfoResponse:
@@ -119,5 +122,17 @@ def lookup_routes(service: Service) -> APIRouter:
             return browser.neighborhood(entity, period, limit, 1000)
 
         return await served.look_up(read)
+
+    @router.get("/calibration", tags=[Tag.QUESTIONS])
+    async def calibration(
+        request: Request,
+        asked: Annotated[Asked, Query(description="What a question asks for.")] = "entity",
+        run: RunName = None,
+    ) -> schema.CalibrationResponse:
+        """How far probabilities can be trusted, measured on valid facts."""
+        served = service.run(run)
+        questions = served.predictor.run.questions
+        found = await served.work(lambda: questions.calibration(asked), client_of(request))
+        return schema.CalibrationResponse(run=served.name, asked=asked, calibration=found)
 
     return router

@@ -25,7 +25,6 @@ _HEADERS: Final = {
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
-    "cache-control": "no-store",
 }
 _PUBLIC_PATHS: Final = re.compile(r"/|/health|/static/.*", re.DOTALL)
 """Paths that need no token: they contain nothing of any run."""
@@ -75,7 +74,9 @@ class AdmissionMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message).update(_HEADERS | {"x-request-id": request_id})
+                headers = MutableHeaders(scope=message)
+                headers.update(_HEADERS | {"x-request-id": request_id})
+                headers.setdefault("cache-control", "no-store")
             elif method == "HEAD" and message["type"] == "http.response.body":
                 message = {**message, "body": b""}
             await send(message)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Annotated, Final
+from typing import Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
 from pydantic import BaseModel
 
@@ -13,11 +13,9 @@ from tempograph.server import schema
 from tempograph.server.api_description import BODY_PROBLEMS, PREFIX, Tag
 from tempograph.server.batch_scores import score_facts
 from tempograph.server.completions import complete, complete_batch, explain
-from tempograph.server.lookup_routes import RunName
-from tempograph.server.request_bodies import describe_body, describe_lines, read_body
+from tempograph.server.request_bodies import client_of, describe_body, describe_lines, read_body
 from tempograph.server.scans import scan_missing, scan_surprising
 from tempograph.server.service import Service
-from tempograph.typing import Asked
 
 LINES: Final = "application/x-ndjson"
 
@@ -36,25 +34,25 @@ def question_routes(service: Service) -> APIRouter:
         Give three of subject, relation, object and time.
         """
         body = await read_body(request, schema.CompletionRequest, threads)
-        return await complete(service.run(body.run), body, _client(request))
+        return await complete(service.run(body.run), body, client_of(request))
 
     @router.post("/complete/batch", openapi_extra=describe_body(batch_request))
     async def post_complete_batch(request: Request) -> schema.BatchCompletionResponse:
         """The best answers to each of many questions, in their order."""
         body = await read_body(request, batch_request, threads)
-        return await complete_batch(service.run(body.run), body, _client(request))
+        return await complete_batch(service.run(body.run), body, client_of(request))
 
     @router.post("/score", openapi_extra=describe_body(score_request))
     async def post_score(request: Request) -> schema.ScoreResponse:
         """The score, probability and rank of facts, for both query directions."""
         body = await read_body(request, score_request, threads)
-        return await score_facts(service.run(body.run), body, _client(request))
+        return await score_facts(service.run(body.run), body, client_of(request))
 
     @router.post("/evidence", openapi_extra=describe_body(schema.EvidenceRequest))
     async def post_evidence(request: Request) -> schema.EvidenceResponse:
         """The train facts behind a complete fact, and how it ranks."""
         body = await read_body(request, schema.EvidenceRequest, threads)
-        return await explain(service.run(body.run), body, _client(request))
+        return await explain(service.run(body.run), body, client_of(request))
 
     @router.post(
         "/missing",
@@ -69,7 +67,7 @@ def question_routes(service: Service) -> APIRouter:
         for the end.
         """
         body = await read_body(request, schema.MissingRequest, threads)
-        return await _stream(scan_missing(service.run(body.run), body, _client(request)))
+        return await _stream(scan_missing(service.run(body.run), body, client_of(request)))
 
     @router.post(
         "/surprising",
@@ -83,19 +81,7 @@ def question_routes(service: Service) -> APIRouter:
         The response has the same lines as that of a search for missing facts.
         """
         body = await read_body(request, schema.SurprisingRequest, threads)
-        return await _stream(scan_surprising(service.run(body.run), body, _client(request)))
-
-    @router.get("/calibration", responses={415: {}})
-    async def get_calibration(
-        request: Request,
-        asked: Annotated[Asked, Query(description="What a question asks for.")] = "entity",
-        run: RunName = None,
-    ) -> schema.CalibrationResponse:
-        """How far probabilities can be trusted, measured on valid facts."""
-        served = service.run(run)
-        questions = served.predictor.run.questions
-        found = await served.work(lambda: questions.calibration(asked), _client(request))
-        return schema.CalibrationResponse(run=served.name, asked=asked, calibration=found)
+        return await _stream(scan_surprising(service.run(body.run), body, client_of(request)))
 
     return router
 
@@ -114,8 +100,3 @@ async def _stream(lines: AsyncIterator[BaseModel]) -> StreamingResponse:
 
 def _line(model: BaseModel) -> str:
     return f"{model.model_dump_json()}\n"
-
-
-def _client(request: Request) -> str:
-    """Who asks, for a fair share of the run: the address of the other side."""
-    return request.client.host if request.client else ""

@@ -22,6 +22,11 @@ _MAX_DETAIL: Final = 500
 _REFERENCE: Final = "#/components/schemas/{model}"
 
 
+def client_of(request: Request) -> str:
+    """Who asks, for a fair share of the run: the address of the other side."""
+    return request.client.host if request.client else ""
+
+
 async def read_body(request: Request, model: type[Body], threads: LookupThreads) -> Body:
     """The body of a request; a large one is parsed on a thread."""
     kind = request.headers.get("content-type", "")
