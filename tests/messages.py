@@ -590,6 +590,11 @@ MESSAGES = {
     "run_audit.no_test_facts": (
         "{path}: its test split has no facts, so there is nothing to ask about"
     ),
+    # The client
+    "replies.unfinished": "the service ended the search before it was finished; try again",
+    "requests.no_httpx": "a client needs httpx2; install it with: pip install 'tempograph[client]'",
+    "rows.no_column": "the table: there is no column '{column}' among {columns}; add it",
+    "rows.not_a_part": ("row {row}: a part of a fact is a name, an id or a time, found {value!r}"),
     # The server
     "completions.one_missing": (
         "give three of subject, relation, object and time; the answers are the fourth"

@@ -35,7 +35,8 @@ _MAX_ITEMS: Final = 10_000
 
 async def scan_missing(run: ServedRun, request: MissingRequest, client: str) -> MissingLines:
     """Lines of progress, then the facts that are most likely missing, then the end."""
-    _check_top(run, request.top)
+    if request.at_least is None:
+        _check_top(run, request.top)
     search = await run.find_ids(lambda: _search(run, request))
     scenario, at_least = run.predictor.scenario, request.at_least
     scan = MissingSearch(scenario, search, None if at_least is not None else request.top)
