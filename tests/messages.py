@@ -610,6 +610,9 @@ MESSAGES = {
     "limits.above_0": "the limit '{limit}' must be above 0, found {value}",
     "middleware.repeated": "the header {header} is given more than once",
     "middleware.timeout": "the request took more than {seconds} s",
+    "problems.no_folder": (
+        "the run '{run}' was not loaded from a folder; the run goes on as it was"
+    ),
     "problems.stopping": "the service is shutting down; try again later",
     "problems.unknown_in_batch": "facts.{index}.{part}: there is no {part} '{name}'",
     "request_bodies.content_type": "send JSON with the header Content-Type: application/json",

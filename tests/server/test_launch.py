@@ -272,6 +272,12 @@ def test_user_errors_at_start_exit_with_2(
         port = str(taken.getsockname()[1])
         assert_mistake(call("serve", TED, "--port", port), f"cannot listen on 127.0.0.1:{port}")
     (tmp_path / "empty").touch()
+    assert_mistake(
+        call("serve", TED, "--allow-origin", "*"), message("cross_origin.no_origin", origin="*")
+    )
+    assert_mistake(
+        call("serve", TED, "--forwarded-allow-ips", "proxy"), "'proxy' is not an address of a proxy"
+    )
     assert_mistake(call("serve", "nothing", "--port", "0"), "nothing: no run here")
     assert_mistake(call("serve", TED, TED, "--port", "0"), "two runs are named 'ted'")
     assert_mistake(
@@ -300,16 +306,41 @@ def test_without_the_serve_extra_the_error_says_what_to_install() -> None:
     assert done.returncode == 2 and "pip install '.[serve]'" in done.stderr
 
 
-def test_the_log_escapes_control_characters_on_a_terminal(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    event_log(terminal=True)(
-        {"event": "request", "method": "GET", "path": "/\x1b[31m\n", "status": 404, "ms": 1.5}
-    )
+def test_the_log_escapes_control_characters_in_text(capsys: pytest.CaptureFixture[str]) -> None:
+    event = {"event": "request", "method": "GET", "path": "/\x1b[31m\n", "status": 404, "ms": 1.5}
+    event_log("text")(event | {"run": None})
     line = capsys.readouterr().err
     assert line.endswith(r"request GET /\x1b[31m\n 404 ms=1.5" + "\n") and line.count("\n") == 1
-    event_log(terminal=False)({"event": "request", "path": "/\x1b\n"})
-    assert json.loads(capsys.readouterr().err)["path"] == "/\x1b\n"
+    for format in ("json", "auto"):
+        event_log(format)({"event": "request", "path": "/\x1b\n"})  # type: ignore[arg-type]
+        assert json.loads(capsys.readouterr().err)["path"] == "/\x1b\n"
+
+
+def test_requests_are_logged_with_their_run_and_sizes(served: Start) -> None:
+    service = served(TED, "--log-format", "json")
+    answer = service.http.post("/api/v1/complete", json=QUERY)
+    plain = {"accept-encoding": "identity"}
+    found = service.http.get("/api/v1/entities", headers=plain)
+    service.http.get("/health")
+    _, log = service.end(signal.SIGTERM)
+    complete, entities, health = (line for line in log if line["event"] == "request")
+    assert complete["run"] == entities["run"] == "ted" and health["run"] is None
+    assert complete["received"] == len(json.dumps(QUERY, separators=(",", ":")))
+    assert entities["received"] == 0 and entities["sent"] == len(found.content)
+    assert complete["id"] == answer.headers["x-request-id"]
+
+
+def test_forwarded_addresses_are_believed_from_trusted_proxies_only(served: Start) -> None:
+    forwarded = {"x-forwarded-for": "203.0.113.9", "x-forwarded-proto": "https"}
+    for options, client in (
+        ((), "127.0.0.1"),
+        (("--forwarded-allow-ips", "10.0.0.1"), "127.0.0.1"),
+        (("--forwarded-allow-ips", "10.0.0.1, 127.0.0.0/8"), "203.0.113.9"),
+    ):
+        service = served(TED, *options)
+        service.http.get("/health", headers=forwarded)
+        _, log = service.end(signal.SIGTERM)
+        assert [line["client"] for line in log if line["event"] == "request"] == [client]
 
 
 def until(holds: Callable[[], bool], seconds: float = 10) -> None:

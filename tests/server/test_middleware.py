@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,7 +36,7 @@ def test_everything_about_runs_needs_the_token(predictors: dict[str, Predictor])
         with_token = {"authorization": f"bearer {TOKEN}"}
         assert client.get("/api/v1/info", headers=with_token).status_code == 200
         assert client.get("/nothing", headers=with_token).status_code == 404
-        for path in ("/", "/health", "/static/app.js"):
+        for path in ("/", "/health", "/health/live", "/health/ready", "/static/app.js"):
             assert client.get(path).status_code == 200
         # With a token, the service may have any host name.
         assert client.get("/health", headers={"host": "tempograph.example"}).status_code == 200
@@ -230,6 +231,10 @@ def test_every_request_is_logged_and_counted(predictors: dict[str, Predictor]) -
         ("tempograph_in_flight", "gauge"),
         ("tempograph_waiting", "gauge"),
         ("tempograph_kept_bytes", "gauge"),
+        ("tempograph_cache_lookups", "gauge"),
+        ("tempograph_loaded_timestamp_seconds", "gauge"),
+        ("tempograph_reloads", "counter"),
+        *((family.name, family.type) for family in families if family.name.startswith("process_")),
     }
     values = {
         (sample.name, *sorted(sample.labels.items())): sample.value
@@ -247,3 +252,7 @@ def test_every_request_is_logged_and_counted(predictors: dict[str, Predictor]) -
     assert values["tempograph_waiting", ("run", "ted")] == 0
     assert values["tempograph_kept_bytes", run] > 0
     assert values["tempograph_in_flight",] == 1
+    assert values["tempograph_cache_lookups", ("outcome", "misses"), run] > 0
+    assert time.time() - values["tempograph_loaded_timestamp_seconds", run] < 600
+    if Path("/proc/self/stat").exists():
+        assert values["process_resident_memory_bytes",] > 0

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tempograph.cli.shared_options import Device
+from tempograph.typing import LogFormat
 
 
 def serve(
@@ -67,6 +68,18 @@ def serve(
             "for more.",
         ),
     ] = None,
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(help="How events are logged; auto is text on a terminal and JSON otherwise."),
+    ] = "auto",
+    forwarded_allow_ips: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESSES",
+            help="Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed: addresses or "
+            "networks, separated by commas.",
+        ),
+    ] = "",
     device: Device = "auto",
 ) -> None:
     """Serve trained runs over HTTP, with a web explorer. Stop with Ctrl-C.
@@ -97,4 +110,15 @@ def serve(
         idle=idle,
         cache=cache * 2**20,
     )
-    serve_runs(runs, host, port, token_file, limits, device, shutdown, allow_origin or ())
+    serve_runs(
+        runs,
+        host,
+        port,
+        token_file,
+        limits,
+        device,
+        shutdown,
+        allow_origin or (),
+        log_format,
+        [address.strip() for address in forwarded_allow_ips.split(",") if address.strip()],
+    )

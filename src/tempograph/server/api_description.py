@@ -59,6 +59,7 @@ PROBLEMS: Final = _describe_problems(
 NOT_MODIFIED: Final[dict[int | str, dict[str, Any]]] = {
     304: {"description": "The client has this response already: `If-None-Match` names its `ETag`."}
 }
+RELOAD_PROBLEMS: Final = _describe_problems({409: "The run cannot be loaded again."})
 BODY_PROBLEMS: Final = _describe_problems({415: "The body is not declared as JSON."})
 
 

@@ -52,6 +52,7 @@ def create_app(
         # A redirect would name the scheme and host of this side of a proxy.
         redirect_slashes=False,
     )
+    app.state.service = service
     for error in (Problem, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(error, _handle)
     for routes in (lookup_routes, question_routes, operation_routes):
@@ -77,6 +78,7 @@ def create_app(
         schema.EvidenceRequest,
         schema.MissingRequest,
         schema.SurprisingRequest,
+        schema.ReloadRequest,
         schema.ProgressLine,
         schema.MissingLine,
         schema.SurprisingLine,

@@ -26,7 +26,7 @@ _HEADERS: Final = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
-_PUBLIC_PATHS: Final = re.compile(r"/|/health|/static/.*", re.DOTALL)
+_PUBLIC_PATHS: Final = re.compile(r"/|/health(/live|/ready)?|/static/.*", re.DOTALL)
 """Paths that need no token: they contain nothing of any run."""
 _LOCAL_HOSTS: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 
@@ -68,10 +68,12 @@ class AdmissionMiddleware:
         if method == "HEAD":
             # The application answers as to GET, and the body is left out.
             scope = dict(scope, method="GET")
+        scope.setdefault("state", {})
         start, request_id, status, failure = time.perf_counter(), secrets.token_hex(8), 0, ""
+        sent = 0
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
                 headers = MutableHeaders(scope=message)
@@ -79,6 +81,7 @@ class AdmissionMiddleware:
                 headers.setdefault("cache-control", "no-store")
             elif method == "HEAD" and message["type"] == "http.response.body":
                 message = {**message, "body": b""}
+            sent += len(message.get("body", b""))
             await send(message)
 
         try:
@@ -111,6 +114,9 @@ class AdmissionMiddleware:
                 "path": scope["path"][:200],
                 "status": status,
                 "ms": round(1000 * seconds, 2),
+                "run": scope["state"].get("run"),
+                "received": scope["state"].get("received", 0),
+                "sent": sent,
             }
             self._log(event | ({"error": failure} if failure else {}))
 
@@ -128,6 +134,7 @@ class AdmissionMiddleware:
 
                 self._check_client(scope)
                 body = await self._read_body(scope, receive)
+                scope["state"]["received"] = len(body)
                 await self._answer(scope, body, receive, send_and_extend)
         except TimeoutError:
             detail = f"the request took more than {self._limits.seconds:g} s"

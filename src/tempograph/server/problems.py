@@ -26,6 +26,8 @@ KINDS: Final = {
     "refused": "The request is refused for another reason.",
     "failed": "An internal error.",
     "overloaded": "Too many requests are waiting; try again after Retry-After seconds.",
+    "not-ready": "The service is up, but cannot take a request now.",
+    "reload-failed": "A run cannot be loaded again; the old one goes on answering.",
     "stopping": "The service is shutting down.",
     "too-slow": "The request took too long.",
 }
@@ -95,6 +97,16 @@ def overloaded() -> Problem:
     """The problem of a request that finds no room in a queue."""
     detail = "too many requests are waiting; try again later"
     return Problem(503, "overloaded", detail, headers={"Retry-After": "1"})
+
+
+def not_ready(detail: str) -> Problem:
+    """The problem of a service that is up and cannot take a request."""
+    return Problem(503, "not-ready", detail, headers={"Retry-After": "1"})
+
+
+def reload_failed(detail: str) -> Problem:
+    """The problem of a run that cannot be loaded again."""
+    return Problem(409, "reload-failed", f"{detail}; the run goes on as it was")
 
 
 def stopping() -> Problem:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from typing import Final
+from collections.abc import AsyncIterator, Callable
+from typing import Final, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
@@ -15,9 +15,11 @@ from tempograph.server.batch_scores import score_facts
 from tempograph.server.completions import complete, complete_batch, explain
 from tempograph.server.request_bodies import client_of, describe_body, describe_lines, read_body
 from tempograph.server.scans import scan_missing, scan_surprising
+from tempograph.server.served_run import ServedRun
 from tempograph.server.service import Service
 
 LINES: Final = "application/x-ndjson"
+Scan = TypeVar("Scan", schema.MissingRequest, schema.SurprisingRequest)
 
 
 def question_routes(service: Service) -> APIRouter:
@@ -34,25 +36,29 @@ def question_routes(service: Service) -> APIRouter:
         Give three of subject, relation, object and time.
         """
         body = await read_body(request, schema.CompletionRequest, threads)
-        return await complete(service.run(body.run), body, client_of(request))
+        with service.lease(request, body.run) as run:
+            return await complete(run, body, client_of(request))
 
     @router.post("/complete/batch", openapi_extra=describe_body(batch_request))
     async def post_complete_batch(request: Request) -> schema.BatchCompletionResponse:
         """The best answers to each of many questions, in their order."""
         body = await read_body(request, batch_request, threads)
-        return await complete_batch(service.run(body.run), body, client_of(request))
+        with service.lease(request, body.run) as run:
+            return await complete_batch(run, body, client_of(request))
 
     @router.post("/score", openapi_extra=describe_body(score_request))
     async def post_score(request: Request) -> schema.ScoreResponse:
         """The score, probability and rank of facts, for both query directions."""
         body = await read_body(request, score_request, threads)
-        return await score_facts(service.run(body.run), body, client_of(request))
+        with service.lease(request, body.run) as run:
+            return await score_facts(run, body, client_of(request))
 
     @router.post("/evidence", openapi_extra=describe_body(schema.EvidenceRequest))
     async def post_evidence(request: Request) -> schema.EvidenceResponse:
         """The train facts behind a complete fact, and how it ranks."""
         body = await read_body(request, schema.EvidenceRequest, threads)
-        return await explain(service.run(body.run), body, client_of(request))
+        with service.lease(request, body.run) as run:
+            return await explain(run, body, client_of(request))
 
     @router.post(
         "/missing",
@@ -67,7 +73,7 @@ def question_routes(service: Service) -> APIRouter:
         for the end.
         """
         body = await read_body(request, schema.MissingRequest, threads)
-        return await _stream(scan_missing(service.run(body.run), body, client_of(request)))
+        return await _stream(service, request, body, scan_missing)
 
     @router.post(
         "/surprising",
@@ -81,22 +87,30 @@ def question_routes(service: Service) -> APIRouter:
         The response has the same lines as that of a search for missing facts.
         """
         body = await read_body(request, schema.SurprisingRequest, threads)
-        return await _stream(scan_surprising(service.run(body.run), body, client_of(request)))
+        return await _stream(service, request, body, scan_surprising)
 
     return router
 
 
-async def _stream(lines: AsyncIterator[BaseModel]) -> StreamingResponse:
-    """A response that sends lines as they come; an error before the first is a problem."""
-    first = await anext(lines)
+async def _stream(
+    service: Service,
+    request: Request,
+    body: Scan,
+    scan: Callable[[ServedRun, Scan, str], AsyncIterator[BaseModel]],
+) -> StreamingResponse:
+    """A response that sends the lines of a scan; an error before the first is a problem."""
 
-    async def texts() -> AsyncIterator[str]:
-        yield _line(first)
-        async for line in lines:
-            yield _line(line)
+    async def lines() -> AsyncIterator[str]:
+        with service.lease(request, body.run) as run:
+            async for line in scan(run, body, client_of(request)):
+                yield f"{line.model_dump_json()}\n"
 
-    return StreamingResponse(texts(), media_type=LINES)
+    found = lines()
+    first = await anext(found)
 
+    async def with_first() -> AsyncIterator[str]:
+        yield first
+        async for line in found:
+            yield line
 
-def _line(model: BaseModel) -> str:
-    return f"{model.model_dump_json()}\n"
+    return StreamingResponse(with_first(), media_type=LINES)

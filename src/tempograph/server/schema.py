@@ -56,6 +56,15 @@ class RunRequest(_Request):
     """A run listed by /api/v1/info; by default, the first."""
 
 
+class ReloadRequest(_Request):
+    """The run to load again."""
+
+    model_config = _example(run="temp-gru")
+
+    run: Name | None = None
+    """A run listed by /api/v1/info; by default, all."""
+
+
 class QuestionRequest(_Request):
     """A fact with one of its four parts missing, or null. A part is a name, or an id from 0."""
 
@@ -530,9 +539,15 @@ class InfoResponse(_Response):
 
 
 class HealthResponse(_Response):
-    """The service is up."""
+    """The service is up, or ready."""
 
     status: Literal["ok"] = "ok"
+
+
+class ReloadResponse(_Response):
+    """What was loaded again."""
+
+    runs: list[str]
 
 
 class ProblemDetails(_Response):

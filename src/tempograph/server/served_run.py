@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Final, TypeVar
 
@@ -57,8 +59,34 @@ class ServedRun:
             self._encode_next_step,
             metrics.batch_queries.labels(name).observe,
         )
+        self._metrics = metrics
+        self._leases = 0
+        self.unused = asyncio.Event()
+        """Set while no request uses the run."""
+        self.unused.set()
+
+    def start(self) -> None:
+        """Start to answer in the running event loop, and to report the metrics of this name."""
+        self.batcher.start()
+        metrics, name = self._metrics, self.name
         metrics.waiting.labels(name).set_function(lambda: self.batcher.waiting)
         metrics.cached_bytes.labels(name).set_function(lambda: self._cached_bytes)
+        for outcome in ("hits", "misses"):
+            count = partial(self._count_lookups, outcome)
+            metrics.cache_lookups.labels(name, outcome).set_function(count)
+        metrics.loaded.labels(name).set_to_current_time()
+
+    @contextmanager
+    def lease(self) -> Iterator[None]:
+        """Keep the run answering."""
+        self._leases += 1
+        self.unused.clear()
+        try:
+            yield
+        finally:
+            self._leases -= 1
+            if not self._leases:
+                self.unused.set()
 
     def warm_up(self) -> None:
         """Answer a first query, so that the first client does not wait for lazy set-up."""
@@ -72,6 +100,9 @@ class ServedRun:
     @property
     def _cached_bytes(self) -> int:
         return sum(cache.size for cache in self.predictor.model.caches)
+
+    def _count_lookups(self, outcome: str) -> float:
+        return sum(float(getattr(cache, outcome)) for cache in self.predictor.model.caches)
 
     def _encode_next_step(self) -> bool:
         """Let the model cache the latest step not cached yet; return whether another would fit."""
