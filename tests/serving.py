@@ -24,6 +24,7 @@ from tempograph.server.app import create_app
 from tempograph.server.cross_origin import allow_origins
 from tempograph.server.limits import Limits
 from tempograph.server.middleware import AdmissionMiddleware
+from tempograph.server.page_files import PageFiles
 from tempograph.server.service import Service
 
 # A Predictor stores its fitted temperature in the run folder; the stored runs must not change.
@@ -57,6 +58,11 @@ def client_of(
     app = allow_origins(app, origins)
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
         yield client
+
+
+def page_file(name: str) -> str:
+    """The path of a file of the page."""
+    return f"/{PageFiles().address}/{name}"
 
 
 class Served:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import shutil
+from pathlib import Path
 
 import pytest
 from starlette.testclient import TestClient
 
 from messages import raises
-from serving import client_of
+from serving import client_of, page_file
 from tempograph import Predictor
 from tempograph.errors import ConfigError
 from tempograph.server.cross_origin import check_origins
+from tempograph.server.page_files import FOLDER, PageFiles
 
 pytest_plugins = ("serving_fixtures",)
 CONDITIONAL = (
@@ -114,3 +118,27 @@ def test_only_listed_origins_may_use_the_service(predictors: dict[str, Predictor
 def test_what_is_no_origin_is_refused(origin: str) -> None:
     with raises(ConfigError, "cross_origin.no_origin", origin=origin):
         check_origins(["https://example.org", "http://[::1]:8000", origin])
+
+
+def test_files_of_the_page_may_be_kept_until_they_change(
+    client: TestClient, tmp_path: Path
+) -> None:
+    page = client.get("/")
+    assert page.headers["cache-control"] == "no-store"
+    addresses = re.findall(r'(?:src|href)="(static/[^"]+)"', page.text)
+    assert len(addresses) >= 4 and {each.split("/")[1] for each in addresses} == {
+        PageFiles().address.partition("/")[2]
+    }
+    for address in [*addresses, page_file("api.js"), page_file("vendor/cytoscape.esm.min.mjs")]:
+        response = client.get(f"/{address.lstrip('/')}")
+        assert response.status_code == 200
+        assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert page_file("docs.css") in client.get("/docs").text
+    assert client.get("/static/app.js").status_code == 404
+    assert client.get("/static/0123456789abcdef/app.js").status_code == 404
+    folder = Path(shutil.copytree(FOLDER, tmp_path / "static"))
+    assert PageFiles(folder).address == PageFiles().address
+    (folder / "vendor" / "cytoscape.LICENSE").write_text("changed")
+    changed = PageFiles(folder).address
+    (folder / "api.js").rename(folder / "apj.js")
+    assert len({PageFiles().address, changed, PageFiles(folder).address}) == 3

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from pathlib import Path
-from typing import Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, HTMLResponse, Response
-from fastapi.staticfiles import StaticFiles
+from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
@@ -19,13 +16,12 @@ from tempograph.server import schema
 from tempograph.server.api_description import PROBLEMS, TAGS, complete_description
 from tempograph.server.lookup_routes import lookup_routes
 from tempograph.server.operation_routes import operation_routes
+from tempograph.server.page_files import PageFiles
 from tempograph.server.problems import Problem, internal_error, invalid
 from tempograph.server.question_routes import question_routes
 from tempograph.server.request_bodies import describe_errors
 from tempograph.server.service import Service
 from tempograph.version import __version__
-
-STATIC: Final = Path(__file__).parent / "static"
 
 
 def create_app(
@@ -58,18 +54,21 @@ def create_app(
     for routes in (lookup_routes, question_routes, operation_routes):
         app.include_router(routes(service))
 
+    files = PageFiles()
     templates = Environment(loader=PackageLoader("tempograph.server"), autoescape=True)
 
     @app.get("/docs", include_in_schema=False, response_class=HTMLResponse)
     async def docs() -> str:
-        return templates.get_template("api_docs.html").render(api=app.openapi())
+        return templates.get_template("api_docs.html").render(
+            api=app.openapi(), static=f"/{files.address}"
+        )
 
-    @app.get("/", include_in_schema=False)
-    async def explorer() -> FileResponse:
-        return FileResponse(STATIC / "index.html")
+    @app.get("/", include_in_schema=False, response_class=HTMLResponse)
+    async def explorer() -> str:
+        return files.page
 
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
-    app.mount("/static", StaticFiles(directory=STATIC))
+    app.mount(f"/{files.address}", files)
     max_facts = service.limits.facts
     described = (
         schema.CompletionRequest,
