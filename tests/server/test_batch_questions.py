@@ -5,20 +5,27 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+import torch
 from starlette.testclient import TestClient
 from test_app import FACT, ask_predictor, assert_close, without
+from torch import Tensor
 
 import tempograph
+from live_service import live_service
 from messages import message
 from serving import RUNS, client_of
-from tempograph import Predictor
+from tempograph import Client, Predictor, QueryError
 from tempograph.data.graph import COLUMNS
+from tempograph.prediction.missing import MissingSearch
 from tempograph.server.limits import Limits
+from tempograph.typing import Progress
 
 pytest_plugins = ("serving_fixtures",)
 
@@ -199,3 +206,63 @@ def test_a_run_without_valid_facts_has_no_calibration(small_run: Predictor) -> N
         wanted = message("question_models.not_calibrated", data="small")
         assert response.status_code == 422 and response.json()["detail"] == wanted
         assert client.post("/api/v1/missing", json={}).status_code == 422
+
+
+def slow_search(monkeypatch: pytest.MonkeyPatch, error: Exception | None = None) -> None:
+    """Make the first part of a search slow, and let it fail."""
+    propose = MissingSearch.propose
+
+    def slow(search: MissingSearch, progress: Progress | None = None) -> Tensor:
+        time.sleep(1.5)
+        if error is not None:
+            raise error
+        return propose(search, progress)
+
+    monkeypatch.setattr(MissingSearch, "propose", slow)
+
+
+def test_a_long_search_sends_progress_until_it_is_done(
+    predictors: dict[str, Predictor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow_search(monkeypatch)
+    with client_of({"ted": predictors["ted"]}, Limits(seconds=0.9)) as client:
+        response = client.post("/api/v1/missing", json={"top": 2})
+    events = [json.loads(line) for line in response.text.splitlines()]
+    waiting = {"event": "progress", "done": 0, "total": 0}
+    assert 3 <= events.count(waiting) <= 5 and events[0] == waiting
+    assert events[-1] == {"event": "end", "facts": 2}
+
+
+def test_a_search_that_fails_late_ends_with_the_problem(
+    predictors: dict[str, Predictor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow_search(monkeypatch, QueryError("nothing can be found"))
+    with live_service({"ted": predictors["ted"]}, Limits(seconds=0.9)) as url:
+        response = httpx2.post(f"{url}/api/v1/missing", json={}, timeout=30)
+        *_, last = (json.loads(line) for line in response.text.splitlines())
+        assert response.status_code == 200 and last["event"] == "error"
+        assert last["problem"]["detail"] == "nothing can be found"
+        with Client(url) as client, pytest.raises(QueryError, match="^nothing can be found$"):
+            client.missing()
+
+
+def test_a_search_ends_when_the_client_leaves(
+    predictors: dict[str, Predictor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[int] = []
+
+    def slow(_: MissingSearch, facts: Tensor) -> Tensor:
+        calls.append(len(facts))
+        time.sleep(0.2)
+        return torch.zeros(len(facts), dtype=torch.float64)
+
+    monkeypatch.setattr(MissingSearch, "probability", slow)
+    with live_service({"ted": predictors["ted"]}) as url:
+        with httpx2.stream("POST", f"{url}/api/v1/missing", json={}, timeout=30) as response:
+            lines = response.iter_lines()
+            total = json.loads(next(lines))["total"]
+            assert json.loads(next(lines))["done"] < total
+        time.sleep(1.5)
+        stopped = len(calls)
+        time.sleep(0.7)
+    assert len(calls) == stopped < total

@@ -39,12 +39,12 @@ def serve(
             "--max-facts, whichever is more.",
         ),
     ] = None,
-    max_top: Annotated[int, typer.Option(min=1, help="Maximum answers per query.")] = 1000,
+    max_top: Annotated[int, typer.Option(min=1, help="Maximum answers per question.")] = 1000,
     max_facts: Annotated[
-        int, typer.Option(min=1, help="Maximum facts per scoring request.")
+        int, typer.Option(min=1, help="Maximum facts or questions per request.")
     ] = 10_000,
     max_seconds: Annotated[
-        float, typer.Option(min=0.001, help="Time limit per request, in seconds.")
+        float, typer.Option(min=0.001, help="Seconds per request, or per line of a scan.")
     ] = 30.0,
     max_waiting: Annotated[
         int, typer.Option(min=1, help="Maximum number of waiting requests per run.")

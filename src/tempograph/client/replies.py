@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from tempograph.client.requests import describe_problem
 from tempograph.client.rows import Row
 from tempograph.data.graph import COLUMNS
 from tempograph.data.result_table import ResultTable
@@ -128,6 +129,9 @@ class ScanReply:
             self._facts.append(event["fact"])
         elif event["event"] == "end":
             self._finished = True
+        elif event["event"] == "error":
+            problem = event["problem"]
+            raise describe_problem("the search failed", problem["status"], problem)
         elif self._advance is not None:
             self._advance(event["done"], event["total"])
 

@@ -64,7 +64,7 @@ def read_reply(response: httpx2.Response) -> Any:
         reply = None
     if response.status_code == 200 and reply is not None:
         return reply
-    raise _error(str(response.url), response.status_code, reply)
+    raise describe_problem(str(response.url), response.status_code, reply)
 
 
 def unreachable(url: str, error: Exception) -> ServiceError:
@@ -73,8 +73,8 @@ def unreachable(url: str, error: Exception) -> ServiceError:
     return ServiceError(f"{url}: the service does not answer ({reason}); check that it is running")
 
 
-def _error(url: str, status: int, problem: Any) -> TempographError:
-    """What a user did wrong is a QueryError; all else is the service's own error."""
+def describe_problem(url: str, status: int, problem: Any) -> TempographError:
+    """The error behind a problem: what a user did wrong is a QueryError, all else the service's."""
     if not isinstance(problem, dict) or "detail" not in problem:
         return ServiceError(f"{url}: the response has status {status} and is not of tempograph")
     if status in (404, 422) and problem.get("type", "").endswith(("unknown-name", "invalid-input")):

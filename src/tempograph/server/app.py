@@ -82,6 +82,7 @@ def create_app(
         schema.MissingLine,
         schema.SurprisingLine,
         schema.EndLine,
+        schema.ErrorLine,
     )
     complete_description(app, described, token_required)
     return app

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -65,9 +65,9 @@ class Problem(Exception):  # noqa: N818
     index: int | None = None
     """The fact that is wrong, counted from 0, if the request has several."""
 
-    def response(self) -> Response:
-        """The problem as JSON; in ASCII, because the input may contain lone surrogates."""
-        members = {
+    def members(self) -> dict[str, Any]:
+        """The problem as an object of JSON."""
+        return {
             "type": problem_type(self.kind),
             "title": HTTPStatus(self.status).phrase,
             "status": self.status,
@@ -76,7 +76,10 @@ class Problem(Exception):  # noqa: N818
             "index": self.index,
             "suggestions": list(self.suggestions),
         }
-        return Response(json.dumps(members), self.status, self.headers, MEDIA_TYPE)
+
+    def response(self) -> Response:
+        """The problem as JSON; in ASCII, because the input may contain lone surrogates."""
+        return Response(json.dumps(self.members()), self.status, self.headers, MEDIA_TYPE)
 
 
 def unknown(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from typing import Final, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import StreamingResponse
@@ -13,12 +13,12 @@ from tempograph.server import schema
 from tempograph.server.api_description import BODY_PROBLEMS, PREFIX, Tag
 from tempograph.server.batch_scores import score_facts
 from tempograph.server.completions import complete, complete_batch, explain
+from tempograph.server.line_stream import LINES, stream_lines
 from tempograph.server.request_bodies import client_of, describe_body, describe_lines, read_body
 from tempograph.server.scans import scan_missing, scan_surprising
 from tempograph.server.served_run import ServedRun
 from tempograph.server.service import Service
 
-LINES: Final = "application/x-ndjson"
 Scan = TypeVar("Scan", schema.MissingRequest, schema.SurprisingRequest)
 
 
@@ -98,19 +98,9 @@ async def _stream(
     body: Scan,
     scan: Callable[[ServedRun, Scan, str], AsyncIterator[BaseModel]],
 ) -> StreamingResponse:
-    """A response that sends the lines of a scan; an error before the first is a problem."""
-
-    async def lines() -> AsyncIterator[str]:
+    async def lines() -> AsyncGenerator[BaseModel, None]:
         with service.lease(request, body.run) as run:
             async for line in scan(run, body, client_of(request)):
-                yield f"{line.model_dump_json()}\n"
+                yield line
 
-    found = lines()
-    first = await anext(found)
-
-    async def with_first() -> AsyncIterator[str]:
-        yield first
-        async for line in found:
-            yield line
-
-    return StreamingResponse(with_first(), media_type=LINES)
+    return await stream_lines(lines(), service.limits.seconds / 3)

@@ -71,7 +71,9 @@ def describe_body(model: type[BaseModel]) -> dict[str, Any]:
 
 def describe_lines(media_type: str, fact_line: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
     """What OpenAPI says about a route that sends lines of JSON: of progress, facts and the end."""
-    lines = [{"$ref": _REFERENCE.format(model=name)} for name in ("ProgressLine", "EndLine")]
+    lines = [
+        {"$ref": _REFERENCE.format(model=name)} for name in ("ProgressLine", "EndLine", "ErrorLine")
+    ]
     fact = {"$ref": _REFERENCE.format(model=fact_line.__name__)}
     return {200: {"content": {media_type: {"schema": {"anyOf": [fact, *lines]}}}}}
 

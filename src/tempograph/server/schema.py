@@ -311,6 +311,21 @@ class EvidenceResponse(_Response):
     """What a reader should know about this answer."""
 
 
+class ProblemDetails(_Response):
+    """An error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    part: str | None
+    """The part of the request with an unknown name."""
+    index: int | None
+    """The fact or question that is wrong, counted from 0, if the request has a list of them."""
+    suggestions: list[str]
+    """The closest matching names."""
+
+
 class MissingFact(_Response):
     """A fact that is not in the data, and how likely it happened."""
 
@@ -362,6 +377,13 @@ class SurprisingLine(_Response):
 
     event: Literal["fact"] = "fact"
     fact: SurprisingFact
+
+
+class ErrorLine(_Response):
+    """The last line of a scan that failed after its first line was sent."""
+
+    event: Literal["error"] = "error"
+    problem: ProblemDetails
 
 
 class EndLine(_Response):
@@ -548,18 +570,3 @@ class ReloadResponse(_Response):
     """What was loaded again."""
 
     runs: list[str]
-
-
-class ProblemDetails(_Response):
-    """An error (RFC 9457)."""
-
-    type: str
-    title: str
-    status: int
-    detail: str
-    part: str | None
-    """The part of the request with an unknown name."""
-    index: int | None
-    """The fact or question that is wrong, counted from 0, if the request has a list of them."""
-    suggestions: list[str]
-    """The closest matching names."""
