@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from starlette.testclient import TestClient
@@ -65,16 +66,18 @@ def test_other_responses_are_not_kept(client: TestClient) -> None:
 
 
 def test_large_responses_are_compressed(client: TestClient) -> None:
-    path = "/api/v1/timeline?entity=Corenne"
+    everyone = client.get("/api/v1/entities?limit=20").json()["names"]
+    entities = "&".join(f"entity={quote(each['name'])}" for each in everyone)
+    path = f"/api/v1/neighborhood?{entities}&time=2030-01-05&reach=9"
     plain = client.get(path, headers={"accept-encoding": "identity"})
-    assert "content-encoding" not in plain.headers and len(plain.content) > 1000
+    assert "content-encoding" not in plain.headers and len(plain.content) > 2**13
     with client.stream("GET", path, headers={"accept-encoding": "gzip"}) as response:
         assert response.headers["content-encoding"] == "gzip"
         body = b"".join(response.iter_raw())
     assert len(body) < len(plain.content) / 3 and gzip.decompress(body) == plain.content
     assert response.headers["vary"].lower() == "accept-encoding"
     assert response.headers["etag"] == plain.headers["etag"]
-    small = client.get("/health", headers={"accept-encoding": "gzip"})
+    small = client.get("/api/v1/info", headers={"accept-encoding": "gzip"})
     assert "content-encoding" not in small.headers
     lines = client.post("/api/v1/surprising", json={}, headers={"accept-encoding": "gzip"})
     assert lines.headers["content-encoding"] == "gzip"

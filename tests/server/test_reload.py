@@ -129,7 +129,7 @@ def test_a_service_is_alive_and_not_ready_when_a_run_cannot_take_requests(
             patch.setattr(QueryBatcher, "waiting", property(lambda _: 256))
             assert state() == [200, 200, 503]
             problem = client.get("/health/ready").json()
-            assert problem["detail"] == "the queue of the run 'small' is full"
+            assert problem["detail"] == "the queue of a run is full"
         assert state() == [200, 200, 200]
         monkeypatch.setattr(QueryBatcher, "running", property(lambda _: False))
         assert state() == [200, 200, 503]

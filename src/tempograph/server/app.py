@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Final
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,6 +23,9 @@ from tempograph.server.question_routes import question_routes
 from tempograph.server.request_bodies import describe_errors
 from tempograph.server.service import Service
 from tempograph.version import __version__
+
+_MIN_COMPRESSED: Final = 2**13
+"""Bytes of a response that take longer to send than to compress."""
 
 
 def create_app(
@@ -67,7 +71,7 @@ def create_app(
     async def explorer() -> str:
         return files.page
 
-    app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
+    app.add_middleware(GZipMiddleware, minimum_size=_MIN_COMPRESSED, compresslevel=5)
     app.mount(f"/{files.address}", files)
     max_facts = service.limits.facts
     described = (

@@ -55,12 +55,15 @@ class Service:
         return any(run.batcher.busy for run in (*self.runs.values(), *self._retiring))
 
     def check_ready(self) -> None:
-        """Raise a problem if a run cannot take another request."""
+        """Raise a problem if a run cannot take another request.
+
+        It names no run, because it needs no token.
+        """
         for run in self.runs.values():
             if not run.batcher.running:
-                raise not_ready(f"the run '{run.name}' does not answer")
+                raise not_ready("a run does not answer")
             if run.batcher.waiting >= self.limits.waiting:
-                raise not_ready(f"the queue of the run '{run.name}' is full")
+                raise not_ready("the queue of a run is full")
 
     def run(self, name: str | None) -> ServedRun:
         """The run with a name, or the default run."""
