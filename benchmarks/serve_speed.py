@@ -193,7 +193,9 @@ async def ask(
         if time.perf_counter() >= stop:
             break
         start = time.perf_counter()
-        head = f"POST /api/complete HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+        head = (
+            f"POST /api/v1/complete HTTP/1.1\r\nhost: localhost\r\ncontent-length: {len(body)}\r\n"
+        )
         writer.write(head.encode() + b"content-type: application/json\r\n\r\n" + body)
         answered = await reader.readuntil(b"\r\n\r\n")
         length = re.search(rb"content-length: (\d+)", answered, re.IGNORECASE)

@@ -569,6 +569,9 @@ MESSAGES = {
     "scenario.absent": "{fact} is not among the facts that the model uses",
     "scenario.present": ("{fact} is already among the facts that the model uses; remove it first"),
     "scenario.three_parts": "give three parts of a fact; more than one of them is None",
+    "question_models.not_calibrated": (
+        "{data}: its valid split has no facts, so nothing can be calibrated"
+    ),
     # The report package
     "run_report.no_runs": (
         "a report needs a run and a window of at least 1; found {runs} and {window}"
@@ -601,10 +604,33 @@ MESSAGES = {
     "run_audit.no_test_facts": (
         "{path}: its test split has no facts, so there is nothing to ask about"
     ),
+    # The client
+    "replies.no_json": "a line of the response is not of tempograph: {line!r}",
+    "replies.unfinished": "the service ended the search before it was finished; try again",
+    "requests.no_address": (
+        "'{url}' is not the address of a service; write it as http://HOST:PORT"
+    ),
+    "requests.no_httpx": "a client needs httpx2; install it with: pip install 'tempograph[client]'",
+    "rows.no_column": "the table: there is no column '{column}' among {columns}; add it",
+    "rows.not_a_part": ("row {row}: a part of a fact is a name, an id or a time, found {value!r}"),
     # The server
+    "completions.one_missing": (
+        "give three of subject, relation, object and time; the answers are the fourth"
+    ),
+    "completions.too_many": (
+        "a batch has at most 100,000 answers, found {questions} questions with {top} each; "
+        "send several"
+    ),
+    "cross_origin.no_origin": (
+        "'{origin}' is not an origin; write it as https://HOST or https://HOST:PORT, in lower case "
+        "and without a path"
+    ),
     "limits.above_0": "the limit '{limit}' must be above 0, found {value}",
     "middleware.repeated": "the header {header} is given more than once",
     "middleware.timeout": "the request took more than {seconds} s",
+    "problems.no_folder": (
+        "the run '{run}' was not loaded from a folder; the run goes on as it was"
+    ),
     "problems.stopping": "the service is shutting down; try again later",
     "problems.unknown_in_batch": "facts.{index}.{part}: there is no {part} '{name}'",
     "request_bodies.content_type": "send JSON with the header Content-Type: application/json",

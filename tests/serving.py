@@ -10,18 +10,22 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 from starlette.testclient import TestClient
+from starlette.types import ASGIApp
 
 from tempograph import Predictor
 from tempograph.server.app import create_app
+from tempograph.server.cross_origin import allow_origins
 from tempograph.server.limits import Limits
 from tempograph.server.middleware import AdmissionMiddleware
+from tempograph.server.page_files import PageFiles
 from tempograph.server.service import Service
 
 # A Predictor stores its fitted temperature in the run folder; the stored runs must not change.
@@ -37,6 +41,7 @@ def client_of(
     limits: Limits | None = None,
     token: str | None = None,
     log: list[Any] | None = None,
+    origins: Sequence[str] = (),
 ) -> Iterator[TestClient]:
     """A client of a service in this process; `log` collects the events of its log."""
     limits = limits or Limits()
@@ -44,9 +49,21 @@ def client_of(
     for run in service.runs.values():
         run.warm_up()
     events: list[Any] = [] if log is None else log
-    app = AdmissionMiddleware(create_app(service), limits, service.metrics, token, events.append)
+    app: ASGIApp = AdmissionMiddleware(
+        create_app(service, token_required=token is not None),
+        limits,
+        service.metrics,
+        token,
+        events.append,
+    )
+    app = allow_origins(app, origins)
     with TestClient(app, base_url="http://localhost", raise_server_exceptions=False) as client:
         yield client
+
+
+def page_file(name: str) -> str:
+    """The path of a file of the page."""
+    return f"/{PageFiles().address}/{name}"
 
 
 class Served:
@@ -105,3 +122,11 @@ class Served:
         code = self.process.wait(30)
         self._reader.join(30)
         return code, [json.loads(line) for line in self._lines]
+
+
+def until(holds: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -101,6 +101,7 @@ def test_the_core_imports_without_extras() -> None:
         "fcntl",
         "resource",
         "fastapi",
+        "httpx2",
         "uvicorn",
         "polars",
         "duckdb",
@@ -118,6 +119,7 @@ def test_the_core_imports_without_extras() -> None:
         "prediction",
         "report",
         "experiments",
+        "client",
         "cli",
     )
     package = Path(tempograph.__file__).parent

@@ -140,9 +140,9 @@ def test_a_model_of_a_package_is_served(frequent: Path) -> None:
 
     predictor = Predictor(tempograph.train(GRAPH, "frequent", device="cpu"))
     with client_of({"mine": predictor}) as client:
-        assert client.get("/api/info").json()["runs"][0]["model"] == "frequent"
+        assert client.get("/api/v1/info").json()["runs"][0]["model"] == "frequent"
         question = {"subject": WHO, "relation": RELATION, "time": TIME, "top": 2}
-        answer = client.post("/api/complete", json=question)
+        answer = client.post("/api/v1/complete", json=question)
         assert answer.status_code == 200 and answer.json()["model"] == "frequent"
 
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tempograph.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from tempograph.client.async_client import AsyncClient as AsyncClient
+    from tempograph.client.sync_client import Client as Client
     from tempograph.data.arrow_tables import ArrowStream as ArrowStream
     from tempograph.data.catalog import load_dataset as load_dataset
     from tempograph.data.graph import TemporalGraph as TemporalGraph
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from tempograph.errors import DataError as DataError
     from tempograph.errors import QueryError as QueryError
     from tempograph.errors import RunError as RunError
+    from tempograph.errors import ServiceError as ServiceError
     from tempograph.errors import StorageError as StorageError
     from tempograph.errors import TempographError as TempographError
     from tempograph.errors import TempographWarning as TempographWarning
@@ -75,6 +78,8 @@ if TYPE_CHECKING:
     from tempograph.training.trainer import train as train
 
 _EXPORTS = {
+    "client.async_client": ("AsyncClient",),
+    "client.sync_client": ("Client",),
     "data.arrow_tables": ("ArrowStream",),
     "data.catalog": ("load_dataset",),
     "data.graph": ("TemporalGraph",),
@@ -85,8 +90,8 @@ _EXPORTS = {
     "data.result_table": ("ResultTable",),
     "data.timeline": ("Queries", "Timeline"),
     "errors": (
-        *("ConfigError", "DataError", "QueryError", "RunError", "StorageError"),
-        *("TempographError", "TempographWarning"),
+        *("ConfigError", "DataError", "QueryError", "RunError"),
+        *("ServiceError", "StorageError", "TempographError", "TempographWarning"),
     ),
     "evaluation.calibration": ("Calibration",),
     "evaluation.evaluations": (

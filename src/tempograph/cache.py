@@ -17,13 +17,16 @@ class TensorCache:
     def __init__(self, budget: int) -> None:
         self.budget = budget
         self.size = 0
+        self.hits = self.misses = 0
         self._entries: OrderedDict[Hashable, tuple[Tensor, ...]] = OrderedDict()
 
     def __call__(self, key: Hashable, make: Callable[[], Tensors]) -> Tensors:
         """The cached tensors of a key, or else newly made ones."""
         if key in self._entries:
+            self.hits += 1
             self._entries.move_to_end(key)
             return cast(Tensors, self._entries[key])
+        self.misses += 1
         made = make()
         if _bytes(made) <= self.budget:
             self._entries[key] = made

@@ -29,3 +29,7 @@ class QueryError(TempographError):
 
 class StorageError(TempographError):
     """Something could not be written; what was there before is unchanged."""
+
+
+class ServiceError(TempographError):
+    """A service cannot be reached, refuses the token, is overloaded or fails."""

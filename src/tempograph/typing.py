@@ -41,6 +41,9 @@ GRANULARITIES: Final[tuple[Granularity, ...]] = get_args(Granularity)
 SplitRule = Literal["random", "chronological"]
 """How facts are divided into train, valid and test."""
 
+LogFormat = Literal["auto", "json", "text"]
+"""How the service logs events."""
+
 MODEL_ENTRY_POINTS: Final = "tempograph.models"
 """The group of entry points through which other packages add models."""
 

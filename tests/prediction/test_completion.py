@@ -11,20 +11,23 @@ import torch
 
 import tempograph
 from graphs import make_graph
+from live_service import Answerer
 from messages import raises
 from predicting import GRAPH, entity_scores, slow_share
 from tempograph import Predictor
-from tempograph.errors import QueryError
+from tempograph.errors import ConfigError, QueryError
 
 pytest_plugins = ("predictor_fixtures",)
 
 
 @pytest.mark.parametrize("new", [False, True])
-def test_probabilities_equal_a_loop_over_candidates(predictor: Predictor, new: bool) -> None:
+def test_probabilities_equal_a_loop_over_candidates(
+    predictor: Predictor, answerer: Answerer, new: bool
+) -> None:
     subject, relation, _, time = GRAPH.test[0].tolist()
     scores = entity_scores(predictor.model, subject, relation, time)
     known = {o for s, r, o, t in GRAPH.all_facts.tolist() if (s, r, t) == (subject, relation, time)}
-    completion = predictor.objects(subject, relation, time, top=len(scores), new=new)
+    completion = answerer.objects(subject, relation, time, top=len(scores), new=new)
     assert known and new != any(answer.known for answer in completion.answers)
     for answer in completion.answers:
         own = GRAPH.entities.index(answer.name)
@@ -43,14 +46,14 @@ def test_probabilities_equal_a_loop_over_candidates(predictor: Predictor, new: b
     assert total == pytest.approx(1) if not ruled_out else 0 < total < 1
 
 
-def test_names_ids_and_dates_give_the_same_answers(predictor: Predictor) -> None:
+def test_names_ids_and_dates_give_the_same_answers(answerer: Answerer) -> None:
     subject, relation, object_, time = GRAPH.test[0].tolist()
     names = (
         GRAPH.entities[subject],
         GRAPH.relations[relation],
         date.fromisoformat(GRAPH.times[time]),
     )
-    assert predictor.objects(*names) == predictor.objects(subject, relation, time)
+    assert answerer.objects(*names) == answerer.objects(subject, relation, time)
     fact = GRAPH.describe(GRAPH.test[0])
     rows = [
         fact,
@@ -58,26 +61,24 @@ def test_names_ids_and_dates_give_the_same_answers(predictor: Predictor) -> None
         (subject, relation, object_, time),
         (*names[:2], object_, names[2]),
     ]
-    table = predictor.score(pa.Table.from_pylist([fact] * 4))
-    assert predictor.score(rows).equals(table) and predictor.score(GRAPH.test[[0] * 4]).equals(
-        table
-    )
+    table = answerer.score(pa.Table.from_pylist([fact] * 4))
+    assert answerer.score(rows).equals(table) and answerer.score(GRAPH.test[[0] * 4]).equals(table)
 
 
 @pytest.mark.parametrize("asked", ["relation", "time"])
 @pytest.mark.parametrize("new", [False, True])
 def test_relations_and_times_are_ranked_by_heads(
-    ted_predictor: Predictor, asked: str, new: bool
+    ted_predictor: Predictor, ted_answerer: Answerer, asked: str, new: bool
 ) -> None:
     subject, relation, object_, time = GRAPH.train[0].tolist()
     if asked == "time":
-        found = ted_predictor.times(subject, relation, object_, top=30, first=2, last=16, new=new)
+        found = ted_answerer.times(subject, relation, object_, top=30, first=2, last=16, new=new)
         names, allowed = GRAPH.times, set(range(2, 17))
         same = {
             t for *triple, t in GRAPH.all_facts.tolist() if triple == GRAPH.train[0, :3].tolist()
         }
     else:
-        found = ted_predictor.relations(subject, object_, time, top=30, new=new)
+        found = ted_answerer.relations(subject, object_, time, top=30, new=new)
         names, allowed = GRAPH.relations, set(range(4))
         same = {
             r for s, r, o, t in GRAPH.all_facts.tolist() if (s, o, t) == (subject, object_, time)
@@ -129,6 +130,20 @@ def test_a_note_counts_the_candidates_with_evidence_if_few_have_any(
         note.startswith(f"{note_start} any evidence")
         for note in Predictor(run).objects(0, 0, 3).notes
     )
+
+
+def test_unknown_names_are_refused(ted_answerer: Answerer) -> None:
+    for parts in (("Nobody", 0, 0), (0, "vists", 0), (99, 0, 0), (0, 0, "1999-01-01"), (0, 0, 20)):
+        with pytest.raises(QueryError):
+            ted_answerer.objects(*parts)
+    with pytest.raises(QueryError, match="did you mean 'visits'"):
+        ted_answerer.objects(0, "vists", 0)
+    with pytest.raises(ConfigError, match="^top must be at least 1, found 0$"):
+        ted_answerer.objects(0, 0, 0, top=0)
+    with pytest.raises(ConfigError, match="^side must be object or subject, found 'time'$"):
+        ted_answerer.why(0, 0, 0, 0, side="time")
+    with pytest.raises(QueryError, match="^the period from 5 to 3 "):
+        ted_answerer.times(0, 0, 1, first=5, last=3)
 
 
 def test_a_query_with_two_missing_parts_is_refused(ted_predictor: Predictor) -> None:

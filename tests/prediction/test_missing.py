@@ -12,6 +12,7 @@ import torch
 
 import tempograph
 from graphs import make_graph
+from live_service import Answerer
 from messages import raises
 from predicting import GRAPH
 from tempograph import Predictor, QueryError, ResultTable
@@ -63,8 +64,19 @@ def test_missing_facts_are_new_and_have_one_row_for_each_triple(
     assert 5 <= high <= count
 
 
-def test_a_search_keeps_to_its_bounds(predictor: Predictor) -> None:
-    table = predictor.missing(
+def test_missing_facts_are_the_same_over_http(predictor: Predictor, answerer: Answerer) -> None:
+    table, expected = answerer.missing(top=15), predictor.missing(top=15)
+    assert isinstance(table, ResultTable) and isinstance(expected, ResultTable)
+    assert table.schema.equals(expected.schema) and len(table) == 15
+    for name in ("probability", "other_probabilities"):
+        found, wanted = (each[name].combine_chunks() for each in (table, expected))
+        if name == "other_probabilities":
+            found, wanted = found.flatten(), wanted.flatten()
+        assert found.to_pylist() == pytest.approx(wanted.to_pylist(), rel=1e-3)
+
+
+def test_a_search_keeps_to_its_bounds(answerer: Answerer) -> None:
+    table = answerer.missing(
         entity=GRAPH.entities[0], relations=[GRAPH.relations[0]], first=3, last=6, top=50
     )
     assert isinstance(table, ResultTable) and len(table)

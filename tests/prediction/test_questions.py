@@ -11,6 +11,7 @@ import pytest
 
 import tempograph
 from frames import FORMS, fact_columns, pandas
+from live_service import Answerer
 from messages import message, raises
 from predicting import GRAPH
 from tempograph import ConfigError, DataError, ImportOptions, Predictor, QueryError
@@ -46,10 +47,13 @@ def ask_about(facts: np.ndarray, parts: tuple[int, ...]) -> list[Row]:
     return rows
 
 
-def test_answers_equal_those_of_one_question_at_a_time(predictor: Predictor) -> None:
+def test_answers_equal_those_of_one_question_at_a_time(
+    predictor: Predictor, answerer: Answerer
+) -> None:
     parts = (2, 0, 3) if predictor.model.name == "ted" else (2, 0, 1, 3)
     questions = ask_about(np.concatenate([GRAPH.test[:9], GRAPH.train[:4]]), parts)
-    table = predictor.ask(questions, top=5, budget=3000)
+    options = {"budget": 3000} if isinstance(answerer, Predictor) else {}
+    table = answerer.ask(questions, top=5, **options)
     assert table.column_names == [
         *("question", "subject", "relation", "object", "time", "asked", "answer", "rank"),
         *("score", "probability", "known", "error"),
@@ -81,11 +85,11 @@ def test_answers_equal_those_of_one_question_at_a_time(predictor: Predictor) -> 
 
 
 @pytest.mark.parametrize("form", [form for form in FORMS if "index" not in form])
-def test_questions_of_every_form(ted_predictor: Predictor, form: str) -> None:
+def test_questions_of_every_form(ted_answerer: Answerer, form: str) -> None:
     columns = fact_columns(GRAPH, GRAPH.test[:5])
-    expected = ted_predictor.ask(ask_about(GRAPH.test[:5], (2,)), top=3)
+    expected = ted_answerer.ask(ask_about(GRAPH.test[:5], (2,)), top=3)
     columns["object"] = [None] * 5
-    assert ted_predictor.ask(FORMS[form](columns), top=3).equals(expected)
+    assert ted_answerer.ask(FORMS[form](columns), top=3).equals(expected)
 
 
 def test_a_column_may_be_absent_or_have_another_name(ted_predictor: Predictor) -> None:
@@ -110,7 +114,9 @@ def test_a_column_may_be_absent_or_have_another_name(ted_predictor: Predictor) -
         ted_predictor.ask(named)
 
 
-def test_wrong_questions_are_reported_row_by_row(ted_predictor: Predictor) -> None:
+def test_wrong_questions_are_reported_row_by_row(
+    ted_predictor: Predictor, ted_answerer: Answerer
+) -> None:
     good = ask_about(GRAPH.test[:1], (2,))[0]
     subject, relation, _, time = good
     questions = [
@@ -121,7 +127,7 @@ def test_wrong_questions_are_reported_row_by_row(ted_predictor: Predictor) -> No
         (subject, relation, "", "1999-01-01"),
         (subject, None, GRAPH.entities[1], time),
     ]
-    table = ted_predictor.ask(questions, top=2)
+    table = ted_answerer.ask(questions, top=2)
     unknown = message("suggestions.unknown", kind="entity", value="Nobody at all")
     grid = {"graph": GRAPH.name, "count": 20, "first": GRAPH.times[0], "last": GRAPH.times[-1]}
     errors = {
@@ -139,13 +145,16 @@ def test_wrong_questions_are_reported_row_by_row(ted_predictor: Predictor) -> No
         **{"question": 0, "subject": "Nobody at all", "relation": relation},
         **{"time": time, "error": unknown},
     }
+    for wrong in (questions, [good, questions[3]]):
+        with pytest.raises(QueryError):
+            ted_answerer.ask(wrong, strict=True)
     with raises(QueryError, "batch_answers.question", row=0, problem=unknown):
         ted_predictor.ask(questions, strict=True)
     with raises(QueryError, "batch_answers.question", row=1, problem=errors[3]):
         ted_predictor.ask([good, questions[3]], strict=True)
     assert {row["asked"] for row in rows if row["question"] == 5} == {"relation"}
     with pytest.raises(ConfigError, match="^top must be at least 1, found 0$"):
-        ted_predictor.ask(questions, top=0)
+        ted_answerer.ask(questions, top=0)
 
 
 def test_ids_with_a_missing_one_and_no_questions(ted_predictor: Predictor) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,13 +15,16 @@ from starlette.testclient import TestClient
 
 import tempograph
 import tempograph.progress
+import tempograph.server.app
 from conftest import Call, as_json
 from messages import message
 from serving import RUNS, STORED, client_of
 from tempograph import Predictor, TemporalGraph, train
+from tempograph.data.graph import COLUMNS
 from tempograph.prediction.answer import EvidenceFact, evidence_legend
 from tempograph.prediction.answers import Completion
 from tempograph.server.limits import Limits
+from tempograph.server.problems import KINDS
 
 pytest_plugins = ("serving_fixtures",)
 FACT = {"subject": "Corenne", "relation": "visits", "object": "Velessa", "time": "2030-01-05"}
@@ -50,11 +55,13 @@ def ask_predictor(predictor: Predictor, asked: str, top: int, evidence: int) -> 
         return predictor.objects(FACT["subject"], FACT["relation"], FACT["time"], top, evidence)
     if asked == "subject":
         return predictor.subjects(FACT["relation"], FACT["object"], FACT["time"], top, evidence)
-    return predictor.relations(FACT["subject"], FACT["object"], FACT["time"], top, evidence)
+    if asked == "relation":
+        return predictor.relations(FACT["subject"], FACT["object"], FACT["time"], top, evidence)
+    return predictor.times(FACT["subject"], FACT["relation"], FACT["object"], top, evidence)
 
 
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("asked", ["object", "subject", "relation"])
+@pytest.mark.parametrize("asked", COLUMNS)
 def test_completions_are_those_of_the_predictor(
     client: TestClient, predictors: dict[str, Predictor], run: str, asked: str
 ) -> None:
@@ -64,14 +71,14 @@ def test_completions_are_those_of_the_predictor(
             "top": min(top, 100) if evidence else top,
             "evidence": evidence,
         }
-        answer = client.post("/api/complete", json=body)
+        answer = client.post("/api/v1/complete", json=body)
         assert answer.status_code == 200
         wanted = asdict(ask_predictor(predictors[run], asked, top, evidence))
         assert_close(answer.json(), {"run": run, "model": predictors[run].run.config.name} | wanted)
 
 
 def test_the_first_run_is_the_default(client: TestClient) -> None:
-    answer = client.post("/api/complete", json=without("object")).json()
+    answer = client.post("/api/v1/complete", json=without("object")).json()
     assert answer["run"] == RUNS[0] and len(answer["answers"]) == 10
 
 
@@ -82,11 +89,12 @@ def test_scores_are_those_of_the_predictor(
     predictor, graph = predictors[run], predictors[run].graph
     facts = graph.all_facts[::3]
     answer = client.post(
-        "/api/score", json={"run": run, "facts": [graph.describe(fact) for fact in facts]}
+        "/api/v1/score", json={"run": run, "facts": [graph.describe(fact) for fact in facts]}
     ).json()
     assert answer["run"] == run and len(answer["facts"]) == len(facts)
     for found, wanted in zip(answer["facts"], predictor.score(facts).to_pylist(), strict=True):
-        assert found["known"] == wanted["known"]
+        assert found["known"] == wanted["known"] and found["error"] is None
+        assert found["fact"] == {name: wanted[name] for name in COLUMNS}
         for side in ("object", "subject"):
             standing = {name: wanted[f"{side}_{name}"] for name in ("score", "probability", "rank")}
             assert_close(
@@ -94,7 +102,7 @@ def test_scores_are_those_of_the_predictor(
                 standing | {"score": None if standing["score"] == -math.inf else standing["score"]},
             )
     assert {found["known"] for found in answer["facts"]} == {"train", "valid", "test"}
-    assert client.post("/api/score", json={"run": run, "facts": []}).json() == {
+    assert client.post("/api/v1/score", json={"run": run, "facts": []}).json() == {
         "run": run,
         "facts": [],
     }
@@ -105,25 +113,27 @@ def test_a_service_in_a_terminal_shows_no_bars(
 ) -> None:
     looked: list[bool] = []
     monkeypatch.setattr(tempograph.progress, "in_notebook", lambda: looked.append(True))
-    assert client.post("/api/score", json={"facts": [FACT]}).status_code == 200
+    assert client.post("/api/v1/score", json={"facts": [FACT]}).status_code == 200
     assert looked == []
 
 
 @pytest.mark.parametrize("run", RUNS)
-@pytest.mark.parametrize("asked", ["object", "subject", "relation"])
+@pytest.mark.parametrize("asked", COLUMNS)
 def test_evidence_is_that_of_the_predictor(
     client: TestClient, predictors: dict[str, Predictor], run: str, asked: str
 ) -> None:
     answer = client.post(
-        "/api/evidence", json=FACT | {"run": run, "asked": asked, "most": 4}
+        "/api/v1/evidence", json=FACT | {"run": run, "asked": asked, "most": 4}
     ).json()
-    if asked != "relation":
-        (wanted,) = predictors[run].why(*FACT.values(), side=asked, evidence=4).answers
+    if asked in ("object", "subject"):
+        completion = predictors[run].why(*FACT.values(), side=asked, evidence=4)
+        (wanted,) = completion.answers
     else:
-        everyone = ask_predictor(predictors[run], asked, 12, 4).answers
-        (wanted,) = [each for each in everyone if each.name == FACT[asked]]
-    shown = {name: asdict(wanted)[name] for name in ("known", "why", "evidence", "evidence_count")}
-    shown["legend"] = evidence_legend(wanted.evidence)
+        completion = ask_predictor(predictors[run], asked, 12, 4)
+        (wanted,) = [each for each in completion.answers if each.name == FACT[asked]]
+    shown = asdict(wanted)
+    del shown["name"]
+    shown |= {"legend": evidence_legend(wanted.evidence), "notes": completion.notes}
     assert_close(answer, FACT | {"run": run, "asked": asked} | shown)
 
 
@@ -134,10 +144,10 @@ def test_evidence_has_the_same_fields_in_the_service_and_on_the_command_line(
     query = without("object")
     options = [word for part, name in query.items() for word in (f"--{part}", name)]
     command = ["complete", str(STORED / run), *options, "--device", "cpu", "--json"]
-    served = client.post("/api/complete", json=query | {"run": run, "evidence": 3}).json()
+    served = client.post("/api/v1/complete", json=query | {"run": run, "evidence": 3}).json()
     asked = as_json(call(*command))
     explained = as_json(call(*command, "--why", FACT["object"]))["answers"][0]
-    one = client.post("/api/evidence", json=FACT | {"run": run, "most": 3}).json()
+    one = client.post("/api/v1/evidence", json=FACT | {"run": run, "most": 3}).json()
     assert_close(served["answers"], asked["answers"])
     assert_close(one["evidence"], explained["evidence"])
     facts = [fact for answer in served["answers"] for fact in answer["evidence"]]
@@ -149,7 +159,7 @@ def test_evidence_has_the_same_fields_in_the_service_and_on_the_command_line(
 def test_info_describes_runs_and_limits(
     client: TestClient, predictors: dict[str, Predictor]
 ) -> None:
-    info = client.get("/api/info").json()
+    info = client.get("/api/v1/info").json()
     assert info["version"] == tempograph.__version__ and info["limits"]["top"] == 1000
     assert [run["name"] for run in info["runs"]] == list(RUNS)
     temp = info["runs"][0]
@@ -164,11 +174,11 @@ def test_info_describes_runs_and_limits(
 
 
 def test_names_can_be_searched(client: TestClient) -> None:
-    found = client.get("/api/entities", params={"q": "VELES", "limit": 2}).json()
+    found = client.get("/api/v1/entities", params={"q": "VELES", "limit": 2}).json()
     assert [each["name"] for each in found["names"]] == ["Velessa", "Central Bank of Velessa"]
-    relations = client.get("/api/relations", params={"q": "vis", "run": "ted"}).json()
+    relations = client.get("/api/v1/relations", params={"q": "vis", "run": "ted"}).json()
     assert relations["run"] == "ted" and relations["names"][0]["name"] == "visits"
-    assert len(client.get("/api/relations").json()["names"]) == 4
+    assert len(client.get("/api/v1/relations").json()["names"]) == 4
 
 
 def test_timelines_have_pages_and_snapshots_have_limits(
@@ -176,8 +186,8 @@ def test_timelines_have_pages_and_snapshots_have_limits(
 ) -> None:
     graph = predictors["temp-gru"].graph
     asked = {"entity": "corenne", "from": "2030-01-03", "to": "2030-01-04", "time": "2030-01-09"}
-    page = client.get("/api/timeline", params=asked | {"limit": 5, "offset": 2}).json()
-    whole = client.get("/api/timeline", params=asked).json()
+    page = client.get("/api/v1/timeline", params=asked | {"limit": 5, "offset": 2}).json()
+    whole = client.get("/api/v1/timeline", params=asked).json()
     wanted = [f for f in graph.all_facts if 0 in (f[0], f[2]) and 2 <= f[3] <= 3]
     assert (
         whole["total"]
@@ -191,11 +201,11 @@ def test_timelines_have_pages_and_snapshots_have_limits(
     }
     assert (whole["entity"], whole["from"], whole["to"]) == ("Corenne", "2030-01-03", "2030-01-04")
     assert (
-        client.get("/api/timeline", params={"entity": "Corenne", "run": "ted"}).json()["window"]
+        client.get("/api/v1/timeline", params={"entity": "Corenne", "run": "ted"}).json()["window"]
         is None
     )
     snapshot = client.get(
-        "/api/snapshot", params={"entity": "Corenne", "time": "2030-01-03", "limit": 3}
+        "/api/v1/snapshot", params={"entity": "Corenne", "time": "2030-01-03", "limit": 3}
     ).json()
     assert snapshot["nodes"][0]["name"] == "Corenne" and len(snapshot["nodes"]) == 3
     assert {edge["time"] for edge in snapshot["edges"]} == {"2030-01-03"}
@@ -203,31 +213,31 @@ def test_timelines_have_pages_and_snapshots_have_limits(
 
 def test_a_neighborhood_has_limits(client: TestClient) -> None:
     asked = {"entity": ["corenne", "Velessa"], "time": "2030-01-05"}
-    found = client.get("/api/neighborhood", params=asked | {"reach": 2, "limit": 1}).json()
+    found = client.get("/api/v1/neighborhood", params=asked | {"reach": 2, "limit": 1}).json()
     assert (found["from"], found["to"]) == ("2030-01-03", "2030-01-07")
     assert [node["name"] for node in found["nodes"][:2]] == ["Corenne", "Velessa"]
     assert len(found["nodes"]) <= 4 and found["total_edges"] == len(found["edges"]) > 0
-    assert client.get("/api/neighborhood", params=asked).json()["from"] == "2030-01-05"
+    assert client.get("/api/v1/neighborhood", params=asked).json()["from"] == "2030-01-05"
     for wrong in ({"entity": []}, {"entity": ["Velessa"] * 21}, {"reach": -1}, {"limit": 51}):
-        assert client.get("/api/neighborhood", params=asked | wrong).status_code == 422
-    unknown = client.get("/api/neighborhood", params=asked | {"entity": ["Velessa", "Velesa"]})
+        assert client.get("/api/v1/neighborhood", params=asked | wrong).status_code == 422
+    unknown = client.get("/api/v1/neighborhood", params=asked | {"entity": ["Velessa", "Velesa"]})
     assert unknown.status_code == 404 and "Velessa" in unknown.json()["suggestions"]
 
 
 def test_a_timeline_can_extend_to_both_sides_of_a_time(client: TestClient) -> None:
     near = client.get(
-        "/api/timeline", params={"entity": "Corenne", "time": "2030-01-02", "reach": 2}
+        "/api/v1/timeline", params={"entity": "Corenne", "time": "2030-01-02", "reach": 2}
     ).json()
     days = [f"2030-01-{day:02d}" for day in range(1, 5)]
     assert (near["from"], near["to"], near["times"]) == (days[0], days[-1], days), (
         "it ends where the data do"
     )
     same_days = client.get(
-        "/api/timeline", params={"entity": "Corenne", "to": days[-1], "time": "2030-01-02"}
+        "/api/v1/timeline", params={"entity": "Corenne", "to": days[-1], "time": "2030-01-02"}
     ).json()
     assert near == same_days
     for parameters in ({"reach": 2}, {"reach": 2, "time": days[0], "from": days[0]}):
-        response = client.get("/api/timeline", params={"entity": "Corenne"} | parameters)
+        response = client.get("/api/v1/timeline", params={"entity": "Corenne"} | parameters)
         assert response.status_code == 422
         assert response.json()["detail"].startswith("reach needs time")
 
@@ -235,7 +245,7 @@ def test_a_timeline_can_extend_to_both_sides_of_a_time(client: TestClient) -> No
 def test_examples_are_facts_of_the_run(
     client: TestClient, predictors: dict[str, Predictor]
 ) -> None:
-    facts = client.get("/api/examples", params={"limit": 3, "run": "ted"}).json()["facts"]
+    facts = client.get("/api/v1/examples", params={"limit": 3, "run": "ted"}).json()["facts"]
     assert len({fact["subject"] for fact in facts}) == 3
     rows = [[fact[part] for part in ("subject", "relation", "object", "time")] for fact in facts]
     assert all(predictors["ted"].score(rows)["known"].to_pylist())
@@ -265,11 +275,30 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, list[str]]] = {
     "one part": (
         {"subject": "Corenne", "time": "2030-01-05"},
         422,
-        "give two of subject, relation and object",
+        message("completions.one_missing"),
         [],
     ),
-    "all parts": (FACT, 422, "give two of subject, relation and object", []),
-    "no time": ({"subject": "Corenne", "relation": "visits"}, 422, "time: Field required", []),
+    "all parts": (FACT, 422, message("completions.one_missing"), []),
+    "id": (without("object") | {"subject": 99}, 404, "there is no subject '99'", []),
+    "negative id": (
+        without("object") | {"subject": -1},
+        422,
+        "subject: Input should be a valid string; subject: Input should be greater than or equal",
+        [],
+    ),
+    "first": (
+        without("time") | {"first": "2029-12-31"},
+        404,
+        "there is no first '2029-12-31'",
+        ["2030-01-01"],
+    ),
+    "backwards": (
+        without("time") | {"first": "2030-01-05", "last": 2},
+        422,
+        "the period from 2030-01-05 to 2 runs backwards",
+        [],
+    ),
+    "period": (without("object") | {"last": "2030-01-05"}, 422, "first and last bound", []),
     "top": (without("object") | {"top": 1001}, 422, "top is at most 1000, found 1001", []),
     "top 0": (
         without("object") | {"top": 0},
@@ -291,7 +320,7 @@ WRONG: dict[str, tuple[dict[str, Any], int, str, list[str]]] = {
 @pytest.mark.parametrize("case", WRONG)
 def test_wrong_input_gets_a_problem(client: TestClient, case: str) -> None:
     body, status, detail, suggestions = WRONG[case]
-    answer = client.post("/api/complete", json=body)
+    answer = client.post("/api/v1/complete", json=body)
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/problem+json"
     problem = answer.json()
@@ -304,15 +333,15 @@ def test_wrong_input_gets_a_problem(client: TestClient, case: str) -> None:
 
 def test_wrong_parameters_get_a_problem(client: TestClient) -> None:
     cases = [
-        ("/api/timeline?entity=Corenn", 404),
-        ("/api/timeline?entity=Corenne&from=2030-01-04&to=2030-01-03", 422),
-        ("/api/timeline", 422),
-        ("/api/snapshot?entity=Corenne&time=x", 404),
-        ("/api/snapshot?entity=Corenne&time=2030-01-03&limit=201", 422),
-        ("/api/entities?limit=0", 422),
-        ("/api/entities?run=x", 404),
-        ("/api/nothing", 404),
-        ("/api/complete", 405),
+        ("/api/v1/timeline?entity=Corenn", 404),
+        ("/api/v1/timeline?entity=Corenne&from=2030-01-04&to=2030-01-03", 422),
+        ("/api/v1/timeline", 422),
+        ("/api/v1/snapshot?entity=Corenne&time=x", 404),
+        ("/api/v1/snapshot?entity=Corenne&time=2030-01-03&limit=201", 422),
+        ("/api/v1/entities?limit=0", 422),
+        ("/api/v1/entities?run=x", 404),
+        ("/api/v1/nothing", 404),
+        ("/api/v1/complete", 405),
     ]
     for path, status in cases:
         answer = client.get(path)
@@ -333,7 +362,7 @@ def test_concurrent_clients_get_their_own_answers(
     def ask(question: tuple[str, dict[str, str], str]) -> Any:
         run, named, asked = question
         given = {part: value for part, value in named.items() if part != asked}
-        return client.post("/api/complete", json=given | {"run": run, "top": 12}).json()
+        return client.post("/api/v1/complete", json=given | {"run": run, "top": 12}).json()
 
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(ask, questions))
@@ -356,14 +385,14 @@ def test_concurrent_clients_get_their_own_answers(
 
 def test_runs_are_separate(predictors: dict[str, Predictor], small_run: Predictor) -> None:
     with client_of({"one": predictors["temp-gru"], "other": small_run}) as client:
-        assert client.get("/api/entities", params={"q": "ann"}).json()["names"] == []
-        found = client.get("/api/entities", params={"q": "ann", "run": "other"}).json()
+        assert client.get("/api/v1/entities", params={"q": "ann"}).json()["names"] == []
+        found = client.get("/api/v1/entities", params={"q": "ann", "run": "other"}).json()
         assert [each["name"] for each in found["names"]] == ["Ann"]
-        for path in ("/api/timeline?entity=Ann", "/api/snapshot?entity=Ann&time=2030-01-03"):
+        for path in ("/api/v1/timeline?entity=Ann", "/api/v1/snapshot?entity=Ann&time=2030-01-03"):
             problem = client.get(path)
             assert problem.status_code == 404 and "Ann" not in str(problem.json()["suggestions"])
         body = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05", "run": "other"}
-        problem = client.post("/api/complete", json=body).json()
+        problem = client.post("/api/v1/complete", json=body).json()
         unknown = message("suggestions.unknown", kind="subject", value="Corenne")
         assert problem["detail"] == unknown and problem["suggestions"] == []
 
@@ -376,27 +405,29 @@ def test_a_dataset_may_have_one_time_step() -> None:
     run = train(graph, "temp-gru", device="cpu", overrides=["train.epochs=1", "model.dim=4"])
     with client_of({"one": Predictor(run, "cpu")}) as client:
         body = {"subject": "Ann", "relation": "meets", "time": "now"}
-        assert client.post("/api/complete", json=body).status_code == 200
+        assert client.post("/api/v1/complete", json=body).status_code == 200
 
 
 def test_limits_are_enforced(predictors: dict[str, Predictor]) -> None:
     with client_of(predictors, Limits(top=2, facts=1, body=300)) as client:
-        assert client.post("/api/complete", json=without("object") | {"top": 3}).status_code == 422
-        assert client.post("/api/score", json={"facts": [FACT]}).status_code == 200
-        assert client.post("/api/score", json={"facts": [FACT, FACT]}).status_code == 422
-        assert client.post("/api/score", json={"facts": [FACT] * 4}).status_code == 413
+        assert (
+            client.post("/api/v1/complete", json=without("object") | {"top": 3}).status_code == 422
+        )
+        assert client.post("/api/v1/score", json={"facts": [FACT]}).status_code == 200
+        assert client.post("/api/v1/score", json={"facts": [FACT, FACT]}).status_code == 422
+        assert client.post("/api/v1/score", json={"facts": [FACT] * 4}).status_code == 413
 
 
 def test_an_unknown_name_in_a_batch_has_an_index(client: TestClient) -> None:
     facts = [FACT, FACT, FACT | {"object": "Velesa"}, FACT | {"subject": "x"}]
-    response = client.post("/api/score", json={"facts": facts})
+    response = client.post("/api/v1/score", json={"facts": facts})
     problem = response.json()
     assert response.status_code == 404
     assert (problem["index"], problem["part"]) == (2, "object")
     wanted = {"index": 2, "part": "object", "name": "Velesa"}
     assert problem["detail"] == message("problems.unknown_in_batch", **wanted)
     assert problem["suggestions"][0] == "Velessa"
-    alone = client.post("/api/complete", json=without("object") | {"subject": "x"})
+    alone = client.post("/api/v1/complete", json=without("object") | {"subject": "x"})
     assert alone.json()["index"] is None
 
 
@@ -404,9 +435,9 @@ def test_as_many_facts_as_allowed_fit_into_a_body(small_run: Predictor) -> None:
     fact = dict.fromkeys(("subject", "relation", "object"), "x" * 55) | {"time": "2014-01-01"}
     facts = [fact] * Limits().facts
     with client_of({"small": small_run}) as client:
-        response = client.post("/api/score", json={"facts": facts})
+        response = client.post("/api/v1/score", json={"facts": facts})
         assert response.status_code == 404 and response.json()["index"] == 0
-        response = client.post("/api/score", json={"facts": [*facts, fact]})
+        response = client.post("/api/v1/score", json={"facts": [*facts, fact]})
         assert response.status_code == 422
         assert "at most 10000 items" in response.json()["detail"]
 
@@ -416,13 +447,60 @@ def test_the_api_documentation_is_complete_and_loads_nothing_from_other_hosts(
 ) -> None:
     api = client.get("/openapi.json").json()
     assert {
-        "/api/complete",
-        "/api/score",
-        "/api/evidence",
-        "/api/timeline",
-        "/api/snapshot",
+        "/api/v1/complete",
+        "/api/v1/complete/batch",
+        "/api/v1/score",
+        "/api/v1/evidence",
+        "/api/v1/missing",
+        "/api/v1/surprising",
+        "/api/v1/calibration",
+        "/api/v1/timeline",
+        "/api/v1/snapshot",
     } <= api["paths"].keys()
     for path in ("/", "/docs"):
         page = client.get(path)
         assert page.status_code == 200 and "://" not in page.text.replace("http://localhost", "")
     assert all(f"{path}</code>" in client.get("/docs").text for path in api["paths"])
+
+
+def test_the_api_description_has_tags_examples_and_the_token(client: TestClient) -> None:
+    api = client.get("/openapi.json").json()
+    routes = [route for methods in api["paths"].values() for route in methods.values()]
+    tags = {tag["name"] for tag in api["tags"]}
+    assert all(set(route["tags"]) <= tags and len(route["tags"]) == 1 for route in routes)
+    for route in routes:
+        for content in route.get("requestBody", {}).get("content", {}).values():
+            body = api["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
+            (example,) = body["examples"]
+            assert example.keys() <= body["properties"].keys()
+    assert api["components"]["securitySchemes"]["token"]["scheme"] == "bearer"
+    assert {} in api["security"], "this service has no token"
+    assert api["paths"]["/health"]["get"]["security"] == []
+
+
+def test_a_service_with_a_token_says_that_it_is_required(small_run: Predictor) -> None:
+    token = "s3cret-s3cret-s3cret"
+    with client_of({"small": small_run}, token=token) as client:
+        headers = {"authorization": f"Bearer {token}"}
+        assert client.get("/openapi.json", headers=headers).json()["security"] == [{"token": []}]
+
+
+def test_every_problem_is_described(client: TestClient) -> None:
+    kinds = {
+        node.args[1].value
+        for file in Path(tempograph.server.app.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Problem"
+        if isinstance(node.args[1], ast.Constant)
+    }
+    assert {"unknown-name", "failed", "token", "too-slow"} <= kinds <= KINDS.keys()
+    types = client.get("/openapi.json").json()["components"]["schemas"]["ProblemDetails"]
+    assert types["properties"]["type"]["enum"] == [f"urn:tempograph:problem:{k}" for k in KINDS]
+    assert KINDS.keys() >= {"no-such-page", "wrong-method", "refused"}
+    page = (Path(__file__).parents[2] / "docs" / "serve.md").read_text()
+    assert [kind for kind in KINDS if f"`{kind}`" not in page] == []
+
+
+def test_unversioned_paths_are_gone(client: TestClient) -> None:
+    assert client.get("/api/info").status_code == 404
+    assert client.post("/api/complete", json=without("object")).status_code == 404

@@ -100,7 +100,9 @@ def url_query(tab: Any) -> dict[str, str]:
 
 
 def complete(service: Served, **request: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = service.http.post("/api/complete", json=request).json()["answers"]
+    found: list[dict[str, Any]] = service.http.post("/api/v1/complete", json=request).json()[
+        "answers"
+    ]
     return found
 
 
@@ -178,7 +180,7 @@ def test_evidence_is_listed_and_drawn(page: Open, service: Served) -> None:
     name = answers(tab).first.locator(".name").inner_text()
     answers(tab).first.click()
     body = FACT | {"object": name, "most": 20}
-    wanted = service.http.post("/api/evidence", json=body).json()["evidence"]
+    wanted = service.http.post("/api/v1/evidence", json=body).json()["evidence"]
     expect(tab.locator("#evidence .fact-text").first).to_have_text(
         "{subject} {relation} {object}".format(**wanted[0])
     )
@@ -230,7 +232,7 @@ def test_names_of_evidence_are_folded_but_never_cut(page: Open, width: int) -> N
 
 def test_the_timeline_shades_the_window_of_the_model(page: Open, service: Served) -> None:
     tab = page(**FACT | {"time": "2030-01-01"}, reach="90")
-    total = service.http.get("/api/timeline", params={"entity": "Corenne"}).json()["total"]
+    total = service.http.get("/api/v1/timeline", params={"entity": "Corenne"}).json()["total"]
     expect(tab.locator("#timeline rect.fact")).to_have_count(total)
     shaded, whole = (
         tab.locator(f"#timeline {part}").bounding_box() for part in ("rect.window", "svg")
@@ -285,7 +287,7 @@ def test_the_graph_shows_directed_and_labeled_edges_of_a_period(
     tab = page(**FACT, span="3", answer="Velessa")
     expect(tab.locator("#graph-title")).to_have_text("Neighbors from 2030-01-02 to 2030-01-08")
     asked = {"entity": "Corenne", "time": "2030-01-05", "reach": 3, "limit": 10}
-    wanted = service.http.get("/api/neighborhood", params=asked).json()
+    wanted = service.http.get("/api/v1/neighborhood", params=asked).json()
     assert len({edge["first"] for edge in wanted["edges"]}) > 1, "more than one day"
     nodes = drawn(tab, "cy.nodes().map((node) => node.id())")
     assert set(nodes) == {node["name"] for node in wanted["nodes"]} | {"Velessa"}
@@ -465,7 +467,7 @@ def test_a_timeout_is_shown_in_its_panel_and_not_retried(page: Open) -> None:
         route.fulfill(**problem(504, "the request took more than 30 s"))
 
     tab.clock.install()
-    tab.route("**/api/evidence", refuse)
+    tab.route("**/api/v1/evidence", refuse)
     answers(tab).first.click()
     evidence = tab.locator("#evidence")
     expect(evidence).to_contain_text("The request took more than 30 s.")
@@ -476,7 +478,7 @@ def test_a_timeout_is_shown_in_its_panel_and_not_retried(page: Open) -> None:
     expect(tab.get_by_role("status")).to_have_text("The request took more than 30 s.")
     expect(answers(tab)).to_have_count(10)
     expect(tab.locator("#timeline svg")).to_be_visible()
-    tab.unroute("**/api/evidence")
+    tab.unroute("**/api/v1/evidence")
     evidence.get_by_role("button", name="Retry").click()
     expect(tab.locator("#evidence .fact-text").first).to_be_visible()
     expect(evidence.get_by_role("button", name="Retry")).to_have_count(0)
@@ -487,7 +489,7 @@ def test_an_error_of_one_panel_leaves_the_others(page: Open, panel: str) -> None
     tab = page(**FACT)
     expect(answers(tab)).to_have_count(10)
     other = page(refused=True, **FACT | {"run": "ted"})
-    other.route(f"**/api/{panel}*", lambda route: route.fulfill(status=500, body="<html>"))
+    other.route(f"**/api/v1/{panel}*", lambda route: route.fulfill(status=500, body="<html>"))
     other.reload()
     expect(other.get_by_text("The service answered with status 500.").last).to_be_visible()
     places = {"complete": "#first", "timeline": "#timeline .body", "neighborhood": "#graph .body"}
@@ -508,7 +510,7 @@ def test_retries_of_a_busy_service_end(page: Open) -> None:
         sent.append(route)
         route.fulfill(**problem(503, "too many requests are waiting"))
 
-    tab.route("**/api/complete", refuse)
+    tab.route("**/api/v1/complete", refuse)
     tab.get_by_label("Answers").select_option("5")
     notice = tab.get_by_role("alert")
     expect(notice).to_contain_text("Retrying.")
@@ -521,7 +523,7 @@ def test_retries_of_a_busy_service_end(page: Open) -> None:
     tab.wait_for_timeout(200)
     assert len(sent) == 6
     expect(tab.locator("#timeline svg")).to_be_visible()
-    tab.unroute("**/api/complete")
+    tab.unroute("**/api/v1/complete")
     notice.get_by_role("button", name="Retry").click()
     expect(answers(tab)).to_have_count(5)
     expect(notice).to_be_empty()
@@ -550,7 +552,7 @@ def test_enter_waits_for_the_names_of_a_text(page: Open) -> None:
     expect(tab.locator("#asking")).to_have_text("Velessa visits ? on 2030-01-05")
     expect(answers(tab)).to_have_count(10)
     held: list[Any] = []
-    tab.route("**/api/entities*", lambda route: held.append(route))
+    tab.route("**/api/v1/entities*", lambda route: held.append(route))
     field.fill("cor")
     field.press("Enter")
     field.press("Escape")
@@ -630,7 +632,7 @@ def test_bars_of_shares_are_parts_of_the_whole(page: Open) -> None:
         "evidence": [fact | {"share": 0.04}, fact | {"share": 0.02, "relation": "hosts"}],
         "evidence_count": 2,
     }
-    tab.route("**/api/evidence", lambda route: route.fulfill(json=body))
+    tab.route("**/api/v1/evidence", lambda route: route.fulfill(json=body))
     answers(tab).first.click()
     bars = tab.locator("#evidence .facts .bar")
     expect(bars).to_have_count(2)
@@ -731,7 +733,7 @@ def test_a_slow_response_shows_progress_and_late_responses_are_ignored(page: Ope
     tab = page(**FACT)
     expect(answers(tab)).to_have_count(10)
     held: list[Any] = []
-    tab.route("**/api/complete", lambda route: held.append(route))
+    tab.route("**/api/v1/complete", lambda route: held.append(route))
     tab.get_by_label("Answers").select_option("5")
     expect(tab.locator("#first[aria-busy=true]")).to_be_visible()
     tab.get_by_label("Answers").select_option("20")
@@ -749,7 +751,7 @@ def test_a_slow_start_shows_a_message(page: Open) -> None:
     tab = page(**FACT)
     expect(answers(tab)).to_have_count(10)
     held: list[Any] = []
-    tab.route("**/api/info*", lambda route: held.append(route))
+    tab.route("**/api/v1/info*", lambda route: held.append(route))
     tab.reload()
     expect(tab.get_by_text("Connecting to the service")).to_be_visible()
     held[0].continue_()
@@ -781,7 +783,7 @@ def test_a_busy_service_is_retried(page: Open) -> None:
     busy = (
         '{"detail": "too many requests wait already; try again", "status": 503, "suggestions": []}'
     )
-    tab.route("**/api/complete", lambda route: route.fulfill(status=503, body=busy), times=1)
+    tab.route("**/api/v1/complete", lambda route: route.fulfill(status=503, body=busy), times=1)
     tab.get_by_label("Answers").select_option("5")
     expect(tab.get_by_role("alert")).to_contain_text("too many requests wait already")
     expect(answers(tab)).to_have_count(5)

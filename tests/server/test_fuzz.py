@@ -37,12 +37,16 @@ def test_responses_conform_to_the_api_description(service: Served, mode: Any) ->
 
         ask()
     assert {
-        "/api/complete",
-        "/api/score",
-        "/api/evidence",
-        "/api/timeline",
-        "/api/snapshot",
-        "/api/neighborhood",
-        "/api/entities",
+        "/api/v1/complete",
+        "/api/v1/complete/batch",
+        "/api/v1/missing",
+        "/api/v1/surprising",
+        "/api/v1/calibration",
+        "/api/v1/score",
+        "/api/v1/evidence",
+        "/api/v1/timeline",
+        "/api/v1/snapshot",
+        "/api/v1/neighborhood",
+        "/api/v1/entities",
     } <= tested
     assert service.process.poll() is None

@@ -22,7 +22,7 @@ import pytest
 
 from conftest import Call
 from messages import message
-from serving import STORED, Served
+from serving import STORED, Served, until
 from tempograph.server.event_log import event_log
 
 pytest_plugins = ("serving_fixtures",)
@@ -40,14 +40,14 @@ def test_open_requests_are_finished_at_shutdown(served: Start) -> None:
     service = served(TED, "--gather", "1000")
     with ThreadPoolExecutor(8) as pool:
         asked = [
-            pool.submit(httpx2.post, f"{service.ready['url']}/api/complete", json=QUERY)
+            pool.submit(httpx2.post, f"{service.ready['url']}/api/v1/complete", json=QUERY)
             for _ in range(8)
         ]
         until(lambda: "tempograph_in_flight 9" in service.http.get("/metrics").text)
         code, log = service.end(signal.SIGTERM)
         answers = [names(each.result()) for each in asked]
     assert code == 0 and answers == [answers[0]] * 8
-    assert [line["status"] for line in log if line.get("path") == "/api/complete"] == [200] * 8
+    assert [line["status"] for line in log if line.get("path") == "/api/v1/complete"] == [200] * 8
     assert log[-1]["event"] == "stopped"
     with pytest.raises(httpx2.ConnectError):
         httpx2.get(f"{service.ready['url']}/health")
@@ -57,7 +57,7 @@ def test_requests_that_outlast_the_shutdown_are_dropped(served: Start) -> None:
     service = served(TED, "--gather", "20000", "--shutdown", "1", "--max-seconds", "60")
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(
-            httpx2.post, f"{service.ready['url']}/api/complete", json=QUERY, timeout=30
+            httpx2.post, f"{service.ready['url']}/api/v1/complete", json=QUERY, timeout=30
         )
         until(lambda: "tempograph_in_flight 2" in service.http.get("/metrics").text)
         start = time.monotonic()
@@ -76,7 +76,7 @@ completion.explain = lambda *_: time.sleep(25)
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(
             httpx2.post,
-            f"{service.ready['url']}/api/complete",
+            f"{service.ready['url']}/api/v1/complete",
             json=QUERY | {"evidence": 1},
             timeout=30,
         )
@@ -104,25 +104,25 @@ completion.explain = lambda *given: (time.sleep(0.5), explain(*given))[1]
     body = json.dumps(QUERY | {"evidence": 1}).encode()
     head = f"host: localhost\r\ncontent-type: application/json\r\ncontent-length: {len(body)}"
     with socket.create_connection(("127.0.0.1", service.port)) as connection:
-        connection.sendall(f"POST /api/complete HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
+        connection.sendall(f"POST /api/v1/complete HTTP/1.1\r\n{head}\r\n\r\n".encode() + body)
         until(lambda: "tempograph_in_flight 2" in service.http.get("/metrics").text)
     until(lambda: "tempograph_in_flight 1" in service.http.get("/metrics").text, seconds=3)
-    assert names(service.http.post("/api/complete", json=QUERY))
+    assert names(service.http.post("/api/v1/complete", json=QUERY))
     _, log = service.end(signal.SIGTERM)
-    statuses = [line["status"] for line in log if line.get("path") == "/api/complete"]
+    statuses = [line["status"] for line in log if line.get("path") == "/api/v1/complete"]
     assert statuses == [499, 200]
 
 
 def test_a_service_killed_under_load_can_be_restarted(served: Start) -> None:
     service = served(TED)
-    wanted = names(service.http.post("/api/complete", json=QUERY))
+    wanted = names(service.http.post("/api/v1/complete", json=QUERY))
     answers: list[Any] = []
 
     def ask() -> None:
         with httpx2.Client(base_url=service.ready["url"], timeout=10) as client:
             while not stop.is_set():
                 try:
-                    answers.append(client.post("/api/complete", json=QUERY))
+                    answers.append(client.post("/api/v1/complete", json=QUERY))
                 except httpx2.TransportError as error:
                     answers.append(error)
                     return
@@ -140,7 +140,7 @@ def test_a_service_killed_under_load_can_be_restarted(served: Start) -> None:
     assert all(names(answer) == wanted for answer in answers if not isinstance(answer, Exception))
     again = served(TED, "--port", str(service.port))
     assert again.port == service.port
-    assert names(again.http.post("/api/complete", json=QUERY)) == wanted
+    assert names(again.http.post("/api/v1/complete", json=QUERY)) == wanted
 
 
 def test_slow_and_silent_clients_are_disconnected(served: Start) -> None:
@@ -148,12 +148,12 @@ def test_slow_and_silent_clients_are_disconnected(served: Start) -> None:
     openings = {
         "silent": b"",
         "half a head": b"GET /health HTTP/1.1\r\nhost: loc",
-        "half a body": b"POST /api/complete HTTP/1.1\r\nhost: localhost\r\n"
+        "half a body": b"POST /api/v1/complete HTTP/1.1\r\nhost: localhost\r\n"
         b"content-type: application/json\r\ncontent-length: 50\r\n\r\n{",
         "no HTTP": b"\x16\x03\x01\x00\xa5\x01\x00\x00",
         "an endless head": b"GET / HTTP/1.1\r\nx: " + b"x" * 200_000,
         "no path": b"GET \xff\xfe HTTP/1.1\r\nhost: localhost\r\n\r\n",
-        "an upgrade": b"GET /api/info HTTP/1.0\r\nhost: localhost\r\n"
+        "an upgrade": b"GET /api/v1/info HTTP/1.0\r\nhost: localhost\r\n"
         b"upgrade: websocket\r\nconnection: upgrade\r\n\r\n",
     }
     connections = {}
@@ -186,7 +186,7 @@ def test_a_thousand_open_connections_do_not_block_others(served: Start) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 4096), hard))
     service = served(TED, "--idle", "2")
     connections = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(1000)]
-    assert names(service.http.post("/api/complete", json=QUERY))
+    assert names(service.http.post("/api/v1/complete", json=QUERY))
     for connection in connections:
         connection.settimeout(10)
         with suppress(ConnectionResetError):
@@ -208,11 +208,11 @@ def test_hostile_requests_do_not_leak_memory(served: Start) -> None:
         answers = [
             service.http.post(path, content=body, headers=kind)
             for body in bodies
-            for path in ("/api/complete", "/api/score")
+            for path in ("/api/v1/complete", "/api/v1/score")
         ]
         unseen = f"{number} " * 2000
-        answers.append(service.http.post("/api/complete", json=QUERY | {"subject": unseen}))
-        answers.append(service.http.get("/api/entities", params={"q": f"{number}" * 30}))
+        answers.append(service.http.post("/api/v1/complete", json=QUERY | {"subject": unseen}))
+        answers.append(service.http.get("/api/v1/entities", params={"q": f"{number}" * 30}))
         answers.append(service.http.get(f"/nothing/{number}"))
         assert max(answer.status_code for answer in answers) < 500
 
@@ -236,11 +236,12 @@ def test_another_host_needs_a_token(served: Start, tmp_path: Path) -> None:
     token = made.ready["token"]
     assert len(token) >= 32
     assert (
-        made.http.get("/api/info").status_code == 401
+        made.http.get("/api/v1/info").status_code == 401
         and made.http.get("/health").status_code == 200
     )
     assert (
-        made.http.get("/api/info", headers={"authorization": f"Bearer {token}"}).status_code == 200
+        made.http.get("/api/v1/info", headers={"authorization": f"Bearer {token}"}).status_code
+        == 200
     )
     _, log = made.end(signal.SIGTERM)
     assert token not in json.dumps(log[1:])
@@ -251,13 +252,13 @@ def test_another_host_needs_a_token(served: Start, tmp_path: Path) -> None:
     assert "token" not in from_file.ready
     assert (
         from_file.http.get(
-            "/api/info", headers={"authorization": "Bearer a-token-from-a-file"}
+            "/api/v1/info", headers={"authorization": "Bearer a-token-from-a-file"}
         ).status_code
         == 200
     )
     from_variable = served(TED, "--host", "0.0.0.0", TEMPOGRAPH_TOKEN="a-token-from-a-variable")
     assert (
-        from_variable.http.get("/api/info").status_code == 401
+        from_variable.http.get("/api/v1/info").status_code == 401
         and "token" not in from_variable.ready
     )
 
@@ -271,6 +272,12 @@ def test_user_errors_at_start_exit_with_2(
         port = str(taken.getsockname()[1])
         assert_mistake(call("serve", TED, "--port", port), f"cannot listen on 127.0.0.1:{port}")
     (tmp_path / "empty").touch()
+    assert_mistake(
+        call("serve", TED, "--allow-origin", "*"), message("cross_origin.no_origin", origin="*")
+    )
+    assert_mistake(
+        call("serve", TED, "--forwarded-allow-ips", "proxy"), "'proxy' is not an address of a proxy"
+    )
     assert_mistake(call("serve", "nothing", "--port", "0"), "nothing: no run here")
     assert_mistake(call("serve", TED, TED, "--port", "0"), "two runs are named 'ted'")
     assert_mistake(
@@ -299,21 +306,37 @@ def test_without_the_serve_extra_the_error_says_what_to_install() -> None:
     assert done.returncode == 2 and "pip install '.[serve]'" in done.stderr
 
 
-def test_the_log_escapes_control_characters_on_a_terminal(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    event_log(terminal=True)(
-        {"event": "request", "method": "GET", "path": "/\x1b[31m\n", "status": 404, "ms": 1.5}
-    )
+def test_the_log_escapes_control_characters_in_text(capsys: pytest.CaptureFixture[str]) -> None:
+    event = {"event": "request", "method": "GET", "path": "/\x1b[31m\n", "status": 404, "ms": 1.5}
+    event_log("text")(event | {"run": None})
     line = capsys.readouterr().err
     assert line.endswith(r"request GET /\x1b[31m\n 404 ms=1.5" + "\n") and line.count("\n") == 1
-    event_log(terminal=False)({"event": "request", "path": "/\x1b\n"})
-    assert json.loads(capsys.readouterr().err)["path"] == "/\x1b\n"
+    for format in ("json", "auto"):
+        event_log(format)({"event": "request", "path": "/\x1b\n"})  # type: ignore[arg-type]
+        assert json.loads(capsys.readouterr().err)["path"] == "/\x1b\n"
 
 
-def until(holds: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)
+def test_requests_are_logged_with_their_run_and_sizes(served: Start) -> None:
+    service = served(TED, "--log-format", "json")
+    answer = service.http.post("/api/v1/complete", json=QUERY)
+    plain = {"accept-encoding": "identity"}
+    found = service.http.get("/api/v1/entities", headers=plain)
+    service.http.get("/health")
+    _, log = service.end(signal.SIGTERM)
+    complete, entities, health = (line for line in log if line["event"] == "request")
+    assert complete["run"] == entities["run"] == "ted" and health["run"] is None
+    assert complete["received"] == len(json.dumps(QUERY, separators=(",", ":")))
+    assert entities["received"] == 0 and entities["sent"] == len(found.content)
+    assert complete["id"] == answer.headers["x-request-id"]
+
+
+def test_forwarded_addresses_are_believed_from_trusted_proxies_only(served: Start) -> None:
+    forwarded = {"x-forwarded-for": "203.0.113.9", "x-forwarded-proto": "https"}
+    for options, client in (
+        (("--forwarded-allow-ips", "10.0.0.1"), "127.0.0.1"),
+        (("--forwarded-allow-ips", "10.0.0.1, 127.0.0.0/8"), "203.0.113.9"),
+    ):
+        service = served(TED, *options)
+        service.http.get("/health", headers=forwarded)
+        _, log = service.end(signal.SIGTERM)
+        assert [line["client"] for line in log if line["event"] == "request"] == [client]

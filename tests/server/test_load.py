@@ -53,13 +53,13 @@ def test_very_many_empty_facts_are_refused_at_once(client: TestClient) -> None:
     assert len(body) < 2**20
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.process_time()
-    response = client.post("/api/score", content=body, headers=JSON)
+    response = client.post("/api/v1/score", content=body, headers=JSON)
     assert response.status_code == 422 and len(response.content) < 1000
     assert time.process_time() - start < 2
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 300 * 1024
 
 
-@pytest.mark.parametrize("path", ["/api/complete", "/api/score"])
+@pytest.mark.parametrize("path", ["/api/v1/complete", "/api/v1/score"])
 def test_very_many_members_are_refused_at_once(client: TestClient, path: str) -> None:
     members = b"{" + b", ".join(b'"%d": 0' % number for number in range(80_000)) + b"}"
     for body in (members, b'{"facts": [' + members + b"]}"):
@@ -112,7 +112,7 @@ def test_a_search_does_not_hold_up_other_requests(
     assert blocked_until_health(
         client,
         lambda stuck: monkeypatch.setattr(NameIndex, "search", stuck),
-        lambda: client.get("/api/entities?q=a"),
+        lambda: client.get("/api/v1/entities?q=a"),
     )
 
 
@@ -120,7 +120,7 @@ def test_names_of_a_batch_and_suggestions_do_not_hold_up_other_requests(
     client: TestClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fact = QUERY | {"object": "nobody"}
-    for path, body in (("/api/score", {"facts": [fact]}), ("/api/evidence", fact)):
+    for path, body in (("/api/v1/score", {"facts": [fact]}), ("/api/v1/evidence", fact)):
         assert blocked_until_health(
             client,
             lambda stuck: monkeypatch.setattr(NameIndex, "closest", stuck),
@@ -133,10 +133,10 @@ def test_a_light_question_does_not_wait_for_heavy_evidence(
 ) -> None:
     slow = SlowEvidence(monkeypatch, 0.15)
     with client_of({"ted": predictors["ted"]}) as client, ThreadPoolExecutor(2) as pool:
-        heavy = [pool.submit(client.post, "/api/complete", json=HEAVY) for _ in range(2)]
+        heavy = [pool.submit(client.post, "/api/v1/complete", json=HEAVY) for _ in range(2)]
         assert slow.started.wait(5)
         for _ in range(3):
-            assert client.post("/api/complete", json=QUERY).status_code == 200
+            assert client.post("/api/v1/complete", json=QUERY).status_code == 200
         assert not any(each.done() for each in heavy)
         assert [each.result().status_code for each in heavy] == [200, 200]
 
@@ -145,7 +145,7 @@ def test_evidence_in_units_is_that_of_the_predictor(predictors: dict[str, Predic
     for run in ("temp-gru", "pointer"):
         wanted = predictors[run].objects(*QUERY.values(), top=12, evidence=100)
         with client_of({run: predictors[run]}) as client:
-            found = client.post("/api/complete", json=HEAVY).json()
+            found = client.post("/api/v1/complete", json=HEAVY).json()
         for own, other in zip(found["answers"], wanted.answers, strict=True):
             assert own["name"] == other.name and own["evidence_count"] == other.evidence_count
             effects = [fact["effect"] for fact in own["evidence"]]
@@ -179,7 +179,7 @@ def test_work_ends_when_the_client_leaves(
         scope = {
             "type": "http",
             "method": "POST",
-            "path": "/api/complete",
+            "path": "/api/v1/complete",
             "query_string": b"",
             "headers": headers,
             "client": ("192.0.2.1", 1),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from starlette.testclient import TestClient
 
 from messages import message
-from serving import client_of
+from serving import client_of, page_file
 from tempograph import Predictor
 from tempograph.server.limits import Limits
 
@@ -24,7 +25,7 @@ TOKEN = "s3cret-s3cret-s3cret"
 
 def test_everything_about_runs_needs_the_token(predictors: dict[str, Predictor]) -> None:
     with client_of(predictors, token=TOKEN) as client:
-        private = "/api/info /api/entities /metrics /openapi.json /docs /nothing /healthy"
+        private = "/api/v1/info /api/v1/entities /metrics /openapi.json /docs /nothing /healthy"
         wrong = ({}, {"authorization": "Bearer wrong"}, {"authorization": f"Basic {TOKEN}"})
         for path in private.split():
             for headers in wrong:
@@ -33,9 +34,9 @@ def test_everything_about_runs_needs_the_token(predictors: dict[str, Predictor])
                 assert response.headers["www-authenticate"].startswith("Bearer")
                 assert response.json()["type"] == "urn:tempograph:problem:token"
         with_token = {"authorization": f"bearer {TOKEN}"}
-        assert client.get("/api/info", headers=with_token).status_code == 200
+        assert client.get("/api/v1/info", headers=with_token).status_code == 200
         assert client.get("/nothing", headers=with_token).status_code == 404
-        for path in ("/", "/health", "/static/app.js"):
+        for path in ("/", "/health", "/health/live", "/health/ready", page_file("app.js")):
             assert client.get(path).status_code == 200
         # With a token, the service may have any host name.
         assert client.get("/health", headers={"host": "tempograph.example"}).status_code == 200
@@ -50,13 +51,13 @@ def test_without_a_token_only_local_host_names_are_answered(client: TestClient) 
         "1127.0.0.1",
         "",
     ):
-        assert client.get("/api/info", headers={"host": host}).status_code == 421
+        assert client.get("/api/v1/info", headers={"host": host}).status_code == 421
     for host in ("localhost", "LOCALHOST:8000", "127.0.0.1:1", "127.0.0.2:8000", "[::1]:8000"):
-        assert client.get("/api/info", headers={"host": host}).status_code == 200
+        assert client.get("/api/v1/info", headers={"host": host}).status_code == 200
 
 
 def test_every_response_has_security_headers(client: TestClient) -> None:
-    for path in ("/", "/api/info", "/nothing", "/static/docs.css", "/docs"):
+    for path in ("/", "/api/v1/info", "/nothing", page_file("docs.css"), "/docs"):
         headers = client.get(path).headers
         assert headers["content-security-policy"].startswith("default-src 'self'")
         assert headers["x-content-type-options"] == "nosniff"
@@ -89,9 +90,9 @@ HOSTILE: dict[str, tuple[bytes, set[int]]] = {
 @pytest.mark.parametrize("case", HOSTILE)
 def test_hostile_bodies_get_a_problem(client: TestClient, case: str) -> None:
     body, statuses = HOSTILE[case]
-    for path in ("/api/complete", "/api/score", "/api/evidence"):
+    for path in ("/api/v1/complete", "/api/v1/score", "/api/v1/evidence"):
         response = client.post(path, content=body, headers=JSON)
-        statuses = statuses | ({422} if path != "/api/complete" and 404 in statuses else set())
+        statuses = statuses | ({422} if path != "/api/v1/complete" and 404 in statuses else set())
         assert response.status_code in statuses and "Traceback" not in response.text
         assert response.headers["content-type"] == "application/problem+json"
         assert len(response.content) < 2000
@@ -99,7 +100,7 @@ def test_hostile_bodies_get_a_problem(client: TestClient, case: str) -> None:
 
 def test_broken_json_and_other_content_types_are_told_apart(client: TestClient) -> None:
     body = json.dumps(QUERY).encode()
-    for path in ("/api/complete", "/api/score", "/api/evidence"):
+    for path in ("/api/v1/complete", "/api/v1/score", "/api/v1/evidence"):
         for headers in ({}, {"content-type": "text/plain"}, {"content-type": "application/x"}):
             response = client.post(path, content=body, headers=headers)
             assert response.status_code == 415
@@ -110,18 +111,25 @@ def test_broken_json_and_other_content_types_are_told_apart(client: TestClient) 
         assert broken.json()["type"] == "urn:tempograph:problem:broken-json"
         assert broken.json()["detail"].startswith("the body is not JSON: EOF")
     for kind in ("application/json; charset=utf-8", "APPLICATION/JSON", "application/ld+json"):
-        response = client.post("/api/complete", content=body, headers={"content-type": kind})
+        response = client.post("/api/v1/complete", content=body, headers={"content-type": kind})
         assert response.status_code == 200
 
 
 def test_head_returns_the_headers_of_get(client: TestClient) -> None:
-    for path in ("/", "/health", "/api/info", "/api/entities?q=vel", "/static/app.js", "/docs"):
+    for path in (
+        "/",
+        "/health",
+        "/api/v1/info",
+        "/api/v1/entities?q=vel",
+        page_file("app.js"),
+        "/docs",
+    ):
         got, head = client.get(path), client.head(path)
         assert head.status_code == 200 and head.content == b""
         for name in ("content-type", "content-length"):
             assert head.headers[name] == got.headers[name]
     assert client.head("/nothing").status_code == 404
-    response = client.head("/api/complete")
+    response = client.head("/api/v1/complete")
     assert response.status_code == 405 and response.headers["allow"] == "POST"
 
 
@@ -133,13 +141,13 @@ def test_repeated_headers_are_refused(predictors: dict[str, Predictor]) -> None:
     }.items():
         for pair in (values, values[::-1]):
             with client_of(predictors, token=TOKEN if name == "Authorization" else None) as client:
-                response = client.get("/api/info", headers=[(name, each) for each in pair])
+                response = client.get("/api/v1/info", headers=[(name, each) for each in pair])
             assert response.status_code == 400, name
             assert response.json()["detail"] == message("middleware.repeated", header=name)
 
 
 def test_a_trailing_slash_is_not_redirected_to_another_scheme(client: TestClient) -> None:
-    for path in ("/api/info/", "/docs/", "/health/", "/static"):
+    for path in ("/api/v1/info/", "/docs/", "/health/", "/static"):
         response = client.get(path, follow_redirects=False)
         assert response.status_code == 404 and "location" not in response.headers
 
@@ -149,25 +157,18 @@ def test_a_chunked_body_or_a_false_length_is_refused(client: TestClient) -> None
         for _ in range(4000):
             yield b" " * 1000
 
-    assert client.post("/api/complete", content=chunks(), headers=JSON).status_code == 413
+    assert client.post("/api/v1/complete", content=chunks(), headers=JSON).status_code == 413
     false_length = JSON | {"content-length": "99999999999999999999"}
-    assert client.post("/api/complete", content=b"{}", headers=false_length).status_code == 413
+    assert client.post("/api/v1/complete", content=b"{}", headers=false_length).status_code == 413
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        "/static/../app.py",
-        "/static/%2e%2e/app.py",
-        "/static/..%2fapp.py",
-        "/static//etc/passwd",
-        "/static/",
-        "/static",
-    ],
+    "path", ["../app.py", "%2e%2e/app.py", "..%2fapp.py", "/etc/passwd", "", "../../app.py"]
 )
 def test_static_paths_stay_inside_their_folder(client: TestClient, path: str) -> None:
-    response = client.get(path, follow_redirects=False)
-    assert response.status_code in (404, 307) and "import" not in response.text
+    for folder in (page_file(""), "/static/"):
+        response = client.get(f"{folder}{path}", follow_redirects=False)
+        assert response.status_code in (404, 307) and "import" not in response.text
 
 
 def test_a_slow_request_times_out(
@@ -177,7 +178,7 @@ def test_a_slow_request_times_out(
     scores = model.scores
     monkeypatch.setattr(model, "scores", lambda queries: (time.sleep(0.5), scores(queries))[1])
     with client_of({"ted": predictors["ted"]}, Limits(seconds=0.2)) as client:
-        response = client.post("/api/complete", json=QUERY)
+        response = client.post("/api/v1/complete", json=QUERY)
         assert response.status_code == 504
         assert response.json()["detail"] == message("middleware.timeout", seconds=0.2)
         assert client.get("/health").status_code == 200
@@ -191,8 +192,8 @@ def test_an_internal_error_is_explained_in_the_log_only(
 
     log: list[Any] = []
     with client_of({"ted": predictors["ted"]}, log=log) as client:
-        monkeypatch.setattr("tempograph.server.served_run.rank_candidates", broken)
-        response = client.post("/api/complete", json=QUERY)
+        monkeypatch.setattr("tempograph.server.completions.rank_candidates", broken)
+        response = client.post("/api/v1/complete", json=QUERY)
         assert response.status_code == 500 and "private" not in response.text
         assert response.json()["type"] == "urn:tempograph:problem:failed"
     assert log[-1]["status"] == 500
@@ -203,15 +204,15 @@ def test_every_request_is_logged_and_counted(predictors: dict[str, Predictor]) -
     log: list[Any] = []
     with client_of(predictors, log=log) as client:
         client.get("/health")
-        client.post("/api/complete", json=QUERY)
-        client.post("/api/complete", json=QUERY | {"subject": "x"})
-        client.get("/api/secret%0A")
+        client.post("/api/v1/complete", json=QUERY)
+        client.post("/api/v1/complete", json=QUERY | {"subject": "x"})
+        client.get("/api/v1/secret%0A")
         text = client.get("/metrics").text
     assert [(line["method"], line["path"], line["status"]) for line in log] == [
         ("GET", "/health", 200),
-        ("POST", "/api/complete", 200),
-        ("POST", "/api/complete", 404),
-        ("GET", "/api/secret\n", 404),
+        ("POST", "/api/v1/complete", 200),
+        ("POST", "/api/v1/complete", 404),
+        ("GET", "/api/v1/secret\n", 404),
         ("GET", "/metrics", 200),
     ]
     assert len({line["id"] for line in log}) == 5
@@ -223,13 +224,17 @@ def test_every_request_is_logged_and_counted(predictors: dict[str, Predictor]) -
         ("tempograph_in_flight", "gauge"),
         ("tempograph_waiting", "gauge"),
         ("tempograph_kept_bytes", "gauge"),
+        ("tempograph_cache_lookups", "gauge"),
+        ("tempograph_loaded_timestamp_seconds", "gauge"),
+        ("tempograph_reloads", "counter"),
+        *((family.name, family.type) for family in families if family.name.startswith("process_")),
     }
     values = {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in families
         for sample in family.samples
     }
-    complete, run = ("route", "/api/complete"), ("run", "temp-gru")
+    complete, run = ("route", "/api/v1/complete"), ("run", "temp-gru")
     assert values["tempograph_requests_total", complete, ("status", "200")] == 1
     assert values["tempograph_requests_total", complete, ("status", "404")] == 1
     assert values["tempograph_requests_total", ("route", "none"), ("status", "404")] == 1
@@ -240,3 +245,7 @@ def test_every_request_is_logged_and_counted(predictors: dict[str, Predictor]) -
     assert values["tempograph_waiting", ("run", "ted")] == 0
     assert values["tempograph_kept_bytes", run] > 0
     assert values["tempograph_in_flight",] == 1
+    assert values["tempograph_cache_lookups", ("outcome", "misses"), run] > 0
+    assert time.time() - values["tempograph_loaded_timestamp_seconds", run] < 600
+    if Path("/proc/self/stat").exists():
+        assert values["process_resident_memory_bytes",] > 0

@@ -32,7 +32,7 @@ def test_a_run_that_answers_from_all_facts_names_their_splits() -> None:
     run = tempograph.train(GRAPH, "ted", overrides=["model.sigma=1"], device="cpu")
     assert answer_from_all_facts(run, Callbacks(None, None)) is not None
     with client_of({"run": Predictor(run)}) as client:
-        (info,) = client.get("/api/info").json()["runs"]
+        (info,) = client.get("/api/v1/info").json()["runs"]
     assert info["facts"] == {
         "train": len(GRAPH.train),
         "valid": len(GRAPH.valid),

@@ -20,7 +20,7 @@ from tempograph.cli.console import (
 )
 from tempograph.cli.shared_options import Device, Json, Plot, RunFolder, ScoreMemory
 from tempograph.cli.train import is_finished
-from tempograph.errors import ConfigError, QueryError
+from tempograph.errors import ConfigError
 from tempograph.report.text_table import TextTable
 from tempograph.typing import ASKED, Ask, Asked, Filter, Split
 
@@ -196,10 +196,7 @@ def calibration(
     loaded = Run.load(run, resolve_device(device))
     config = loaded.config
     with progress_bar("scoring the valid split") as progress:
-        loaded.questions.calibrator(ask, progress)
-    found = loaded.results.calibration_of(ask)
-    if found is None:
-        raise QueryError(f"{run}: its valid split has no facts, so nothing can be calibrated")
+        found = loaded.questions.calibration(ask, progress)
     if plot is not None:
         from tempograph.report.drawing import save
         from tempograph.report.model_plots import reliability_figure

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tempograph.cli.shared_options import Device
+from tempograph.typing import LogFormat
 
 
 def serve(
@@ -38,12 +39,12 @@ def serve(
             "--max-facts, whichever is more.",
         ),
     ] = None,
-    max_top: Annotated[int, typer.Option(min=1, help="Maximum answers per query.")] = 1000,
+    max_top: Annotated[int, typer.Option(min=1, help="Maximum answers per question.")] = 1000,
     max_facts: Annotated[
-        int, typer.Option(min=1, help="Maximum facts per scoring request.")
+        int, typer.Option(min=1, help="Maximum facts or questions per request.")
     ] = 10_000,
     max_seconds: Annotated[
-        float, typer.Option(min=0.001, help="Time limit per request, in seconds.")
+        float, typer.Option(min=0.001, help="Seconds per request, or per line of a scan.")
     ] = 30.0,
     max_waiting: Annotated[
         int, typer.Option(min=1, help="Maximum number of waiting requests per run.")
@@ -59,6 +60,26 @@ def serve(
     shutdown: Annotated[
         int, typer.Option(min=0, help="Seconds to let open requests finish at shutdown.")
     ] = 10,
+    allow_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ORIGIN",
+            help="Let web pages of this origin use the API, such as https://example.org; repeat it "
+            "for more.",
+        ),
+    ] = None,
+    log_format: Annotated[
+        LogFormat,
+        typer.Option(help="How events are logged; auto is text on a terminal and JSON otherwise."),
+    ] = "auto",
+    forwarded_allow_ips: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESSES",
+            help="Proxies whose X-Forwarded-For and X-Forwarded-Proto are believed: addresses or "
+            "networks, separated by commas.",
+        ),
+    ] = "",
     device: Device = "auto",
 ) -> None:
     """Serve trained runs over HTTP, with a web explorer. Stop with Ctrl-C.
@@ -89,4 +110,15 @@ def serve(
         idle=idle,
         cache=cache * 2**20,
     )
-    serve_runs(runs, host, port, token_file, limits, device, shutdown)
+    serve_runs(
+        runs,
+        host,
+        port,
+        token_file,
+        limits,
+        device,
+        shutdown,
+        allow_origin or (),
+        log_format,
+        [address.strip() for address in forwarded_allow_ips.split(",") if address.strip()],
+    )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple, NotRequired, TypedDict
+from typing import Final, NamedTuple, NotRequired
 
 import torch
 from torch import Tensor
+from typing_extensions import TypedDict  # That of typing has no schema before Python 3.12.
 
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph

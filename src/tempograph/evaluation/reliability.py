@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NotRequired, TypedDict
+from typing import Final, NotRequired
 
 import torch
 from torch import Tensor
+from typing_extensions import TypedDict  # That of typing has no schema before Python 3.12.
 
 BINS: Final = 10
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -80,6 +79,45 @@ class MissingFacts(NamedTuple):
         return pa.table(columns)
 
 
+class MissingSearch:
+    """A search for missing facts, in two parts: proposals, and the probability of each.
+
+    With `top`, there are enough proposals for that many rows; otherwise many more.
+    """
+
+    def __init__(
+        self, scenario: Scenario, search: Search, top: int | None, budget: int | None = None
+    ) -> None:
+        self._scenario, self._search, self._budget = scenario, search, budget
+        self._limit = (
+            _MAX_PROPOSALS if top is None else max(_MIN_PROPOSALS, _PROPOSALS_PER_ROW * top)
+        )
+
+    def propose(self, progress: Progress | None = None) -> Tensor:
+        """The most plausible facts that are not in the data, in the order of time, [n, 4]."""
+        scenario = self._scenario
+        heads = scenario.heads(progress)
+        scenario.run.questions.classifier(progress)
+        facts = propose_facts(
+            heads.relation, heads.time, scenario.known_facts, self._limit, self._search, progress
+        ).facts
+        # By time, so that models that encode a step once can.
+        return facts[torch.argsort(facts[:, 3], stable=True)]
+
+    def probability(self, facts: Tensor) -> Tensor:
+        """The probability that each of some proposals [n, 4] happened, [n]."""
+        scenario = self._scenario
+        heads, classifier = scenario.heads(), scenario.run.questions.classifier()
+        log_probs = entity_log_probs(
+            facts,
+            model=scenario.model,
+            known=scenario.known,
+            calibrator=scenario.calibrator("entity"),
+            budget=self._budget,
+        )
+        return classifier.probability(fact_features(facts, heads.relation, heads.time), log_probs)
+
+
 def find_missing(
     scenario: Scenario,
     search: Search,
@@ -87,28 +125,13 @@ def find_missing(
     progress: Progress | None = None,
     budget: int | None = None,
 ) -> MissingFacts:
-    """The most plausible facts that are not in the data, and the probability of each.
-
-    With `top`, enough of them for that many rows; otherwise many more.
-    """
-    heads, known = scenario.heads(progress), scenario.known_facts
-    classifier = scenario.run.questions.classifier(progress)
-    limit = _MAX_PROPOSALS if top is None else max(_MIN_PROPOSALS, _PROPOSALS_PER_ROW * top)
-    facts = propose_facts(heads.relation, heads.time, known, limit, search, progress).facts
-    log_probs = partial(
-        entity_log_probs,
-        model=scenario.model,
-        known=scenario.known,
-        calibrator=scenario.calibrator("entity"),
-        budget=budget,
-    )
-    # By time, so that models that encode a step once can.
-    facts = facts[torch.argsort(facts[:, 3], stable=True)]
+    """The most plausible facts that are not in the data, and the probability of each."""
+    scan = MissingSearch(scenario, search, top, budget)
+    facts = scan.propose(progress)
     parts = [torch.empty(0, dtype=torch.float64, device=facts.device)]
     done = 0
     for batch in torch.split(facts, _BATCH):
-        features = fact_features(batch, heads.relation, heads.time)
-        parts.append(classifier.probability(features, log_probs(batch)))
+        parts.append(scan.probability(batch))
         done += len(batch)
         if progress is not None:
             progress(done, len(facts))

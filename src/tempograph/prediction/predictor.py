@@ -16,9 +16,10 @@ from tempograph.data.fact_ids import FactBatch, FactsLike, read_facts
 from tempograph.data.graph import COLUMNS, Name, When
 from tempograph.data.html_table import html_block, html_properties, html_title
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.result_table import ResultTable, name_columns
+from tempograph.data.result_table import ResultTable
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, TempographWarning
+from tempograph.evaluation.calibration import Calibration
 from tempograph.models.heads.fact_candidates import Search
 from tempograph.prediction.answers import Completion
 from tempograph.prediction.batch_answers import answer_questions
@@ -26,10 +27,10 @@ from tempograph.prediction.completion import complete, score_candidates
 from tempograph.prediction.missing import find_missing, write_table
 from tempograph.prediction.questions import read_questions
 from tempograph.prediction.scenario import Fact, Scenario
-from tempograph.prediction.scoring import SIDES, score_columns, surprise
+from tempograph.prediction.scoring import SIDES, measured_scenario, most_surprising, score_columns
 from tempograph.progress import show_progress
 from tempograph.training.runs import Run
-from tempograph.typing import SPLITS, ProgressOption, Split
+from tempograph.typing import SPLITS, Asked, ProgressOption, Split
 
 MEMORY: Final = 5 * 2**28
 """Default cache in bytes: enough for all days of ICEWS14."""
@@ -331,16 +332,20 @@ class Predictor:
         """
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
-        scenario = self.scenario
-        if self.run.results.answers is not None:
-            scenario = Scenario.as_trained(self.run, scenario.cache_bytes)
+        scenario = measured_scenario(self.scenario)
         graph = scenario.graph
         rows = np.concatenate([graph.train[:0], *(graph.facts(split) for split in splits)])
         with show_progress("searching for surprising facts", progress) as advance:
-            columns = score_columns(scenario, rows, budget, advance)
-        known = {"known": pa.array(graph.find_splits(rows), pa.string())}
-        table = pa.table(name_columns(graph, rows) | known | columns)
-        return ResultTable(surprise(table, top))
+            scores = pa.table(score_columns(scenario, rows, budget, advance))
+        return ResultTable(most_surprising(graph, rows, scores, top))
+
+    def calibration(self, asked: Asked = "entity", progress: ProgressOption = True) -> Calibration:
+        """How far the probabilities of entities, relations or times can be trusted.
+
+        They are calibrated once, on valid facts, which the run must have.
+        """
+        with show_progress("scoring the valid split", progress) as advance:
+            return self.run.questions.calibration(asked, advance)
 
     def add(
         self, facts: FactsLike, options: ImportOptions | None = None, *, strict: bool = False

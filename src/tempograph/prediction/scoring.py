@@ -9,7 +9,8 @@ import pyarrow as pa
 import torch
 from torch import Tensor
 
-from tempograph.data.graph import Facts
+from tempograph.data.graph import Facts, TemporalGraph
+from tempograph.data.result_table import name_columns
 from tempograph.evaluation.fact_scores import FactScores, score_facts
 from tempograph.prediction.scenario import Scenario
 from tempograph.typing import Progress
@@ -49,9 +50,26 @@ def _half(values: Tensor, index: int) -> np.ndarray:
     return half
 
 
-def surprise(table: pa.Table, top: int) -> pa.Table:
-    """The rows with the highest mean of -log p of both sides, in a column `surprise`."""
-    sides = [-np.log(np.maximum(table[f"{side}_probability"].to_numpy(), 1e-300)) for side in SIDES]
+def measured_scenario(scenario: Scenario) -> Scenario:
+    """The model as it was measured, from train facts alone: it has not seen held-out facts."""
+    run = scenario.run
+    if run.results.answers is None:
+        return scenario
+    return Scenario.as_trained(run, scenario.cache_bytes)
+
+
+def most_surprising(graph: TemporalGraph, rows: Facts, scores: pa.Table, top: int) -> pa.Table:
+    """The facts [n, 4] with the highest mean of -log p of both sides, in a column `surprise`.
+
+    `scores` has the columns of `score_columns`.
+    """
+    sides = [
+        -np.log(np.maximum(scores[f"{side}_probability"].to_numpy(), 1e-300)) for side in SIDES
+    ]
     mean = (sides[0] + sides[1]) / 2
     order = np.argsort(-mean, kind="stable")[:top]
-    return table.take(order).append_column("surprise", pa.array(mean[order]))
+    columns = name_columns(graph, rows[order])
+    columns["known"] = pa.array(graph.find_splits(rows[order]), pa.string())
+    for name, column in zip(scores.column_names, scores.columns, strict=True):
+        columns[name] = column.take(order)
+    return pa.table(columns | {"surprise": mean[order]})

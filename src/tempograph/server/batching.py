@@ -93,6 +93,11 @@ class QueryBatcher:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     @property
+    def running(self) -> bool:
+        """Whether the queues are processed."""
+        return self._task is not None and not self._task.done()
+
+    @property
     def waiting(self) -> int:
         """The number of requests in the queues."""
         return len(self._requests) + len(self._units)

@@ -9,16 +9,20 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from tempograph.typing import LogFormat
+
 EventLog = Callable[[Mapping[str, Any]], None]
 
 
-def event_log(terminal: bool) -> EventLog:
-    """A function that prints events: as words on a terminal, as JSON otherwise."""
+def event_log(format: LogFormat = "auto") -> EventLog:
+    """A function that prints events as JSON or text; by default, as text on a terminal."""
+    as_text = sys.stderr.isatty() if format == "auto" else format == "text"
 
     def log(event: Mapping[str, Any]) -> None:
         now = datetime.now(UTC)
-        if terminal:
-            words = " ".join(_format(name, value) for name, value in event.items())
+        if as_text:
+            given = {name: value for name, value in event.items() if value is not None}
+            words = " ".join(_format(name, value) for name, value in given.items())
             line = f"{now:%H:%M:%S} {words}"
         else:
             line = json.dumps({"time": now.isoformat(timespec="milliseconds")} | dict(event))

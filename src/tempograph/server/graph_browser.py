@@ -12,27 +12,31 @@ from tempograph.data.name_index import NameIndex
 from tempograph.errors import QueryError
 from tempograph.prediction.scenario import Fact
 from tempograph.server.fact_lookup import FactLookup
-from tempograph.server.problems import Problem, invalid, unknown
+from tempograph.server.problems import Place, Problem, invalid, unknown
 from tempograph.server.schema import (
     ExamplesResponse,
     NameCount,
+    NameOrId,
     NamesResponse,
     NeighborhoodResponse,
+    Parts,
     Period,
     SnapshotResponse,
     TimelineResponse,
 )
 
 _MAX_LABELS: Final = 20_000
+_TIME_PARTS: Final = ("time", "first", "last", "from", "to")
+_RELATION_PARTS: Final = ("relation", "relations")
 
 
 @dataclass(eq=False)
 class UnknownName(Exception):  # noqa: N818
-    """A name that does not exist, in a part of the request or of one of its facts."""
+    """A name or id that does not exist, in a part of the request or of one of its facts."""
 
     part: str
-    name: str
-    index: int | None = None
+    name: NameOrId
+    place: Place | None = None
 
 
 class GraphBrowser:
@@ -46,44 +50,46 @@ class GraphBrowser:
         self.entities = graph.entity_index
         self.relations = graph.relation_index
 
-    def fact_ids(
-        self,
-        subject: str | None,
-        relation: str | None,
-        object_: str | None,
-        time: str,
-        index: int | None = None,
-    ) -> Fact:
-        """The ids of a fact, -1 for a missing part; `index` is its position in the request.
+    def fact_ids(self, parts: Parts, place: Place | None = None) -> Fact:
+        """The ids of a fact, -1 for a missing part; `place` is where it stands in the request.
 
         An unknown name is an `UnknownName`, because suggestions take long.
         """
+        subject, relation, object_, time = parts
         return (
-            -1 if subject is None else _find(self.entities, subject, "subject", index),
-            -1 if relation is None else _find(self.relations, relation, "relation", index),
-            -1 if object_ is None else _find(self.entities, object_, "object", index),
-            self._time_id(time, index),
+            -1 if subject is None else _find(self.entities, subject, "subject", place),
+            -1 if relation is None else _find(self.relations, relation, "relation", place),
+            -1 if object_ is None else _find(self.entities, object_, "object", place),
+            -1 if time is None else self.time_id(time, place=place),
         )
 
     def suggest(self, error: UnknownName) -> Problem:
         """The problem of an unknown name, with similar names."""
-        if error.part == "time":
-            times = self.graph.times
-            after = bisect(times, error.name)
-            similar: Sequence[str] = times[max(0, after - 1) : after + 1]
-        else:
-            index = self.relations if error.part == "relation" else self.entities
-            similar = index.closest(error.name)
-        return unknown(error.part, error.name, similar, error.index)
+        similar: Sequence[str] = ()
+        if isinstance(error.name, str):
+            if error.part in _TIME_PARTS:
+                times = self.graph.times
+                after = bisect(times, error.name)
+                similar = times[max(0, after - 1) : after + 1]
+            else:
+                index = self.relations if error.part in _RELATION_PARTS else self.entities
+                similar = index.closest(error.name)
+        return unknown(error.part, str(error.name), similar, error.place)
 
-    def _entity_id(self, name: str) -> int:
+    def entity_id(self, name: NameOrId) -> int:
+        """The id of an entity."""
         return _find(self.entities, name, "entity")
 
-    def _time_id(self, label: str, index: int | None = None) -> int:
+    def relation_id(self, name: NameOrId, place: Place) -> int:
+        """The id of a relation of a list."""
+        return _find(self.relations, name, "relations", place)
+
+    def time_id(self, label: NameOrId, part: str = "time", place: Place | None = None) -> int:
+        """The id of a time step; `part` is the member of the request."""
         try:
             return self.graph.time_id(label)
         except QueryError:
-            raise UnknownName("time", label, index) from None
+            raise UnknownName(part, label, place) from None
 
     def search(self, names: NameIndex, text: str, limit: int) -> NamesResponse:
         """The names that contain a text, best match first."""
@@ -102,10 +108,19 @@ class GraphBrowser:
         if reach is not None:
             if time is None or first is not None or last is not None:
                 raise invalid("reach needs time, and excludes from and to")
-            middle = self._time_id(time)
+            middle = self.time_id(time)
             return range(max(0, middle - reach), min(end, middle + reach) + 1)
-        start = 0 if first is None else self._time_id(first)
-        stop = end if last is None else self._time_id(last)
+        return self.span(first, last, ("from", "to"))
+
+    def span(
+        self,
+        first: NameOrId | None,
+        last: NameOrId | None,
+        parts: tuple[str, str] = ("first", "last"),
+    ) -> range:
+        """The steps from `first` to `last`, by default all; `parts` are members of the request."""
+        start = 0 if first is None else self.time_id(first, parts[0])
+        stop = len(self.graph.times) - 1 if last is None else self.time_id(last, parts[1])
         if start > stop:
             raise invalid(f"the period from {first} to {last} runs backwards")
         return range(start, stop + 1)
@@ -114,7 +129,7 @@ class GraphBrowser:
         self, entity: str, steps: range, time: str | None, limit: int, offset: int
     ) -> TimelineResponse:
         """The facts of an entity in a period, and the window of the model around a time."""
-        entity_id, labels = self._entity_id(entity), self.graph.times[steps.start : steps.stop]
+        entity_id, labels = self.entity_id(entity), self.graph.times[steps.start : steps.stop]
         positions = self.facts.of_entity(entity_id, steps[0], steps[-1])
         return TimelineResponse(
             run=self.run,
@@ -125,12 +140,12 @@ class GraphBrowser:
             counts=self.facts.step_counts(positions),
             facts=self.facts.describe(positions[offset : offset + limit]),
             times=shown_labels(labels),
-            window=None if time is None else self._window_around(self._time_id(time)),
+            window=None if time is None else self._window_around(self.time_id(time)),
         )
 
     def snapshot(self, entity: str, time: str, max_nodes: int, max_edges: int) -> SnapshotResponse:
         """An entity at one step, its neighbors and the facts among them."""
-        entity_id, step = self._entity_id(entity), self._time_id(time)
+        entity_id, step = self.entity_id(entity), self.time_id(time)
         neighbors = self.facts.neighbors(entity_id, step, step)
         own_facts = len(self.facts.of_entity(entity_id, step, step))
         nodes = [(entity_id, own_facts), *neighbors[: max_nodes - 1]]
@@ -150,7 +165,7 @@ class GraphBrowser:
         self, entities: Sequence[str], steps: range, max_neighbors: int, max_edges: int
     ) -> NeighborhoodResponse:
         """Entities in a period, up to `max_neighbors` neighbors of each, and the edges of all."""
-        centers = list(dict.fromkeys(map(self._entity_id, entities)))
+        centers = list(dict.fromkeys(map(self.entity_id, entities)))
         period = steps[0], steps[-1]
         names, nodes = self.graph.entities, dict.fromkeys(centers)
         counts: list[NameCount] = []
@@ -187,8 +202,11 @@ def shown_labels(labels: Sequence[str]) -> list[str] | None:
     return list(labels) if len(labels) <= _MAX_LABELS else None
 
 
-def _find(names: NameIndex, name: str, part: str, index: int | None = None) -> int:
-    number = names.find(name)
+def _find(names: NameIndex, name: NameOrId, part: str, place: Place | None = None) -> int:
+    if isinstance(name, int):
+        number = name if name < len(names.names) else None
+    else:
+        number = names.find(name)
     if number is None:
-        raise UnknownName(part, name, index)
+        raise UnknownName(part, name, place)
     return number

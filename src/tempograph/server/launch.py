@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import math
 import os
 import secrets
 import signal
 import socket
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -20,10 +20,13 @@ from tempograph.errors import ConfigError
 from tempograph.prediction.predictor import Predictor
 from tempograph.server.app import create_app
 from tempograph.server.connections import http_protocol
-from tempograph.server.event_log import event_log, redirect_uvicorn_log
+from tempograph.server.cross_origin import allow_origins, check_origins
+from tempograph.server.event_log import EventLog, event_log, redirect_uvicorn_log
 from tempograph.server.limits import Limits
 from tempograph.server.middleware import AdmissionMiddleware
+from tempograph.server.problems import Problem
 from tempograph.server.service import Service, named_runs
+from tempograph.typing import LogFormat
 
 TOKEN_VARIABLE: Final = "TEMPOGRAPH_TOKEN"
 _MIN_TOKEN_LENGTH: Final = 16
@@ -37,10 +40,15 @@ def serve(
     limits: Limits | None = None,
     device: str = "auto",
     shutdown_seconds: int = 10,
+    origins: Sequence[str] = (),
+    log_format: LogFormat = "auto",
+    trusted_proxies: Sequence[str] = (),
 ) -> None:
     """Serve run folders until a signal; open requests then get `shutdown_seconds` to finish."""
     limits = limits or Limits()
-    log = event_log(sys.stderr.isatty())
+    log = event_log(log_format)
+    check_origins(origins)
+    _check_proxies(trusted_proxies)
     token, is_new = resolve_token(host, token_file)
     folders = named_runs(runs)
     with _bound_socket(host, port) as listener:
@@ -54,17 +62,24 @@ def serve(
         ready: dict[str, Any] = {"event": "ready", "url": url, "runs": list(service.runs)}
         if is_new:
             ready["token"] = token
-        app = create_app(service, on_ready=lambda: log(ready))
+
+        def on_ready() -> None:
+            _reload_on_signal(service, log)
+            log(ready)
+
+        app = create_app(service, on_ready, token is not None)
+        admitted = AdmissionMiddleware(app, limits, service.metrics, token, log)
         redirect_uvicorn_log(log)
         server = uvicorn.Server(
             uvicorn.Config(
-                AdmissionMiddleware(app, limits, service.metrics, token, log),
+                allow_origins(admitted, origins),
                 log_config=None,
                 access_log=False,
                 ws="none",
                 lifespan="on",
                 server_header=False,
-                proxy_headers=False,
+                proxy_headers=bool(trusted_proxies),
+                forwarded_allow_ips=list(trusted_proxies),
                 http=http_protocol(limits.idle),
                 timeout_keep_alive=math.ceil(limits.idle),
                 timeout_graceful_shutdown=shutdown_seconds,
@@ -107,6 +122,38 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def _check_proxies(addresses: Sequence[str]) -> None:
+    for address in addresses:
+        try:
+            ipaddress.ip_network(address)
+        except ValueError as error:
+            raise ConfigError(
+                f"'{address}' is not an address of a proxy ({error}); write it as 10.0.0.1 or "
+                "10.0.0.0/8"
+            ) from error
+
+
+def _reload_on_signal(service: Service, log: EventLog) -> None:
+    """Reload all runs on SIGHUP, where there is such a signal."""
+    if not hasattr(signal, "SIGHUP"):
+        return
+    tasks = set[asyncio.Task[None]]()
+
+    async def reload() -> None:
+        try:
+            log({"event": "reloaded", "runs": await service.reload()})
+        except Problem as problem:
+            log({"event": "reload failed", "error": problem.detail})
+
+    def start() -> None:
+        tasks.add(task := asyncio.create_task(reload()))
+        task.add_done_callback(tasks.discard)
+
+    # Outside the main thread, as in a test, there are no signals.
+    with suppress(ValueError, RuntimeError):
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, start)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    ProcessCollector,
     disable_created_metrics,
     generate_latest,
 )
@@ -20,7 +21,7 @@ disable_created_metrics()
 
 
 class Metrics:
-    """Counts and durations of requests by route, and batches, queue and cache by run."""
+    """Requests by route; batches, queue, cache and reloads by run; and the process."""
 
     def __init__(self) -> None:
         registry = self._registry = CollectorRegistry()
@@ -51,6 +52,23 @@ class Metrics:
         self.cached_bytes = Gauge(
             "tempograph_kept_bytes", "Bytes of cached encodings.", ["run"], registry=registry
         )
+
+        self.cache_lookups = Gauge(
+            "tempograph_cache_lookups",
+            "Look-ups of cached encodings since the run was loaded.",
+            ["run", "outcome"],
+            registry=registry,
+        )
+        self.loaded = Gauge(
+            "tempograph_loaded_timestamp_seconds",
+            "When a run was loaded.",
+            ["run"],
+            registry=registry,
+        )
+        self.reloads = Counter(
+            "tempograph_reloads_total", "How often a run was reloaded.", ["run"], registry=registry
+        )
+        ProcessCollector(registry=registry)
 
     def text(self) -> str:
         """All metrics as Prometheus reads them."""

@@ -25,15 +25,14 @@ _HEADERS: Final = {
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
-    "cache-control": "no-store",
 }
-_PUBLIC_PATHS: Final = re.compile(r"/|/health|/static/.*", re.DOTALL)
+_PUBLIC_PATHS: Final = re.compile(r"/|/health(/live|/ready)?|/static/.*", re.DOTALL)
 """Paths that need no token: they contain nothing of any run."""
 _LOCAL_HOSTS: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
 
 _SINGLE_HEADERS: Final = (b"host", b"authorization", b"content-type", b"content-length")
 """Headers that two readers could take two ways if they were repeated."""
-_LARGE_BODIES: Final = {"/api/score"}
+_LARGE_BODIES: Final = {"/api/v1/score", "/api/v1/complete/batch", "/api/v1/missing"}
 _SMALL_BODY: Final = 2**16
 """Bytes for other paths: four names of the longest length, each character an escaped pair."""
 _CLIENT_LEFT: Final = 499
@@ -69,15 +68,20 @@ class AdmissionMiddleware:
         if method == "HEAD":
             # The application answers as to GET, and the body is left out.
             scope = dict(scope, method="GET")
+        scope.setdefault("state", {})
         start, request_id, status, failure = time.perf_counter(), secrets.token_hex(8), 0, ""
+        sent = 0
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal status
+            nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message).update(_HEADERS | {"x-request-id": request_id})
+                headers = MutableHeaders(scope=message)
+                headers.update(_HEADERS | {"x-request-id": request_id})
+                headers.setdefault("cache-control", "no-store")
             elif method == "HEAD" and message["type"] == "http.response.body":
                 message = {**message, "body": b""}
+            sent += len(message.get("body", b""))
             await send(message)
 
         try:
@@ -110,16 +114,28 @@ class AdmissionMiddleware:
                 "path": scope["path"][:200],
                 "status": status,
                 "ms": round(1000 * seconds, 2),
+                "run": scope["state"].get("run"),
+                "received": scope["state"].get("received", 0),
+                "sent": sent,
             }
             self._log(event | ({"error": failure} if failure else {}))
 
     async def _respond(self, scope: Scope, receive: Receive, send: Send) -> Problem | None:
         """Let the application respond, or return the problem that prevents it."""
         try:
-            async with asyncio.timeout(self._limits.seconds):
+            async with asyncio.timeout(self._limits.seconds) as limit:
+
+                async def send_and_extend(message: Message) -> None:
+                    await send(message)
+                    if message.get("more_body"):
+                        # A response in parts has the time again for each of them.
+                        now = asyncio.get_running_loop().time()
+                        limit.reschedule(now + self._limits.seconds)
+
                 self._check_client(scope)
                 body = await self._read_body(scope, receive)
-                await self._answer(scope, body, receive, send)
+                scope["state"]["received"] = len(body)
+                await self._answer(scope, body, receive, send_and_extend)
         except TimeoutError:
             detail = f"the request took more than {self._limits.seconds:g} s"
             return Problem(504, "too-slow", detail)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -20,6 +20,11 @@ _SMALL_BODY: Final = 2**14
 _MAX_ERRORS: Final = 5
 _MAX_DETAIL: Final = 500
 _REFERENCE: Final = "#/components/schemas/{model}"
+
+
+def client_of(request: Request) -> str:
+    """Who asks, for a fair share of the run: the address of the other side."""
+    return request.client.host if request.client else ""
 
 
 async def read_body(request: Request, model: type[Body], threads: LookupThreads) -> Body:
@@ -47,18 +52,30 @@ def _parse(body: bytes, model: type[Body]) -> Body:
 
 def describe_errors(errors: Iterable[Mapping[str, Any]]) -> str:
     """The first errors of a validation, without the input: it may be large, or not be text."""
-    messages = [
-        f"{'.'.join(map(str, error['loc'])) or 'body'}: {error['msg']}"
-        for error in list(errors)[:_MAX_ERRORS]
-    ]
+    messages = [f"{_member(error['loc'])}: {error['msg']}" for error in list(errors)[:_MAX_ERRORS]]
     text = "; ".join(messages)
     return text if len(text) <= _MAX_DETAIL else f"{text[:_MAX_DETAIL]}..."
+
+
+def _member(location: Sequence[int | str]) -> str:
+    """The member of a body, without which kind of value was tried."""
+    parts = [str(part) for part in location if not str(part).startswith("constrained-")]
+    return ".".join(parts) or "body"
 
 
 def describe_body(model: type[BaseModel]) -> dict[str, Any]:
     """What OpenAPI says about a route with such a body."""
     schema = {"$ref": _REFERENCE.format(model=model.__name__)}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+def describe_lines(media_type: str, fact_line: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI says about a route that sends lines of JSON: of progress, facts and the end."""
+    lines = [
+        {"$ref": _REFERENCE.format(model=name)} for name in ("ProgressLine", "EndLine", "ErrorLine")
+    ]
+    fact = {"$ref": _REFERENCE.format(model=fact_line.__name__)}
+    return {200: {"content": {media_type: {"schema": {"anyOf": [fact, *lines]}}}}}
 
 
 def describe_models(models: Iterable[type[BaseModel]]) -> dict[str, Any]:

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, FailFast, Field, create_model, model_validator
 
+from tempograph.evaluation.calibration import Calibration
 from tempograph.prediction.answer import EvidenceFact
 from tempograph.prediction.answers import Completion
-from tempograph.typing import Split
+from tempograph.typing import SPLITS, Asked, Split
 
 Name = Annotated[str, Field(max_length=1000)]
-Part = Literal["subject", "relation", "object"]
+NameOrId = Name | Annotated[int, Field(ge=0, le=2**53)]
+"""An entity, relation or time step by its name, or by its id in the dataset folder, from 0."""
+Parts = tuple[NameOrId | None, NameOrId | None, NameOrId | None, NameOrId | None]
+"""Subject, relation, object and time."""
+Part = Literal["subject", "relation", "object", "time"]
 _MAX_MEMBERS: Final = 20
+_FACT: Final = {
+    "subject": "Talenne",
+    "relation": "visits",
+    "object": "President of Solalba",
+    "time": "2030-03-01",
+}
+"""A fact of the demo data, for examples."""
+
+
+def _example(**members: Any) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [members]})
 
 
 class _Request(BaseModel):
@@ -37,51 +53,161 @@ class RunRequest(_Request):
     """A request to a run."""
 
     run: Name | None = None
-    """A run listed by /api/info; by default, the first."""
+    """A run listed by /api/v1/info; by default, the first."""
 
 
-class CompletionRequest(RunRequest):
-    """A fact with one of subject, relation and object missing."""
+class ReloadRequest(_Request):
+    """The run to load again."""
 
-    subject: Name | None = None
-    relation: Name | None = None
-    object: Name | None = None
-    time: Name
+    model_config = _example(run="temp-gru")
+
+    run: Name | None = None
+    """A run listed by /api/v1/info; by default, all."""
+
+
+class QuestionRequest(_Request):
+    """A fact with one of its four parts missing, or null. A part is a name, or an id from 0."""
+
+    subject: NameOrId | None = None
+    relation: NameOrId | None = None
+    object: NameOrId | None = None
+    time: NameOrId | None = None
+
+    @property
+    def parts(self) -> Parts:
+        """Subject, relation, object and time."""
+        return (self.subject, self.relation, self.object, self.time)
+
+
+class AnswerOptions(RunRequest):
+    """How many answers to a question, and which."""
+
     top: int = Field(10, ge=1)
-    """Number of answers; the limit is in /api/info, and 100 with evidence."""
+    """Number of answers; the limit is in /api/v1/info, and 100 with evidence."""
     evidence: int = Field(0, ge=0, le=100)
     """Number of facts shown per answer."""
     new: bool = False
     """Whether to leave out answers that are known already."""
 
 
-class FactRequest(_Request):
-    """A complete fact, by name."""
+class CompletionRequest(AnswerOptions, QuestionRequest):
+    """A fact with one of its four parts missing."""
 
-    subject: Name
-    relation: Name
-    object: Name
-    time: Name
+    model_config = _example(subject="Talenne", relation="visits", time="2030-03-01", top=3)
+
+    first: NameOrId | None = None
+    """The first step that may be the answer, if the time is missing."""
+    last: NameOrId | None = None
+    """The last step that may be the answer, if the time is missing."""
+
+
+class BatchCompletionRequest(AnswerOptions):
+    """Questions to answer in one request; the limit is that of facts in /api/v1/info."""
+
+    model_config = _example(
+        questions=[
+            {"subject": "Talenne", "relation": "visits", "time": "2030-03-01"},
+            {"subject": "Talenne", "relation": "visits", "object": "President of Solalba"},
+        ]
+    )
+
+    questions: list[QuestionRequest]
+    strict: bool = True
+    """Whether a wrong question is a problem with its `index`; otherwise, it has an `error`."""
+
+
+class FactRequest(_Request):
+    """A complete fact. A part is a name, or an id from 0."""
+
+    model_config = _example(**_FACT)
+
+    subject: NameOrId
+    relation: NameOrId
+    object: NameOrId
+    time: NameOrId
+
+    @property
+    def parts(self) -> Parts:
+        """Subject, relation, object and time."""
+        return (self.subject, self.relation, self.object, self.time)
+
+
+class GivenFact(_Request):
+    """A fact to score. A part that is null is an error of this fact."""
+
+    model_config = _example(**_FACT)
+
+    subject: NameOrId | None
+    relation: NameOrId | None
+    object: NameOrId | None
+    time: NameOrId | None
+
+    @property
+    def parts(self) -> Parts:
+        """Subject, relation, object and time."""
+        return (self.subject, self.relation, self.object, self.time)
 
 
 class ScoreRequest(RunRequest):
-    """Facts to score; the limit is in /api/info."""
+    """Facts to score; the limit is in /api/v1/info."""
 
-    facts: list[FactRequest]
+    model_config = _example(facts=[_FACT])
 
-    @classmethod
-    def with_limit(cls, max_facts: int) -> type[ScoreRequest]:
-        """The same with at most so many facts; the first wrong fact ends the validation."""
-        facts = Annotated[list[FactRequest], FailFast(), Field(max_length=max_facts)]
-        return create_model(cls.__name__, __base__=cls, __doc__=cls.__doc__, facts=(facts, ...))
+    facts: list[GivenFact]
+    ranks: bool = True
+    """Whether to compute probabilities and ranks; without them, scoring is faster."""
+    strict: bool = True
+    """Whether a wrong fact is a problem with its `index`; otherwise, it has an `error`."""
+
+
+Limited = TypeVar("Limited", bound=BaseModel)
+
+
+def with_limit(model: type[Limited], member: str, max_items: int) -> type[Limited]:
+    """A request with at most so many items in a list; the first wrong item ends the validation."""
+    kind = model.model_fields[member].annotation
+    items = Annotated[kind, FailFast(), Field(max_length=max_items)]  # type: ignore[valid-type]
+    members: dict[str, Any] = {member: (items, ...)}
+    return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **members)
 
 
 class EvidenceRequest(RunRequest, FactRequest):
     """A complete fact, and the part of it to explain as an answer."""
 
+    model_config = _example(**_FACT, asked="subject")
+
     asked: Part = "object"
-    most: int = Field(10, ge=1, le=1000)
+    most: int = Field(10, ge=0, le=1000)
     """Number of facts."""
+
+
+class MissingRequest(RunRequest):
+    """Where to search for facts that are missing from the data: everywhere, or in some part."""
+
+    model_config = _example(entity="Talenne", first="2030-03-01", top=20)
+
+    entity: NameOrId | None = None
+    """Search facts of this entity."""
+    relations: Annotated[list[NameOrId], Field(max_length=1000)] | None = None
+    """Search facts of these relations."""
+    first: NameOrId | None = None
+    """The first step."""
+    last: NameOrId | None = None
+    """The last step."""
+    top: int = Field(100, ge=1)
+    """Number of facts; the limit is that of facts in /api/v1/info."""
+    at_least: float | None = Field(None, gt=0, le=1)
+    """Return every fact with at least this probability instead, in the order of time."""
+
+
+class SurprisingRequest(RunRequest):
+    """Which known facts to search for those that the model finds least plausible."""
+
+    model_config = _example(splits=["test"], top=20)
+
+    splits: Annotated[list[Split], Field(max_length=len(SPLITS))] = list(SPLITS)
+    top: int = Field(100, ge=1)
+    """Number of facts; the limit is that of facts in /api/v1/info."""
 
 
 @dataclass(frozen=True)
@@ -101,24 +227,52 @@ class CompletionResponse(Completion, ServedBy):
     __pydantic_config__ = ConfigDict(use_attribute_docstrings=True)
 
 
+class BatchResult(_Response):
+    """The answers to one question of a batch, or what is wrong with it."""
+
+    completion: Completion | None
+    error: str | None
+
+
+class BatchCompletionResponse(_Response):
+    """The answers to questions, in the order of the request."""
+
+    run: str
+    model: str
+    results: list[BatchResult]
+
+
 class CandidateScore(_Response):
     """The object or subject of a fact, ranked among the candidates that are not known answers."""
 
     score: float | None
     """Null if the model rules the candidate out."""
-    probability: float
+    probability: float | None
     """The calibrated probability among the candidates that are not known answers."""
-    rank: float
+    rank: float | None
     """Ties share their mean rank."""
+
+
+class FactNames(_Response):
+    """A fact in names; a part that has none is as given."""
+
+    subject: str | None
+    relation: str | None
+    object: str | None
+    time: str | None
 
 
 class ScoredFact(_Response):
     """A fact scored as the answer to its object query and to its subject query."""
 
+    fact: FactNames
     known: Split | None
     """The split that contains the fact; null if none does."""
-    object: CandidateScore
-    subject: CandidateScore
+    object: CandidateScore | None
+    """Null if the fact has an error."""
+    subject: CandidateScore | None
+    error: str | None
+    """Why the fact cannot be scored."""
 
 
 class ScoreResponse(_Response):
@@ -138,6 +292,12 @@ class EvidenceResponse(_Response):
     time: str
     asked: Part
     """The part that is explained as an answer."""
+    rank: int
+    """1 plus the number of candidates with a higher score."""
+    score: float | None
+    """Null if the model rules the candidate out."""
+    probability: float
+    """The calibrated probability of this candidate among all candidates."""
     known: Split | None
     """The split that contains the fact; null if none does."""
     why: str
@@ -147,6 +307,99 @@ class EvidenceResponse(_Response):
     """Total number of train facts behind the answer."""
     legend: str
     """What the number beside a fact means, in one line."""
+    notes: tuple[str, ...]
+    """What a reader should know about this answer."""
+
+
+class ProblemDetails(_Response):
+    """An error (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    part: str | None
+    """The part of the request with an unknown name."""
+    index: int | None
+    """The fact or question that is wrong, counted from 0, if the request has a list of them."""
+    suggestions: list[str]
+    """The closest matching names."""
+
+
+class MissingFact(_Response):
+    """A fact that is not in the data, and how likely it happened."""
+
+    subject: str
+    relation: str
+    object: str
+    time: str
+    probability: float
+    other_times: tuple[str, ...] = ()
+    """The next best steps of the same subject, relation and object; none with `at_least`."""
+    other_probabilities: tuple[float, ...] = ()
+
+
+class SurprisingFact(_Response):
+    """A known fact that the model finds implausible."""
+
+    subject: str
+    relation: str
+    object: str
+    time: str
+    known: Split
+    object_score: float | None
+    object_probability: float
+    object_rank: float
+    subject_score: float | None
+    subject_probability: float
+    subject_rank: float
+    surprise: float
+    """The mean of -log p of both sides."""
+
+
+class ProgressLine(_Response):
+    """How far a scan is."""
+
+    event: Literal["progress"] = "progress"
+    done: int
+    total: int
+
+
+class MissingLine(_Response):
+    """One result of a search for missing facts."""
+
+    event: Literal["fact"] = "fact"
+    fact: MissingFact
+
+
+class SurprisingLine(_Response):
+    """One result of a search for surprising facts."""
+
+    event: Literal["fact"] = "fact"
+    fact: SurprisingFact
+
+
+class ErrorLine(_Response):
+    """The last line of a scan that failed after its first line was sent."""
+
+    event: Literal["error"] = "error"
+    problem: ProblemDetails
+
+
+class EndLine(_Response):
+    """The last line of a scan; without it, the scan was cut off."""
+
+    event: Literal["end"] = "end"
+    facts: int
+    """Number of facts."""
+
+
+class CalibrationResponse(_Response):
+    """How far the probabilities of a kind of question can be trusted."""
+
+    run: str
+    asked: Asked
+    calibration: Calibration
 
 
 class NameCount(_Response):
@@ -308,21 +561,12 @@ class InfoResponse(_Response):
 
 
 class HealthResponse(_Response):
-    """The service is up."""
+    """The service is up, or ready."""
 
     status: Literal["ok"] = "ok"
 
 
-class ProblemDetails(_Response):
-    """An error (RFC 9457)."""
+class ReloadResponse(_Response):
+    """What was loaded again."""
 
-    type: str
-    title: str
-    status: int
-    detail: str
-    part: str | None
-    """The part of the request with an unknown name."""
-    index: int | None
-    """The fact with an unknown name, counted from 0, if the request has a list of facts."""
-    suggestions: list[str]
-    """The closest matching names."""
+    runs: list[str]

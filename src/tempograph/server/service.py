@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
-from tempograph.errors import ConfigError
+from starlette.requests import Request
+
+from tempograph.errors import ConfigError, TempographError
 from tempograph.prediction.predictor import Predictor
 from tempograph.server.limits import Limits
 from tempograph.server.lookup_threads import LookupThreads
 from tempograph.server.metrics import Metrics
-from tempograph.server.problems import unknown
+from tempograph.server.problems import not_ready, reload_failed, unknown
 from tempograph.server.schema import InfoResponse, RequestLimits
 from tempograph.server.served_run import ServedRun
 from tempograph.version import __version__
@@ -25,26 +29,41 @@ class Service:
         self.limits = limits
         self.metrics = Metrics()
         self.threads = LookupThreads(limits.waiting)
-        self.runs = {
-            name: ServedRun(name, predictor, limits, self.metrics, self.threads)
-            for name, predictor in predictors.items()
-        }
+        self.runs = {name: self._serve(name, each) for name, each in predictors.items()}
+        self._reloading = asyncio.Lock()
+        self._retiring: dict[ServedRun, asyncio.Task[None]] = {}
+
+    def _serve(self, name: str, predictor: Predictor) -> ServedRun:
+        return ServedRun(name, predictor, self.limits, self.metrics, self.threads)
 
     def start(self) -> None:
         """Start to answer in the running event loop."""
         for run in self.runs.values():
-            run.batcher.start()
+            run.start()
 
     async def stop(self) -> None:
         """Stop answering."""
-        for run in self.runs.values():
+        for task in self._retiring.values():
+            task.cancel()
+        for run in (*self.runs.values(), *self._retiring):
             await run.batcher.stop()
         self.threads.stop()
 
     @property
     def busy(self) -> bool:
         """Whether a thread of a run is at work."""
-        return any(run.batcher.busy for run in self.runs.values())
+        return any(run.batcher.busy for run in (*self.runs.values(), *self._retiring))
+
+    def check_ready(self) -> None:
+        """Raise a problem if a run cannot take another request.
+
+        It names no run, because it needs no token.
+        """
+        for run in self.runs.values():
+            if not run.batcher.running:
+                raise not_ready("a run does not answer")
+            if run.batcher.waiting >= self.limits.waiting:
+                raise not_ready("the queue of a run is full")
 
     def run(self, name: str | None) -> ServedRun:
         """The run with a name, or the default run."""
@@ -53,6 +72,46 @@ class Service:
         if name not in self.runs:
             raise unknown("run", name, list(self.runs))
         return self.runs[name]
+
+    @contextmanager
+    def lease(self, request: Request, name: str | None) -> Iterator[ServedRun]:
+        """The run that a request names; it answers until the end, even if it is reloaded."""
+        run = self.run(name)
+        request.state.run = run.name
+        with run.lease():
+            yield run
+
+    async def reload(self, name: str | None = None) -> list[str]:
+        """Load a run, or all, from its folder again; return the names.
+
+        Requests in progress finish on the old run. If a folder cannot be loaded, nothing changes.
+        """
+        async with self._reloading:
+            old = [self.run(name)] if name is not None else list(self.runs.values())
+            new = [await asyncio.to_thread(self._load_again, run) for run in old]
+            for before, after in zip(old, new, strict=True):
+                after.start()
+                self.runs[after.name] = after
+                self.metrics.reloads.labels(after.name).inc()
+                self._retiring[before] = asyncio.create_task(self._retire(before))
+        return [run.name for run in new]
+
+    def _load_again(self, run: ServedRun) -> ServedRun:
+        predictor = run.predictor
+        if predictor.run.path is None:
+            raise reload_failed(f"the run '{run.name}' was not loaded from a folder")
+        try:
+            loaded = Predictor(predictor.run.path, str(predictor.model.device), self.limits.cache)
+        except TempographError as error:
+            raise reload_failed(str(error)) from error
+        again = self._serve(run.name, loaded)
+        again.warm_up()
+        return again
+
+    async def _retire(self, run: ServedRun) -> None:
+        await run.unused.wait()
+        await run.batcher.stop()
+        del self._retiring[run]
 
     def info(self) -> InfoResponse:
         """All runs, and the limits of requests."""

@@ -94,6 +94,16 @@ class QuestionModels:
                 self.update_results(**{name: self._calibrate(asked, progress)})
         return calibrator_of(self.results.calibration_of(asked))
 
+    def calibration(self, asked: Asked, progress: Progress | None = None) -> Calibration:
+        """How the probabilities of a kind of question are calibrated, and how reliable they are."""
+        self.calibrator(asked, progress)
+        found = self.results.calibration_of(asked)
+        if found is None:
+            raise QueryError(
+                f"{self.graph.name}: its valid split has no facts, so nothing can be calibrated"
+            )
+        return found
+
     def _calibrate(self, asked: Asked, progress: Progress | None) -> Calibration:
         if asked == "entity":
             return calibrate(score_valid(self.model, self.graph, progress))

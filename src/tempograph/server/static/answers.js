@@ -16,7 +16,7 @@ export function answersPanel(root, which, app, reference, onDraw, onError) {
     {
       request: (view) =>
         isComplete(view) && view[which] ? { ...requestFor(view, view[which]), top: Number(view.top) } : null,
-      load: (request, signal) => post("api/complete", request, signal),
+      load: (request, signal) => post("api/v1/complete", request, signal),
       heading: (view) => (view.other ? [el("h3", {}, view[which])] : []),
       draw: (data, view) => {
         root.hidden = which === "other" && !view.other;

@@ -31,7 +31,7 @@ class App {
   #panels = this.#makePanels();
   #turn = 0;
 
-  /** The selected run, as described by /api/info. */
+  /** The selected run, as described by /api/v1/info. */
   get run() {
     return this.info.runs.find((run) => run.name === this.view.run);
   }
@@ -51,7 +51,7 @@ class App {
     const turn = ++this.#turn;
     clearNotice();
     try {
-      this.info ??= await get("api/info");
+      this.info ??= await get("api/v1/info");
       const view = readView(location.search);
       this.view = { ...view, run: view.run || this.info.runs[0].name };
       this.#checkRuns();
@@ -78,7 +78,7 @@ class App {
   }
 
   async #examples() {
-    return (await get("api/examples", { run: this.view.run, limit: EXAMPLES })).facts;
+    return (await get("api/v1/examples", { run: this.view.run, limit: EXAMPLES })).facts;
   }
 
   /** Start with an example instead of an empty form. */

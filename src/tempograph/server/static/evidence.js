@@ -18,7 +18,7 @@ export function evidencePanel(root, which, onEvidence, onError) {
         isComplete(view) && view[which] && view.answer
           ? { ...requestFor(view, view[which]), [view.asked]: view.answer, asked: view.asked, most: MAX_FACTS }
           : null,
-      load: (request, signal) => post("api/evidence", request, signal),
+      load: (request, signal) => post("api/v1/evidence", request, signal),
       heading: (view) => (view.other ? [el("h3", {}, view[which])] : []),
       draw: (data, view) => {
         root.hidden = which === "other" && !view.other;

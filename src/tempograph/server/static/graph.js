@@ -24,7 +24,7 @@ export function graphPanel(root, app, timeline, onError) {
           ? { entity: centersOf(view), time: view.time, reach: spanOf(view), run: app.run.name, limit: MAX_NEIGHBORS }
           : null,
       load: async (request, signal) => {
-        const [data, cytoscape] = await Promise.all([get("api/neighborhood", request, signal), loadCytoscape()]);
+        const [data, cytoscape] = await Promise.all([get("api/v1/neighborhood", request, signal), loadCytoscape()]);
         drawing ??= new GraphDrawing(cytoscape);
         return data;
       },

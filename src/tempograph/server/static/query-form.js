@@ -6,7 +6,7 @@ import { askFor, PARTS } from "./view.js";
 import { TimeField } from "./time-field.js";
 
 const TOPS = [5, 10, 20, 50, 100];
-const PATHS = { subject: "api/entities", relation: "api/relations", object: "api/entities" };
+const PATHS = { subject: "api/v1/entities", relation: "api/v1/relations", object: "api/v1/entities" };
 const LABELS = { subject: "Subject", relation: "Relation", object: "Object" };
 
 export class QueryForm {

@@ -49,9 +49,9 @@ function reachOf(view, run, body) {
 }
 
 async function allPages(request, signal) {
-  const data = await get("api/timeline", request, signal);
+  const data = await get("api/v1/timeline", request, signal);
   for (let page = 1; page < MAX_PAGES && data.facts.length < data.total; page += 1) {
-    const more = await get("api/timeline", { ...request, offset: page * PAGE }, signal);
+    const more = await get("api/v1/timeline", { ...request, offset: page * PAGE }, signal);
     data.facts.push(...more.facts);
   }
   return { ...data, reach: request.reach };

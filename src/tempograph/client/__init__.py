@@ -1,0 +1,1 @@
+"""Clients of a service, with the methods of the Predictor."""

@@ -1,0 +1,161 @@
+"""The questions of a Predictor as exchanges with a service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from tempograph.client.replies import (
+    MISSING,
+    MISSING_TRIPLES,
+    SURPRISING,
+    ScanReply,
+    answer_table,
+    read_completion,
+    read_explanation,
+    score_table,
+)
+from tempograph.client.requests import ApiRequest, Exchange
+from tempograph.client.rows import json_rows, json_value
+from tempograph.data.arrow_tables import TableLike
+from tempograph.data.graph import COLUMNS, Name, When
+from tempograph.data.result_table import ResultTable
+from tempograph.errors import ConfigError
+from tempograph.evaluation.calibration import Calibration
+from tempograph.prediction.answers import Completion
+from tempograph.prediction.scoring import SIDES
+from tempograph.progress import show_progress
+from tempograph.typing import Asked, ProgressOption, Split
+
+_CHUNK: Final = 1000
+"""Rows in one request: they are answered well within the time limit of a service."""
+_MAX_ANSWERS: Final = 100_000
+"""Answers in one request."""
+
+
+class Exchanges:
+    """Builds exchanges with one run of a service, by default its first."""
+
+    def __init__(self, run: str | None) -> None:
+        self._run = {} if run is None else {"run": run}
+        self._max_facts: int | None = None
+
+    def complete(
+        self,
+        parts: tuple[Name | None, Name | None, Name | None, When | None],
+        top: int,
+        evidence: int,
+        new: bool,
+        first: When | None = None,
+        last: When | None = None,
+    ) -> Exchange[Completion]:
+        """The best answers for the missing part of a fact."""
+        _check_top(top)
+        given = zip((*COLUMNS, "first", "last"), (*parts, first, last), strict=True)
+        body = {name: json_value(value) for name, value in given}
+        options = {"top": top, "evidence": evidence, "new": new}
+        reply = yield ApiRequest("complete", self._run | body | options)
+        return read_completion(reply)
+
+    def why(
+        self, parts: tuple[Name, Name, Name, When], side: str, evidence: int
+    ) -> Exchange[Completion]:
+        """One candidate with its evidence."""
+        if side not in SIDES:
+            raise ConfigError(f"side must be object or subject, found '{side}'")
+        body = dict(zip(COLUMNS, map(json_value, parts), strict=True))
+        reply = yield ApiRequest("evidence", self._run | body | {"asked": side, "most": evidence})
+        return read_explanation(reply)
+
+    def ask(
+        self, questions: TableLike, top: int, new: bool, strict: bool, progress: ProgressOption
+    ) -> Exchange[ResultTable]:
+        """The best answers to every question of a table."""
+        _check_top(top)
+        rows = json_rows(questions, optional=True)
+        options = {"top": top, "new": new, "strict": strict}
+        chunk = max(1, min(_CHUNK, _MAX_ANSWERS // top))
+        with show_progress("answering questions", progress) as advance:
+            results: list[Mapping[str, Any]] = []
+            for start, size in (yield from self._chunks(len(rows), chunk)):
+                body = {"questions": _named(rows[start : start + size])}
+                reply = yield ApiRequest("complete/batch", self._run | options | body)
+                results += reply["results"]
+                if advance is not None:
+                    advance(len(results), len(rows))
+        return answer_table(rows, results)
+
+    def score(
+        self, facts: TableLike, ranks: bool, strict: bool, progress: ProgressOption
+    ) -> Exchange[ResultTable]:
+        """Score, probability and rank of many facts."""
+        rows = json_rows(facts)
+        options = {"ranks": ranks, "strict": strict}
+        with show_progress("scoring facts", progress) as advance:
+            scored: list[Mapping[str, Any]] = []
+            for start, size in (yield from self._chunks(len(rows), _CHUNK)):
+                body = {"facts": _named(rows[start : start + size])}
+                reply = yield ApiRequest("score", self._run | options | body)
+                scored += reply["facts"]
+                if advance is not None:
+                    advance(len(scored), len(rows))
+        return score_table(scored, ranks)
+
+    def missing(
+        self,
+        entity: Name | None,
+        relations: Sequence[Name] | None,
+        first: When | None,
+        last: When | None,
+        top: int,
+        at_least: float | None,
+        progress: ProgressOption,
+    ) -> Exchange[ResultTable]:
+        """The facts that are most likely missing from the data."""
+        _check_top(top)
+        body = self._run | {
+            "entity": json_value(entity),
+            "relations": None if relations is None else list(map(json_value, relations)),
+            "first": json_value(first),
+            "last": json_value(last),
+            "top": top,
+            "at_least": at_least,
+        }
+        with show_progress("searching for missing facts", progress) as advance:
+            reply = ScanReply(advance)
+            yield ApiRequest("missing", body, reply.read_line)
+        return ResultTable(reply.table(MISSING_TRIPLES if at_least is None else MISSING))
+
+    def surprising(
+        self, splits: Sequence[Split], top: int, progress: ProgressOption
+    ) -> Exchange[ResultTable]:
+        """The known facts that are least plausible."""
+        _check_top(top)
+        body = self._run | {"splits": list(splits), "top": top}
+        with show_progress("searching for surprising facts", progress) as advance:
+            reply = ScanReply(advance)
+            yield ApiRequest("surprising", body, reply.read_line)
+        return ResultTable(reply.table(SURPRISING))
+
+    def calibration(self, asked: Asked) -> Exchange[Calibration]:
+        """How far probabilities can be trusted."""
+        reply = yield ApiRequest("calibration", None, None, self._run | {"asked": asked})
+        found: Calibration = reply["calibration"]
+        return found
+
+    def _chunks(self, rows: int, size: int) -> Exchange[list[tuple[int, int]]]:
+        """The start and the size of each request for so many rows."""
+        if self._max_facts is None:
+            info = yield ApiRequest("info")
+            self._max_facts = int(info["limits"]["facts"])
+        size = min(size, self._max_facts)
+        return [(start, size) for start in range(0, rows, size)]
+
+
+def _check_top(top: int) -> None:
+    if top < 1:
+        raise ConfigError(f"top must be at least 1, found {top}")
+
+
+def _named(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    return [dict(zip(COLUMNS, row, strict=True)) for row in rows]

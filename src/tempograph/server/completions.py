@@ -1,0 +1,177 @@
+"""Answers of a served run: to one question, to many, and the evidence for one answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from tempograph.data.graph import COLUMNS
+from tempograph.data.timeline import Queries
+from tempograph.errors import DataError
+from tempograph.prediction.answer import evidence_legend
+from tempograph.prediction.answers import Completion
+from tempograph.prediction.completion import (
+    Ranking,
+    asked_part,
+    explain_candidates,
+    name_answers,
+    rank_candidates,
+)
+from tempograph.prediction.questions import read_questions
+from tempograph.prediction.scenario import Fact
+from tempograph.server.problems import Place, invalid
+from tempograph.server.schema import (
+    AnswerOptions,
+    BatchCompletionRequest,
+    BatchCompletionResponse,
+    BatchResult,
+    CompletionRequest,
+    CompletionResponse,
+    EvidenceRequest,
+    EvidenceResponse,
+)
+from tempograph.server.served_run import ServedRun
+
+_MAX_EXPLAINED: Final = 100
+"""Answers to one query that may have evidence, which takes longer than scoring."""
+_MAX_ANSWERS: Final = 100_000
+"""Answers to all questions of a batch."""
+_ONE_MISSING: Final = "give three of subject, relation, object and time; the answers are the fourth"
+
+
+async def complete(run: ServedRun, request: CompletionRequest, client: str) -> CompletionResponse:
+    """The best answers for the missing part of a fact."""
+    if request.parts.count(None) != 1:
+        raise invalid(_ONE_MISSING)
+    _check_options(run, request)
+    new, top, evidence = request.new, request.top, request.evidence
+    fact = await run.find_ids(lambda: run.browser.fact_ids(request.parts))
+    period = None
+    if (request.first, request.last) != (None, None):
+        if request.time is not None:
+            raise invalid("first and last bound the answers to a missing time; leave the time out")
+        period = await run.find_ids(lambda: run.browser.span(request.first, request.last))
+    scenario = run.predictor.scenario
+
+    def finish(scores: Tensor) -> tuple[Ranking, Completion | None]:
+        ranking = rank_candidates(scenario, fact, scores, top, new=new, period=period)
+        return ranking, None if evidence else name_answers(scenario, ranking, None, 0)
+
+    if asked_part(fact) == "entity":
+        query = run.predictor.question(fact)
+        ranking, completion = await run.submit([query], lambda rows: finish(rows[0]), client)
+    else:
+        unit = lambda: finish(run.predictor.candidate_scores(fact))  # noqa: E731
+        ranking, completion = await run.work(unit, client)
+    if completion is None:
+        explain = partial(explain_candidates, scenario, ranking)
+        found = await run.in_units(ranking.candidates, explain, _MAX_EXPLAINED, client)
+        name = partial(name_answers, scenario, ranking, found, evidence)
+        completion = await run.work(name, client, admitted=True)
+    return CompletionResponse(run=run.name, model=run.model_name, **vars(completion))
+
+
+async def complete_batch(
+    run: ServedRun, request: BatchCompletionRequest, client: str
+) -> BatchCompletionResponse:
+    """The best answers to each of many questions, in their order."""
+    _check_options(run, request)
+    if len(request.questions) * request.top > _MAX_ANSWERS:
+        raise invalid(
+            f"a batch has at most {_MAX_ANSWERS:,} answers, found {len(request.questions):,} "
+            f"questions with {request.top:,} each; send several"
+        )
+    facts, errors = await run.look_up(lambda: _read_questions(run, request))
+    # Questions at one time share its encoding.
+    order = sorted((row for row in range(len(facts)) if not errors[row]), key=lambda r: facts[r][3])
+    answer = partial(_answer_all, run, request)
+    rows = [facts[row] for row in order]
+    found = await run.in_units(rows, answer, run.batcher.max_queries, client)
+    completions = dict(zip(order, found, strict=True))
+    return BatchCompletionResponse(
+        run=run.name,
+        model=run.model_name,
+        results=[
+            BatchResult(completion=completions.get(row), error=error)
+            for row, error in enumerate(errors)
+        ],
+    )
+
+
+def _check_options(run: ServedRun, request: AnswerOptions) -> None:
+    if request.top > run.limits.top:
+        raise invalid(f"top is at most {run.limits.top}, found {request.top}")
+    if request.evidence and request.top > _MAX_EXPLAINED:
+        raise invalid(f"with evidence, top is at most {_MAX_EXPLAINED}, found {request.top}")
+
+
+def _read_questions(
+    run: ServedRun, request: BatchCompletionRequest
+) -> tuple[list[Fact], list[str | None]]:
+    """The ids of each question, and what is wrong with it; if strict, the first error is raised."""
+    questions = [question.parts for question in request.questions]
+    if not request.strict:
+        try:
+            read = read_questions(
+                run.predictor.graph, questions, {}, run.predictor.run.import_options
+            )
+        except DataError as error:
+            raise invalid(str(error)) from error
+        return [tuple(row) for row in read.ids.tolist()], read.errors.texts.to_pylist()
+    facts = []
+    for index, parts in enumerate(questions):
+        place = Place("questions", index)
+        if parts.count(None) != 1:
+            raise invalid(_ONE_MISSING, place)
+        facts.append(run.browser.fact_ids(parts, place))
+    return facts, [None] * len(facts)
+
+
+def _answer_all(run: ServedRun, options: AnswerOptions, facts: Sequence[Fact]) -> list[Completion]:
+    """The answers to some questions; those for entities are scored together."""
+    predictor = run.predictor
+    queries = [predictor.question(fact) for fact in facts if asked_part(fact) == "entity"]
+    scores: dict[int, Tensor] = {}
+    if queries:
+        columns = torch.tensor(queries, device=predictor.model.device).unbind(1)
+        rows = (row for row, fact in enumerate(facts) if asked_part(fact) == "entity")
+        scores = dict(zip(rows, predictor.model.scores(Queries(*columns)), strict=True))
+    return [
+        predictor.complete(
+            fact,
+            scores[row] if row in scores else predictor.candidate_scores(fact),
+            options.top,
+            options.evidence,
+            new=options.new,
+        )
+        for row, fact in enumerate(facts)
+    ]
+
+
+async def explain(run: ServedRun, request: EvidenceRequest, client: str) -> EvidenceResponse:
+    """The train facts behind a fact, as the answer for one of its parts."""
+    fact = await run.find_ids(lambda: run.browser.fact_ids(request.parts))
+    predictor, part = run.predictor, COLUMNS.index(request.asked)
+    question: Fact = (*fact[:part], -1, *fact[part + 1 :])  # type: ignore[assignment]
+
+    def find_evidence() -> Completion:
+        scores = predictor.candidate_scores(question)
+        return predictor.complete(question, scores, 1, request.most, candidate=fact[part])
+
+    completion = await run.work(find_evidence, client)
+    (answer,) = completion.answers
+    members: dict[str, Any] = vars(answer) | predictor.graph.describe(np.array(fact))
+    members["score"] = answer.score if math.isfinite(answer.score) else None
+    return EvidenceResponse(
+        run=run.name,
+        **members,
+        asked=request.asked,
+        legend=evidence_legend(answer.evidence),
+        notes=completion.notes,
+    )

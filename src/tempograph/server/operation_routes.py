@@ -1,0 +1,45 @@
+"""Routes for those who operate the service."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import PlainTextResponse
+
+from tempograph.server import schema
+from tempograph.server.api_description import BODY_PROBLEMS, PREFIX, PUBLIC, RELOAD_PROBLEMS, Tag
+from tempograph.server.request_bodies import describe_body, read_body
+from tempograph.server.service import Service
+
+
+def operation_routes(service: Service) -> APIRouter:
+    """Health, metrics and reloading."""
+    router = APIRouter(tags=[Tag.OPERATIONS])
+
+    @router.get("/health", openapi_extra=PUBLIC)
+    @router.get("/health/live", openapi_extra=PUBLIC)
+    async def live() -> schema.HealthResponse:
+        """Whether the service is up; needs no token."""
+        return schema.HealthResponse()
+
+    @router.get("/health/ready", openapi_extra=PUBLIC)
+    async def ready() -> schema.HealthResponse:
+        """Whether every run can take a request; otherwise 503. Needs no token."""
+        service.check_ready()
+        return schema.HealthResponse()
+
+    @router.get("/metrics", response_class=PlainTextResponse)
+    async def metrics() -> str:
+        """Metrics in the text format of Prometheus."""
+        return service.metrics.text()
+
+    @router.post(
+        f"{PREFIX}/admin/reload",
+        openapi_extra=describe_body(schema.ReloadRequest),
+        responses=BODY_PROBLEMS | RELOAD_PROBLEMS,
+    )
+    async def reload(request: Request) -> schema.ReloadResponse:
+        """Load a run, or all, from its folder again; requests in progress finish on the old run."""
+        body = await read_body(request, schema.ReloadRequest, service.threads)
+        return schema.ReloadResponse(runs=await service.reload(body.run))
+
+    return router

@@ -1,0 +1,106 @@
+"""Routes that ask the model of a run, and wait for its thread."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from typing import TypeVar
+
+from fastapi import APIRouter, Request
+from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
+
+from tempograph.server import schema
+from tempograph.server.api_description import BODY_PROBLEMS, PREFIX, Tag
+from tempograph.server.batch_scores import score_facts
+from tempograph.server.completions import complete, complete_batch, explain
+from tempograph.server.line_stream import LINES, stream_lines
+from tempograph.server.request_bodies import client_of, describe_body, describe_lines, read_body
+from tempograph.server.scans import scan_missing, scan_surprising
+from tempograph.server.served_run import ServedRun
+from tempograph.server.service import Service
+
+Scan = TypeVar("Scan", schema.MissingRequest, schema.SurprisingRequest)
+
+
+def question_routes(service: Service) -> APIRouter:
+    """Answers, scores and evidence."""
+    router = APIRouter(prefix=PREFIX, responses=BODY_PROBLEMS, tags=[Tag.QUESTIONS])
+    threads, max_facts = service.threads, service.limits.facts
+    batch_request = schema.with_limit(schema.BatchCompletionRequest, "questions", max_facts)
+    score_request = schema.with_limit(schema.ScoreRequest, "facts", max_facts)
+
+    @router.post("/complete", openapi_extra=describe_body(schema.CompletionRequest))
+    async def post_complete(request: Request) -> schema.CompletionResponse:
+        """The best answers for the missing part of a fact: who, what, with whom or when.
+
+        Give three of subject, relation, object and time.
+        """
+        body = await read_body(request, schema.CompletionRequest, threads)
+        with service.lease(request, body.run) as run:
+            return await complete(run, body, client_of(request))
+
+    @router.post("/complete/batch", openapi_extra=describe_body(batch_request))
+    async def post_complete_batch(request: Request) -> schema.BatchCompletionResponse:
+        """The best answers to each of many questions, in their order."""
+        body = await read_body(request, batch_request, threads)
+        with service.lease(request, body.run) as run:
+            return await complete_batch(run, body, client_of(request))
+
+    @router.post("/score", openapi_extra=describe_body(score_request))
+    async def post_score(request: Request) -> schema.ScoreResponse:
+        """The score, probability and rank of facts, for both query directions."""
+        body = await read_body(request, score_request, threads)
+        with service.lease(request, body.run) as run:
+            return await score_facts(run, body, client_of(request))
+
+    @router.post("/evidence", openapi_extra=describe_body(schema.EvidenceRequest))
+    async def post_evidence(request: Request) -> schema.EvidenceResponse:
+        """The train facts behind a complete fact, and how it ranks."""
+        body = await read_body(request, schema.EvidenceRequest, threads)
+        with service.lease(request, body.run) as run:
+            return await explain(run, body, client_of(request))
+
+    @router.post(
+        "/missing",
+        openapi_extra=describe_body(schema.MissingRequest),
+        response_class=StreamingResponse,
+        responses=describe_lines(LINES, schema.MissingLine),
+    )
+    async def post_missing(request: Request) -> StreamingResponse:
+        """The facts that are most likely missing from the data, most likely first.
+
+        The response is a line of JSON for each step of progress, then one for each fact, then one
+        for the end.
+        """
+        body = await read_body(request, schema.MissingRequest, threads)
+        return await _stream(service, request, body, scan_missing)
+
+    @router.post(
+        "/surprising",
+        openapi_extra=describe_body(schema.SurprisingRequest),
+        response_class=StreamingResponse,
+        responses=describe_lines(LINES, schema.SurprisingLine),
+    )
+    async def post_surprising(request: Request) -> StreamingResponse:
+        """The known facts that the model finds least plausible, worst first.
+
+        The response has the same lines as that of a search for missing facts.
+        """
+        body = await read_body(request, schema.SurprisingRequest, threads)
+        return await _stream(service, request, body, scan_surprising)
+
+    return router
+
+
+async def _stream(
+    service: Service,
+    request: Request,
+    body: Scan,
+    scan: Callable[[ServedRun, Scan, str], AsyncIterator[BaseModel]],
+) -> StreamingResponse:
+    async def lines() -> AsyncGenerator[BaseModel, None]:
+        with service.lease(request, body.run) as run:
+            async for line in scan(run, body, client_of(request)):
+                yield line
+
+    return await stream_lines(lines(), service.limits.seconds / 3)

@@ -1,0 +1,130 @@
+"""Scans of a served run for missing and surprising facts, as lines that are sent one by one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import torch
+
+from tempograph.models.heads.fact_candidates import Search
+from tempograph.prediction.missing import MissingFacts, MissingSearch
+from tempograph.prediction.scenario import Scenario
+from tempograph.prediction.scoring import measured_scenario, most_surprising, score_columns
+from tempograph.server.problems import Place, invalid
+from tempograph.server.schema import (
+    EndLine,
+    MissingFact,
+    MissingLine,
+    MissingRequest,
+    ProgressLine,
+    SurprisingFact,
+    SurprisingLine,
+    SurprisingRequest,
+)
+from tempograph.server.served_run import ServedRun
+
+MissingLines = AsyncIterator[ProgressLine | MissingLine | EndLine]
+SurprisingLines = AsyncIterator[ProgressLine | SurprisingLine | EndLine]
+_MAX_ITEMS: Final = 10_000
+"""Facts in one unit."""
+
+
+async def scan_missing(run: ServedRun, request: MissingRequest, client: str) -> MissingLines:
+    """Lines of progress, then the facts that are most likely missing, then the end."""
+    if request.at_least is None:
+        _check_top(run, request.top)
+    search = await run.find_ids(lambda: _search(run, request))
+    scenario, at_least = run.predictor.scenario, request.at_least
+    scan = MissingSearch(scenario, search, None if at_least is not None else request.top)
+    proposals = await run.work(scan.propose, client)
+    yield ProgressLine(done=0, total=len(proposals))
+    parts = [torch.empty(0, dtype=torch.float64, device=proposals.device)]
+    index = range(len(proposals))
+
+    def probability(rows: Sequence[int]) -> torch.Tensor:
+        return scan.probability(proposals[rows[0] : rows[-1] + 1])
+
+    async for done, part in run.units(index, probability, _MAX_ITEMS, client, admitted=True):
+        parts.append(part)
+        yield ProgressLine(done=done, total=len(proposals))
+
+    def name_facts() -> list[dict[str, Any]]:
+        found = MissingFacts(proposals, torch.cat(parts))
+        if at_least is not None:
+            table = found.at_least(at_least).table(scenario.graph)
+        else:
+            table = found.by_triple(scenario.graph, request.top)
+        rows: list[dict[str, Any]] = table.to_pylist()
+        return rows
+
+    rows = await run.work(name_facts, client, admitted=True)
+    for row in rows:
+        yield MissingLine(fact=MissingFact(**row))
+    yield EndLine(facts=len(rows))
+
+
+async def scan_surprising(
+    run: ServedRun, request: SurprisingRequest, client: str
+) -> SurprisingLines:
+    """Lines of progress, then the known facts that are least plausible, then the end."""
+    _check_top(run, request.top)
+
+    def prepare() -> tuple[Scenario, pa.Table]:
+        scenario = measured_scenario(run.predictor.scenario)
+        return scenario, pa.table(score_columns(scenario, scenario.graph.train[:0]))
+
+    scenario, nothing = await run.work(prepare, client)
+    graph = scenario.graph
+    facts = np.concatenate([graph.train[:0], *(graph.facts(split) for split in request.splits)])
+    yield ProgressLine(done=0, total=len(facts))
+    # Queries at one time share its encoding.
+    order = np.argsort(facts[:, 3], kind="stable")
+
+    def score(rows: Sequence[int]) -> pa.Table:
+        return pa.table(score_columns(scenario, facts[order[rows[0] : rows[-1] + 1]]))
+
+    parts = [nothing]
+    async for done, part in run.units(range(len(facts)), score, _MAX_ITEMS, client, admitted=True):
+        parts.append(part)
+        yield ProgressLine(done=done, total=len(facts))
+
+    def name_facts() -> list[dict[str, Any]]:
+        scores = pa.concat_tables(parts).take(np.argsort(order))
+        rows: list[dict[str, Any]] = most_surprising(graph, facts, scores, request.top).to_pylist()
+        return rows
+
+    rows = await run.work(name_facts, client, admitted=True)
+    for row in rows:
+        yield SurprisingLine(fact=SurprisingFact(**_without_infinity(row)))
+    yield EndLine(facts=len(rows))
+
+
+def _search(run: ServedRun, request: MissingRequest) -> Search:
+    browser = run.browser
+    return Search(
+        None if request.entity is None else browser.entity_id(request.entity),
+        None
+        if request.relations is None
+        else [
+            browser.relation_id(name, Place("relations", index))
+            for index, name in enumerate(request.relations)
+        ],
+        browser.span(request.first, request.last),
+    )
+
+
+def _check_top(run: ServedRun, top: int) -> None:
+    if top > run.limits.facts:
+        raise invalid(f"top is at most {run.limits.facts}, found {top}")
+
+
+def _without_infinity(row: dict[str, Any]) -> dict[str, Any]:
+    """A row with null for a score that rules a candidate out, as JSON has no infinity."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in row.items()
+    }
