@@ -27,6 +27,7 @@ INTERNAL = {
     "tempograph.data.fact_ids",
     "tempograph.data.importers.event_formats",
     "tempograph.data.importers.bad_rows",
+    "tempograph.data.name_tokens",
     "tempograph.data.sorted_ranges",
     "tempograph.training.question_models",
     "tempograph.training.recipes",
