@@ -581,6 +581,11 @@ MESSAGES = {
         "{path}: a run with other settings ({setting} is {there}, not {wanted}); "
         "choose another --out, or remove it"
     ),
+    "trials.combines": (
+        "a search combines models itself, so it cannot be one of {model}; "
+        "leave out the model or the minutes"
+    ),
+    "trials.no_setting": "none of the models has a setting '{setting}'; did you mean {names}?",
     "run_audit.no_figures": (
         "{path}: it has no figures yet; run 'tempograph evaluate {path}' first"
     ),

@@ -48,9 +48,8 @@ def fit(
     minutes: Annotated[
         float,
         typer.Option(
-            min=0,
             help="Search for the best model and train it within this many minutes; measuring and "
-            "the report come after them. With 0, rules choose the model.",
+            "the report come after them. With 0, rules choose the model."
         ),
     ] = 0,
     max_time: MaxTime = None,

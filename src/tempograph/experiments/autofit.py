@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,8 +24,8 @@ from tempograph.experiments.fit_stages import (
     resume_fit,
     search_and_finish,
 )
+from tempograph.experiments.search import FIRST_CHOICE, start_search
 from tempograph.experiments.status import Notify
-from tempograph.experiments.trials import FIRST_MODEL, candidate_trials
 from tempograph.io import refuse_existing
 from tempograph.models.registry import model_kind
 from tempograph.progress import show_progress
@@ -94,20 +95,23 @@ def fit(
     choice = (
         choose_model(graph, resolved) if model is None else ModelChoice(model, "it was requested")
     )
-    plan = SearchPlan(minutes, choice, model is not None, tuple(overrides)) if minutes else None
-    if plan is not None:
-        # Settings that no model has are refused here, before a run folder is written.
-        candidate_trials(graph, resolved, plan, seed)
-        choice = ModelChoice(FIRST_MODEL, "it needs no training; a search for better ones goes on")
-    record = FitRecord.of(imported, table, choice, keep_holdout, plan)
     hooks = FitHooks.within(max_seconds, report, progress, on_stage, note)
+    if minutes:
+        plan = SearchPlan(minutes, choice, model is not None, tuple(overrides))
+        record = FitRecord.of(imported, table, FIRST_CHOICE, keep_holdout, plan)
+        first = start_search(graph, plan, seed, device, hooks)
+        used = imported.options or options
+        first = dataclasses.replace(first, graph=graph, import_options=used, fit=record)
+        first.save(Path(out), overwrite)
+        return search_and_finish(Path(out), record, hooks, device)
+    record = FitRecord.of(imported, table, choice, keep_holdout)
     run = trainer.train(
         graph,
         choice.model,
         options=imported.options or options,
         out=out,
         seed=seed,
-        overrides=overrides if plan is None else (),
+        overrides=overrides,
         device=device,
         overwrite=overwrite,
         max_seconds=max_seconds,
@@ -115,8 +119,6 @@ def fit(
         progress=progress,
         fit_record=record,
     )
-    if plan is not None:
-        return search_and_finish(Path(out), record, hooks, device)
     return finish_fit(run, record, hooks, trained_now=True)
 
 

@@ -19,6 +19,8 @@ from tempograph.training.setup import configure
 
 FIRST_MODEL: Final = "ted"
 """The model that is usable within seconds: it counts facts and learns nothing."""
+ENSEMBLE: Final = "ensemble"
+"""The model that combines trials."""
 _CPU_MODELS: Final = ("pointer", "tntcomplex")
 _GPU_MODELS: Final = ("pointer", "tntcomplex", "temp-gru")
 _USUAL_PENALTY: Final = 0.01
@@ -60,7 +62,7 @@ def candidate_trials(
     for override in plan.overrides:
         if (name := _setting(override)) not in settings:
             raise ConfigError(
-                f"none of the models has a setting '{name}'{did_you_mean(name, settings)}"
+                f"none of the models has a setting '{name}'{did_you_mean(name, sorted(settings))}"
             )
     return trials
 
@@ -69,15 +71,17 @@ def _variants(config: Config) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Suffixes of names and overrides, from the settings that a model has; cheap ones first."""
     settings = config.flat()
     votes = {name: value for name, value in settings.items() if name.startswith("model.max_facts")}
-    penalties = {name: settings.get(name) for name in ("train.n3", "train.smoothness")}
+    # Smoothness is that of the vectors of time steps, which only these relations have.
+    stepwise = settings.get("model.relations") in ("shifted", "factored")
+    penalties = ("train.n3", "train.smoothness") if stepwise else ("train.n3",)
     rate = settings.get("train.learning_rate")
     if votes:
         yield "-fewer-facts", _scaled(votes, 1 / 8)
         yield "", ()
         yield "-more-facts", _scaled(votes, 2)
         yield "-no-paths", ("model.paths=false",)
-    elif None not in penalties.values():
-        usual = {name: value or _USUAL_PENALTY for name, value in penalties.items()}
+    elif "train.n3" in settings:
+        usual = {name: settings[name] or _USUAL_PENALTY for name in penalties}
         yield "", ()
         yield "-strong-penalties", _scaled(usual, 10)
         yield "-weak-penalties", _scaled(usual, 1 / 10)
@@ -89,15 +93,13 @@ def _variants(config: Config) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _scaled(settings: Mapping[str, Setting], factor: float) -> tuple[str, ...]:
-    """Overrides that scale numbers; whole numbers stay whole, and 0 stays 0."""
+    """Overrides that scale the numbers that are not 0; whole numbers stay whole."""
     overrides = []
     for name, value in settings.items():
         assert isinstance(value, int | float)
-        scaled = value * factor
         whole = isinstance(value, int)
-        overrides.append(
-            f"{name}={max(min(1, value), round(scaled)) if whole else f'{scaled:.3g}'}"
-        )
+        scaled = str(max(1, round(value * factor))) if whole else f"{value * factor:.6g}"
+        overrides += [f"{name}={scaled}"] if value else []
     return tuple(overrides)
 
 

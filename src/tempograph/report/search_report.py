@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from tempograph.progress import format_duration
 from tempograph.report.document import Block, Heading, Paragraph, Picture
-from tempograph.report.drawing import add_footer, clean_axes, escape_math, styles
+from tempograph.report.drawing import clean_axes, escape_math, styles
 from tempograph.report.text_table import TextTable
 from tempograph.training.search_record import SearchRecord, Trial
 
@@ -44,12 +44,12 @@ def describe_search(record: SearchRecord) -> str:
     took = f"The search took {format_duration(record.seconds)} of {budget}"
     stopped = f", because {record.stopped}" if record.stopped else ""
     choice = f" It chose {record.leader}: {record.why}." if record.finished else " It goes on."
-    return f"{took}{stopped}.{choice}"
+    return f"{took}{stopped}.{choice} It ranked valid facts as if there were no test facts."
 
 
 def search_figure(record: SearchRecord) -> Figure:
     """The valid MRR of each trial against the seconds of the search; the choice is marked."""
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    figure = Figure(figsize=(8, 4.8), layout="constrained")
     axes = figure.subplots()
     for style, trial in zip(styles(), record.trials, strict=False):
         points = [(one.at, one.valid_mrr) for one in trial.rounds if one.valid_mrr is not None]
@@ -58,24 +58,19 @@ def search_figure(record: SearchRecord) -> Figure:
         chosen = trial.name == record.leader
         at, reached = zip(*points, strict=True)
         label = f"{trial.name} ({'chosen' if record.finished else 'best so far'})"
-        look: dict[str, Any] = {"color": style.colour, "linestyle": style.line, "markersize": 5}
-        axes.plot(
-            at,
-            reached,
-            marker=style.marker,
-            linewidth=2.4 if chosen else 1.2,
-            label=escape_math(label if chosen else trial.name),
-            **look,
-        )
+        look: dict[str, Any] = {"color": style.colour, "linestyle": style.line}
+        look |= {"marker": style.marker, "markersize": 5, "linewidth": 2.4 if chosen else 1.2}
+        axes.plot(at, reached, label=escape_math(label if chosen else trial.name), **look)
         if chosen:
             ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": style.colour}
             axes.plot(at[-1:], reached[-1:], "o", markersize=13, markeredgewidth=1.6, **ring)
     axes.set(xlabel="seconds since the search began", ylabel="valid MRR")
-    axes.set_xlim(left=0)
     clean_axes(axes, grid=True)
-    figure.suptitle("Valid MRR of each trial after each of its rounds", fontsize=11)
-    figure.legend(loc="outside right upper", frameon=False, fontsize=9)
-    add_footer(figure, f"budget {format_duration(60 * record.minutes)}; filter time")
+    budget = format_duration(60 * record.minutes)
+    figure.suptitle(
+        f"Valid MRR of each trial after each of its rounds; budget {budget}", fontsize=11
+    )
+    figure.legend(loc="outside lower center", ncols=3, frameon=False, fontsize=9)
     return figure
 
 
