@@ -11,8 +11,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -104,7 +106,7 @@ def test_the_shares_of_all_rounds_sum_to_the_budget_at_most(
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
-    rounds = [TrialRound(1, 4.5, 2.0, 3, 0.25), TrialRound(2, 9.0, 2.5, 6, None, interrupted=True)]
+    rounds = [TrialRound(1, 4.5, 2.0, 0.25, 3), TrialRound(2, 9.0, 2.5, None, 6, interrupted=True)]
     trials = [Trial("ted", "ted"), Trial("a", "pointer", ("model.paths=false",), rounds, "slow")]
     record = SearchRecord(2.0, RULES, trials, 9.5, 1, "nothing gained", "a", "best", True)
     record.write(tmp_path)
@@ -150,6 +152,16 @@ def test_the_trials_follow_from_the_rules_and_the_request() -> None:
         names("pointer", False, "train.epoch=3")
     with raises(ConfigError, "trials.combines", model="temp-pointer"):
         names("temp-pointer", True)
+
+
+def test_a_gpu_tries_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = SimpleNamespace(total_memory=80 * 2**30)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: memory)
+    trials = candidate_trials(GRAPH, torch.device("cuda"), plan("temp-pointer"), 0)
+    assert [trial.model for trial in trials] == 4 * ["pointer"] + 3 * ["tntcomplex"] + 3 * [
+        "temp-gru"
+    ]
+    assert len({trial.name for trial in trials}) == len(trials)
 
 
 def examples_of(*scores: np.ndarray) -> GateExamples:
@@ -237,6 +249,24 @@ def test_a_search_in_pieces_comes_to_its_end(
     assert whole.search is not None and whole.search.leader == search.leader
 
 
+def test_trials_share_a_device_that_has_room(
+    events: Path, tmp_path: Path, trained: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With room for three, the first three of four trials are started together."""
+    together: list[int] = []
+    run_here = tempograph.experiments.trial_runs.run_processes
+
+    def run_counted(runs: Sequence[RunStatus], *arguments: Any) -> None:
+        together.append(len(runs))
+        run_here(runs, *arguments)
+
+    monkeypatch.setattr(tempograph.experiments.trial_runs, "run_processes", run_counted)
+    monkeypatch.setattr(tempograph.experiments.trial_runs, "max_parallel_runs", lambda _: 3)
+    options: dict[str, Any] = {"overrides": QUICK, "device": "cpu", "minutes": 5}
+    fitted = tempograph.fit([events], out=tmp_path / "run", **options)
+    assert fitted.finished and together[:2] == [3, 1]
+
+
 def test_only_the_settings_of_a_requested_model_vary(
     call: Call, events: Path, trained: list[str]
 ) -> None:
@@ -299,12 +329,14 @@ def start(events: Path, out: Path, minutes: float) -> subprocess.Popen[str]:
     )
 
 
-def wait_for_child(process: subprocess.Popen[str]) -> int:
-    """The process id of the first trial that a search trains."""
+def wait_for_trial(process: subprocess.Popen[str]) -> int:
+    """The id of the process of the first trial that a search trains."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    for _ in range(600):
-        if process.poll() is None and (found := children.read_text().split()):
-            return int(found[0])
+    for _ in range(1200):
+        for child in children.read_text().split() if process.poll() is None else ():
+            with suppress(OSError):
+                if b"experiments.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
+                    return int(child)
         time.sleep(0.05)
     raise AssertionError("no trial was started")
 
@@ -316,7 +348,7 @@ linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs L
 def test_a_search_goes_on_without_a_trial_that_is_killed(events: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = start(events, out, 0.5)
-    os.kill(wait_for_child(process), signal.SIGKILL)
+    os.kill(wait_for_trial(process), signal.SIGKILL)
     printed, errors = process.communicate(timeout=200)
     assert process.returncode == 0, errors
     record = read_search_record(out)
@@ -333,7 +365,7 @@ def test_a_stopped_search_answers_and_resumes(
 ) -> None:
     out = tmp_path / "run"
     process = start(events, out, 0.5)
-    wait_for_child(process)
+    wait_for_trial(process)
     process.send_signal(stop)
     _, errors = process.communicate(timeout=200)
     if stop == signal.SIGINT:

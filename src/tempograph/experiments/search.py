@@ -8,11 +8,15 @@ combined with it. Test facts are never ranked.
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import Final
+
+import numpy as np
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Timeline
@@ -38,6 +42,8 @@ from tempograph.training.search_record import (
 )
 from tempograph.training.trainer import end_training, evaluate, train
 
+_FIRST_FACTS: Final = 1000
+"""Valid facts that the settings of the first model are chosen on."""
 _COMBINING: Final = 0.1
 """The share of the time that training leaves for combining the best trials."""
 
@@ -48,11 +54,27 @@ FIRST_CHOICE: Final = ModelChoice(FIRST_MODEL, "it needs no training; a search g
 def start_search(
     graph: TemporalGraph, plan: SearchPlan, seed: int, device: str, hooks: FitHooks
 ) -> Run:
-    """The first model, trained without a look at test; settings that no model has are refused."""
-    blind = without_test(graph)
+    """The first model, trained without a look at test; settings that no model has are refused.
+
+    Its settings are chosen on a sample of valid, so that there is soon something to ask.
+    """
+    started, blind = time.perf_counter(), without_test(graph)
     candidate_trials(blind, resolve_device(device), plan, seed)
-    report, progress = hooks.report, hooks.progress
-    return train(blind, FIRST_MODEL, seed=seed, device=device, report=report, progress=progress)
+    sample = np.random.default_rng(seed).permutation(len(blind.valid))[:_FIRST_FACTS]
+    fitted = train(
+        dataclasses.replace(blind, valid=blind.valid[sample]),
+        FIRST_MODEL,
+        seed=seed,
+        device=device,
+        report=hooks.report,
+        progress=hooks.progress,
+    )
+    overrides = [f"model.{name}={value}" for name, value in vars(fitted.config.model).items()]
+    run = train(
+        blind, FIRST_MODEL, seed=seed, overrides=overrides, device=device, progress=hooks.progress
+    )
+    run.results.train_seconds = round(time.perf_counter() - started, 3)
+    return run
 
 
 def is_unfinished_search(folder: Path, fit: FitRecord) -> bool:
@@ -94,7 +116,7 @@ def begin_record(folder: Path, plan: SearchPlan, device: str) -> SearchRecord:
     trials = candidate_trials(graph, resolve_device(device), plan, config.seed)
     seconds = results.train_seconds or 0.0
     mrr = None if results.valid is None else results.valid["metrics"]["mrr"]
-    rounds = [TrialRound(0, seconds, seconds, 0, mrr, finished=True)]
+    rounds = [TrialRound(0, seconds, seconds, mrr, finished=True)]
     others = [trial for trial in trials if trial.model != FIRST_MODEL]
     first = Trial(FIRST_MODEL, FIRST_MODEL, rounds=rounds)
     return SearchRecord(plan.minutes, plan.rules, [first, *others], seconds, leader=FIRST_MODEL)
@@ -103,12 +125,12 @@ def begin_record(folder: Path, plan: SearchPlan, device: str) -> SearchRecord:
 def describe_first(folder: Path, record: SearchRecord) -> str:
     """What the first model reaches, and the command that asks it."""
     graph: TemporalGraph = read_graph(folder, "")
-    subject, relation, time = map(quote, (graph.entities[0], graph.relations[0], graph.times[-1]))
+    subject, relation, day = map(quote, (graph.entities[0], graph.relations[0], graph.times[-1]))
     return (
         f"valid MRR {record.trials[0].valid_mrr or 0.0:.3f} with {FIRST_MODEL} after "
         f"{format_duration(record.seconds)}; ask it while this goes on: "
         f"tempograph complete {quote(str(folder))} "
-        f"--subject {subject} --relation {relation} --time {time}"
+        f"--subject {subject} --relation {relation} --time {day}"
     )
 
 
@@ -142,7 +164,7 @@ def _halve(runs: TrialRuns) -> bool:
         gain = runs.best_mrr(number) - runs.best_mrr(number - 1)
         if not record.seconds_left:
             record.stopped = "the time was used up"
-        elif number > 1 and gain < MIN_GAIN:
+        elif number > 1 and gain < MIN_GAIN and all(each.was_validated for each in alive):
             record.stopped = f"round {number} gained only {max(gain, 0.0):.4f} in valid MRR"
         record.halvings = number
         runs.write()

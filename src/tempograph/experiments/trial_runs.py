@@ -10,7 +10,7 @@ from typing import Final
 
 from tempograph.data.folder import write_folder
 from tempograph.data.graph import TemporalGraph
-from tempograph.device import resolve_device
+from tempograph.device import max_parallel_runs, resolve_device
 from tempograph.experiments.fit_hooks import FitHooks
 from tempograph.experiments.part_choice import MIN_GAIN
 from tempograph.experiments.scheduler import run_processes
@@ -31,8 +31,9 @@ from tempograph.training.run_folder import (
 from tempograph.training.search_record import TRIALS, SearchRecord, Trial, TrialRound
 from tempograph.typing import Progress
 
-_PATIENCE: Final = 2.0
-"""How many times its share of time a trial may take until its process is stopped."""
+_MAX_SHARES: Final = 2
+_MAX_OF_REST: Final = 1 / 3
+"""A process is stopped after twice its share and a third of the time that is left."""
 
 
 class TrialRuns:
@@ -55,7 +56,7 @@ class TrialRuns:
         self.folder, self.fit, self.plan, self.record, self.hooks = folder, fit, plan, record, hooks
         self.graph, self.seed = without_test(read_graph(folder, config.dataset)), config.seed
         self.device_name, self.device = device, resolve_device(device)
-        self.jobs = len(record.trials) if self.device.type == "cuda" else 1
+        self.jobs = max_parallel_runs(self.device)
         self.progress: Progress | None = None
         self._started = time.perf_counter() - record.seconds
         self._source = folder / TRIALS / "dataset"
@@ -96,7 +97,8 @@ class TrialRuns:
         left = self.hooks.seconds_left
         limit = share if left is None else min(share, max(0.0, left))
         # Something must be trained, however long it takes.
-        stop = None if self.best() is None else _PATIENCE * share
+        most = max(_MAX_SHARES * share, _MAX_OF_REST * self.record.seconds_left)
+        stop = None if self.best() is None else most
         runs = [RunStatus(self._spec(trial, limit, stop)) for trial in trials]
         self._run(trials, runs, number)
 
@@ -136,12 +138,21 @@ class TrialRuns:
     def _take_over(self, trial: Trial, run: RunStatus, number: int) -> None:
         """Record how a trial did in a round; if it is the best now, the folder gets its model."""
         self._count_time()
-        epochs, mrr = (0, None) if run.results is None else read_progress(run.spec.folder)
-        mrr = run.valid_mrr if mrr is None else mrr
+        epochs, measured = (0, []) if run.results is None else read_progress(run.spec.folder)
+        mrr = max(measured, default=run.valid_mrr)
         finished, seconds = run.state == "finished", run.seconds or 0.0
         interrupted = self.hooks.time_is_up and not finished and bool(self.record.seconds_left)
         trial.rounds.append(
-            TrialRound(number, self.record.seconds, seconds, epochs, mrr, finished, interrupted)
+            TrialRound(
+                number=number,
+                at=self.record.seconds,
+                seconds=seconds,
+                epochs=epochs,
+                validations=len(measured),
+                valid_mrr=mrr,
+                finished=finished,
+                interrupted=interrupted,
+            )
         )
         if run.reason is not None:
             trial.dropped = f"failed: {run.reason}"
@@ -194,10 +205,10 @@ def without_test(graph: TemporalGraph) -> TemporalGraph:
     return dataclasses.replace(graph, test=graph.test[:0])
 
 
-def read_progress(folder: Path) -> tuple[int, float | None]:
-    """The number of epochs of a trial and its best valid MRR, if it was measured."""
+def read_progress(folder: Path) -> tuple[int, list[float]]:
+    """The number of epochs of a trial, and every valid MRR that was measured."""
     results, history = read_results(folder), read_history(folder)
-    reached = [line["valid/mrr"] for line in history if "valid/mrr" in line]
+    measured = [line["valid/mrr"] for line in history if "valid/mrr" in line]
     if results.valid is not None:
-        reached.append(results.valid["metrics"]["mrr"])
-    return sum("epoch" in line for line in history), max(reached, default=None)
+        measured.append(results.valid["metrics"]["mrr"])
+    return sum("epoch" in line for line in history), measured

@@ -27,9 +27,11 @@ class TrialRound:
     """Seconds of the search until then."""
     seconds: float
     """How long the trial took in this round."""
-    epochs: int
     valid_mrr: float | None
     """The best so far; None if nothing was measured."""
+    epochs: int = 0
+    validations: int = 0
+    """How often the valid MRR was measured in training so far."""
     finished: bool = False
     """Whether training came to its own end."""
     interrupted: bool = False
@@ -64,6 +66,12 @@ class Trial:
     def took_part(self, number: int) -> bool:
         """Whether it was trained in a round, to the end of its share of time."""
         return any(one.number == number and not one.interrupted for one in self.rounds)
+
+    @property
+    def was_validated(self) -> bool:
+        """Whether its last round measured it again, so that it could have become better."""
+        before, last = [TrialRound(0, 0, 0, None), *self.rounds][-2:]
+        return last.validations > before.validations
 
     @property
     def seconds(self) -> float:
