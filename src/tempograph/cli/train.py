@@ -130,7 +130,7 @@ def resume(
 ) -> None:
     """Continue an interrupted run; the result is the same as without the interruption.
 
-    A run that 'fit' started is also measured and gets its trust report.
+    A run that 'fit' started also finishes its search, is measured and gets its trust report.
     """
     import tempograph.training.trainer
 

@@ -141,12 +141,16 @@ def _alive(record: SearchRecord) -> list[Trial]:
 
 
 def _train(runs: TrialRuns, trials: Sequence[Trial], number: int, halvings: int) -> bool:
-    """Train trials for a round, unless they took part in it; False if the time is up."""
+    """Train trials for a round, unless they took part in it; False if the time is up.
+
+    A trial whose share is too short for an epoch stays as it is.
+    """
     waiting = [trial for trial in trials if not (trial.finished or trial.took_part(number))]
     if not waiting:
         return True
     left = (1 - _COMBINING) * runs.record.seconds_left
-    return runs.train(waiting, number, share_of_trial(left, halvings, len(waiting), runs.jobs))
+    share = share_of_trial(left, halvings, len(waiting), runs.jobs)
+    return runs.train([each for each in waiting if each.epoch_seconds <= share], number, share)
 
 
 def _halve(runs: TrialRuns) -> bool:
@@ -198,7 +202,8 @@ def _combine(runs: TrialRuns) -> bool:
         record.trials.append(ensemble)
         runs.write()
     if not ensemble.rounds:
-        runs.train_whole(ensemble, number)
+        most = max(record.seconds_left, _COMBINING * 60 * record.minutes)
+        runs.train_whole(ensemble, number, most)
     return True
 
 
@@ -226,6 +231,8 @@ def _new_ensemble(runs: TrialRuns, parts: Sequence[Trial]) -> Trial:
     overrides = [f"model.parts={paths}", "model.fit_on=valid"]
     if runs.device.type == "cuda":
         overrides += ["model.candidate_hidden=32", "model.common_neighbors=true"]
+    else:
+        overrides += ["model.candidates=20", "model.steps=500"]
     return Trial(ENSEMBLE, ENSEMBLE, tuple(overrides))
 
 

@@ -22,6 +22,7 @@ from tempograph.report.drawing import save
 from tempograph.report.search_report import SEARCH_PICTURE, search_figure
 from tempograph.training.fit_record import FitRecord, ModelChoice, SearchPlan
 from tempograph.training.run_folder import (
+    RUN_MARKER,
     read_config,
     read_graph,
     read_history,
@@ -62,7 +63,7 @@ class TrialRuns:
         self._source = folder / TRIALS / "dataset"
         if not self._source.exists():
             write_folder(self.graph, self._source)
-        if record.leader is not None and record.leader != FIRST_MODEL:
+        if record.leader is not None and (self.path(record.leader) / RUN_MARKER).is_file():
             # A process that was killed may have replaced only some of the files.
             replace_run(folder, self.path(record.leader))
 
@@ -102,9 +103,9 @@ class TrialRuns:
         runs = [RunStatus(self._spec(trial, limit, stop)) for trial in trials]
         self._run(trials, runs, number)
 
-    def train_whole(self, trial: Trial, number: int) -> None:
-        """Train a trial to its end, however long it takes."""
-        self._run([trial], [RunStatus(self._spec(trial, None, None))], number)
+    def train_whole(self, trial: Trial, number: int, most: float) -> None:
+        """Train a trial to its end, or not at all if that takes more seconds."""
+        self._run([trial], [RunStatus(self._spec(trial, None, most))], number)
 
     def _spec(self, trial: Trial, limit: float | None, stop: float | None) -> RunSpec:
         return RunSpec(

@@ -78,6 +78,13 @@ class Trial:
         """How long it took in all rounds."""
         return sum(one.seconds for one in self.rounds)
 
+    @property
+    def epoch_seconds(self) -> float:
+        """How long an epoch takes, the start of its processes included; 0 if that is not known."""
+        return (
+            self.seconds / self.rounds[-1].epochs if self.rounds and self.rounds[-1].epochs else 0.0
+        )
+
 
 @dataclass
 class SearchRecord:
