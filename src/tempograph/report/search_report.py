@@ -42,7 +42,7 @@ def describe_search(record: SearchRecord) -> str:
     """How long a search took and what it chose, in a sentence or two."""
     budget = format_duration(60 * record.minutes)
     took = f"The search took {format_duration(record.seconds)} of {budget}"
-    stopped = f", because {record.stopped}" if record.stopped else ""
+    stopped = f", because {record.stopped}" if record.stopped and record.seconds_left else ""
     choice = f" It chose {record.leader}: {record.why}." if record.finished else " It goes on."
     return f"{took}{stopped}.{choice} It ranked valid facts as if there were no test facts."
 
