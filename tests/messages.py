@@ -536,6 +536,9 @@ MESSAGES = {
         "{path}: made on {device}, and random numbers differ on {here}; use --device {device}"
     ),
     "trainer.finished": "{path}: this run is finished; train another one, or evaluate it",
+    "trainer.no_epoch": (
+        "{path}: no epoch is finished yet; continue with `tempograph resume {path}`"
+    ),
     "trainer.no_valid_facts": (
         "{graph}: {model} needs the valid split to know when to stop, and it has no facts"
     ),

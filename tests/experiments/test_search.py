@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -27,12 +28,17 @@ import tempograph
 import tempograph.experiments.trial_runs
 from conftest import Call, as_json
 from messages import raises
+from tempograph.data.folder import write_folder
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import ConfigError, RunError
 from tempograph.experiments.halving import halvings_left, keep_better_half, share_of_trial
 from tempograph.experiments.part_choice import greedy_parts
+from tempograph.experiments.scheduler import run_processes
+from tempograph.experiments.search import halve_trials
+from tempograph.experiments.specs import RunSpec
 from tempograph.experiments.status import RunStatus
+from tempograph.experiments.trial_runs import TrialRuns
 from tempograph.experiments.trials import candidate_trials
 from tempograph.experiments.worker import train_and_test
 from tempograph.report.search_report import search_figure, search_table
@@ -158,10 +164,69 @@ def test_a_gpu_tries_more(monkeypatch: pytest.MonkeyPatch) -> None:
     memory = SimpleNamespace(total_memory=80 * 2**30)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: memory)
     trials = candidate_trials(GRAPH, torch.device("cuda"), plan("temp-pointer"), 0)
-    assert [trial.model for trial in trials] == 4 * ["pointer"] + 3 * ["tntcomplex"] + 3 * [
-        "temp-gru"
-    ]
+    counts = Counter(trial.model for trial in trials)
+    assert counts == {"pointer": 4, "tntcomplex": 3, "temp-gru": 3}
     assert len({trial.name for trial in trials}) == len(trials)
+
+
+class Scripted(TrialRuns):
+    """Trials whose valid MRR after each round is written down."""
+
+    def __init__(self, scores: dict[str, list[float | None]], seconds: float = 1.0) -> None:
+        trials = [Trial(name, "pointer") for name in scores]
+        first = Trial("ted", "ted", rounds=[TrialRound(0, 1, 1, 0.2, finished=True)])
+        self.record = SearchRecord(1.0, RULES, [first, *trials], leader="ted")
+        self.plan, self.jobs, self.scores, self.trained = plan(), 1, scores, list[str]()
+        self.seconds = seconds
+
+    def train(self, trials: Sequence[Trial], number: int, share: float) -> bool:
+        for trial in trials:
+            self.trained.append(trial.name)
+            self.record.seconds += self.seconds
+            mrr = self.scores[trial.name][number - 1]
+            trial.rounds.append(TrialRound(number, 0, 1, mrr, number, number))
+            if mrr is None:
+                trial.dropped = "too slow"
+        return True
+
+    def write(self) -> None:
+        """Nothing is kept."""
+
+
+def test_the_worse_half_is_dropped_until_one_is_left() -> None:
+    runs = Scripted({"a": [0.3, 0.4], "b": [0.5, 0.5], "c": [None], "d": [0.4, 0.6]})
+    assert halve_trials(runs) and runs.trained == ["a", "b", "c", "d", "b", "d"]
+    worse = [f"in the worse half after round {number}" for number in (1, 2)]
+    dropped = [trial.dropped for trial in runs.record.trials[1:]]
+    assert dropped == [*worse, "too slow", None]
+    assert runs.record.stopped is None and runs.record.halvings == 2
+
+
+def test_a_search_stops_when_nothing_is_gained_or_the_time_is_used_up() -> None:
+    flat = {name: [0.3 + number / 10] * 3 for number, name in enumerate("abcdefgh")}
+    runs = Scripted(flat)
+    assert halve_trials(runs) and len(runs.trained) == 8 + 4
+    assert runs.record.stopped == "round 2 gained only 0.0000 in valid MRR"
+    slow = Scripted(flat, seconds=30)
+    assert halve_trials(slow) and len(slow.trained) == 8
+    assert slow.record.stopped == "the time was used up" and slow.record.seconds_left == 0
+
+
+def test_a_process_stops_in_the_middle_of_an_epoch_when_its_time_is_up(tmp_path: Path) -> None:
+    write_folder(GRAPH, tmp_path / "data")
+    spec = RunSpec(
+        "mine",
+        "pointer",
+        overrides=("train.epochs=100000", "train.patience=100000"),
+        source=str(tmp_path / "data"),
+        folder=tmp_path / "run",
+        device="cpu",
+        valid_only=True,
+        stop_seconds=4,
+    )
+    run = RunStatus(spec)
+    run_processes([run], {spec: set()}, 1, lambda _: None)
+    assert run.state == "unfinished" and run.reason is None
 
 
 def examples_of(*scores: np.ndarray) -> GateExamples:
@@ -347,7 +412,7 @@ linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs L
 @linux
 def test_a_search_goes_on_without_a_trial_that_is_killed(events: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    process = start(events, out, 0.5)
+    process = start(events, out, 0.25)
     os.kill(wait_for_trial(process), signal.SIGKILL)
     printed, errors = process.communicate(timeout=200)
     assert process.returncode == 0, errors
@@ -364,7 +429,7 @@ def test_a_stopped_search_answers_and_resumes(
     call: Call, events: Path, tmp_path: Path, stop: signal.Signals
 ) -> None:
     out = tmp_path / "run"
-    process = start(events, out, 0.5)
+    process = start(events, out, 0.25)
     wait_for_trial(process)
     process.send_signal(stop)
     _, errors = process.communicate(timeout=200)

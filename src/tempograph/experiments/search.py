@@ -101,7 +101,7 @@ def run_search(folder: Path, fit: FitRecord, hooks: FitHooks, device: str) -> Fi
         runs = TrialRuns(folder, fit, fit.plan, record, hooks, device)
         try:
             with hooks.stage("searching") as runs.progress:
-                if not (_halve(runs) and _train_last(runs) and _combine(runs)):
+                if not (halve_trials(runs) and _train_last(runs) and _combine(runs)):
                     return None
                 _choose(runs)
         finally:
@@ -153,7 +153,7 @@ def _train(runs: TrialRuns, trials: Sequence[Trial], number: int, halvings: int)
     return runs.train([each for each in waiting if each.epoch_seconds <= share], number, share)
 
 
-def _halve(runs: TrialRuns) -> bool:
+def halve_trials(runs: TrialRuns) -> bool:
     """Train all trials and drop the worse half, until one is left or nothing is gained."""
     record = runs.record
     while len(alive := _alive(record)) > 1 and record.stopped is None:
