@@ -24,7 +24,7 @@ from tempograph.experiments.fit_stages import (
     resume_fit,
     search_and_finish,
 )
-from tempograph.experiments.search import FIRST_CHOICE, start_search
+from tempograph.experiments.search_start import FIRST_CHOICE, start_search
 from tempograph.experiments.status import Notify
 from tempograph.io import refuse_existing
 from tempograph.models.registry import model_kind

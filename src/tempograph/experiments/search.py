@@ -8,73 +8,29 @@ combined with it. Test facts are never ranked.
 
 from __future__ import annotations
 
-import dataclasses
 import json
-import time
 from collections.abc import Sequence
 from pathlib import Path
-from shlex import quote
 from typing import Final
 
-import numpy as np
-
-from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Timeline
-from tempograph.device import resolve_device
 from tempograph.errors import RunError
 from tempograph.experiments.fit_hooks import FitHooks
 from tempograph.experiments.halving import halvings_left, keep_better_half, share_of_trial
 from tempograph.experiments.part_choice import MIN_GAIN, choose_parts
-from tempograph.experiments.trial_runs import TrialRuns, without_test
-from tempograph.experiments.trials import ENSEMBLE, FIRST_MODEL, candidate_trials
+from tempograph.experiments.search_start import begin_record, describe_first
+from tempograph.experiments.trial_runs import TrialRuns
+from tempograph.experiments.trials import ENSEMBLE, FIRST_MODEL
 from tempograph.io import lock_folder, make_folder
 from tempograph.models.ensemble.ensemble_settings import part_names
-from tempograph.progress import format_duration
-from tempograph.training.fit_record import FitRecord, ModelChoice, SearchPlan
-from tempograph.training.run_folder import read_config, read_graph, read_results
+from tempograph.training.fit_record import FitRecord
+from tempograph.training.run_folder import read_config
 from tempograph.training.runs import Run
-from tempograph.training.search_record import (
-    TRIALS,
-    SearchRecord,
-    Trial,
-    TrialRound,
-    read_search_record,
-)
-from tempograph.training.trainer import end_training, evaluate, train
+from tempograph.training.search_record import TRIALS, SearchRecord, Trial, read_search_record
+from tempograph.training.trainer import end_training, evaluate
 
-_FIRST_FACTS: Final = 1000
-"""Valid facts that the settings of the first model are chosen on."""
 _COMBINING: Final = 0.1
 """The share of the time that training leaves for combining the best trials."""
-
-
-FIRST_CHOICE: Final = ModelChoice(FIRST_MODEL, "it needs no training; a search goes on")
-
-
-def start_search(
-    graph: TemporalGraph, plan: SearchPlan, seed: int, device: str, hooks: FitHooks
-) -> Run:
-    """The first model, trained without a look at test; settings that no model has are refused.
-
-    Its settings are chosen on a sample of valid, so that there is soon something to ask.
-    """
-    started, blind = time.perf_counter(), without_test(graph)
-    candidate_trials(blind, resolve_device(device), plan, seed)
-    sample = np.random.default_rng(seed).permutation(len(blind.valid))[:_FIRST_FACTS]
-    fitted = train(
-        dataclasses.replace(blind, valid=blind.valid[sample]),
-        FIRST_MODEL,
-        seed=seed,
-        device=device,
-        report=hooks.report,
-        progress=hooks.progress,
-    )
-    overrides = [f"model.{name}={value}" for name, value in vars(fitted.config.model).items()]
-    run = train(
-        blind, FIRST_MODEL, seed=seed, overrides=overrides, device=device, progress=hooks.progress
-    )
-    run.results.train_seconds = round(time.perf_counter() - started, 3)
-    return run
 
 
 def is_unfinished_search(folder: Path, fit: FitRecord) -> bool:
@@ -107,31 +63,6 @@ def run_search(folder: Path, fit: FitRecord, hooks: FitHooks, device: str) -> Fi
         finally:
             runs.write()
         return runs.fit
-
-
-def begin_record(folder: Path, plan: SearchPlan, device: str) -> SearchRecord:
-    """The record of a search whose first model is trained, in the folder."""
-    config, results = read_config(folder), read_results(folder)
-    graph = without_test(read_graph(folder, config.dataset))
-    trials = candidate_trials(graph, resolve_device(device), plan, config.seed)
-    seconds = results.train_seconds or 0.0
-    mrr = None if results.valid is None else results.valid["metrics"]["mrr"]
-    rounds = [TrialRound(0, seconds, seconds, mrr, finished=True)]
-    others = [trial for trial in trials if trial.model != FIRST_MODEL]
-    first = Trial(FIRST_MODEL, FIRST_MODEL, rounds=rounds)
-    return SearchRecord(plan.minutes, plan.rules, [first, *others], seconds, leader=FIRST_MODEL)
-
-
-def describe_first(folder: Path, record: SearchRecord) -> str:
-    """What the first model reaches, and the command that asks it."""
-    graph: TemporalGraph = read_graph(folder, "")
-    subject, relation, day = map(quote, (graph.entities[0], graph.relations[0], graph.times[-1]))
-    return (
-        f"valid MRR {record.trials[0].valid_mrr or 0.0:.3f} with {FIRST_MODEL} after "
-        f"{format_duration(record.seconds)}; ask it while this goes on: "
-        f"tempograph complete {quote(str(folder))} "
-        f"--subject {subject} --relation {relation} --time {day}"
-    )
 
 
 def _alive(record: SearchRecord) -> list[Trial]:
@@ -268,7 +199,8 @@ def _describe_choice(record: SearchRecord, best: Trial, parts: Sequence[str]) ->
     """Why a trial was chosen, beside what the rules choose."""
     subject = f"{', '.join(parts[:-1])} and {parts[-1]} together have" if parts else "it has"
     count = sum(trial.valid_mrr is not None for trial in record.trials)
-    why = f"{subject} the best valid MRR, {best.valid_mrr:.3f}, of {count} trials"
+    among = f"the best valid MRR, {best.valid_mrr:.3f}, of {count} trials"
+    why = f"{subject} {among if count > 1 else f'valid MRR {best.valid_mrr:.3f}'}"
     for trial in record.trials:
         if trial.name == record.rules.model != best.name and trial.valid_mrr is not None:
             why += f"; {trial.name}, by the rules, has {trial.valid_mrr:.3f}"
