@@ -550,6 +550,9 @@ MESSAGES = {
         "{path}: made on {device}, and random numbers differ on {here}; use --device {device}"
     ),
     "trainer.finished": "{path}: this run is finished; train another one, or evaluate it",
+    "trainer.no_epoch": (
+        "{path}: no epoch is finished yet; continue with `tempograph resume {path}`"
+    ),
     "trainer.no_valid_facts": (
         "{graph}: {model} needs the valid split to know when to stop, and it has no facts"
     ),
@@ -598,6 +601,11 @@ MESSAGES = {
         "{path}: a run with other settings ({setting} is {there}, not {wanted}); "
         "choose another --out, or remove it"
     ),
+    "trials.combines": (
+        "a search combines models itself, so it cannot be one of {model}; "
+        "leave out the model or the minutes"
+    ),
+    "trials.no_setting": "none of the models has a setting '{setting}'; did you mean {names}?",
     "run_audit.no_figures": (
         "{path}: it has no figures yet; run 'tempograph evaluate {path}' first"
     ),

@@ -70,10 +70,14 @@ if TYPE_CHECKING:
     from tempograph.training.config import Config as Config
     from tempograph.training.fit_record import FitRecord as FitRecord
     from tempograph.training.fit_record import ModelChoice as ModelChoice
+    from tempograph.training.fit_record import SearchPlan as SearchPlan
     from tempograph.training.run_results import AnswerBasis as AnswerBasis
     from tempograph.training.run_results import GateSummary as GateSummary
     from tempograph.training.run_results import RunResults as RunResults
     from tempograph.training.runs import Run as Run
+    from tempograph.training.search_record import SearchRecord as SearchRecord
+    from tempograph.training.search_record import Trial as Trial
+    from tempograph.training.search_record import TrialRound as TrialRound
     from tempograph.training.trainer import evaluate as evaluate
     from tempograph.training.trainer import train as train
 
@@ -117,9 +121,10 @@ _EXPORTS = {
     "report.trust_report": ("TrustReport",),
     "training.classifier_fit": ("ClassifierSummary",),
     "training.config": ("Config",),
-    "training.fit_record": ("FitRecord", "ModelChoice"),
+    "training.fit_record": ("FitRecord", "ModelChoice", "SearchPlan"),
     "training.run_results": ("AnswerBasis", "GateSummary", "RunResults"),
     "training.runs": ("Run",),
+    "training.search_record": ("SearchRecord", "Trial", "TrialRound"),
     "training.trainer": ("evaluate", "train"),
 }
 _HOMES = {name: f"tempograph.{module}" for module, names in _EXPORTS.items() for name in names}

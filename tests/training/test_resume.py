@@ -26,6 +26,8 @@ from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import RunError
 from tempograph.training.question_models import QuestionModels
+from tempograph.training.run_folder import replace_run
+from tempograph.training.trainer import end_training
 
 GRAPH = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
 SETTINGS = [
@@ -377,3 +379,38 @@ def test_tensorboard_gets_every_line(tmp_path: Path) -> None:
     events.Reload()
     assert [event.step for event in events.Scalars("loss")] == [1, 2, 3, 4, 5, 6]
     assert [event.step for event in events.Scalars("valid/mrr")] == [2, 4, 6]
+
+
+def test_a_run_that_is_ended_early_keeps_its_best_weights(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    train(path, max_seconds=0)
+    for _ in range(2):
+        tempograph.resume(path, device="cpu", max_seconds=0, progress=False)
+    lines = [json.loads(line) for line in (path / "metrics.jsonl").read_text().splitlines()]
+    best = max((line for line in lines if "valid/mrr" in line), key=lambda line: line["valid/mrr"])
+    weights = (path / "model.safetensors").read_bytes()
+    run = end_training(path, device="cpu")
+    assert run.results.finished and run.results.best_epoch == best["epoch"] and len(lines) == 3
+    assert run.results.valid is not None and run.results.calibration is not None
+    assert run.results.valid["metrics"]["mrr"] == pytest.approx(best["valid/mrr"])
+    assert (path / "model.safetensors").read_bytes() == weights
+    assert not (path / "checkpoint.safetensors").exists()
+    assert end_training(path, device="cpu").results.to_json() == run.results.to_json()
+
+
+def test_a_run_without_an_epoch_cannot_be_ended(tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    train(path, max_seconds=0)
+    (path / "metrics.jsonl").write_text("")
+    with raises(RunError, "trainer.no_epoch", path=path):
+        end_training(path, device="cpu")
+
+
+def test_a_run_gets_the_model_of_another(uninterrupted: Path, tmp_path: Path) -> None:
+    path = tmp_path / "run"
+    tempograph.train(GRAPH, "ted", out=path, overrides=["model.sigma=1"], device="cpu")
+    for _ in range(2):
+        replace_run(path, uninterrupted)
+        assert outcome(path) == outcome(uninterrupted)
+        run = tempograph.Run.load(path)
+        assert run.config == tempograph.Run.load(uninterrupted).config and run.graph.same_as(GRAPH)

@@ -33,7 +33,11 @@ def fit(
     test_files: TestFiles = None,
     attributes: AttributesFile = None,
     model: Annotated[
-        str | None, typer.Option(help="The model; by default, one that suits the data.")
+        str | None,
+        typer.Option(
+            help="The model; by default, one that suits the data. With --minutes, only its "
+            "settings vary."
+        ),
     ] = None,
     keep_holdout: Annotated[
         bool,
@@ -43,6 +47,13 @@ def fit(
             "answers rest on all facts.",
         ),
     ] = False,
+    minutes: Annotated[
+        float,
+        typer.Option(
+            help="Search for the best model and train it within this many minutes; measuring and "
+            "the report come after them. With 0, rules choose the model."
+        ),
+    ] = 0,
     max_time: MaxTime = None,
     device: Device = "auto",
     overwrite: OverwriteRun = False,
@@ -70,6 +81,7 @@ def fit(
             device=device,
             overwrite=overwrite,
             keep_holdout=keep_holdout,
+            minutes=minutes,
             max_seconds=None if max_time is None else 60 * max_time,
             importing=bar.read,
             report=bar.report,

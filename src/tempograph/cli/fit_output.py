@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 def print_fit(result: FitResult, folder: Path) -> None:
     """Print the data, the model and why, how far to trust its answers, and what to do next."""
+    from tempograph.report.search_report import search_table
     from tempograph.report.trust_sections import figures_table
     from tempograph.training.run_card import describe_basis
 
@@ -29,6 +30,8 @@ def print_fit(result: FitResult, folder: Path) -> None:
         soft_wrap=True,
     )
     out.print(f"Model: {result.choice.model}, because {result.choice.why}.", soft_wrap=True)
+    if result.search is not None:
+        show(search_table(result.search))
     if result.trust is None:
         out.print(f"Stopped by --max-time; resume with: tempograph resume {run}", soft_wrap=True)
         return

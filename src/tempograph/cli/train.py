@@ -130,7 +130,7 @@ def resume(
 ) -> None:
     """Continue an interrupted run; the result is the same as without the interruption.
 
-    A run that 'fit' started is also measured and gets its trust report.
+    A run that 'fit' started also finishes its search, is measured and gets its trust report.
     """
     import tempograph.training.trainer
 
@@ -154,11 +154,13 @@ def _resume_fit(
 ) -> None:
     """Continue a run that fit started, to the end of what fit does."""
     from tempograph.cli.fit_output import print_fit
-    from tempograph.experiments.fit_stages import FitHooks, resume_fit
+    from tempograph.experiments.fit_hooks import FitHooks
+    from tempograph.experiments.fit_stages import resume_fit
 
     with training_progress(run, f"resuming {run}", quiet=json_output) as bar:
         seconds = None if max_time is None else 60 * max_time
-        hooks = FitHooks.within(seconds, bar.report, bar.rank, bar.stage)
+        tell = None if json_output else note
+        hooks = FitHooks.within(seconds, bar.report, bar.rank, bar.stage, tell)
         result = resume_fit(run, hooks, device, tensorboard)
     if json_output:
         print_json(result.summary())

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -20,20 +22,23 @@ from tempograph.data.importers.any_source import (
 )
 from tempograph.data.importers.options import ImportOptions
 from tempograph.device import resolve_device
+from tempograph.errors import ConfigError
+from tempograph.experiments.fit_hooks import FitHooks, OnStage
 from tempograph.experiments.fit_result import FitResult
 from tempograph.experiments.fit_stages import (
-    FitHooks,
-    OnStage,
     finish_fit,
     is_unfinished_fit,
     resume_fit,
+    search_and_finish,
 )
+from tempograph.experiments.search_start import FIRST_CHOICE, start_search
 from tempograph.experiments.status import Notify
 from tempograph.io import refuse_existing
 from tempograph.models.registry import model_kind
 from tempograph.progress import show_progress
 from tempograph.training import trainer
-from tempograph.training.fit_record import FitRecord, ModelChoice
+from tempograph.training.distributed import Processes
+from tempograph.training.fit_record import FitRecord, ModelChoice, SearchPlan
 from tempograph.training.run_folder import RUN_MARKER
 from tempograph.training.runs import Run
 from tempograph.typing import MetricsCallback, Progress, ProgressOption
@@ -54,6 +59,7 @@ def fit(
     device: str = "auto",
     overwrite: bool = False,
     keep_holdout: bool = False,
+    minutes: float = 0,
     max_seconds: float | None = None,
     importing: Progress | None = None,
     report: MetricsCallback | None = None,
@@ -78,7 +84,14 @@ def fit(
     `progress` are called instead while files are read and facts are ranked, and `on_stage` with the
     name of each stage after training; it returns a function of (done, total). A fit that
     `max_seconds` or an interrupt ends can be resumed.
+
+    By default, rules choose the model and its settings. With `minutes`, a search within that time
+    compares several on valid. The run answers within seconds, with a model that only counts facts,
+    and gets better ones as they are found. The minutes are for search and training together;
+    measuring, training on all facts and the report come after them. With a model, only its settings
+    vary.
     """
+    check_minutes(minutes)
     refuse_existing(Path(out), RUN_MARKER, overwrite)
     resolved = resolve_device(device)
     if model is not None:
@@ -95,8 +108,16 @@ def fit(
     choice = (
         choose_model(graph, resolved) if model is None else ModelChoice(model, "it was requested")
     )
+    hooks = FitHooks.within(max_seconds, report, progress, on_stage, note)
+    if minutes:
+        plan = SearchPlan(minutes, choice, model is not None, tuple(overrides))
+        record = FitRecord.of(imported, table, FIRST_CHOICE, keep_holdout, plan)
+        first = start_search(graph, plan, seed, device, hooks)
+        used = imported.options or options
+        first = dataclasses.replace(first, graph=graph, import_options=used, fit=record)
+        first.save(Path(out), overwrite)
+        return search_and_finish(Path(out), record, hooks, device)
     record = FitRecord.of(imported, table, choice, keep_holdout)
-    hooks = FitHooks.within(max_seconds, report, progress, on_stage)
     run = trainer.train(
         graph,
         choice.model,
@@ -112,6 +133,14 @@ def fit(
         fit_record=record,
     )
     return finish_fit(run, record, hooks, trained_now=True)
+
+
+def check_minutes(minutes: float) -> None:
+    """Refuse a budget that is no number of minutes, or that several processes would share."""
+    if not 0 <= minutes < math.inf:
+        raise ConfigError(f"minutes must be at least 0 and finite, found {minutes:g}")
+    if minutes and Processes.from_environment().size > 1:
+        raise ConfigError("a search starts processes of its own; leave out torchrun or the minutes")
 
 
 def resume(

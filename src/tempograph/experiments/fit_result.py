@@ -22,9 +22,11 @@ from tempograph.data.importers.importer import ImportResult
 from tempograph.evaluation.evaluations import Evaluation
 from tempograph.evaluation.query_groups import by_relation, group_metrics
 from tempograph.evaluation.rank_table import RankTable
+from tempograph.report.search_report import describe_search
 from tempograph.report.trust_report import TRUST_REPORT, TrustReport
 from tempograph.training.fit_record import ModelChoice
 from tempograph.training.runs import Run
+from tempograph.training.search_record import SearchRecord
 
 _MAX_RELATIONS: Final = 15
 
@@ -43,6 +45,8 @@ class FitResult:
     trust: TrustReport | None = None
     """Figures beside baselines, where the model is weak, examples, missing and surprising facts;
     None if the fit was stopped before its end."""
+    search: SearchRecord | None = None
+    """What was tried within the minutes of the fit; None for the rules alone."""
 
     def __repr__(self) -> str:
         return f"FitResult({self.choice.model} on {self.run.graph.describe_size()})"
@@ -57,6 +61,7 @@ class FitResult:
             "columns": ", ".join(f"{part}: {name}" for part, name in self.columns.items()),
             "rows": ", ".join([f"{self.imported.rows:,} read", *left_out]),
             "model": f"{self.choice.model}, because {self.choice.why}",
+            "search": "" if self.search is None else describe_search(self.search),
             "folder": str(self.run.path),
             "trust report": "" if self.report is None else str(self.report),
         }
@@ -118,6 +123,7 @@ class FitResult:
             "facts": len(graph.all_facts),
             "model": self.choice.model,
             "why": self.choice.why,
+            "search": None if self.search is None else self.search.to_json(),
             "finished": self.finished,
             "held_out": results.test,
             "figures": [] if self.trust is None else list(self.trust.figures.questions),

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from tempograph.device import resolve_device
 from tempograph.errors import RunError
 from tempograph.evaluation.evaluations import Evaluation
+from tempograph.experiments.fit_hooks import FitHooks
 from tempograph.experiments.fit_result import FitResult
-from tempograph.progress import show_progress
+from tempograph.experiments.search import is_unfinished_search, run_search
 from tempograph.report.trust_report import (
     TRUST_REPORT,
     TrustReport,
@@ -25,50 +23,7 @@ from tempograph.training.callbacks import Callbacks
 from tempograph.training.final_fit import answer_from_all_facts
 from tempograph.training.fit_record import FitRecord, read_fit_record
 from tempograph.training.runs import Run
-from tempograph.typing import MetricsCallback, Progress, ProgressOption
-
-OnStage = Callable[[str], Progress]
-"""Called with the name of a stage of the work; returns a function to call with (done, total)."""
-
-
-@dataclass(frozen=True)
-class FitHooks:
-    """What is called while a fit works, and when it must stop, by time.perf_counter."""
-
-    report: MetricsCallback | None = None
-    progress: ProgressOption = True
-    on_stage: OnStage | None = None
-    deadline: float | None = None
-
-    @staticmethod
-    def within(
-        max_seconds: float | None,
-        report: MetricsCallback | None,
-        progress: ProgressOption,
-        on_stage: OnStage | None,
-    ) -> FitHooks:
-        """Hooks of a fit that may take some seconds from now on."""
-        deadline = None if max_seconds is None else time.perf_counter() + max_seconds
-        return FitHooks(report, progress, on_stage, deadline)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[Progress | None]:
-        """The progress of a stage: the caller's own, or a bar."""
-        if self.on_stage is not None:
-            yield self.on_stage(name)
-            return
-        with show_progress(name, self.progress) as advance:
-            yield advance
-
-    @property
-    def seconds_left(self) -> float | None:
-        """How long the fit may still take; None without a limit."""
-        return None if self.deadline is None else self.deadline - time.perf_counter()
-
-    @property
-    def time_is_up(self) -> bool:
-        """Whether the time is used up."""
-        return self.deadline is not None and time.perf_counter() >= self.deadline
+from tempograph.training.search_record import read_search_record
 
 
 def finish_fit(run: Run, record: FitRecord, hooks: FitHooks, trained_now: bool) -> FitResult:
@@ -88,6 +43,17 @@ def finish_fit(run: Run, record: FitRecord, hooks: FitHooks, trained_now: bool) 
     return finishing.result()
 
 
+def search_and_finish(
+    folder: Path, record: FitRecord, hooks: FitHooks, device: str = "auto"
+) -> FitResult:
+    """Search for the best model of a fit, then do what is left of it."""
+    found = run_search(folder, record, hooks, device)
+    run = Run.load(folder, resolve_device(device))
+    if found is None:
+        return _Finishing(run, read_fit_record(folder) or record, hooks).result()
+    return finish_fit(run, found, hooks, trained_now=True)
+
+
 def resume_fit(
     path: str | Path, hooks: FitHooks, device: str = "auto", tensorboard: bool = False
 ) -> FitResult:
@@ -96,6 +62,8 @@ def resume_fit(
     record = read_fit_record(folder)
     if record is None or record.finished:
         raise RunError(f"{path}: this fit is finished; its trust report is in {TRUST_REPORT}")
+    if is_unfinished_search(folder, record):
+        return search_and_finish(folder, record, hooks, device)
     run = Run.load(folder, resolve_device(device))
     trained_before = run.results.finished
     if not trained_before:
@@ -162,4 +130,5 @@ class _Finishing:
         run, record = self.run, self.record
         imported = record.imported(run.graph, run.import_options)
         table, choice = record.table, record.choice
-        return FitResult(run, imported, table, choice, self.evaluation, self.trust)
+        search = None if run.path is None else read_search_record(run.path)
+        return FitResult(run, imported, table, choice, self.evaluation, self.trust, search)

@@ -49,6 +49,10 @@ class RunSpec:
     max_seconds: float | None = None
     save_ranks: bool = False
     """Whether the ranks of test are saved with the results."""
+    valid_only: bool = False
+    """Whether the run is compared on valid alone: test is not ranked, nor relations and times."""
+    stop_seconds: float | None = None
+    """When the process stops, also in the middle of an epoch, which is then lost."""
 
     @property
     def changes(self) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import dataclasses
 import json
 import os
 import shutil
@@ -13,12 +14,14 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from tempograph.data.catalog import load_with_options
 from tempograph.device import resolve_device
 from tempograph.errors import TempographError
 from tempograph.experiments.specs import RunSpec
 from tempograph.io import atomic_file
 from tempograph.training.run_folder import HEADS, RUN_MARKER, read_config, read_results
 from tempograph.training.runs import Run
+from tempograph.training.setup import valid_metrics
 from tempograph.training.trainer import evaluate, resume, train
 from tempograph.typing import HEAD_ASKED, MetricsCallback, Split
 
@@ -38,10 +41,11 @@ def main() -> None:
     paths = {"folder": Path(values["folder"]), "overrides": tuple(values["overrides"])}
     spec = RunSpec(**values | paths)
     threading.Thread(target=_stop_with_parent, daemon=True).start()
+    time_is_up = _interrupt_after(spec.stop_seconds)
     try:
         train_and_test(spec, send)
     except KeyboardInterrupt:
-        sys.exit(130)
+        sys.exit(0 if time_is_up.is_set() else 130)
     except Exception as error:
         traceback.print_exc()
         reason = next(iter(str(error).splitlines()), "")
@@ -57,6 +61,21 @@ def _stop_with_parent() -> None:
     _thread.interrupt_main()
 
 
+def _interrupt_after(seconds: float | None) -> threading.Event:
+    """Interrupt the main thread after some seconds; the event says that this is why."""
+    time_is_up = threading.Event()
+
+    def stop() -> None:
+        time_is_up.set()
+        _thread.interrupt_main()
+
+    if seconds is not None:
+        timer = threading.Timer(seconds, stop)
+        timer.daemon = True
+        timer.start()
+    return time_is_up
+
+
 def log_file(spec: RunSpec) -> Path:
     """Return the file for errors of the process; it is kept only if the run fails."""
     return spec.folder.with_name(f"{spec.folder.name}.log")
@@ -65,9 +84,13 @@ def log_file(spec: RunSpec) -> Path:
 def train_and_test(spec: RunSpec, report: MetricsCallback) -> Run:
     """Train or resume a run; once it is finished, rank the splits that are not ranked yet.
 
-    Entities, relations and times are ranked.
+    Entities, relations and times are ranked. With `valid_only`, nothing but the entities of valid
+    is ever ranked.
     """
     run = _train(spec, report)
+    if spec.valid_only:
+        _report_valid(run, report)
+        return run
     if not run.results.finished:
         return run
     measured: tuple[Split, ...] = ("valid", "test")
@@ -81,6 +104,13 @@ def train_and_test(spec: RunSpec, report: MetricsCallback) -> Run:
                 _copy_heads(run, spec.folder)
                 evaluate(run, split, ask=asked, progress=False)
     return run
+
+
+def _report_valid(run: Run, report: MetricsCallback) -> None:
+    """Report the valid MRR of a run that time stopped before its first validation."""
+    if run.results.valid is None and not any("valid/mrr" in line for line in run.history):
+        metrics = valid_metrics(run.graph, run.config.protocol, None, run.model)
+        report({"epoch": len(run.history), "valid/mrr": metrics["mrr"]})
 
 
 def _copy_heads(run: Run, folder: Path) -> None:
@@ -110,9 +140,11 @@ def _train(spec: RunSpec, report: MetricsCallback) -> Run:
             report=report,
             progress=False,
         )
+    graph, options = load_with_options(spec.source)
     return train(
-        spec.source,
+        dataclasses.replace(graph, name=spec.dataset),
         spec.model,
+        options=options,
         out=spec.folder,
         protocol=spec.protocol,
         preset=spec.preset,

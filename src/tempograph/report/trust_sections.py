@@ -9,6 +9,7 @@ from tempograph.evaluation.reliability import reliability_cells
 from tempograph.models.registry import model_kind
 from tempograph.report.document import Block, Code, Details, Heading, Paragraph, Picture
 from tempograph.report.model_plots import reliability_figure
+from tempograph.report.search_report import search_blocks
 from tempograph.report.text_table import TextTable
 from tempograph.report.trust_data import data_blocks
 from tempograph.report.trust_examples import ExampleAnswer
@@ -23,6 +24,7 @@ from tempograph.report.trust_figures import (
 )
 from tempograph.training.run_card import describe_basis
 from tempograph.training.runs import Run
+from tempograph.training.search_record import read_search_record
 from tempograph.typing import ASKED, Asked
 
 _WORST_RELATIONS: Final = 15
@@ -49,8 +51,14 @@ def trust_blocks(
         *missing_blocks(run, missing),
         *surprising_blocks(surprising),
         *data_blocks(run),
+        *_search(run),
         *_model(run),
     ]
+
+
+def _search(run: Run) -> list[Block]:
+    record = None if run.path is None else read_search_record(run.path)
+    return [] if record is None else search_blocks(record)
 
 
 def figures_table(figures: TrustFigures, model: str) -> TextTable:

@@ -30,6 +30,18 @@ class ModelChoice:
 
 
 @dataclass(frozen=True)
+class SearchPlan:
+    """What `fit` was asked to search."""
+
+    minutes: float
+    rules: ModelChoice
+    """What the rules choose, or the model that was requested."""
+    requested: bool = False
+    """Whether the model was requested, so that only its settings vary."""
+    overrides: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class FitRecord:
     """How the data of a fit was read, which model was chosen, and whether the fit is finished."""
 
@@ -45,10 +57,16 @@ class FitRecord:
     """Whether answers rest on the train facts alone, also after the model is measured."""
     finished: bool = False
     """Whether the model is trained and measured, and the trust report written."""
+    plan: SearchPlan | None = None
+    """The search that comes before the end; None for the rules alone."""
 
     @staticmethod
     def of(
-        imported: ImportResult, table: TableColumns, choice: ModelChoice, keep_holdout: bool
+        imported: ImportResult,
+        table: TableColumns,
+        choice: ModelChoice,
+        keep_holdout: bool,
+        plan: SearchPlan | None = None,
     ) -> FitRecord:
         """The record of a fit that begins."""
         return FitRecord(
@@ -61,6 +79,7 @@ class FitRecord:
             table,
             choice,
             keep_holdout,
+            plan=plan,
         )
 
     def imported(self, graph: TemporalGraph, options: ImportOptions | None) -> ImportResult:
@@ -105,8 +124,16 @@ def _parse(data: dict[str, Any]) -> FitRecord:
             "remarks": tuple(values["remarks"]),
             "table": TableColumns(**table | {"unused": tuple(table["unused"])}),
             "choice": ModelChoice(**values["choice"]),
+            "plan": _parse_plan(values.get("plan")),
         }
     )
+
+
+def _parse_plan(data: dict[str, Any] | None) -> SearchPlan | None:
+    if data is None:
+        return None
+    rules = ModelChoice(**data["rules"])
+    return SearchPlan(**data | {"rules": rules, "overrides": tuple(data["overrides"])})
 
 
 def _parse_skipped(data: dict[str, Any]) -> SkippedRows:

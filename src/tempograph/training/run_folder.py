@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from tempograph.data.folder import read_folder
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers.options import ImportOptions
 from tempograph.errors import RunError, TempographError
-from tempograph.io import atomic_file
+from tempograph.io import atomic_file, lock_folder
 from tempograph.training.config import Config
 from tempograph.training.run_results import RunResults
 from tempograph.training.setting_values import make_settings
@@ -45,6 +46,11 @@ HOLDOUT: Final = "holdout"
 FORMAT: Final = "1"
 """The format version of the weights; a change that breaks old folders needs a new one."""
 _READABLE: Final = ("1",)
+_OF_MODEL: Final = (
+    *(RUN_MARKER, WEIGHTS, RESULTS, RANKS),
+    *("metrics.jsonl", "environment.json", "README.md"),
+)
+"""Files that belong to the model of a run and not to its data."""
 _SIZES: Final = ("dim", "hidden", "layers", "heads", "blocks")
 """Settings that bound the size of the weights."""
 
@@ -159,6 +165,24 @@ def explain_damage(folder: Path) -> Iterator[None]:
 
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8")
+
+
+def replace_run(folder: Path, source: Path) -> None:
+    """Make the model of another run on the same data that of a run folder.
+
+    Data, the heads, which depend on no model, and what `fit` wrote stay. A call that was killed is
+    repeated.
+    """
+    with lock_folder(folder):
+        for name in (CLASSIFIER, REFITTED, CHECKPOINT, CHECKPOINT_ALL_FACTS, RANKS):
+            (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(folder / PARTS, ignore_errors=True)
+        if (source / PARTS).is_dir():
+            shutil.copytree(source / PARTS, folder / PARTS)
+        for name in _OF_MODEL:
+            if (source / name).is_file():
+                with atomic_file(folder / name) as temporary:
+                    shutil.copyfile(source / name, temporary)
 
 
 def write_weights(module: nn.Module, file: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import shutil
+import statistics
 import time
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -132,6 +133,29 @@ def resume(
     description = f"training {run.config.name} on {run.graph.name}"
     with Callbacks.open(description, report, progress, tensorboard, max_seconds) as callbacks:
         return _train_run(run, _build_losses(run), callbacks)
+
+
+def end_training(
+    path: str | Path, *, device: str = "auto", progress: ProgressOption = False
+) -> Run:
+    """End the training of an unfinished run: its best weights so far become the final ones.
+
+    They are evaluated and calibrated on valid, as at the usual end.
+    """
+    run = Run.load(path, resolve_device(device))
+    if run.results.finished:
+        return run
+    if run.parts or not run.history:
+        raise RunError(
+            f"{path}: no epoch is finished yet; continue with `tempograph resume {path}`"
+        )
+    validated = [line for line in run.history if "valid/mrr" in line]
+    best = max(validated or run.history[-1:], key=lambda line: line.get("valid/mrr", 0.0))
+    run.discard_evaluations()
+    run.results.best_epoch = round(best["epoch"])
+    run.results.epoch_seconds = statistics.median(line["seconds"] for line in run.history)
+    with show_progress("ranking the valid facts", progress) as advance:
+        return _finish(run, run.results.train_seconds or 0.0, advance)
 
 
 @overload
