@@ -64,6 +64,9 @@ def main() -> None:
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--device", default="auto")
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of both, to save time"
+    )
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
@@ -75,7 +78,7 @@ def main() -> None:
         graph, preset_of = load(name, arguments.seed)
         for model in arguments.models:
             note(f"{model} on {name}")
-            result = compare(graph, model, preset_of, arguments.seed, device)
+            result = compare(graph, model, preset_of, arguments, device)
             result = {"dataset": name, "model": model, "commit": commit, **result}
             others = [
                 other
@@ -130,20 +133,26 @@ def split_at_random(graph: TemporalGraph, facts: Facts, rng: np.random.Generator
 
 
 def compare(
-    graph: TemporalGraph, model: str, preset_of: str, seed: int, device: torch.device
+    graph: TemporalGraph,
+    model: str,
+    preset_of: str,
+    arguments: argparse.Namespace,
+    device: torch.device,
 ) -> dict[str, Any]:
     """Valid MRR and seconds with the suggested settings and with those of a preset."""
-    suggested = configure(graph, model, device, seed=seed)
+    both = {"seed": arguments.seed, "overrides": arguments.set}
+    suggested = configure(graph, model, device, **both)
     named = dataclasses.replace(graph, name=preset_of)
-    preset = configure(named, model, device, seed=seed, preset="tuned")
+    preset = configure(named, model, device, preset="tuned", **both)
     different = [name for name, value in preset.flat().items() if suggested.flat()[name] != value]
-    rules = measure(graph, suggested, device)
-    other = measure(named, preset, device) if different else rules
+    rules = measure(graph, suggested, device, arguments.set)
+    other = measure(named, preset, device, arguments.set) if different else rules
     return {
         "facts": len(graph.train),
         "entities": len(graph.entities),
         "steps": len(graph.times),
         "preset": f"{preset_of}.tuned",
+        "set": arguments.set,
         "different": {name: [suggested.flat()[name], preset.flat()[name]] for name in different},
         "suggested_mrr": rules["mrr"],
         "preset_mrr": other["mrr"],
@@ -153,7 +162,9 @@ def compare(
     }
 
 
-def measure(graph: TemporalGraph, config: Config, device: torch.device) -> dict[str, float]:
+def measure(
+    graph: TemporalGraph, config: Config, device: torch.device, overrides: list[str]
+) -> dict[str, float]:
     """Train a run and return its best valid MRR."""
     started = time.perf_counter()
     run = trainer.train(
@@ -161,6 +172,7 @@ def measure(graph: TemporalGraph, config: Config, device: torch.device) -> dict[
         config.name,
         seed=config.seed,
         preset=config.preset,
+        overrides=overrides,
         device=str(device),
         progress=False,
     )

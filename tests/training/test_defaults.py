@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
 from typing import Any
 
@@ -23,7 +24,8 @@ def graph_of_shape(facts: int, entities: int, steps: int, name: str = "made") ->
     """A graph of which only the size matters."""
     train = np.zeros((facts, 4), dtype=np.int64)
     none = np.empty((0, 4), dtype=np.int64)
-    return TemporalGraph(name, ("e",) * entities, ("r",), ("t",) * steps, train, none, none)
+    names = tuple(f"e{number}" for number in range(entities))
+    return TemporalGraph(name, names, ("r",), ("t",) * steps, train, none, none)
 
 
 @pytest.fixture
@@ -48,7 +50,7 @@ def test_the_suggestions_for_a_benchmark_are_its_preset(model: str, dataset: str
 
 @given(
     st.integers(1, 10**7),
-    st.integers(1, 10**6),
+    st.integers(1, 10**4),
     st.integers(1, 10**4),
     st.sampled_from(["tntcomplex", "tcomplex", "pointer"]),
 )
@@ -56,7 +58,11 @@ def test_suggestions_are_valid_settings_whatever_the_size(
     facts: int, entities: int, steps: int, model: str
 ) -> None:
     graph: Any = SimpleNamespace(
-        name="made", train=range(facts), entities=range(entities), times=range(steps)
+        name="made",
+        train=range(facts),
+        entities=[f"e{number}" for number in range(entities)],
+        times=range(steps),
+        attributes={},
     )
     config = configure(graph, model, CPU)
     assert config.train.epochs >= 3
@@ -80,3 +86,22 @@ def test_tables_of_many_entities_fit_into_memory() -> None:
     dim = configure(graph, "tntcomplex", GPU).model.dim
     assert 64 <= dim < 4000
     assert 3 * 4 * dim * 10**6 <= 2**33
+
+
+@pytest.mark.parametrize(
+    ("names", "attributes", "matter"),
+    [
+        (("Police (India)", "Citizen (India)", "Ann", "Bob"), {}, True),
+        (("Police (India)", "Citizen (India)", "Ann", "Bob", "Cai"), {}, False),
+        (("Ann Ann", "Bob"), {}, False),
+        (("entity 1", "entity 2", "entity 3"), {}, False),
+        (("Ann", "Bob"), {"type": ("person", "")}, True),
+    ],
+)
+def test_names_matter_if_half_of_them_share_words_or_there_are_attributes(
+    names: tuple[str, ...], attributes: dict[str, tuple[str, ...]], matter: bool
+) -> None:
+    graph = dataclasses.replace(
+        graph_of_shape(3, len(names), 3), entities=names, attributes=attributes
+    )
+    assert configure(graph, "pointer", CPU).model.names is matter

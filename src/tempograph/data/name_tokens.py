@@ -57,6 +57,15 @@ def name_tokens(names: Sequence[str], attributes: Iterable[Sequence[str]] = ()) 
     return _shared(owners, keys, len(names))
 
 
+def share_words(names: Sequence[str]) -> bool:
+    """Whether at least half of the names share a word with some others, but not with most."""
+    owner, word, words = _words(names)
+    owner, word = np.divmod(np.unique(owner * len(words) + word), max(1, len(words)))
+    count = np.bincount(word, minlength=1)
+    shared = (count > 1) & (2 * count <= len(names))
+    return 2 * len(np.unique(owner[shared[word]])) >= len(names)
+
+
 def _words(names: Sequence[str]) -> tuple[Ids, Ids, list[str]]:
     """The owner and the number of every word, in the order of the text, and the distinct words."""
     text = pc.utf8_lower(pc.utf8_normalize(pa.array(names, pa.string()), "NFKC"))

@@ -10,6 +10,7 @@ import torch
 
 from tempograph.data.common_neighbors import pair_tables_fit
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.name_tokens import share_words
 from tempograph.device import memory_budget
 from tempograph.models.registry import ModelKind
 from tempograph.training.setting_values import SettingTables
@@ -106,7 +107,8 @@ def _suggest_factored(graph: TemporalGraph, device: torch.device) -> SettingTabl
 def suggest_pointer(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
     """Settings of the pointer, with paths if their tables fit into memory and so are fast.
 
-    On a GPU more facts vote the more there are; a CPU takes the same few, and fewer epochs.
+    On a GPU more facts vote the more there are; a CPU takes the same few, and fewer epochs. Names
+    matter if they have words in common.
     """
     facts = len(graph.train)
     most, epochs = 512, min(max(_CPU_FACTS // facts, 3), 14)
@@ -118,6 +120,7 @@ def suggest_pointer(kind: ModelKind, graph: TemporalGraph, device: torch.device)
             "max_facts_per_relation": most // 2,
             "max_facts_per_pair": most // 4,
             "paths": pair_tables_fit(len(graph.entities), device),
+            "names": bool(graph.attributes) or share_words(graph.entities),
         },
         "train": {
             "epochs": epochs,

@@ -85,13 +85,7 @@ def make_world(
     days = np.datetime64("2030-01-01") + np.arange(steps)
     train, valid, test = (part[:, :_RULE].copy() for part in parts.values())
     graph = TemporalGraph(
-        name,
-        names,
-        relation_names(relations),
-        tuple(days.astype(str).tolist()),
-        train,
-        valid,
-        test,
+        name, names, relation_names(relations), tuple(days.astype(str).tolist()), train, valid, test
     )
     origins = {split: part[:, _RULE:].copy() for split, part in parts.items()}
     return World(graph, rules, origins, np.stack([society.births, society.deaths], axis=1))
