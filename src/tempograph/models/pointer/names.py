@@ -62,6 +62,7 @@ class Names(nn.Module):
             timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities
         )
         self.facts = timeline.facts
+        self._kept: tuple[tuple[object, ...], tuple[Tensor, Tensor]] | None = None
 
     def with_timeline(self, timeline: Timeline) -> Names:
         """The same weights for other facts."""
@@ -92,27 +93,45 @@ class Names(nn.Module):
         With a sample, only what its mask leaves of the query's vector counts. Partners are not
         counted again in every training step.
         """
-        table = self.names.table()
+        table, partner_sums = self._tables()
         own, partners, preference = (
             weight.index_select(0, relation)
             for weight in (self.own, self.partners, self.preference)
         )
         name = table.index_select(0, queries.entity)
-        query = name * own + self._partner_names(table, queries) * partners + preference
+        copies = queries.copies[:, None]
+        removed = copies * table.index_select(0, queries.partner)
+        left = (self.degree[queries.entity][:, None] - copies).clamp(min=1)
+        mean = (partner_sums.index_select(0, queries.entity) - removed) / left
+        query = name * own + mean * partners + preference
         if sample is not None and sample.name_mask is not None:
             query = query * sample.name_mask
         return torch.addmm(scores, query, table.T)
 
-    def _partner_names(self, table: Tensor, queries: NameQueries) -> Tensor:
-        """The mean vector of the names of partners, 0 without any, [n, width]."""
-        count = self.count.to(table.dtype)
+    def _tables(self) -> tuple[Tensor, Tensor]:
+        """The vectors of all names, and the sums of those of partners, [entities, width] each.
+
+        Outside of training they are kept until the weights change: a question alone would spend
+        most of its time on them.
+        """
+        if torch.is_grad_enabled():
+            return self._compute_tables()
+        token = self.names.token
+        version = token.data_ptr(), token._version, token.dtype
+        if self._kept is None or self._kept[0] != version:
+            self._kept = version, self._compute_tables()
+        return self._kept[1]
+
+    def _compute_tables(self) -> tuple[Tensor, Tensor]:
+        table = self.names.table()
         sums = nn.functional.embedding_bag(
-            self.partner, table, self.first, mode="sum", per_sample_weights=count
+            self.partner,
+            table,
+            self.first,
+            mode="sum",
+            per_sample_weights=self.count.to(table.dtype),
         )
-        copies = queries.copies[:, None]
-        removed = copies * table.index_select(0, queries.partner)
-        left = (self.degree[queries.entity][:, None] - copies).clamp(min=1)
-        return (sums.index_select(0, queries.entity) - removed) / left
+        return table, sums
 
     def fact_contributions(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
         """No fact is named: a contribution comes from all partners together."""
