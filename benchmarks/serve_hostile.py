@@ -237,9 +237,10 @@ class Attack:
 
     def _lookup(self) -> bytes:
         """Look-ups with odd parameters."""
+        names = ("query", "entity", "time", "limit", "run", "q")
+        values = ("%00", "%ff", "-1", "9" * 40, "a%20" * 300, "../../etc/passwd")
         pairs = "&".join(
-            f"{self.random.choice(('query', 'entity', 'time', 'limit', 'run', 'q'))}="
-            f"{self.random.choice(('%00', '%ff', '-1', '9' * 40, 'a%20' * 300, '../../etc/passwd'))}"
+            f"{self.random.choice(names)}={self.random.choice(values)}"
             for _ in range(self.random.randrange(4))
         )
         return http("GET", f"/api/v1/{self.random.choice(LOOKUPS)}?{pairs}")
@@ -269,7 +270,8 @@ CUT: Final = b"\x00cut"
 
 def http(method: str, path: str, headers: str = "") -> bytes:
     """A request without a body."""
-    return f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\r\n".encode()
+    head = f"{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"
+    return f"{head}{headers}\r\n".encode()
 
 
 def post(path: str, body: str) -> bytes:

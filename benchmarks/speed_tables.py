@@ -92,20 +92,29 @@ def missing_facts_table(measured: Measured, about: str = "") -> TextTable:
     return _text_table("Hidden facts among the first proposals", measured, columns, 2, about)
 
 
-def defaults_table(measured: Measured, about: str = "") -> TextTable:
+def defaults_table(measured: Measured, about: str = "valid facts, seed 0") -> TextTable:
     """Return how good suggested settings are beside those of a preset."""
+
+    def differ(result: dict[str, Any]) -> str:
+        return ", ".join(
+            f"{name.partition('.')[2]} {ours:g} ({theirs:g})"
+            if isinstance(ours, int | float)
+            else f"{name.partition('.')[2]} {ours} ({theirs})"
+            for name, (ours, theirs) in result["different"].items()
+        )
+
     columns: Columns = {
         "dataset": figure("dataset"),
         "model": figure("model"),
+        "suggested (preset)": lambda result: differ(result) or "all the same",
         "facts": figure("facts", ","),
         "entities": figure("entities", ","),
         "suggested: MRR": figure("suggested_mrr", ".3f"),
         "preset: MRR": figure("preset_mrr", ".3f"),
-        "settings that differ": lambda result: str(len(result["different"]) or "none"),
-        "suggested: seconds": figure("suggested_seconds", ".0f"),
-        "preset: seconds": figure("preset_seconds", ".0f"),
     }
-    return _text_table("Suggested settings beside presets", measured, columns, 2, about)
+    shared = sorted({each for result in measured["results"] for each in result["set"]})
+    about += f"; both with {', '.join(shared)}" if shared else ""
+    return _text_table("Suggested settings beside presets", measured, columns, 3, about)
 
 
 def _text_table(

@@ -45,6 +45,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "benchmarks"))
 
 from speed_tables import (  # noqa: E402 - needs the path above
+    defaults_table,
     layers_speed_table,
     methods_speed_table,
     missing_facts_table,
@@ -77,6 +78,7 @@ def markdown_tables() -> dict[str, str]:
         "questions": question_table(results),
         "temp-speed": temp_speed_table(_measured("temp-speed")),
         "methods-speed": methods_speed_table(_measured("methods-speed")),
+        "defaults": defaults_table(_measured("defaults")),
         "missing-facts": missing_facts_table(_measured("missing-facts")),
         "layers-speed": layers_speed_table(_measured("layers-speed")),
         "pointer-speed": pointer_speed_table(_measured("pointer-speed")),
@@ -97,7 +99,7 @@ def markdown_tables() -> dict[str, str]:
 
 def _markdown(name: str, table: TextTable) -> str:
     """Return a table with the notes below it, and its caption if no text around it has the same."""
-    captioned = name.startswith("tried") or name.endswith(("-speed", "-facts"))
+    captioned = name.startswith("tried") or name.endswith(("-speed", "-facts", "defaults"))
     caption = f"{_wrap(table.caption)}\n\n" if captioned else ""
     # The table of README.md has one line below it.
     notes = [" ".join(table.notes)] if name == "summary" else table.notes
