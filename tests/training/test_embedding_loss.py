@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -409,7 +410,11 @@ def test_impossible_training_is_a_config_error(
 
 
 @LISTED
-def test_the_defaults_of_every_method_fit_together(name: str) -> None:
+def test_the_defaults_of_every_method_fit_together(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = SimpleNamespace(total_memory=2**36)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: memory)
     gradient = recipe_for(REGISTERED[name]).gradient
     assert gradient is not None
     graph = small_graph()
