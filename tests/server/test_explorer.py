@@ -174,6 +174,33 @@ def test_subjects_and_relations_can_be_predicted(page: Open, service: Served, pa
     expect(answers(tab)).to_have_count(len(wanted))
 
 
+def test_times_can_be_predicted_in_a_period(page: Open, service: Served) -> None:
+    fact = {"subject": "Corenne", "relation": "visits", "object": "Velessa"}
+    tab = page(**FACT, answer="Velessa")
+    tab.locator(".asked label", has_text="time").click()
+    expect(tab.locator("#asking")).to_have_text("Corenne visits Velessa when?")
+    wanted = complete(service, **fact)
+    expect(answers(tab)).to_have_count(len(wanted))
+    assert answers(tab).locator(".name").all_inner_texts() == [each["name"] for each in wanted]
+    assert url_query(tab)["answer"] == FACT["time"], "the time asked about before is explained"
+    expect(tab.locator("#evidence .fact-text").first).to_be_visible()
+    tab.get_by_label("Not before").fill("2030-01-03")
+    tab.get_by_label("Not after").fill("2030-01-06")
+    expect(tab.locator("#asking")).to_have_text(
+        "Corenne visits Velessa when, from 2030-01-03 to 2030-01-06?"
+    )
+    expect(answers(tab)).to_have_count(4)
+    wanted = complete(service, **fact, first="2030-01-03", last="2030-01-06")
+    assert [row.locator(".value").inner_text() for row in answers(tab).all()] == [
+        f"{each['probability']:.1%}" for each in wanted
+    ]
+    tab.locator("#timeline .day[data-time='2030-01-04']").click()
+    expect(tab.get_by_role("heading", name="Why 2030-01-04?")).to_be_visible()
+    tab.get_by_role("link", name="Ask about 2030-01-06").click()
+    expect(tab.locator("#asking")).to_have_text("Corenne visits ? on 2030-01-06")
+    assert url_query(tab)["answer"] == "Velessa"
+
+
 def test_evidence_is_listed_and_drawn(page: Open, service: Served) -> None:
     tab = page(**FACT)
     expect(tab.locator("#evidence")).to_contain_text("Choose an answer")
@@ -529,12 +556,12 @@ def test_retries_of_a_busy_service_end(page: Open) -> None:
     expect(notice).to_be_empty()
 
 
-@pytest.mark.parametrize("asked", PARTS)
+@pytest.mark.parametrize("asked", [*PARTS, "time"])
 def test_a_wrong_answer_is_corrected_where_the_evidence_would_be(page: Open, asked: str) -> None:
-    fact = {"subject": "Corenne", "relation": "visits", "object": "Velessa"}
+    fact = FACT | {"object": "Velessa", "time": "2030-01-10"}
     view = {part: name for part, name in fact.items() if part != asked}
-    wrong = fact[asked][:-2] + fact[asked][-1]
-    tab = page(refused=True, **view, asked=asked, time="2030-01-05", answer=wrong)
+    wrong = "2030-01-11" if asked == "time" else fact[asked][:-2] + fact[asked][-1]
+    tab = page(refused=True, **view, asked=asked, answer=wrong)
     evidence = tab.locator("#evidence")
     expect(evidence).to_contain_text(f"There is no {asked} '{wrong}'. Did you mean:")
     expect(answers(tab).first).to_be_visible()
@@ -577,6 +604,7 @@ def test_every_run_ranks_what_the_page_offers(page: Open, run: str) -> None:
         "object",
         "subject",
         "relation",
+        "time",
     ]
     tab.locator(".asked label", has_text="relation").click()
     expect(answers(tab)).to_have_count(4)
@@ -846,6 +874,7 @@ VIEWS = {
         "object": "Velessa",
         "time": "2030-01-05",
     },
+    "time": FACT | {"asked": "time", "object": "Velessa", "answer": "2030-01-05"},
     "wrong": FACT | {"subject": "Corene"},
 }
 

@@ -15,7 +15,9 @@ export function answersPanel(root, which, app, reference, onDraw, onError) {
     root,
     {
       request: (view) =>
-        isComplete(view) && view[which] ? { ...requestFor(view, view[which]), top: Number(view.top) } : null,
+        isComplete(view) && view[which]
+          ? { ...requestFor(view, view[which]), ...periodOf(view), top: Number(view.top) }
+          : null,
       load: (request, signal) => post("api/v1/complete", request, signal),
       heading: (view) => (view.other ? [el("h3", {}, view[which])] : []),
       draw: (data, view) => {
@@ -27,6 +29,10 @@ export function answersPanel(root, which, app, reference, onDraw, onError) {
     onError,
   );
 }
+
+/** The steps that may be the answer. */
+const periodOf = ({ asked, first, last }) =>
+  asked === "time" ? { ...(first && { first }), ...(last && { last }) } : {};
 
 function missing(view) {
   const parts = PARTS.filter((part) => part !== view.asked && !view[part]);

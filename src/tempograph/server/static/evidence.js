@@ -87,7 +87,7 @@ function row(fact, view, largest) {
     "li",
     {},
     el("span", { class: "time" }, fact.time),
-    el("span", { class: "fine" }, distance(fact.time, view.time)),
+    el("span", { class: "fine" }, distance(fact.time, view.asked === "time" ? view.answer : view.time)),
     el("span", { class: `effect ${kind}` }, `${sign} ${value}`),
     el("span", { class: "bar" }, fill),
     el(

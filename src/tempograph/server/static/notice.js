@@ -2,7 +2,7 @@
 
 import { Busy, get, Unreachable } from "./api.js";
 import { $, el } from "./dom.js";
-import { viewOfFact, address, entityPart, readView } from "./view.js";
+import { viewOfFact, address, entityPart, newView } from "./view.js";
 import { at, sentence } from "./format.js";
 
 const RETRY_MS = 2000;
@@ -31,7 +31,7 @@ export function showProblem(problem, view) {
   const links = corrections(problem, view);
   const rest = links.length
     ? links
-    : [" Choose another above, or ", el("a", { href: address({ ...readView(""), run: view.run }) }, "start over"), "."];
+    : [" Choose another above, or ", el("a", { href: address(newView(view.page, { ...view, other: "" })) }, "start over"), "."];
   showNotice("wrong", sentence(problem.message), ...rest);
 }
 
@@ -45,6 +45,7 @@ export function corrections(problem, view) {
 
 /** The member of the view that a problem is about: the asked part is wrong in the chosen answer. */
 export function wrongPart({ part }, view) {
+  if (view.page !== "ask") return part === "relations" ? "relation" : part;
   if (part === "entity") return entityPart(view);
   return part === view.asked ? "answer" : part;
 }
