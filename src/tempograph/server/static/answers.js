@@ -5,6 +5,7 @@ import { $, el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
 import { address, isComplete, nextQuery, PARTS, requestFor } from "./view.js";
 import { plural, percent, sentence } from "./format.js";
+import { exportButtons, member } from "./table.js";
 
 /**
  * The answers of one run of a view: `which` is "run" or "other". Ranks are compared with those of `reference()`;
@@ -50,7 +51,15 @@ function render(which, app, reference, data, view) {
     view.answer && !data.answers.some(({ name }) => name === view.answer) ? notAmong(data, view.answer) : "",
     reference && rows.length ? rankChangeNote(reference) : "",
     ...data.notes.map((note) => el("p", { class: "fine" }, sentence(note))),
+    rows.length ? exportAnswers(data) : "",
   ];
+}
+
+/** The answers, each with its whole fact. */
+function exportAnswers({ answers, run, subject, relation, object, time, asked }) {
+  const rows = answers.map((answer) => ({ ...answer, subject, relation, object, time, asked, [asked]: answer.name }));
+  const names = ["rank", "subject", "relation", "object", "time", "asked", "score", "probability", "known"];
+  return exportButtons(`answers-${run}`, names.map((name) => member(name, name)), rows);
 }
 
 const noAnswer = (data) =>

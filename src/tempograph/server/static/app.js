@@ -115,6 +115,7 @@ class App {
     document.title = `${page.title(view)} \u2013 tempograph`;
     if (!this.#mounted.has(page)) this.#mounted.set(page, page.mount(this));
     const { elements, target, show } = this.#mounted.get(page);
+    for (const [other, { hide }] of this.#mounted) if (other !== page) hide?.();
     $("token").hidden = $("waiting").hidden = true;
     $("docs").hidden = hasToken();
     $("skip").href = `#${target}`;

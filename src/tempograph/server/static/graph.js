@@ -5,10 +5,12 @@ import { $, el, refill } from "./dom.js";
 import { GraphDrawing } from "./graph-drawing.js";
 import { graphElements } from "./graph-elements.js";
 import { Panel, redrawOnResize } from "./panel.js";
+import { exportButtons, member } from "./table.js";
 import { aboutEntity, address, centersOf, entityOf, focused, guessOf, withExpanded, withTime } from "./view.js";
 import { at, plural } from "./format.js";
 
 const MAX_NEIGHBORS = 10;
+const EDGE_COLUMNS = ["subject", "relation", "object", "facts", "first", "last"].map((name) => member(name));
 const SPANS = [0, 3, 7, 15, 30, 90, 365];
 const HINT = "Choose a node to expand it or to ask about it. Drag or use the arrow keys to move, + and \u2212 to zoom.";
 
@@ -77,7 +79,7 @@ function render(app, drawing, body, data, view, timeline) {
   const highlight = (name) => drawing.highlight(name);
   const nodes = list(elements, view, { read, toggle, highlight }, listOpen(body));
   const words = el("p", { class: "fine" }, summary(data, guess));
-  const beside = el("div", {}, reader, words, nodes);
+  const beside = el("div", {}, reader, words, nodes, exportButtons("neighbors", EDGE_COLUMNS, data.edges));
   refill(body, spanField(app, view), el("div", { class: "graph-parts" }, drawing.element, beside));
   // Once it is in the page: the layout depends on the size of the canvas.
   drawing.show(elements, { read, toggle });

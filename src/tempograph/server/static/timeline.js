@@ -3,6 +3,7 @@
 import { get } from "./api.js";
 import { $, el, refill } from "./dom.js";
 import { Panel, redrawOnResize } from "./panel.js";
+import { FACT_COLUMNS, member, table } from "./table.js";
 import { chart, Scale } from "./timeline-chart.js";
 import { address, entityOf, focused, withTime } from "./view.js";
 import { plural, factText } from "./format.js";
@@ -113,17 +114,13 @@ function legend(app, data) {
 
 /** All facts as a table, built when it is opened. */
 function list(data) {
-  const rest = data.total - data.facts.length;
-  const cells = (fact) => [fact.time, fact.subject, fact.relation, fact.object, fact.split];
-  const head = ["Time", "Subject", "Relation", "Object", "Split"].map((name) => el("th", { scope: "col" }, name));
-  const details = el("details", {}, el("summary", {}, `${plural(data.total, "fact")} as a table`));
+  const { facts, total, entity } = data;
+  const details = el("details", {}, el("summary", {}, `${plural(total, "fact")} as a table`));
+  const note = facts.length < total ? el("p", { class: "fine" }, `The first ${facts.length} of them.`) : null;
   details.addEventListener("toggle", () => {
     if (details.querySelector("table")) return;
-    const rows = data.facts.map((fact) => el("tr", {}, ...cells(fact).map((text) => el("td", {}, text))));
-    const table = el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
-    const label = `Facts of ${data.entity}`;
-    details.append(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table));
-    if (rest > 0) details.append(el("p", { class: "fine" }, `The first ${data.facts.length} of them.`));
+    const columns = [...FACT_COLUMNS, member("split", "Split")];
+    details.append(table({ label: `Facts of ${entity}`, file: `facts-${entity}`, columns, rows: facts, note }));
   });
   return details;
 }

@@ -1,0 +1,301 @@
+"""The pages of the explorer beside its first one, in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from exploring import FACT, LONG, Open, answers, complete, expect, serious_violations, url_query
+from serving import Served
+
+pytest_plugins = ("serving_fixtures", "browser_fixtures", "explorer_fixtures")
+
+
+def rows(tab: Any) -> Any:
+    return tab.locator("#page tbody tr:visible")
+
+
+def cells(tab: Any, number: int) -> list[str]:
+    """The texts of a row of the table."""
+    texts: list[str] = rows(tab).nth(number).locator("td").all_inner_texts()
+    return [text.strip() for text in texts]
+
+
+def scanned(service: Served, question: str, **request: Any) -> list[dict[str, Any]]:
+    response = service.http.post(f"/api/v1/{question}", json=request)
+    lines = [json.loads(line) for line in response.text.splitlines()]
+    return [line["fact"] for line in lines if line["event"] == "fact"]
+
+
+def saved(tab: Any, kind: str, part: str = "#page") -> str:
+    """The text of a table saved as CSV or JSON."""
+    with tab.expect_download() as download:
+        tab.locator(f"{part} .export button", has_text=kind).first.click()
+    return Path(download.value.path()).read_bytes().decode()
+
+
+def test_every_page_is_linked_and_takes_over_the_run(page: Open) -> None:
+    tab = page(**FACT, run="ted")
+    expect(answers(tab)).to_have_count(10)
+    links = tab.get_by_role("navigation", name="Pages").get_by_role("link")
+    names = links.all_inner_texts()
+    assert names[0] == "Ask" and len(names) > 2
+    for name in [*names[1:], names[0]]:
+        links.get_by_text(name, exact=True).focus()
+        tab.keyboard.press("Enter")
+        current = tab.locator("#pages [aria-current=page]")
+        expect(current).to_have_text(name)
+        expect(current).to_be_focused()
+        assert url_query(tab)["run"] == "ted"
+        expect(tab.locator("main section:visible h2").first).to_be_visible()
+        target = tab.locator("#skip").get_attribute("href")
+        expect(tab.locator(target)).to_be_visible()
+    expect(answers(tab)).to_have_count(10)
+
+
+def test_missing_facts_are_found_with_the_keyboard(page: Open, service: Served) -> None:
+    tab = page(page="missing")
+    expect(tab.locator("#missing-results")).to_contain_text("can take a while")
+    entity = tab.get_by_label("Entity", exact=True)
+    entity.focus()
+    entity.press_sequentially("velessa")
+    entity.press("Enter")
+    expect(tab.get_by_role("heading", name="Missing facts of Velessa")).to_be_visible()
+    tab.get_by_label("Not before").fill("2030-01-03")
+    tab.get_by_label("Facts", exact=True).select_option("20")
+    tab.get_by_role("button", name="Search").press("Enter")
+    wanted = scanned(service, "missing", entity="Velessa", first="2030-01-03", top=20)
+    expect(rows(tab)).to_have_count(len(wanted))
+    assert wanted, "something to look at"
+    for number, fact in enumerate(wanted):
+        assert cells(tab, number)[:5] == [
+            f"{fact['probability']:.1%}",
+            *(fact[part] for part in ("time", "subject", "relation", "object")),
+        ]
+        bar, fill = (
+            rows(tab).nth(number).locator(part).bounding_box()["width"]
+            for part in (".bar", ".fill")
+        )
+        assert abs(fill / bar - fact["probability"]) < 0.02, "a part of the whole"
+    expect(tab.get_by_role("status")).to_have_text(f"{len(wanted)} missing facts found")
+    other = page(**url_query(tab))
+    expect(rows(other)).to_have_count(len(wanted))
+    entity.fill("")
+    entity.press("Enter")
+    expect(tab.get_by_role("heading", name="Missing facts from 2030-01-03")).to_be_visible()
+    expect(rows(tab)).to_have_count(0)
+    tab.go_back()
+    expect(rows(tab)).to_have_count(len(wanted))
+    rows(tab).first.get_by_role("link").click()
+    first = wanted[0]
+    expect(tab.locator("#asking")).to_have_text(
+        f"{first['subject']} {first['relation']} ? on {first['time']}"
+    )
+    assert url_query(tab)["answer"] == first["object"]
+
+
+def test_surprising_facts_of_a_split(page: Open, service: Served) -> None:
+    tab = page(page="surprising")
+    tab.get_by_label("Split", exact=True).select_option("test")
+    tab.get_by_role("button", name="Search").click()
+    wanted = scanned(service, "surprising", splits=["test"], top=10)
+    expect(rows(tab)).to_have_count(len(wanted))
+    for number, fact in enumerate(wanted):
+        row = cells(tab, number)
+        assert float(row[0]) == pytest.approx(fact["surprise"], rel=5e-3)
+        assert row[1:6] == [
+            *(fact[part] for part in ("time", "subject", "relation", "object")),
+            "test",
+        ]
+    expect(tab.get_by_role("status")).to_have_text(f"{len(wanted)} surprising facts found")
+
+
+def test_a_wrong_name_of_a_search_is_corrected(page: Open) -> None:
+    tab = page(refused=True, page="missing", entity="Corene", search="yes")
+    notice = tab.get_by_role("alert")
+    expect(notice).to_contain_text("There is no entity 'Corene'.")
+    notice.get_by_role("link", name="Corenne", exact=True).click()
+    expect(rows(tab)).to_have_count(10)
+    expect(notice).to_be_empty()
+
+
+HOLD_STREAM = """
+const fetched = window.fetch;
+window.fetch = (url, options) => {
+  if (!String(url).includes("api/v1/missing")) return fetched(url, options);
+  const encoder = new TextEncoder();
+  const body = new ReadableStream({
+    start(stream) {
+      window.sendLine = (line) => stream.enqueue(encoder.encode(line));
+      window.endStream = () => stream.close();
+      options.signal.addEventListener("abort", () => {
+        window.aborted = true;
+        stream.error(options.signal.reason);
+      });
+    },
+  });
+  return Promise.resolve(new Response(body));
+};
+null;
+"""
+
+
+def test_a_search_shows_progress_and_can_be_canceled(page: Open) -> None:
+    tab = page(page="missing")
+    tab.evaluate(HOLD_STREAM)
+    tab.get_by_role("button", name="Search").click()
+    results = tab.locator("#missing-results")
+    expect(results).to_contain_text("Starting")
+    # A line may arrive in pieces.
+    tab.evaluate('sendLine(`{"event":"progress","done":1500,`)')
+    tab.evaluate('sendLine(`"total":6000}\\n`)')
+    expect(results).to_contain_text("1,500 of 6,000 candidates")
+    assert results.get_by_role("progressbar").evaluate("bar => bar.position") == 0.25
+    results.get_by_role("button", name="Cancel").press("Enter")
+    expect(results).to_contain_text("Canceled.")
+    assert tab.evaluate("window.aborted") is True
+    again = results.get_by_role("button", name="Start again")
+    expect(again).to_be_focused()
+    again.click()
+    fact = FACT | {"object": "Velessa", "probability": 0.5, "other_times": [],
+                   "other_probabilities": []}  # fmt: skip
+    for line in ({"event": "fact", "fact": fact}, {"event": "end", "facts": 1}):
+        tab.evaluate("line => sendLine(line)", json.dumps(line) + "\n")
+    tab.evaluate("endStream()")
+    expect(rows(tab)).to_have_count(1)
+    tab.evaluate("window.aborted = false")
+    tab.get_by_label("Facts", exact=True).select_option("20")
+    tab.get_by_role("button", name="Search").click()
+    expect(results).to_contain_text("Starting")
+    tab.get_by_role("link", name="Surprising").click()
+    tab.wait_for_function("window.aborted === true")
+
+
+def test_a_search_that_breaks_off_is_an_error(page: Open) -> None:
+    tab = page(page="missing")
+    tab.evaluate(HOLD_STREAM)
+    tab.get_by_role("button", name="Search").click()
+    results = tab.locator("#missing-results")
+    expect(results).to_contain_text("Starting")
+    tab.evaluate("endStream()")
+    expect(results).to_contain_text("The service did not finish the search.")
+    results.get_by_role("button", name="Retry").click()
+    expect(results).to_contain_text("Starting")
+    broken = {"event": "error", "problem": {"status": 500, "detail": "it failed", "part": None}}
+    tab.evaluate("line => sendLine(line)", json.dumps(broken) + "\n")
+    expect(results).to_contain_text("It failed.")
+
+
+def test_tables_are_saved_as_csv_and_json(page: Open, service: Served) -> None:
+    tab = page(page="missing", entity="Velessa", search="yes")
+    wanted = scanned(service, "missing", entity="Velessa", top=10)
+    expect(rows(tab)).to_have_count(len(wanted))
+    parts = ("probability", "time", "subject", "relation", "object")
+    plain = [{part: fact[part] for part in parts} for fact in wanted]
+    found = json.loads(saved(tab, "JSON"))
+    assert [{part: row[part] for part in parts} for row in found] == plain
+    table = list(csv.DictReader(io.StringIO(saved(tab, "CSV"), newline="")))
+    assert list(table[0]) == [*parts, "other_times"]
+    for row, fact in zip(table, wanted, strict=True):
+        assert row["other_times"] == "; ".join(fact["other_times"])
+        assert float(row["probability"]) == fact["probability"]
+        assert {part: row[part] for part in parts[1:]} == {part: fact[part] for part in parts[1:]}
+
+
+def test_lists_are_saved_whole_and_quoted(page: Open, service: Served) -> None:
+    tab = page(**FACT, answer="Velessa")
+    expect(tab.locator("#evidence .fact-text").first).to_be_visible()
+    found = json.loads(saved(tab, "JSON", "#first"))
+    wanted = complete(service, **FACT)
+    assert [row["object"] for row in found] == [answer["name"] for answer in wanted]
+    assert [row["probability"] for row in found] == [answer["probability"] for answer in wanted]
+    assert all(row | FACT == row for row in found), "whole facts"
+    evidence = list(csv.reader(io.StringIO(saved(tab, "CSV", "#evidence"), newline="")))
+    assert evidence[0] == ["time", "subject", "relation", "object", "effect", "share"]
+    shown = tab.locator("#evidence .fact-text").all_text_contents()
+    assert [" ".join(row[1:4]) for row in evidence[1:]] == shown
+    # A name with a comma and quotes, in place of one of the service.
+    odd = 'Ann, "the" one'
+    tab.route(
+        "**/api/v1/complete",
+        lambda route: route.fulfill(
+            json={
+                "run": "temp-gru",
+                "model": "temp-gru",
+                "subject": odd,
+                "relation": "meets",
+                "object": None,
+                "time": "last",
+                "asked": "object",
+                "notes": [],
+                "answers": [
+                    {"rank": 1, "name": "Cai", "score": None, "probability": 1.0, "known": None}
+                ],
+            }
+        ),
+    )
+    tab.get_by_label("Answers").select_option("5")
+    expect(answers(tab)).to_have_count(1)
+    text = saved(tab, "CSV", "#first")
+    assert text.endswith("\r\n") and '"Ann, ""the"" one"' in text
+    (row,) = csv.DictReader(io.StringIO(text, newline=""))
+    assert (row["subject"], row["known"], row["score"]) == (odd, "", "")
+
+
+PAGES = {
+    "missing": {"page": "missing", "entity": "Corenne", "search": "yes"},
+    "surprising": {"page": "surprising", "search": "yes"},
+}
+READY = {}
+
+
+@pytest.mark.parametrize(
+    ("width", "scheme", "forced"),
+    [(1440, "light", "none"), (390, "dark", "none"), (768, "dark", "active")],
+)
+def test_every_page_is_accessible(
+    browser: Any, service: Served, width: int, scheme: str, forced: str
+) -> None:
+    # The check is injected into the page, which its security policy forbids.
+    context = browser.new_context(
+        viewport={"width": width, "height": 844},
+        color_scheme=scheme,
+        forced_colors=forced,
+        bypass_csp=True,
+    )
+    tab = context.new_page()
+    for name, view in PAGES.items():
+        tab.goto(f"http://localhost:{service.port}/?{urlencode(view)}")
+        expect(tab.locator(READY.get(name, "#page tbody tr")).first).to_be_visible()
+        expect(tab.locator("[aria-busy]")).to_have_count(0)
+        assert serious_violations(tab) == [], name
+        for narrower in (width, 1000, 768, 320):
+            tab.set_viewport_size({"width": min(width, narrower), "height": 844})
+            overflow = tab.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert overflow <= 0, f"{name} scrolls sideways at {narrower} pixels"
+        tab.set_viewport_size({"width": width, "height": 844})
+    context.close()
+
+
+LONG_PAGES = {
+    "missing": {"page": "missing", "entity": LONG[0], "search": "yes"},
+    "surprising": {"page": "surprising", "search": "yes"},
+}
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_long_names_stay_inside_pages(page: Open, width: int) -> None:
+    for name, view in LONG_PAGES.items():
+        tab = page(run="long", **view)
+        tab.set_viewport_size({"width": width, "height": 844})
+        expect(tab.locator(READY.get(name, "#page tbody tr")).first).to_be_visible()
+        for part in ("html", "#page .card"):
+            for each in tab.locator(part).all():
+                hidden = each.evaluate("element => element.scrollWidth - element.clientWidth")
+                assert hidden <= 0, f"{part} of {name} is {hidden} pixels too wide"
