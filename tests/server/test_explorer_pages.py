@@ -11,7 +11,17 @@ from urllib.parse import urlencode
 
 import pytest
 
-from exploring import FACT, LONG, Open, answers, complete, expect, serious_violations, url_query
+from exploring import (
+    FACT,
+    HOURS,
+    LONG,
+    Open,
+    answers,
+    complete,
+    expect,
+    serious_violations,
+    url_query,
+)
 from serving import Served
 
 pytest_plugins = ("serving_fixtures", "browser_fixtures", "explorer_fixtures")
@@ -248,11 +258,130 @@ def test_lists_are_saved_whole_and_quoted(page: Open, service: Served) -> None:
     assert (row["subject"], row["known"], row["score"]) == (odd, "", "")
 
 
+def test_an_entity_has_relations_partners_and_near_facts(page: Open, service: Served) -> None:
+    tab = page(**FACT)
+    expect(answers(tab)).to_have_count(10)
+    tab.get_by_role("link", name="Entity").press("Enter")
+    asked = {"entity": "Corenne", "time": FACT["time"], "limit": 50}
+    wanted = service.http.get("/api/v1/entity", params=asked).json()
+    results = tab.locator("#entity-results")
+    expect(results.locator("tbody tr")).to_have_count(
+        len(wanted["relations"]) + len(wanted["partners"])
+    )
+    assert results.locator(".plain-facts .fact-text").all_inner_texts() == [
+        "{subject} {relation} {object}".format(**fact) for fact in wanted["near"]
+    ]
+    total = sum(wanted["facts"].values())
+    expect(results.locator(".figures div").first).to_have_text(f"facts{total}")
+    expect(tab.get_by_role("status")).to_have_text(f"Corenne: {total} facts")
+    partner = wanted["partners"][0]
+    table = results.locator("table").nth(1)
+    bars = table.locator("tr").nth(1).locator("rect")
+    assert [round(bar.bounding_box()["height"], 3) > 0 for bar in bars.all()] == [
+        count > 0 for count in partner["counts"]
+    ]
+    expect(table.get_by_role("img").first).to_have_accessible_name(
+        f"{partner['name']}: most facts on "
+        f"{wanted['parts'][partner['counts'].index(max(partner['counts']))]['from']}, "
+        f"{max(partner['counts'])}"
+    )
+    tab.locator("#page").get_by_label("Not before").fill("2030-01-09")
+    expect(tab.get_by_role("heading", name="Corenne from 2030-01-09")).to_be_visible()
+    later = service.http.get("/api/v1/entity", params=asked | {"from": "2030-01-09"}).json()
+    expect(results.locator("tbody tr")).to_have_count(
+        len(later["relations"]) + len(later["partners"])
+    )
+    expect(table.get_by_role("link").first).to_have_text(later["partners"][0]["name"])
+    table.get_by_role("link").first.click()
+    expect(tab.get_by_label("Entity", exact=True)).to_have_value(later["partners"][0]["name"])
+    results.get_by_role("link", name="Ask about it").click()
+    expect(tab.get_by_label("Subject", exact=True)).to_have_value(later["partners"][0]["name"])
+
+
+def test_an_empty_day_of_an_entity_shows_the_nearest_facts_and_figures(page: Open) -> None:
+    tab = page(page="entity", run="plain", entity="Newcomer", time="last")
+    results = tab.locator("#entity-results")
+    expect(results).to_contain_text("No facts at last. The nearest facts:")
+    expect(results.locator(".plain-facts li")).to_have_text("later Newcomer greets Ann valid")
+    expect(results.locator(".figures")).to_contain_text("MRR on valid")
+    results.locator(".plain-facts a").click()
+    expect(tab.locator("#asking")).to_have_text("Newcomer greets ? at later")
+
+
+def test_answers_move_when_facts_are_added_and_removed(page: Open, service: Served) -> None:
+    tab = page(**FACT, answer="Velessa")
+    expect(answers(tab)).to_have_count(10)
+    before = complete(service, **FACT)
+    tab.get_by_role("link", name="What if").click()
+    expect(rows(tab)).to_have_count(10)
+    assert cells(tab, 0)[:2] == ["1", before[0]["name"]]
+    add = tab.get_by_role("button", name="Add the fact")
+    expect(add).to_be_disabled()
+    for part, name in (("Subject", "Corenne"), ("Relation", "visits"), ("Object", "Velessa")):
+        field = tab.get_by_label(f"{part} of it", exact=True)
+        field.focus()
+        field.press_sequentially(name)
+        field.press("Enter")
+        expect(field).to_have_value(name)
+    expect(add).to_be_enabled()
+    add.press("Enter")
+    fact = FACT | {"object": "Velessa"}
+    body = FACT | {"added": [fact]}
+    check_moves(tab, service, body)
+    remove = tab.get_by_role("button", name="Remove", exact=False).filter(has_text="Remove")
+    label = remove.last.get_attribute("aria-label")
+    remove.last.click()
+    removed = json.loads(url_query(tab)["removed"])
+    assert label == "Remove {} {} {} {}".format(*removed[0])
+    parts = ("subject", "relation", "object", "time")
+    check_moves(tab, service, body | {"removed": [dict(zip(parts, removed[0], strict=True))]})
+    other = page(**url_query(tab))
+    expect(rows(other)).to_have_count(rows(tab).count())
+    assert [cells(other, row) for row in range(3)] == [cells(tab, row) for row in range(3)]
+    tab.get_by_role("button", name="Undo: added Corenne visits Velessa").click()
+    assert "added" not in url_query(tab)
+    tab.get_by_role("button", name="Undo: removed").click()
+    expect(tab.locator("#what-if-results th")).to_have_count(3)
+    assert complete(service, **FACT) == before, "the service keeps nothing"
+    assert tab.evaluate("Object.keys(localStorage).some((key) => /change|what/.test(key))") is False
+
+
+def check_moves(tab: Any, service: Served, body: dict[str, Any]) -> None:
+    """The table has the ranks and probabilities of the service."""
+    wanted = service.http.post("/api/v1/what-if", json=body).json()["answers"]
+    expect(tab.locator("#what-if-results th")).to_have_count(5)
+    expect(rows(tab)).to_have_count(len(wanted))
+    moved = sum(each["rank_before"] != each["rank_after"] for each in wanted)
+    expect(tab.get_by_role("status")).to_contain_text(f"{moved or 'No'} answer")
+    for row, each in enumerate(wanted):
+        by = each["rank_before"] - each["rank_after"]
+        sign = f"▲{by}" if by > 0 else f"▼{-by}" if by else "="
+        found = cells(tab, row)
+        assert found[:3] == [
+            str(each["rank_before"]),
+            each["name"],
+            f"{each['probability_before']:.1%}",
+        ]
+        assert found[3].startswith(f"{each['rank_after']} {sign}")
+        assert found[4] == f"{each['probability_after']:.1%}"
+
+
+def test_a_fact_that_cannot_be_added_is_named(page: Open) -> None:
+    known = json.dumps([["Corenne", "visits", "Central Bank of Velessa", "2030-01-05"]])
+    tab = page(refused=True, page="what-if", **FACT, added=known)
+    results = tab.locator("#what-if-results")
+    expect(results).to_contain_text("is already among the facts that the model uses")
+    tab.get_by_role("button", name="Undo").click()
+    expect(rows(tab)).to_have_count(10)
+
+
 PAGES = {
     "missing": {"page": "missing", "entity": "Corenne", "search": "yes"},
     "surprising": {"page": "surprising", "search": "yes"},
+    "entity": {"page": "entity", "entity": "Corenne", "time": "2030-01-05"},
+    "what-if": FACT | {"page": "what-if", "added": '[["Corenne","visits","Velessa","2030-01-05"]]'},
 }
-READY = {}
+READY: dict[str, str] = {}
 
 
 @pytest.mark.parametrize(
@@ -286,6 +415,14 @@ def test_every_page_is_accessible(
 LONG_PAGES = {
     "missing": {"page": "missing", "entity": LONG[0], "search": "yes"},
     "surprising": {"page": "surprising", "search": "yes"},
+    "entity": {"page": "entity", "entity": LONG[0], "time": HOURS[1]},
+    "what-if": {
+        "page": "what-if",
+        "subject": LONG[0],
+        "relation": "meets",
+        "time": HOURS[1],
+        "added": json.dumps([[LONG[0], "greets", LONG[2], HOURS[1]]]),
+    },
 }
 
 

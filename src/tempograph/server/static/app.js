@@ -50,7 +50,7 @@ class App {
       const view = readView(location.search);
       this.view = { ...view, run: view.run || this.info.runs[0].name };
       this.#checkRuns();
-      if (this.view.asked !== "time") this.view.time ||= this.run.last;
+      if (pageOf(this.view).timed && this.view.asked !== "time") this.view.time ||= this.run.last;
       const empty = pageOf(this.view) === PAGES[0] && !PARTS.some((part) => this.view[part]);
       const facts = empty ? await this.#examples() : [];
       if (turn !== this.#turn) return;

@@ -12,6 +12,7 @@ import { plural } from "./format.js";
 export const askPage = {
   name: "ask",
   label: "Ask",
+  timed: true,
   start: ({ asked, subject, relation, object, time, answer, first, last }) => ({
     asked,
     subject,

@@ -6,24 +6,27 @@ import { TimeField } from "./time-field.js";
 
 const NAMES = { entity: "api/v1/entities", relation: "api/v1/relations" };
 
-/** A field for an entity or relation; `part` is the member of the view. It may stay empty if it is optional. */
+/**
+ * A field for an entity or relation; `part` is the member of the view. It may stay empty if it is optional, and is not
+ * shown for a view that is `hidden`.
+ */
 export const nameField =
-  (part, label, kind, { optional = false } = {}) =>
+  (part, label, kind, { optional = false, hidden } = {}) =>
   (app, change) => {
     const search = new Search(`${app.view.page}-${part}`, label, NAMES[kind], () => app.run.name, change, optional);
-    return { part, parts: search.parts, wide: true, show: (view) => (search.value = view[part]) };
+    return { part, parts: search.parts, wide: true, hidden, show: (view) => (search.value = view[part]) };
   };
 
 export const timeField =
-  (part, label, optional = true) =>
+  (part, label, { optional = true, hidden } = {}) =>
   (app, change) => {
     const field = new TimeField(change, `${app.view.page}-${part}`, label, optional);
-    return { part, parts: field.parts, show: (view) => field.show(app.run, view[part]) };
+    return { part, parts: field.parts, hidden, show: (view) => field.show(app.run, view[part]) };
   };
 
-/** A list of choices: values, or pairs of a value and its words. */
+/** A list of choices: values, or pairs of a value and its words. `apply(view, value)` is the view with a choice. */
 export const choiceField =
-  (part, label, choices) =>
+  (part, label, choices, apply) =>
   (app, change) => {
     const id = `${app.view.page}-${part}`;
     const select = el("select", { id, onchange: () => change(select.value) });
@@ -33,7 +36,7 @@ export const choiceField =
       select.replaceChildren(...offered.map(([value, words = value]) => el("option", { value }, words)));
       select.value = view[part];
     };
-    return { part, parts: [el("label", { for: id }, label), select], show };
+    return { part, parts: [el("label", { for: id }, label), select], apply, show };
   };
 
 /** How many results; the most is a limit of the service. */
