@@ -7,7 +7,7 @@ import io
 import json
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 
@@ -375,13 +375,201 @@ def test_a_fact_that_cannot_be_added_is_named(page: Open) -> None:
     expect(rows(tab)).to_have_count(10)
 
 
+def test_a_question_over_a_period(page: Open, service: Served) -> None:
+    tab = page(**FACT)
+    expect(answers(tab)).to_have_count(10)
+    tab.get_by_role("link", name="Over time").press("Enter")
+    tab.locator("#page").get_by_label("Not before").fill("2030-01-03")
+    tab.locator("#page").get_by_label("Not after").fill("2030-01-07")
+    tab.locator("#page").get_by_label("Answers").select_option("5")
+    days = [f"2030-01-{day:02}" for day in range(3, 8)]
+    expect(tab.get_by_role("heading", name="Corenne visits ? from 2030-01-03 to")).to_be_visible()
+    expect(rows(tab)).to_have_count(5 + len(days))
+    found = {day: complete(service, **FACT | {"time": day}, top=100) for day in days}
+    shares = {
+        answer["name"]: [
+            next((each["probability"] for each in found[day] if each["name"] == answer["name"]), 0)
+            for day in days
+        ]
+        for answers_of_day in found.values()
+        for answer in answers_of_day
+    }
+    means = sorted((sum(each) / len(days) for each in shares.values()), reverse=True)
+    for number in range(5):
+        name, mean, _, highest, when = cells(tab, number)
+        assert mean == f"{sum(shares[name]) / len(days):.1%}" == f"{means[number]:.1%}"
+        assert highest == f"{max(shares[name]):.1%}"
+        assert when == days[shares[name].index(max(shares[name]))]
+        bars = rows(tab).nth(number).locator("rect").all()
+        whole = rows(tab).nth(number).locator("svg").bounding_box()["height"]
+        drawn = [bar.bounding_box()["height"] / whole for bar in bars]
+        assert drawn == pytest.approx(shares[name], abs=0.02), "a scale from 0 to 100%"
+    for number, day in enumerate(days):
+        assert cells(tab, 5 + number)[:3] == [
+            day,
+            found[day][0]["name"],
+            f"{found[day][0]['probability']:.1%}",
+        ]
+    expect(tab.get_by_role("status")).to_have_text("Answers at 5 steps")
+    rows(tab).nth(5).get_by_role("link").click()
+    expect(tab.locator("#asking")).to_have_text("Corenne visits ? on 2030-01-03")
+    back = page(page="period", subject="Corenne", relation="visits", first=days[2], last=days[0])
+    expect(back.locator("#period-results")).to_contain_text(
+        "No step is from 2030-01-05 to 2030-01-03."
+    )
+
+
+def test_two_runs_have_figures_and_agreement(page: Open, service: Served) -> None:
+    tab = page(page="compare")
+    results = tab.locator("#compare-results")
+    expect(results).to_contain_text("Choose a run above.")
+    tab.locator("#page").get_by_label("Compare with").select_option("ted")
+    facts = service.http.get("/api/v1/examples", params={"limit": 10}).json()["facts"]
+    expect(results.locator("table").nth(1).locator("tbody tr")).to_have_count(len(facts))
+    info = service.http.get("/api/v1/info").json()["runs"]
+    for number, run in enumerate(("temp-gru", "ted")):
+        (metrics,) = [each["metrics"]["valid"] for each in info if each["name"] == run]
+        row = results.locator("table").first.locator("tbody tr").nth(number)
+        found = row.locator("td").all_inner_texts()
+        assert [found[0], *found[4:]] == [
+            run,
+            *(f"{metrics[name]:.3f}" for name in ("mrr", "hits@1", "hits@3", "hits@10")),
+        ]
+    same, shared, first = 0, 0, {"temp-gru": 0, "ted": 0}
+    for fact in facts:
+        query = {part: fact[part] for part in ("subject", "relation", "time")}
+        lists = {
+            run: [each["name"] for each in complete(service, **query, run=run)] for run in first
+        }
+        same += lists["temp-gru"][0] == lists["ted"][0]
+        shared += len({*lists["temp-gru"]} & {*lists["ted"]})
+        for run, names in lists.items():
+            first[run] += names[0] == fact["object"]
+    assert results.locator(".figures dd").all_inner_texts() == [
+        f"{same} of 10",
+        f"{shared / 10:.1f} on average",
+        f"{first['temp-gru']} of 10",
+        f"{first['ted']} of 10",
+    ]
+    verdicts = [cells(tab, 2 + row)[-1] for row in range(len(facts))]
+    assert verdicts.count("yes") == same and len({*verdicts}) == 2
+    expect(tab.get_by_role("status")).to_have_text("Both runs answered 10 questions")
+    other = page(page="compare", other="plain")
+    expect(other.locator("#compare-results")).to_contain_text("plain knows none of the names")
+
+
+def test_two_answer_lists_say_how_far_they_agree(page: Open, service: Served) -> None:
+    tab = page(**FACT, run="temp-gru", other="ted")
+    here, there = (
+        [answer["name"] for answer in complete(service, **FACT, run=run)]
+        for run in ("temp-gru", "ted")
+    )
+    shared = len({*here} & {*there})
+    verdict = "The best answer is the same" if here[0] == there[0] else "The best answers differ"
+    expect(tab.locator("#second")).to_contain_text(
+        f"{verdict}; {shared} of {len(there)} answers are in both lists."
+    )
+    info = {run["name"]: run for run in service.http.get("/api/v1/info").json()["runs"]}
+    for column, run in (("#first", "temp-gru"), ("#second", "ted")):
+        mrr = info[run]["metrics"]["valid"]["mrr"]
+        expect(tab.locator(f"{column} h3")).to_have_text(f"{run}, MRR {mrr:.3f} on valid")
+
+
+@pytest.mark.parametrize("kind", ["entity", "time"])
+def test_the_reliability_of_probabilities_is_drawn(page: Open, service: Served, kind: str) -> None:
+    tab = page(page="calibration", run="ted")
+    names = {"entity": "entities", "time": "times"}
+    tab.get_by_label("Probabilities of", exact=True).select_option(kind)
+    asked = {"asked": kind, "run": "ted"}
+    wanted = service.http.get("/api/v1/calibration", params=asked).json()["calibration"]
+    expect(
+        tab.get_by_role("heading", name=f"Reliability of the probabilities of {names[kind]}")
+    ).to_be_visible()
+    bins = wanted["reliability"]
+    expect(tab.locator(".dot")).to_have_count(len(bins))
+    frame = tab.locator(".frame").bounding_box()
+    for dot, each in zip(tab.locator(".dot").all(), bins, strict=True):
+        box = dot.bounding_box()
+        right = (box["x"] + box["width"] / 2 - frame["x"]) / frame["width"]
+        up = 1 - (box["y"] + box["height"] / 2 - frame["y"]) / frame["height"]
+        assert (right, up) == pytest.approx((each["confidence"], each["right"]), abs=0.01)
+    expect(tab.locator(".figures dd").first).to_have_text(
+        f"{wanted['calibration_error']:.1%} {wanted['calibration_error_before']:.1%} before"
+    )
+    table = [row.split(",") for row in saved(tab, "CSV").splitlines()]
+    assert table[0] == ["from", "questions", "confidence", "right", "among_ten"]
+    assert [float(row[2]) for row in table[1:]] == [each["confidence"] for each in bins]
+    expect(tab.get_by_role("status")).to_contain_text("ted: calibration error")
+
+
+def test_questions_are_saved_and_remembered_in_the_browser(page: Open) -> None:
+    tab = page(**FACT)
+    expect(answers(tab)).to_have_count(10)
+    tab.get_by_role("button", name="Save", exact=False).filter(has_text="☆").press("Enter")
+    save = tab.locator("#save")
+    expect(save).to_have_text("★ Saved")
+    expect(save).to_have_attribute("aria-pressed", "true")
+    tab.get_by_role("button", name="One step ahead").click()
+    expect(save).to_have_text("☆ Save")
+    expect(answers(tab)).to_have_count(10)
+    tab.get_by_role("link", name="History").press("Enter")
+    expect(save).to_be_hidden()
+    saved_list, history = tab.locator("#saved .questions a"), tab.locator("#history .questions a")
+    expect(saved_list).to_have_text(["Corenne visits ? on 2030-01-05"])
+    expect(history).to_have_text(
+        ["Corenne visits ? on 2030-01-06", "Corenne visits ? on 2030-01-05"]
+    )
+    sent: list[str] = []
+    tab.on("request", lambda request: sent.append(request.url))
+    tab.reload()
+    expect(saved_list).to_have_count(1)
+    asked = [urlsplit(url).path for url in sent if "/api/" in url]
+    assert asked == ["/api/v1/info"], "questions stay in the browser"
+    saved_list.first.press("Enter")
+    expect(tab.locator("#asking")).to_have_text("Corenne visits ? on 2030-01-05")
+    expect(save).to_have_text("★ Saved")
+    tab.go_back()
+    tab.get_by_role("button", name="Remove Corenne visits ? on 2030-01-06").click()
+    expect(history).to_have_text(["Corenne visits ? on 2030-01-05"])
+    tab.locator("#saved").get_by_role("button", name="Clear 1 question").click()
+    expect(saved_list).to_have_count(0)
+    expect(tab.locator("#saved")).to_be_focused()
+    expect(history).to_have_count(1)
+    tab.get_by_label("Remember questions in this browser").uncheck()
+    expect(history).to_have_count(0)
+    tab.get_by_role("link", name="Ask").click()
+    expect(tab.locator("#asking")).not_to_be_empty()
+    tab.get_by_role("link", name="History").click()
+    expect(tab.get_by_label("Remember questions in this browser")).not_to_be_checked()
+    expect(history).to_have_count(0)
+    assert tab.evaluate("Object.keys(localStorage)") == ["tempograph-keep-history"]
+
+
+def test_damaged_stored_questions_are_ignored(page: Open) -> None:
+    tab = page(**FACT)
+    expect(answers(tab)).to_have_count(10)
+    tab.evaluate("localStorage['tempograph-saved'] = '{not json'")
+    tab.evaluate(
+        "localStorage['tempograph-history'] ="
+        " JSON.stringify([{address: 'javascript:alert(1)', title: 'x'}, {}])"
+    )
+    tab.get_by_role("link", name="History").click()
+    expect(tab.locator("#saved")).to_contain_text("Save a question")
+    expect(tab.locator("#history")).to_contain_text("No question is remembered.")
+
+
 PAGES = {
     "missing": {"page": "missing", "entity": "Corenne", "search": "yes"},
     "surprising": {"page": "surprising", "search": "yes"},
     "entity": {"page": "entity", "entity": "Corenne", "time": "2030-01-05"},
     "what-if": FACT | {"page": "what-if", "added": '[["Corenne","visits","Velessa","2030-01-05"]]'},
+    "period": {"page": "period", "subject": "Corenne", "relation": "visits"},
+    "compare": {"page": "compare", "other": "ted"},
+    "calibration": {"page": "calibration", "other": "ted"},
+    "history": {"page": "history"},
 }
-READY: dict[str, str] = {}
+READY = {"history": "#history .questions li"}
+"""What is shown last; a row of a table, unless it is said here."""
 
 
 @pytest.mark.parametrize(
@@ -423,6 +611,9 @@ LONG_PAGES = {
         "time": HOURS[1],
         "added": json.dumps([[LONG[0], "greets", LONG[2], HOURS[1]]]),
     },
+    "period": {"page": "period", "subject": LONG[0], "relation": "meets"},
+    "compare": {"page": "compare", "other": "plain"},
+    "history": {"page": "history"},
 }
 
 

@@ -5,6 +5,7 @@ import { $, el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
 import { address, isComplete, nextQuery, PARTS, requestFor } from "./view.js";
 import { plural, percent, sentence } from "./format.js";
+import { figureText } from "./runs.js";
 import { exportButtons, member } from "./table.js";
 
 /**
@@ -46,10 +47,10 @@ function render(which, app, reference, data, view) {
     return row(`${which}-${index}`, app, view, answer, change);
   });
   return [
-    el("h3", { hidden: !view.other }, data.run),
+    el("h3", { hidden: !view.other }, data.run, el("small", {}, figureText(app.info.runs, data.run))),
     rows.length ? el("ol", { class: "answers" }, ...rows) : noAnswer(data),
     view.answer && !data.answers.some(({ name }) => name === view.answer) ? notAmong(data, view.answer) : "",
-    reference && rows.length ? rankChangeNote(reference) : "",
+    reference && rows.length ? rankChangeNote(reference, data) : "",
     ...data.notes.map((note) => el("p", { class: "fine" }, sentence(note))),
     rows.length ? exportAnswers(data) : "",
   ];
@@ -123,8 +124,16 @@ function rankChange(reference, answer) {
   );
 }
 
-const rankChangeNote = (reference) =>
-  el("p", { class: "fine" }, `Below each rank: the change from ${reference.run}; \u2013 if it does not list the answer.`);
+function rankChangeNote(reference, { answers }) {
+  const shared = answers.filter(({ name }) => reference.answers.some((other) => other.name === name)).length;
+  const best = answers[0].name === reference.answers[0]?.name ? "The best answer is the same" : "The best answers differ";
+  return el(
+    "p",
+    { class: "fine" },
+    `${best}; ${shared} of ${plural(answers.length, "answer")} are in both lists. Below each rank: the change from `,
+    `${reference.run}; \u2013 if it does not list the answer.`,
+  );
+}
 
 /** Highlight an answer in both columns. */
 function highlight(name) {

@@ -12,6 +12,7 @@ import {
   wrongPart,
 } from "./notice.js";
 import { pageOf, PAGES } from "./pages.js";
+import { forget, isSaved, remember } from "./question-store.js";
 import { bindRuns, showRuns } from "./runs.js";
 import { themeButton } from "./theme.js";
 import { viewOfFact, address, entityOf, newView, PARTS, readView } from "./view.js";
@@ -121,7 +122,26 @@ class App {
     $("skip").href = `#${target}`;
     this.#showLinks(view, page);
     this.#present(elements);
+    if (page.name !== "history") remember("history", address(view), page.title(view));
+    this.showSaved();
     show(view);
+  }
+
+  /** Save the question in this browser, or forget it if it is saved. */
+  toggleSaved() {
+    const place = address(this.view);
+    if (isSaved(place)) forget("saved", place);
+    else remember("saved", place, pageOf(this.view).title(this.view));
+    this.showSaved();
+    this.announce(isSaved(place) ? "Question saved" : "Question no longer saved");
+  }
+
+  /** Show whether the question is saved. */
+  showSaved() {
+    const saved = isSaved(address(this.view));
+    $("save").hidden = pageOf(this.view).name === "history";
+    $("save").setAttribute("aria-pressed", String(saved));
+    $("save").textContent = saved ? "\u2605 Saved" : "\u2606 Save";
   }
 
   #showLinks(view, current) {
@@ -137,6 +157,8 @@ class App {
     const focused = [...$("pages").children].indexOf(document.activeElement);
     $("pages").replaceChildren(...PAGES.map(link));
     $("pages").children[focused]?.focus();
+    const { offsetLeft, offsetWidth } = $("pages").querySelector("[aria-current]");
+    $("pages").scrollLeft = offsetLeft - $("pages").offsetLeft - ($("pages").clientWidth - offsetWidth) / 2;
   }
 
   /** Show these parts of the page, and no others. */
@@ -181,6 +203,7 @@ function bindPage(app) {
     storeToken($("secret").value);
     app.show();
   });
+  $("save").addEventListener("click", () => app.view && app.toggleSaved());
   $("share").hidden = !navigator.clipboard;
   $("share").addEventListener("click", async () => {
     await navigator.clipboard.writeText(location.href);

@@ -1,7 +1,8 @@
 // The page of one entity: its facts, relations, partners over time, and figures.
 
 import { get } from "./api.js";
-import { el, svg } from "./dom.js";
+import { bars } from "./bars.js";
+import { el } from "./dom.js";
 import { nameField, timeField } from "./fields.js";
 import { formPage } from "./form-page.js";
 import { FACT_COLUMNS, member, table } from "./table.js";
@@ -10,7 +11,6 @@ import { address, entityOf, newView, periodText, viewOfFact } from "./view.js";
 import { at, factText, plural } from "./format.js";
 
 const MAX_ROWS = 50;
-const CHART = { width: 240, height: 28 };
 
 export const entityPage = formPage({
   name: "entity",
@@ -102,7 +102,7 @@ function partners({ partners: rows, total_partners: total, parts, entity }, view
   const columns = [
     member("name", "Partner", { cell: open, wide: true }),
     member("facts", "Facts", { number: true }),
-    { name: "counts", label: "Over time", value: ({ counts }) => counts.join(" "), cell: (row) => bars(row, parts, most) },
+    { name: "counts", label: "Over time", value: ({ counts }) => counts.join(" "), cell: (row) => chart(row, parts, most) },
     member("first", "First"),
     member("last", "Last"),
   ];
@@ -116,21 +116,9 @@ function section(title, file, columns, rows, total) {
 }
 
 /** The facts in each part of the period, as bars on the scale of the whole table. */
-function bars({ name, counts }, parts, most) {
-  const step = CHART.width / counts.length;
+function chart({ name, counts }, parts, most) {
   const busiest = counts.indexOf(Math.max(...counts));
   const { from, to } = parts[busiest];
   const when = from === to ? at(from) : `from ${from} to ${to}`;
-  const label = `${name}: most facts ${when}, ${counts[busiest]}`;
-  const bar = (count, index) => {
-    const height = (CHART.height * count) / most;
-    return svg("rect", { class: "fact alike", x: index * step + 0.5, y: CHART.height - height, width: Math.max(1, step - 1), height });
-  };
-  return svg(
-    "svg",
-    { class: "bars", viewBox: `0 0 ${CHART.width} ${CHART.height}`, role: "img", "aria-label": label },
-    svg("title", {}, label),
-    svg("line", { class: "axis", x1: 0, x2: CHART.width, y1: CHART.height, y2: CHART.height }),
-    ...counts.map(bar),
-  );
+  return bars(counts, most, `${name}: most facts ${when}, ${counts[busiest]}`);
 }
