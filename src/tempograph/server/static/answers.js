@@ -126,7 +126,8 @@ function rankChange(reference, answer) {
 
 function rankChangeNote(reference, { answers }) {
   const shared = answers.filter(({ name }) => reference.answers.some((other) => other.name === name)).length;
-  const best = answers[0].name === reference.answers[0]?.name ? "The best answer is the same" : "The best answers differ";
+  const same = answers[0].name === reference.answers[0]?.name;
+  const best = same ? "The best answer is the same" : "The best answers differ";
   return el(
     "p",
     { class: "fine" },

@@ -4,9 +4,9 @@ const TIMEOUT_MS = 45_000;
 const TOKEN = "tempograph-token";
 
 export class Problem extends Error {
-  constructor(status, { detail, part = null, suggestions = [] }) {
+  constructor(status, { detail, part = null, index = null, suggestions = [] }) {
     super(detail);
-    Object.assign(this, { status, part, suggestions });
+    Object.assign(this, { status, part, index, suggestions });
   }
 }
 

@@ -13,6 +13,16 @@ const SIZE = 300;
 const MARGIN = { left: 44, bottom: 40, top: 8, right: 8 };
 const DOT = { min: 4, max: 12 };
 const TICKS = [0, 0.25, 0.5, 0.75, 1];
+const whole = (part) => `${Math.round(100 * part)}%`;
+const share = (name, label) =>
+  member(name, label, { number: true, cell: (row) => (row[name] == null ? "" : percent(row[name])) });
+const COLUMNS = [
+  member("from", "Probability", { cell: ({ from, to }) => `${whole(from)} to ${whole(to)}` }),
+  member("questions", "Questions", { number: true }),
+  share("confidence", "Mean"),
+  share("right", "First is right"),
+  share("among_ten", "In the first ten"),
+];
 
 export const calibrationPage = formPage({
   name: "calibration",
@@ -35,7 +45,11 @@ const column = ({ run, calibration }) =>
     { class: "column" },
     el("h3", {}, run),
     figures([
-      ["calibration error", percent(calibration.calibration_error), `${percent(calibration.calibration_error_before)} before`],
+      [
+        "calibration error",
+        percent(calibration.calibration_error),
+        `${percent(calibration.calibration_error_before)} before`,
+      ],
       ["log loss", number(calibration.log_loss), `${number(calibration.log_loss_before)} before`],
       ["temperature", number(calibration.temperature)],
       [`${calibration.split} facts`, calibration.facts.toLocaleString("en")],
@@ -45,23 +59,23 @@ const column = ({ run, calibration }) =>
       label: `Reliability of ${run}`,
       file: `calibration-${run}`,
       rows: calibration.reliability,
-      columns: [
-        { name: "from", label: "Probability", value: (row) => row.from, cell: ({ from, to }) => `${whole(from)} to ${whole(to)}` },
-        member("questions", "Questions", { number: true }),
-        member("confidence", "Mean", { number: true, cell: (row) => percent(row.confidence) }),
-        member("right", "First is right", { number: true, cell: (row) => percent(row.right) }),
-        member("among_ten", "In the first ten", { number: true, cell: ({ among_ten: among }) => (among == null ? "" : percent(among)) }),
-      ],
-      note: el("p", { class: "fine" }, "Before: with a plain softmax of the scores. Each half of the facts is measured with the probabilities of the other half."),
+      columns: COLUMNS,
+      note: el(
+        "p",
+        { class: "fine" },
+        "Before: with a plain softmax of the scores. Each half of the facts is measured with the probabilities of the ",
+        "other half.",
+      ),
     }),
   );
 
-const whole = (share) => `${Math.round(100 * share)}%`;
+const dotText = ({ confidence, right, questions }) =>
+  `${percent(confidence)}: right in ${percent(right)} of ${plural(questions, "question")}`;
 
 /** How often the first answer is right, by its probability; on the diagonal, probabilities are as they should be. */
 function chart(run, { reliability, ...calibration }) {
-  const x = (share) => MARGIN.left + share * SIZE;
-  const y = (share) => MARGIN.top + (1 - share) * SIZE;
+  const x = (part) => MARGIN.left + part * SIZE;
+  const y = (part) => MARGIN.top + (1 - part) * SIZE;
   const most = Math.max(...reliability.map(({ questions }) => questions));
   const radius = ({ questions }) => DOT.min + (DOT.max - DOT.min) * Math.sqrt(questions / most);
   const points = reliability.map(({ confidence, right }) => `${x(confidence)},${y(right)}`).join(" ");
@@ -70,7 +84,7 @@ function chart(run, { reliability, ...calibration }) {
     svg(
       "circle",
       { class: "dot", cx: x(row.confidence), cy: y(row.right), r: radius(row) },
-      svg("title", {}, `${percent(row.confidence)}: right in ${percent(row.right)} of ${plural(row.questions, "question")}`),
+      svg("title", {}, dotText(row)),
     );
   return svg(
     "svg",
@@ -81,9 +95,9 @@ function chart(run, { reliability, ...calibration }) {
       "aria-label": `Reliability of ${run}: ${errorText(calibration)}. The table below has the same content.`,
     },
     svg("rect", { class: "frame", x: x(0), y: y(1), width: SIZE, height: SIZE }),
-    ...TICKS.flatMap((share) => [
-      svg("text", { class: "tick", x: x(share), y: y(0) + 16, "text-anchor": "middle" }, whole(share)),
-      svg("text", { class: "tick", x: x(0) - 6, y: y(share) + 4, "text-anchor": "end" }, whole(share)),
+    ...TICKS.flatMap((part) => [
+      svg("text", { class: "tick", x: x(part), y: y(0) + 16, "text-anchor": "middle" }, whole(part)),
+      svg("text", { class: "tick", x: x(0) - 6, y: y(part) + 4, "text-anchor": "end" }, whole(part)),
     ]),
     svg("text", { class: "tick", x: x(0.5), y: y(0) + 34, "text-anchor": "middle" }, "probability of the first answer"),
     svg("line", { class: "diagonal", x1: x(0), y1: y(0), x2: x(1), y2: y(1) }),

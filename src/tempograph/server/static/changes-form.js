@@ -17,9 +17,8 @@ export function changesForm(app) {
     fields[part].value = value;
     update();
   };
-  const fields = Object.fromEntries(
-    PARTS.map((part) => [part, new Search(`change-${part}`, LABELS[part], PATHS[part], () => app.run.name, choose(part))]),
-  );
+  const search = (part) => new Search(`change-${part}`, LABELS[part], PATHS[part], () => app.run.name, choose(part));
+  const fields = Object.fromEntries(PARTS.map((part) => [part, search(part)]));
   const time = new TimeField(setTime, "change-time", "Time of it");
   const buttons = { added: changeButton("added", "Add the fact"), removed: changeButton("removed", "Remove the fact") };
   const list = el("ul", { class: "plain-facts" });
@@ -28,8 +27,12 @@ export function changesForm(app) {
     "form",
     { class: "card fields", "aria-label": "Changes", onsubmit: (event) => event.preventDefault() },
     el("p", { class: "fine" }, "A fact to add to those that the model uses, or to remove from them:"),
-    el("div", { class: "field-row" }, ...cells.map(([kind, parts]) => el("div", { class: kind }, ...parts)),
-      el("div", { class: "part buttons" }, buttons.added, buttons.removed)),
+    el(
+      "div",
+      { class: "field-row" },
+      ...cells.map(([kind, parts]) => el("div", { class: kind }, ...parts)),
+      el("div", { class: "part buttons" }, buttons.added, buttons.removed),
+    ),
     list,
   );
   return { element, show };
@@ -41,7 +44,8 @@ export function changesForm(app) {
   }
 
   function changeButton(kind, words) {
-    return el("button", { type: "button", disabled: true, onclick: () => app.go(withChange(app.view, kind, fact)) }, words);
+    const change = () => app.go(withChange(app.view, kind, fact));
+    return el("button", { type: "button", disabled: true, onclick: change }, words);
   }
 
   function update() {
@@ -55,15 +59,16 @@ export function changesForm(app) {
     update();
     const { added, removed } = changesOf(view);
     list.replaceChildren(
-      ...added.map((each) => item(view, "added", each)),
-      ...removed.map((each) => item(view, "removed", each)),
+      ...added.map((each) => item("added", each)),
+      ...removed.map((each) => item("removed", each)),
       ...(added.length + removed.length ? [] : [el("li", { class: "fine" }, "No fact is added or removed yet.")]),
     );
-    if (added.length + removed.length > 1) list.append(el("li", {}, undoAll(view, added.length + removed.length)));
+    if (added.length + removed.length > 1) list.append(el("li", {}, undoAll(added.length + removed.length)));
   }
 
-  function item(view, kind, each) {
+  function item(kind, each) {
     const undo = () => app.go(without(app.view, kind, each));
+    const label = `Undo: ${kind} ${factText(each)}`;
     return el(
       "li",
       {},
@@ -71,11 +76,11 @@ export function changesForm(app) {
       " ",
       el("span", { class: "fact-text" }, `${each.time} ${factText(each)}`),
       " ",
-      el("button", { type: "button", class: "small", "aria-label": `Undo: ${kind} ${factText(each)}`, onclick: undo }, "Undo"),
+      el("button", { type: "button", class: "small", "aria-label": label, onclick: undo }, "Undo"),
     );
   }
 
-  function undoAll(view, count) {
+  function undoAll(count) {
     const undo = () => app.go({ ...app.view, added: "", removed: "" });
     return el("button", { type: "button", class: "small", onclick: undo }, `Undo ${plural(count, "change")}`);
   }

@@ -27,8 +27,9 @@ const write = (facts) => (facts.length ? `[${facts.slice(-MAX_FACTS).map(keyOf).
 /** Facts of a list in a URL; what is no fact is left out. */
 function read(text) {
   try {
-    const rows = JSON.parse(text || "[]").filter((row) => row.length === 4 && row.every((part) => typeof part === "string"));
-    return rows.map(([subject, relation, object, time]) => ({ subject, relation, object, time }));
+    const rows = JSON.parse(text || "[]").filter((row) => row.length === 4);
+    const named = rows.filter((row) => row.every((part) => typeof part === "string"));
+    return named.map(([subject, relation, object, time]) => ({ subject, relation, object, time }));
   } catch {
     return [];
   }

@@ -77,7 +77,10 @@ function figuresTable(runs) {
 }
 
 function agreement({ run, other, asked, rows }) {
-  if (!rows.length) return [el("p", { class: "empty" }, `${other} knows none of the names in ${plural(asked, "question")} about ${run}.`)];
+  if (!rows.length) {
+    const words = `${other} knows none of the names in ${plural(asked, "question")} about ${run}.`;
+    return [el("p", { class: "empty" }, words)];
+  }
   const share = (test) => `${rows.filter(test).length} of ${rows.length}`;
   const mean = rows.reduce((sum, { shared }) => sum + shared, 0) / rows.length;
   return [
@@ -92,7 +95,8 @@ function agreement({ run, other, asked, rows }) {
 }
 
 function questionsTable({ run, other, rows }, view) {
-  const best = (side) => (row) => (row[side].best ? `${row[side].best.name} (${percent(row[side].best.probability)})` : "none");
+  const bestText = ({ best }) => (best ? `${best.name} (${percent(best.probability)})` : "none");
+  const best = (side) => (row) => bestText(row[side]);
   const question = ({ fact }) => `${fact.subject} ${fact.relation} ? ${fact.time}`;
   const rank = (side) => (row) => row[side].rank ?? "";
   const columns = [
@@ -112,7 +116,6 @@ function questionsTable({ run, other, rows }, view) {
     { name: "same", label: "Same best", value: ({ same }) => (same ? "yes" : "no") },
   ];
   const words = `The rank is that of the object in the data; empty if it is not among the first ${FIRST}.`;
-  return rows.length
-    ? table({ label: "Questions to both runs", file: "agreement", columns, rows, note: el("p", { class: "fine" }, words) })
-    : null;
+  const note = el("p", { class: "fine" }, words);
+  return rows.length ? table({ label: "Questions to both runs", file: "agreement", columns, rows, note }) : null;
 }

@@ -34,19 +34,27 @@ export const entityPage = formPage({
       : null,
   load: (request, signal) => get("api/v1/entity", request, signal),
   hint: () => [el("p", { class: "empty" }, "Choose an entity above.")],
-  draw: (data, view) => [links(data, view), numbers(data), ...near(data, view), ...relations(data, view), ...partners(data, view)],
+  draw: (data, view) => [
+    links(data, view),
+    numbers(data),
+    ...near(data, view),
+    ...relations(data, view),
+    ...partners(data, view),
+  ],
   announce: (data) => `${data.entity}: ${plural(totalOf(data), "fact")}`,
 });
 
 const totalOf = ({ facts }) => Object.values(facts).reduce((sum, count) => sum + count, 0);
 
-const links = ({ entity }, view) =>
-  el(
+function links({ entity }, view) {
+  const { time, first, last } = view;
+  return el(
     "p",
     { class: "links" },
-    el("a", { href: address(newView("ask", view, { subject: entity, time: view.time })) }, "Ask about it"),
-    el("a", { href: address(newView("missing", view, { entity, first: view.first, last: view.last })) }, "Find missing facts"),
+    el("a", { href: address(newView("ask", view, { subject: entity, time })) }, "Ask about it"),
+    el("a", { href: address(newView("missing", view, { entity, first, last })) }, "Find missing facts"),
   );
+}
 
 function numbers(data) {
   const splits = Object.entries(data.facts).map(([split, count]) => [`in ${split}`, count.toLocaleString("en")]);
@@ -84,8 +92,8 @@ function near({ near: facts, entity }, view) {
 }
 
 function relations({ relations: rows, total_relations: total, entity }, view) {
-  const ask = (row) =>
-    el("a", { href: address(newView("ask", view, { subject: entity, relation: row.relation, time: view.time })) }, row.relation);
+  const query = (relation) => newView("ask", view, { subject: entity, relation, time: view.time });
+  const ask = ({ relation }) => el("a", { href: address(query(relation)) }, relation);
   const columns = [
     member("relation", "Relation", { cell: ask, wide: true }),
     member("as_subject", "As subject", { number: true }),
@@ -102,7 +110,12 @@ function partners({ partners: rows, total_partners: total, parts, entity }, view
   const columns = [
     member("name", "Partner", { cell: open, wide: true }),
     member("facts", "Facts", { number: true }),
-    { name: "counts", label: "Over time", value: ({ counts }) => counts.join(" "), cell: (row) => chart(row, parts, most) },
+    {
+      name: "counts",
+      label: "Over time",
+      value: ({ counts }) => counts.join(" "),
+      cell: (row) => chart(row, parts, most),
+    },
     member("first", "First"),
     member("last", "Last"),
   ];

@@ -19,8 +19,12 @@ export const historyPage = {
     const root = el("div", { class: "form-page", id: "history-page" }, saved, history);
     $("page").append(root);
     const show = () => {
-      saved.replaceChildren(...list("saved", "Saved questions", "Save a question with the button at the top.", show, app));
-      history.replaceChildren(...list("history", "History", "No question is remembered.", show, app), keepField(show));
+      const lists = [
+        list("saved", "Saved questions", "Save a question with the button at the top.", show, app),
+        list("history", "History", "No question is remembered.", show, app),
+      ];
+      saved.replaceChildren(...lists[0]);
+      history.replaceChildren(...lists[1], keepField(show));
     };
     return { elements: [root], target: "saved", show };
   },

@@ -74,14 +74,14 @@ export class Panel {
   }
 
   /** Stop loading; the same view would load again. */
-  cancel() {
+  cancel(focus = false) {
     if (this.#controller.signal.aborted || !this.#key) return;
     this.#controller.abort();
     this.#key = "";
     this.#root.removeAttribute("aria-busy");
     const again = el("button", { type: "button", onclick: () => this.show(this.#view) }, "Start again");
     refill(this.#body, el("p", { class: "failure" }, "Canceled. ", again));
-    again.focus();
+    if (focus) again.focus();
   }
 
   #showProgress(done, total, late) {
@@ -102,7 +102,7 @@ export class Panel {
         { class: "progress" },
         el("progress", { value: total ? done : null, max: total || 1, "aria-label": "Progress of the search" }),
         el("span", {}, words),
-        el("button", { type: "button", onclick: () => this.cancel() }, "Cancel"),
+        el("button", { type: "button", onclick: () => this.cancel(true) }, "Cancel"),
       ),
     );
   }

@@ -100,9 +100,13 @@ function answersTable(rows, { completions, top }, view) {
     member("highest", "Highest", { number: true, cell: (row) => percent(row.highest) }),
     member("time", "At", { cell: ask }),
   ];
-  const scale = `Bars over time have a scale from 0 to 100%, from ${completions[0].time} to ${completions.at(-1).time}.`;
-  const unknown = `An answer counts as 0 where it is not among the first ${top}.`;
-  return table({ label: "Answers over time", file: "answers-over-time", columns, rows, note: el("p", { class: "fine" }, `${scale} ${unknown}`) });
+  const note = el(
+    "p",
+    { class: "fine" },
+    `The bars over time go from ${completions[0].time} to ${completions.at(-1).time}, on a scale from 0 to 100%. `,
+    `An answer counts as 0 where it is not among the first ${top}.`,
+  );
+  return table({ label: "Answers over time", file: "answers-over-time", columns, rows, note });
 }
 
 const partsOf = ({ asked, subject, relation, object }) => ({ asked, subject, relation, object });
@@ -118,5 +122,6 @@ function byStep(completions, view) {
     member("probability", "Probability", { number: true, cell: (row) => probabilityCell(row.probability) }),
     { name: "known", label: "Known", value: (row) => row.known ?? "new" },
   ];
-  return [el("h3", {}, "Best answer at each step"), table({ label: "Best answer at each step", file: "best-answers", columns, rows })];
+  const title = "Best answer at each step";
+  return [el("h3", {}, title), table({ label: title, file: "best-answers", columns, rows })];
 }

@@ -11,8 +11,9 @@ const label = (name) => `${name[0].toUpperCase()}${name.slice(1)}`;
  * not exported. `file` is the name of the export without its ending.
  */
 export function table({ label: title, file, columns, rows, note = null }) {
+  const hidden = () => el("span", { class: "visually-hidden" }, "Ask");
   const head = columns.map(({ label: words, number }) =>
-    el("th", { scope: "col", class: number ? "number" : null }, words || el("span", { class: "visually-hidden" }, "Ask")),
+    el("th", { scope: "col", class: number ? "number" : null }, words || hidden()),
   );
   const body = rows.map((row) => el("tr", {}, ...columns.map((column) => cell(column, row))));
   return el(

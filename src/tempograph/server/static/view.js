@@ -59,7 +59,8 @@ export const timeText = (view) =>
   view.asked === "time" ? `when${periodText(view) && `, ${periodText(view)}`}?` : at(view.time);
 
 /** The period of a view as text; empty if it has none. */
-export const periodText = ({ first, last }) => [first && `from ${first}`, last && `to ${last}`].filter(Boolean).join(" ");
+export const periodText = ({ first, last }) =>
+  [first && `from ${first}`, last && `to ${last}`].filter(Boolean).join(" ");
 
 /** The query as a request to a run. */
 export function requestFor(view, run) {

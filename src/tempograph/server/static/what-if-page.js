@@ -43,7 +43,9 @@ async function ask({ added, removed, ...question }, signal) {
   const changed = added.length + removed.length > 0;
   const shown = { ...question, top: 1, evidence: MAX_EVIDENCE };
   const [moves, best] = await Promise.all([
-    changed ? post("api/v1/what-if", { ...question, added, removed }, signal) : post("api/v1/complete", question, signal),
+    changed
+      ? post("api/v1/what-if", { ...question, added, removed }, signal)
+      : post("api/v1/complete", question, signal),
     post("api/v1/complete", shown, signal),
   ]);
   return { ...moves, answers: changed ? moves.answers : moves.answers.map(unmoved), changed, best: best.answers[0] };
@@ -67,16 +69,14 @@ function answersTable({ answers, changed, run }) {
   const columns = [
     member("rank_before", "Rank", { number: true }),
     member("name", "Answer", { wide: true }),
-    member("probability_before", "Probability", { number: true, cell: (row) => probabilityCell(row.probability_before) }),
+    probability("probability_before", "Probability"),
   ];
   const after = [
     member("rank_after", "Rank after", { number: true, cell: rankAfter }),
-    member("probability_after", "Probability after", {
-      number: true,
-      cell: (row) => probabilityCell(row.probability_after),
-    }),
+    probability("probability_after", "Probability after"),
   ];
-  const note = el("p", { class: "fine" }, changed ? `${movesText(answers)}.` : "Add or remove a fact to see ranks move.");
+  const words = changed ? `${movesText(answers)}.` : "Add or remove a fact to see ranks move.";
+  const note = el("p", { class: "fine" }, words);
   return table({
     label: "Answers before and after",
     file: "what-if",
@@ -85,6 +85,9 @@ function answersTable({ answers, changed, run }) {
     note,
   });
 }
+
+const probability = (name, label) =>
+  member(name, label, { number: true, cell: (row) => probabilityCell(row[name]) });
 
 /** The new rank, and how far the answer moved. */
 function rankAfter({ rank_before: before, rank_after: after }) {
@@ -102,15 +105,14 @@ function rankAfter({ rank_before: before, rank_after: after }) {
 
 /** The facts behind the best answer, each with a button that removes it. */
 function evidence({ best }, view, app) {
-  const gone = changesOf(view).removed.map((fact) => JSON.stringify(fact));
-  const facts = (best?.evidence ?? []).map(({ subject, relation, object, time }) => ({ subject, relation, object, time }));
-  const left = facts.filter((fact) => !gone.includes(JSON.stringify(fact)));
+  const gone = changesOf(view).removed.map(factLine);
+  const left = (best?.evidence ?? []).filter((fact) => !gone.includes(factLine(fact)));
   if (!left.length) return [];
   const item = (fact) =>
     el(
       "li",
       {},
-      el("span", { class: "fact-text" }, `${fact.time} ${factText(fact)}`),
+      el("span", { class: "fact-text" }, factLine(fact)),
       " ",
       el(
         "button",
@@ -123,5 +125,8 @@ function evidence({ best }, view, app) {
         "Remove",
       ),
     );
-  return [el("h3", {}, `Facts behind ${best.name}, the best answer before`), el("ul", { class: "plain-facts" }, ...left.map(item))];
+  const title = `Facts behind ${best.name}, the best answer before`;
+  return [el("h3", {}, title), el("ul", { class: "plain-facts" }, ...left.map(item))];
 }
+
+const factLine = (fact) => `${fact.time} ${factText(fact)}`;
