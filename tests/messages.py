@@ -591,7 +591,11 @@ MESSAGES = {
         "{path}: its test split has no facts, so there is nothing to ask about"
     ),
     # The client
+    "replies.no_json": "a line of the response is not of tempograph: {line!r}",
     "replies.unfinished": "the service ended the search before it was finished; try again",
+    "requests.no_address": (
+        "'{url}' is not the address of a service; write it as http://HOST:PORT"
+    ),
     "requests.no_httpx": "a client needs httpx2; install it with: pip install 'tempograph[client]'",
     "rows.no_column": "the table: there is no column '{column}' among {columns}; add it",
     "rows.not_a_part": ("row {row}: a part of a fact is a name, an id or a time, found {value!r}"),

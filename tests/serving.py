@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -121,3 +122,11 @@ class Served:
         code = self.process.wait(30)
         self._reader.join(30)
         return code, [json.loads(line) for line in self._lines]
+
+
+def until(holds: Callable[[], bool], seconds: float = 10) -> None:
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)

@@ -20,7 +20,7 @@ from live_service import live_service
 from messages import message, raises
 from tempograph import AsyncClient, Client, Predictor
 from tempograph.data.graph import COLUMNS
-from tempograph.errors import DataError, QueryError, ServiceError
+from tempograph.errors import ConfigError, DataError, QueryError, ServiceError
 from tempograph.server.limits import Limits
 
 pytest_plugins = ("serving_fixtures",)
@@ -52,6 +52,7 @@ def test_why_is_that_of_the_predictor(
     url: str, predictors: dict[str, Predictor], side: str
 ) -> None:
     with Client(url, token=TOKEN) as client:
+        assert client.why(*FACT, side=side, evidence=0).evidence == ()
         found = client.why(*FACT, side=side)
     wanted = predictors["temp-gru"].why(*FACT, side=side)
     (one,), (other,) = found.answers, wanted.answers
@@ -145,6 +146,20 @@ def test_a_wrong_token_and_a_missing_service_are_errors_of_the_service(url: str)
         client.surprising()
 
 
+@pytest.mark.parametrize("address", ["localhost:8000", "ftp://localhost", "http://", "http://["])
+def test_what_is_no_address_is_refused(address: str) -> None:
+    for kind in (Client, AsyncClient):
+        with raises(ConfigError, "requests.no_address", url=address):
+            kind(address)
+
+
+def test_addresses_may_have_a_path_and_be_of_version_6() -> None:
+    for address in ("http://[::1]:8000", "https://example.org/tempograph/", "http://localhost"):
+        with Client(address) as client:
+            wanted = f"{address.rstrip('/')}/api/v1/"
+            assert str(client._http.base_url) == wanted and repr(client) == f"Client({address!r})"
+
+
 class Proxy(BaseHTTPRequestHandler):
     """Answers as the test tells it to."""
 
@@ -175,6 +190,9 @@ def test_what_is_not_of_the_service_is_said_to_be_so(proxy: tuple[type[Proxy], s
         for handler.status, handler.body in ((502, b"<html>"), (200, b"<html>"), (500, b"[]")):
             with pytest.raises(ServiceError, match="is not of tempograph"):
                 client.objects(0, 0, 0)
+        handler.status, handler.body = 200, b"<html>\n"
+        with raises(ServiceError, "replies.no_json", line="<html>"):
+            client.missing()
         line = {"event": "progress", "done": 0, "total": 3}
         handler.status, handler.body = 200, json.dumps(line).encode() + b"\n"
         with raises(ServiceError, "replies.unfinished"):

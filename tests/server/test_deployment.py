@@ -98,6 +98,8 @@ def test_the_client_in_the_docs_works() -> None:
     start = SERVE.index("    from tempograph import Client")
     program = SERVE[start : SERVE.index("`AsyncClient`", start)].replace("\n    ", "\n").strip()
     run = tempograph.train("demo", "ted", device="cpu")
+    # Fitted before, because a busy machine may need longer for it than a request may take.
+    run.questions.heads()
     with live_service({"ted": Predictor(run)}) as url:
         names: dict[str, Any] = {}
         exec(program.replace("http://localhost:8000", url), names)

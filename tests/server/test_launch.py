@@ -22,7 +22,7 @@ import pytest
 
 from conftest import Call
 from messages import message
-from serving import STORED, Served
+from serving import STORED, Served, until
 from tempograph.server.event_log import event_log
 
 pytest_plugins = ("serving_fixtures",)
@@ -340,11 +340,3 @@ def test_forwarded_addresses_are_believed_from_trusted_proxies_only(served: Star
         service.http.get("/health", headers=forwarded)
         _, log = service.end(signal.SIGTERM)
         assert [line["client"] for line in log if line["event"] == "request"] == [client]
-
-
-def until(holds: Callable[[], bool], seconds: float = 10) -> None:
-    """Wait until a condition holds."""
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.02)

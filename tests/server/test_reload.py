@@ -11,10 +11,9 @@ from typing import Any
 
 import httpx2
 import pytest
-from test_launch import until
 
 from messages import message
-from serving import STORED, Served, client_of
+from serving import STORED, Served, client_of, until
 from tempograph import Predictor
 from tempograph.server.batching import QueryBatcher
 

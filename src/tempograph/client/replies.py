@@ -124,7 +124,12 @@ class ScanReply:
 
     def read_line(self, line: str) -> None:
         """Take the next line."""
-        event = json.loads(line)
+        try:
+            event = json.loads(line)
+        except ValueError:
+            raise ServiceError(
+                f"a line of the response is not of tempograph: {line[:80]!r}"
+            ) from None
         if event["event"] == "fact":
             self._facts.append(event["fact"])
         elif event["event"] == "end":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from tempograph.data.suggestions import suggest
 from tempograph.errors import ConfigError, QueryError, ServiceError, TempographError
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     import httpx2
 
 Result = TypeVar("Result")
+_ADDRESS: Final = re.compile(r"https?://([\w.\-]+|\[[\da-f:.]+\])(:\d+)?(/\S*)?", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,8 @@ It does no input or output itself, so the synchronous and the asynchronous clien
 
 def http_settings(url: str, token: str | None, timeout: float) -> dict[str, Any]:
     """The arguments of an httpx2 client of a service."""
+    if not _ADDRESS.fullmatch(url):
+        raise ConfigError(f"'{url}' is not the address of a service; write it as http://HOST:PORT")
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     return {"base_url": f"{url.rstrip('/')}/api/v1/", "headers": headers, "timeout": timeout}
 

@@ -177,7 +177,7 @@ class EvidenceRequest(RunRequest, FactRequest):
     model_config = _example(**_FACT, asked="subject")
 
     asked: Part = "object"
-    most: int = Field(10, ge=1, le=1000)
+    most: int = Field(10, ge=0, le=1000)
     """Number of facts."""
 
 
