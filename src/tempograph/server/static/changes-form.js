@@ -1,6 +1,6 @@
 // A form that makes a fact to add or remove, and the list of such changes.
 
-import { el } from "./dom.js";
+import { el, replace } from "./dom.js";
 import { changesOf, withChange, without } from "./changes.js";
 import { Search } from "./search.js";
 import { TimeField } from "./time-field.js";
@@ -21,7 +21,7 @@ export function changesForm(app) {
   const fields = Object.fromEntries(PARTS.map((part) => [part, search(part)]));
   const time = new TimeField(setTime, "change-time", "Time of it");
   const buttons = { added: changeButton("added", "Add the fact"), removed: changeButton("removed", "Remove the fact") };
-  const list = el("ul", { class: "plain-facts" });
+  const list = el("ul", { class: "plain-facts", tabindex: "-1", "aria-label": "Facts added and removed" });
   const cells = [...Object.values(fields).map(({ parts }) => ["part wide", parts]), ["part", time.parts]];
   const element = el(
     "form",
@@ -58,12 +58,13 @@ export function changesForm(app) {
     time.show(app.run, fact.time);
     update();
     const { added, removed } = changesOf(view);
-    list.replaceChildren(
+    const count = added.length + removed.length;
+    replace(list, [
       ...added.map((each) => item("added", each)),
       ...removed.map((each) => item("removed", each)),
-      ...(added.length + removed.length ? [] : [el("li", { class: "fine" }, "No fact is added or removed yet.")]),
-    );
-    if (added.length + removed.length > 1) list.append(el("li", {}, undoAll(added.length + removed.length)));
+      count ? null : el("li", { class: "fine" }, "No fact is added or removed yet."),
+      count > 1 ? el("li", {}, undoAll(count)) : null,
+    ]);
   }
 
   function item(kind, each) {

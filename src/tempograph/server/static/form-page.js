@@ -1,6 +1,6 @@
 // A page with one form and one panel of results.
 
-import { $, el } from "./dom.js";
+import { $, el, replace } from "./dom.js";
 import { Panel } from "./panel.js";
 
 /**
@@ -33,7 +33,7 @@ export function formPage({ name, label, timed, about, start, title, fields, subm
         load: parts.load,
         draw: (data, view) => {
           const shown = data === null ? (parts.hint?.(view, app) ?? []) : parts.draw(data, view, app);
-          body.replaceChildren(...shown.filter((element) => element != null));
+          replace(body, shown, results);
           if (data !== null) app.announce(announce(data));
         },
       },
