@@ -94,6 +94,8 @@ def test_missing_facts_are_found_with_the_keyboard(page: Open, service: Served) 
         )
         assert abs(fill / bar - fact["probability"]) < 0.02, "a part of the whole"
     expect(tab.get_by_role("status")).to_have_text(f"{len(wanted)} missing facts found")
+    hidden = tab.locator("#page .scroll").evaluate("table => table.scrollWidth - table.clientWidth")
+    assert hidden <= 0, "all columns are in sight"
     other = page(**url_query(tab))
     expect(rows(other)).to_have_count(len(wanted))
     entity.fill("")

@@ -51,6 +51,7 @@ export const missingPage = formPage({
                 label: "Other times",
                 value: (fact) => fact.other_times.join("; "),
                 cell: otherTimes,
+                wide: true,
               },
               factLink(view),
             ],
@@ -67,4 +68,7 @@ export const missingPage = formPage({
 });
 
 const otherTimes = ({ other_times: times, other_probabilities: probabilities }) =>
-  times.map((time, index) => `${time} (${percent(probabilities[index])})`).join(", ");
+  times.flatMap((time, index) => [
+    index ? ", " : "",
+    el("span", { class: "nowrap" }, `${time} (${percent(probabilities[index])})`),
+  ]);
