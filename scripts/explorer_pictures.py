@@ -37,10 +37,26 @@ FACT = {
 def views(runs: list[str]) -> dict[str, dict[str, str]]:
     """Return the URL parameters of each view, by the name of its screenshots."""
     misspelled = FACT | {"subject": "Solalva"}
-    single = {"first-visit": {}, "answers": FACT, "wrong": misspelled}
+    query = {part: FACT[part] for part in ("subject", "relation", "time")}
+    when = {"asked": "time", "object": FACT["answer"], "answer": FACT["time"]}
+    added = [[FACT["subject"], FACT["relation"], "Talenne", FACT["time"]]]
+    single = {
+        "first-visit": {},
+        "answers": FACT,
+        "wrong": misspelled,
+        "time": query | when,
+        "period": query | {"page": "period"},
+        "entity": {"page": "entity", "entity": FACT["subject"], "time": FACT["time"]},
+        "what-if": query | {"page": "what-if", "added": json.dumps(added)},
+        "missing": {"page": "missing", "entity": FACT["subject"], "search": "yes"},
+        "surprising": {"page": "surprising", "splits": "test", "search": "yes"},
+        "calibration": {"page": "calibration"},
+        "history": {"page": "history"},
+    }
     if len(runs) < 2:
         return single
-    return single | {"comparison": FACT | {"run": runs[0], "other": runs[1]}}
+    both = {"run": runs[0], "other": runs[1]}
+    return single | {"comparison": FACT | both, "compare": {"page": "compare"} | both}
 
 
 @contextmanager

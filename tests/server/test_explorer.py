@@ -6,114 +6,35 @@ import json
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
+from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 
+from exploring import (
+    EVIL,
+    FACT,
+    HOURS,
+    LONG,
+    Open,
+    answers,
+    choose,
+    complete,
+    expect,
+    found_names,
+    serious_violations,
+    url_query,
+)
 from serving import STORED, Served
-from tempograph import TemporalGraph, train
 from tempograph.prediction.answer import EvidenceFact, evidence_legend
 
-pytest_plugins = ("serving_fixtures", "browser_fixtures")
-expect = pytest.importorskip("playwright.sync_api", reason="needs the package playwright").expect
-# A machine that runs many tests may be slow.
-expect.set_options(timeout=20_000)
+pytest_plugins = ("serving_fixtures", "browser_fixtures", "explorer_fixtures")
 
-REFUSED = "Failed to load resource"
-EVIL = "<img src=x onerror=alert(1)>"
-FACT = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05"}
-LONG = tuple(f"{name} {'of the Ministry of ' * 20}{'x' * 600}"[:900] for name in "ABC")
-HOURS = tuple(f"2024-01-01T{hour}:00" for hour in (10, 11, 12))
 TOKEN = "correct-horse-battery"
 PARTS = ("subject", "relation", "object")
-Open = Callable[..., Any]
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Three stored runs of the same facts, one with hostile names and undated steps, and one with
-    names of 900 letters and steps of an hour.
-    """
-    facts = np.array([(0, 0, 1, 0), (1, 0, 2, 1), (2, 0, 0, 2)])
-    names = ("Ann", EVIL, "Cai", "Newcomer")
-    graph = TemporalGraph(
-        "small",
-        names,
-        ("meets", "greets"),
-        ("early", "later", "last"),
-        facts,
-        np.array([(3, 1, 0, 1)]),
-        facts[:0],
-    )
-    plain = tmp_path_factory.mktemp("runs") / "plain"
-    train(graph, "ted", out=plain, device="cpu")
-    long_names = replace(graph, entities=(*LONG, "Newcomer"), times=HOURS)
-    train(long_names, "ted", out=plain.with_name("long"), device="cpu")
-    runs = [STORED / name for name in ("temp-gru", "pointer", "ted")]
-    with Served(*map(str, [*runs, plain, plain.with_name("long")])) as service:
-        yield service
-
-
-@pytest.fixture
-def page(browser: Any, service: Served) -> Iterator[Open]:
-    """Opens views; afterwards the console is empty and no other host has been contacted.
-
-    `refused` ignores the console messages of browsers about error responses.
-    """
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    context.grant_permissions(["clipboard-read", "clipboard-write"])
-    messages: list[str] = []
-    contacted: set[str] = set()
-
-    def start(refused: bool = False, at: Served = service, **view: str) -> Any:
-        tab = context.new_page()
-        tab.on(
-            "console",
-            lambda line: (
-                messages.append(line.text) if not (refused and REFUSED in line.text) else None
-            ),
-        )
-        tab.on("pageerror", lambda error: messages.append(str(error)))
-        tab.on("dialog", lambda dialog: messages.append(dialog.message))
-        tab.on("request", lambda request: contacted.add(urlsplit(request.url).netloc))
-        tab.goto(f"http://localhost:{at.port}/?{urlencode(view)}")
-        hosts.add(f"localhost:{at.port}")
-        return tab
-
-    hosts: set[str] = set()
-    yield start
-    context.close()
-    assert messages == [] and contacted == hosts
-
-
-def answers(tab: Any, column: str = "#first") -> Any:
-    return tab.locator(f"{column} .choose")
-
-
-def url_query(tab: Any) -> dict[str, str]:
-    return {name: values[0] for name, values in parse_qs(urlsplit(tab.url).query).items()}
-
-
-def complete(service: Served, **request: Any) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = service.http.post("/api/v1/complete", json=request).json()[
-        "answers"
-    ]
-    return found
-
-
-def found_names(tab: Any, name: str = "") -> Any:
-    return tab.locator("[role=option]:visible", has_text=name)
-
-
-def choose(tab: Any, label: str, typed: str, name: str) -> None:
-    """Type into a field and choose a suggested name."""
-    tab.get_by_label(label, exact=True).fill(typed)
-    found_names(tab, name).first.click()
 
 
 def test_the_first_visit_shows_an_example(page: Open) -> None:
@@ -172,6 +93,33 @@ def test_subjects_and_relations_can_be_predicted(page: Open, service: Served, pa
     wanted = complete(service, **given, time="2030-01-05")
     expect(answers(tab).first.locator(".name")).to_have_text(wanted[0]["name"])
     expect(answers(tab)).to_have_count(len(wanted))
+
+
+def test_times_can_be_predicted_in_a_period(page: Open, service: Served) -> None:
+    fact = {"subject": "Corenne", "relation": "visits", "object": "Velessa"}
+    tab = page(**FACT, answer="Velessa")
+    tab.locator(".asked label", has_text="time").click()
+    expect(tab.locator("#asking")).to_have_text("Corenne visits Velessa when?")
+    wanted = complete(service, **fact)
+    expect(answers(tab)).to_have_count(len(wanted))
+    assert answers(tab).locator(".name").all_inner_texts() == [each["name"] for each in wanted]
+    assert url_query(tab)["answer"] == FACT["time"], "the time asked about before is explained"
+    expect(tab.locator("#evidence .fact-text").first).to_be_visible()
+    tab.get_by_label("Not before").fill("2030-01-03")
+    tab.get_by_label("Not after").fill("2030-01-06")
+    expect(tab.locator("#asking")).to_have_text(
+        "Corenne visits Velessa when, from 2030-01-03 to 2030-01-06?"
+    )
+    expect(answers(tab)).to_have_count(4)
+    wanted = complete(service, **fact, first="2030-01-03", last="2030-01-06")
+    assert [row.locator(".value").inner_text() for row in answers(tab).all()] == [
+        f"{each['probability']:.1%}" for each in wanted
+    ]
+    tab.locator("#timeline .day[data-time='2030-01-04']").click()
+    expect(tab.get_by_role("heading", name="Why 2030-01-04?")).to_be_visible()
+    tab.get_by_role("link", name="Ask about 2030-01-06").click()
+    expect(tab.locator("#asking")).to_have_text("Corenne visits ? on 2030-01-06")
+    assert url_query(tab)["answer"] == "Velessa"
 
 
 def test_evidence_is_listed_and_drawn(page: Open, service: Served) -> None:
@@ -529,12 +477,12 @@ def test_retries_of_a_busy_service_end(page: Open) -> None:
     expect(notice).to_be_empty()
 
 
-@pytest.mark.parametrize("asked", PARTS)
+@pytest.mark.parametrize("asked", [*PARTS, "time"])
 def test_a_wrong_answer_is_corrected_where_the_evidence_would_be(page: Open, asked: str) -> None:
-    fact = {"subject": "Corenne", "relation": "visits", "object": "Velessa"}
+    fact = FACT | {"object": "Velessa", "time": "2030-01-10"}
     view = {part: name for part, name in fact.items() if part != asked}
-    wrong = fact[asked][:-2] + fact[asked][-1]
-    tab = page(refused=True, **view, asked=asked, time="2030-01-05", answer=wrong)
+    wrong = "2030-01-11" if asked == "time" else fact[asked][:-2] + fact[asked][-1]
+    tab = page(refused=True, **view, asked=asked, answer=wrong)
     evidence = tab.locator("#evidence")
     expect(evidence).to_contain_text(f"There is no {asked} '{wrong}'. Did you mean:")
     expect(answers(tab).first).to_be_visible()
@@ -577,6 +525,7 @@ def test_every_run_ranks_what_the_page_offers(page: Open, run: str) -> None:
         "object",
         "subject",
         "relation",
+        "time",
     ]
     tab.locator(".asked label", has_text="relation").click()
     expect(answers(tab)).to_have_count(4)
@@ -805,7 +754,7 @@ def test_the_token_is_requested_and_stored_for_the_tab(
     tab.reload()
     expect(answers(tab)).to_have_count(10)
     expect(tab.get_by_role("link", name="API")).to_be_hidden()
-    assert TOKEN not in tab.url and tab.evaluate("JSON.stringify(localStorage)") == "{}"
+    assert TOKEN not in tab.url and TOKEN not in tab.evaluate("JSON.stringify(localStorage)")
 
 
 def test_everything_can_be_done_with_the_keyboard(page: Open) -> None:
@@ -846,6 +795,7 @@ VIEWS = {
         "object": "Velessa",
         "time": "2030-01-05",
     },
+    "time": FACT | {"asked": "time", "object": "Velessa", "answer": "2030-01-05"},
     "wrong": FACT | {"subject": "Corene"},
 }
 
@@ -857,9 +807,6 @@ VIEWS = {
 def test_every_view_is_accessible(
     browser: Any, service: Served, width: int, scheme: str, forced: str
 ) -> None:
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="needs the package axe-playwright-python"
-    )
     # The check is injected into the page, which its security policy forbids.
     context = browser.new_context(
         viewport={"width": width, "height": 844},
@@ -877,13 +824,7 @@ def test_every_view_is_accessible(
             tab.get_by_text("as a list").click()
             tab.get_by_label("Subject", exact=True).fill("p")
             expect(found_names(tab).first).to_be_visible()
-        found = axe.Axe().run(tab).response["violations"]
-        serious = [
-            (each["id"], each["nodes"][0]["html"])
-            for each in found
-            if each["impact"] in ("serious", "critical")
-        ]
-        assert serious == [], name
+        assert serious_violations(tab) == [], name
         for narrower in (width, 1000, 768, 320):
             tab.set_viewport_size({"width": min(width, narrower), "height": 844})
             overflow = tab.evaluate("document.documentElement.scrollWidth - innerWidth")

@@ -107,6 +107,12 @@ class Scenario:
         kept = train[~rows_in(train, batch.ids[batch.valid])]
         return self._with_train(kept, self.graph.times)
 
+    def change(self, added: Facts, removed: Facts) -> Scenario:
+        """The scenario with some train facts [n, 4] more, and without others."""
+        train = self.graph.train
+        kept = train[~rows_in(train, removed)]
+        return self._with_train(np.concatenate([kept, np.unique(added, axis=0)]), self.graph.times)
+
     def _with_train(self, train: Facts, times: tuple[str, ...]) -> Scenario:
         """Use other train facts; the original ones restore the original model bit for bit."""
         original = self.base.graph

@@ -79,6 +79,7 @@ def create_app(
         schema.with_limit(schema.BatchCompletionRequest, "questions", max_facts),
         schema.with_limit(schema.ScoreRequest, "facts", max_facts),
         schema.EvidenceRequest,
+        schema.WhatIfRequest,
         schema.MissingRequest,
         schema.SurprisingRequest,
         schema.ReloadRequest,

@@ -42,13 +42,13 @@ _MAX_EXPLAINED: Final = 100
 """Answers to one query that may have evidence, which takes longer than scoring."""
 _MAX_ANSWERS: Final = 100_000
 """Answers to all questions of a batch."""
-_ONE_MISSING: Final = "give three of subject, relation, object and time; the answers are the fourth"
+ONE_MISSING: Final = "give three of subject, relation, object and time; the answers are the fourth"
 
 
 async def complete(run: ServedRun, request: CompletionRequest, client: str) -> CompletionResponse:
     """The best answers for the missing part of a fact."""
     if request.parts.count(None) != 1:
-        raise invalid(_ONE_MISSING)
+        raise invalid(ONE_MISSING)
     _check_options(run, request)
     new, top, evidence = request.new, request.top, request.evidence
     fact = await run.find_ids(lambda: run.browser.fact_ids(request.parts))
@@ -128,7 +128,7 @@ def _read_questions(
     for index, parts in enumerate(questions):
         place = Place("questions", index)
         if parts.count(None) != 1:
-            raise invalid(_ONE_MISSING, place)
+            raise invalid(ONE_MISSING, place)
         facts.append(run.browser.fact_ids(parts, place))
     return facts, [None] * len(facts)
 

@@ -11,6 +11,7 @@ from pydantic import StringConstraints
 from tempograph.server import schema
 from tempograph.server.api_description import NOT_MODIFIED, PREFIX, Tag
 from tempograph.server.conditional_route import ConditionalRoute
+from tempograph.server.entity_summary import summarize_entity
 from tempograph.server.request_bodies import client_of
 from tempograph.server.served_run import ServedRun
 from tempograph.server.service import Service
@@ -31,6 +32,10 @@ async def lease_run(request: Request, run: RunName = None) -> AsyncIterator[Serv
 
 LeasedRun = Annotated[ServedRun, Depends(lease_run)]
 Text = Annotated[str, Query(max_length=1000)]
+FirstStep = Annotated[
+    str | None, Query(alias="from", max_length=1000, description="The first step.")
+]
+LastStep = Annotated[str | None, Query(max_length=1000, description="The last step.")]
 Limit = Annotated[int, Query(ge=1, le=1000)]
 
 
@@ -66,10 +71,8 @@ def lookup_routes(service: Service) -> APIRouter:
     async def timeline(
         served: LeasedRun,
         entity: Text,
-        from_: Annotated[
-            str | None, Query(alias="from", max_length=1000, description="The first step.")
-        ] = None,
-        to: Annotated[str | None, Query(max_length=1000, description="The last step.")] = None,
+        from_: FirstStep = None,
+        to: LastStep = None,
         time: Annotated[
             str | None, Query(max_length=1000, description="Return the window around this step.")
         ] = None,
@@ -88,6 +91,25 @@ def lookup_routes(service: Service) -> APIRouter:
         def read() -> schema.TimelineResponse:
             period = browser.period(from_, to, time, reach)
             return browser.timeline(entity, period, time, limit, offset)
+
+        return await served.look_up(read)
+
+    @router.get("/entity", tags=[Tag.FACTS])
+    async def entity_summary(
+        served: LeasedRun,
+        entity: Text,
+        from_: FirstStep = None,
+        to: LastStep = None,
+        time: Annotated[
+            str | None, Query(max_length=1000, description="Return the facts nearest to this step.")
+        ] = None,
+        limit: Limit = 20,
+    ) -> schema.EntityResponse:
+        """An entity in a period: its relations, its partners over time, and its figures."""
+
+        def read() -> schema.EntityResponse:
+            period = served.browser.period(from_, to, None, None)
+            return summarize_entity(served.browser, served.ranks, entity, period, time, limit)
 
         return await served.look_up(read)
 

@@ -32,7 +32,12 @@ _LOCAL_HOSTS: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?"
 
 _SINGLE_HEADERS: Final = (b"host", b"authorization", b"content-type", b"content-length")
 """Headers that two readers could take two ways if they were repeated."""
-_LARGE_BODIES: Final = {"/api/v1/score", "/api/v1/complete/batch", "/api/v1/missing"}
+_LARGE_BODIES: Final = {
+    "/api/v1/score",
+    "/api/v1/complete/batch",
+    "/api/v1/missing",
+    "/api/v1/what-if",
+}
 _SMALL_BODY: Final = 2**16
 """Bytes for other paths: four names of the longest length, each character an escaped pair."""
 _CLIENT_LEFT: Final = 499

@@ -18,6 +18,7 @@ from tempograph.server.request_bodies import client_of, describe_body, describe_
 from tempograph.server.scans import scan_missing, scan_surprising
 from tempograph.server.served_run import ServedRun
 from tempograph.server.service import Service
+from tempograph.server.what_if import what_if
 
 Scan = TypeVar("Scan", schema.MissingRequest, schema.SurprisingRequest)
 
@@ -59,6 +60,16 @@ def question_routes(service: Service) -> APIRouter:
         body = await read_body(request, schema.EvidenceRequest, threads)
         with service.lease(request, body.run) as run:
             return await explain(run, body, client_of(request))
+
+    @router.post("/what-if", openapi_extra=describe_body(schema.WhatIfRequest))
+    async def post_what_if(request: Request) -> schema.WhatIfResponse:
+        """How the answers to a question move when facts are added and removed.
+
+        Nothing is kept: the next request is answered with the facts of the run.
+        """
+        body = await read_body(request, schema.WhatIfRequest, threads)
+        with service.lease(request, body.run) as run:
+            return await what_if(run, body, client_of(request))
 
     @router.post(
         "/missing",

@@ -181,6 +181,21 @@ class EvidenceRequest(RunRequest, FactRequest):
     """Number of facts."""
 
 
+class WhatIfRequest(RunRequest, QuestionRequest):
+    """A fact with one of its four parts missing, and other facts to answer it with."""
+
+    model_config = _example(
+        subject="Talenne", relation="visits", time="2030-03-01", removed=[_FACT], top=3
+    )
+
+    added: Annotated[list[FactRequest], Field(max_length=100)] = []
+    """Facts that the model shall use besides its own."""
+    removed: Annotated[list[FactRequest], Field(max_length=100)] = []
+    """Facts that the model shall not use."""
+    top: int = Field(10, ge=1, le=100)
+    """Number of answers, before and after the change."""
+
+
 class MissingRequest(RunRequest):
     """Where to search for facts that are missing from the data: everywhere, or in some part."""
 
@@ -309,6 +324,28 @@ class EvidenceResponse(_Response):
     """What the number beside a fact means, in one line."""
     notes: tuple[str, ...]
     """What a reader should know about this answer."""
+
+
+class MovedAnswer(_Response):
+    """A candidate among the best before or after a change of facts."""
+
+    name: str
+    rank_before: int
+    """1 plus the number of candidates with a higher score."""
+    rank_after: int
+    probability_before: float
+    """The calibrated probability of this candidate among all candidates."""
+    probability_after: float
+
+
+class WhatIfResponse(_Response):
+    """The best answers to a question before and after a change of facts."""
+
+    run: str
+    model: str
+    asked: Part
+    answers: list[MovedAnswer]
+    """Those that are among the best before or after, in their order after the change."""
 
 
 class ProblemDetails(_Response):
@@ -479,6 +516,69 @@ class SnapshotResponse(_Response):
     """Number of neighbors, including those beyond the limit."""
     facts: int
     """Number of facts among the nodes, including those beyond the limit."""
+
+
+class EntityRelation(_Response):
+    """A relation of an entity, with its facts in a period."""
+
+    relation: str
+    as_subject: int
+    """Number of facts with the entity as subject; a fact with itself counts here."""
+    as_object: int
+    first: str
+    """The time of the first fact."""
+    last: str
+
+
+class EntityPartner(_Response):
+    """An entity that shares facts with another one in a period."""
+
+    name: str
+    facts: int
+    first: str
+    """The time of the first fact."""
+    last: str
+    counts: list[int]
+    """Number of facts in each of the `parts` of the period."""
+
+
+class EntityFigures(_Response):
+    """How well the run ranks the facts of an entity, as it was measured."""
+
+    queries: int
+    """Number of queries: two for each fact."""
+    mrr: float
+    hits_at_10: float
+
+
+class EntityResponse(_Response):
+    """An entity in a period: its facts, relations, partners and figures."""
+
+    run: str
+    entity: str
+    from_: str = Field(serialization_alias="from")
+    to: str
+    facts: dict[str, int]
+    """Number of facts in each split."""
+    steps: int
+    """Number of steps with facts."""
+    relations: list[EntityRelation]
+    """Those with the most facts first."""
+    total_relations: int
+    """Number of relations, including those beyond the limit."""
+    partners: list[EntityPartner]
+    """Those with the most facts first."""
+    total_partners: int
+    """Number of partners, including those beyond the limit."""
+    parts: list[Period]
+    """The period in parts of the same number of steps, or nearly."""
+    counts: list[int]
+    """Number of facts in each part."""
+    near: list[SplitFact]
+    """The facts at the given time; if there are none, those of the nearest steps with facts, before
+    and after. Empty without a time."""
+    figures: dict[str, EntityFigures]
+    """Figures of each split that was ranked, whatever the period."""
 
 
 class RelationEdge(_Response):

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from typing import Final, TypeVar
 
 import torch
@@ -15,6 +15,7 @@ from torch import Tensor
 from tempograph.data.timeline import Queries
 from tempograph.device import memory_budget
 from tempograph.errors import QueryError
+from tempograph.evaluation.rank_table import RankTable, read_run_ranks
 from tempograph.prediction.predictor import Predictor
 from tempograph.server.batching import Query, QueryBatcher, Result
 from tempograph.server.graph_browser import GraphBrowser, UnknownName, shown_labels
@@ -23,7 +24,7 @@ from tempograph.server.lookup_threads import LookupThreads
 from tempograph.server.metrics import Metrics
 from tempograph.server.problems import invalid
 from tempograph.server.schema import RunInfo, WindowSize
-from tempograph.typing import SPLITS
+from tempograph.typing import SPLITS, Split
 
 _UNIT_SECONDS: Final = 0.1
 """How long a unit of work may keep other requests waiting."""
@@ -115,6 +116,12 @@ class ServedRun:
             model.scores(Queries(*(torch.tensor(ids, device=model.device) for ids in query)))
         budget = sum(cache.budget for cache in model.caches)
         return self._cold_steps > 0 and 2 * self._cached_bytes - before < budget
+
+    @cached_property
+    def ranks(self) -> dict[Split, RankTable]:
+        """The ranks of the splits that were evaluated; none if the run has no folder."""
+        path = self.predictor.run.path
+        return {} if path is None else read_run_ranks(path)
 
     @property
     def model_name(self) -> str:

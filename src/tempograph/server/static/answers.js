@@ -5,6 +5,8 @@ import { $, el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
 import { address, isComplete, nextQuery, PARTS, requestFor } from "./view.js";
 import { plural, percent, sentence } from "./format.js";
+import { figureText } from "./runs.js";
+import { exportButtons, member } from "./table.js";
 
 /**
  * The answers of one run of a view: `which` is "run" or "other". Ranks are compared with those of `reference()`;
@@ -15,7 +17,9 @@ export function answersPanel(root, which, app, reference, onDraw, onError) {
     root,
     {
       request: (view) =>
-        isComplete(view) && view[which] ? { ...requestFor(view, view[which]), top: Number(view.top) } : null,
+        isComplete(view) && view[which]
+          ? { ...requestFor(view, view[which]), ...periodOf(view), top: Number(view.top) }
+          : null,
       load: (request, signal) => post("api/v1/complete", request, signal),
       heading: (view) => (view.other ? [el("h3", {}, view[which])] : []),
       draw: (data, view) => {
@@ -28,6 +32,10 @@ export function answersPanel(root, which, app, reference, onDraw, onError) {
   );
 }
 
+/** The steps that may be the answer. */
+const periodOf = ({ asked, first, last }) =>
+  asked === "time" ? { ...(first && { first }), ...(last && { last }) } : {};
+
 function missing(view) {
   const parts = PARTS.filter((part) => part !== view.asked && !view[part]);
   return parts.length ? [el("p", { class: "empty" }, `Choose the ${parts.join(" and the ")} above.`)] : [];
@@ -39,12 +47,20 @@ function render(which, app, reference, data, view) {
     return row(`${which}-${index}`, app, view, answer, change);
   });
   return [
-    el("h3", { hidden: !view.other }, data.run),
+    el("h3", { hidden: !view.other }, data.run, el("small", {}, figureText(app.info.runs, data.run))),
     rows.length ? el("ol", { class: "answers" }, ...rows) : noAnswer(data),
     view.answer && !data.answers.some(({ name }) => name === view.answer) ? notAmong(data, view.answer) : "",
-    reference && rows.length ? rankChangeNote(reference) : "",
+    reference && rows.length ? rankChangeNote(reference, data) : "",
     ...data.notes.map((note) => el("p", { class: "fine" }, sentence(note))),
+    rows.length ? exportAnswers(data) : "",
   ];
+}
+
+/** The answers, each with its whole fact. */
+function exportAnswers({ answers, run, subject, relation, object, time, asked }) {
+  const rows = answers.map((answer) => ({ ...answer, subject, relation, object, time, asked, [asked]: answer.name }));
+  const names = ["rank", "subject", "relation", "object", "time", "asked", "score", "probability", "known"];
+  return exportButtons(`answers-${run}`, names.map((name) => member(name, name)), rows);
 }
 
 const noAnswer = (data) =>
@@ -108,8 +124,17 @@ function rankChange(reference, answer) {
   );
 }
 
-const rankChangeNote = (reference) =>
-  el("p", { class: "fine" }, `Below each rank: the change from ${reference.run}; \u2013 if it does not list the answer.`);
+function rankChangeNote(reference, { answers }) {
+  const shared = answers.filter(({ name }) => reference.answers.some((other) => other.name === name)).length;
+  const same = answers[0].name === reference.answers[0]?.name;
+  const best = same ? "The best answer is the same" : "The best answers differ";
+  return el(
+    "p",
+    { class: "fine" },
+    `${best}; ${shared} of ${plural(answers.length, "answer")} are in both lists. Below each rank: the change from `,
+    `${reference.run}; \u2013 if it does not list the answer.`,
+  );
+}
 
 /** Highlight an answer in both columns. */
 function highlight(name) {

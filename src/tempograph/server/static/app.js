@@ -1,10 +1,7 @@
-// The explorer: a view is read from the URL, shown by panels, and changed by user actions.
+// The explorer: a view is read from the URL, shown by its page, and changed by user actions.
 
-import { answersPanel } from "./answers.js";
 import { Busy, get, hasToken, storeToken, Problem, Unreachable } from "./api.js";
 import { $, el } from "./dom.js";
-import { evidenceAnnouncement, evidencePanel } from "./evidence.js";
-import { graphPanel } from "./graph.js";
 import {
   clearNotice,
   offerExamples,
@@ -14,12 +11,12 @@ import {
   showUnavailable,
   wrongPart,
 } from "./notice.js";
-import { QueryForm } from "./query-form.js";
+import { pageOf, PAGES } from "./pages.js";
+import { forget, isSaved, remember } from "./question-store.js";
 import { bindRuns, showRuns } from "./runs.js";
 import { themeButton } from "./theme.js";
-import { timelinePanel } from "./timeline.js";
-import { viewOfFact, address, entityOf, queryText, PARTS, readView } from "./view.js";
-import { at, plural, sentence } from "./format.js";
+import { viewOfFact, address, entityOf, newView, PARTS, readView } from "./view.js";
+import { sentence } from "./format.js";
 
 const EXAMPLES = 4;
 const NARROW = matchMedia("(max-width: 899px)");
@@ -27,8 +24,7 @@ const NARROW = matchMedia("(max-width: 899px)");
 class App {
   info = null;
   view = null;
-  #form = null;
-  #panels = this.#makePanels();
+  #mounted = new Map();
   #turn = 0;
 
   /** The selected run, as described by /api/v1/info. */
@@ -38,7 +34,7 @@ class App {
 
   /** Show another view. */
   go(view) {
-    const chosen = view.answer && view.answer !== this.view.answer;
+    const chosen = view.answer && view.answer !== this.view.answer && view.page === this.view.page;
     const moved = view.run !== this.view.run || entityOf(view) !== entityOf(this.view);
     history.pushState(null, "", address(moved ? { ...view, expanded: "" } : view));
     resetRetries();
@@ -55,14 +51,41 @@ class App {
       const view = readView(location.search);
       this.view = { ...view, run: view.run || this.info.runs[0].name };
       this.#checkRuns();
-      this.view.time ||= this.run.last;
-      const facts = PARTS.some((part) => this.view[part]) ? [] : await this.#examples();
+      if (pageOf(this.view).timed && this.view.asked !== "time") this.view.time ||= this.run.last;
+      const empty = pageOf(this.view) === PAGES[0] && !PARTS.some((part) => this.view[part]);
+      const facts = empty ? await this.#examples() : [];
       if (turn !== this.#turn) return;
       if (facts.length) this.#openExample(facts[0]);
       offerExamples(this.view, facts.slice(1));
       this.#draw();
     } catch (error) {
       if (turn === this.#turn) this.#reportForPage(error);
+    }
+  }
+
+  /** Let screen readers say something. */
+  announce(words) {
+    $("status").textContent = words;
+  }
+
+  /** An error of a panel, which shows it: a wrong query is also corrected above all panels. */
+  report(error) {
+    const ofQuery = error instanceof Problem && error.status < 500 && wrongPart(error, this.view) !== "answer";
+    if (ofQuery && error.status !== 401) showProblem(error, this.view);
+    else this.reportOfOther(error);
+  }
+
+  /** An error of the second run, which shows it: the first may be able to answer. */
+  reportOfOther(error) {
+    if (error instanceof Unreachable || error instanceof Busy) {
+      showUnavailable(error, () => this.show());
+    } else if (!(error instanceof Problem)) {
+      throw error;
+    } else if (error.status === 401) {
+      this.#present([]);
+      askForToken();
+    } else {
+      this.announce(sentence(error.message));
     }
   }
 
@@ -89,91 +112,68 @@ class App {
 
   #draw() {
     const { view } = this;
-    document.title = `${queryText(view)} ${at(view.time)} \u2013 tempograph`;
-    $("asking").replaceChildren(`${queryText(view)} `, el("span", { class: "nowrap" }, at(view.time)));
-    $("evidence-title").textContent = view.answer ? `Why ${view.answer}?` : "Evidence";
-    this.#form ??= new QueryForm(this);
-    this.#form.show(view);
+    const page = pageOf(view);
+    document.title = `${page.title(view)} \u2013 tempograph`;
+    if (!this.#mounted.has(page)) this.#mounted.set(page, page.mount(this));
+    const { elements, target, show } = this.#mounted.get(page);
+    for (const [other, { hide }] of this.#mounted) if (other !== page) hide?.();
     $("token").hidden = $("waiting").hidden = true;
     $("docs").hidden = hasToken();
-    $("view").hidden = false;
-    $("view").classList.toggle("comparing", view.other !== "");
-    for (const panel of this.#panels) panel.show(view);
+    $("skip").href = `#${target}`;
+    this.#showLinks(view, page);
+    this.#present(elements);
+    if (page.name !== "history") remember("history", address(view), page.title(view));
+    this.showSaved();
+    show(view);
   }
 
-  #makePanels() {
-    const onError = (error) => this.#report(error);
-    const ofOther = (error) => this.#reportOfOther(error);
-    const spoken = { run: "", other: "" };
-    let evidence = [];
-    const first = answersPanel($("first"), "run", this, () => null, answered, onError);
-    const second = answersPanel($("second"), "other", this, () => first.data, noop, ofOther);
-    const reasons = evidencePanel($("first-evidence"), "run", onEvidence, onError);
-    const others = evidencePanel($("second-evidence"), "other", (data) => say("other", data), ofOther);
-    const timeline = timelinePanel(
-      $("timeline"),
-      this,
-      () => evidence,
-      () => graph.redraw(),
-      onError,
-    );
-    const graph = graphPanel($("graph"), this, () => timeline.data, onError);
-    return [first, second, reasons, others, timeline, graph];
+  /** Save the question in this browser, or forget it if it is saved. */
+  toggleSaved() {
+    const place = address(this.view);
+    if (isSaved(place)) forget("saved", place);
+    else remember("saved", place, pageOf(this.view).title(this.view));
+    this.showSaved();
+    this.announce(isSaved(place) ? "Question saved" : "Question no longer saved");
+  }
 
-    function noop() {}
+  /** Show whether the question is saved. */
+  showSaved() {
+    const saved = isSaved(address(this.view));
+    $("save").hidden = pageOf(this.view).name === "history";
+    $("save").setAttribute("aria-pressed", String(saved));
+    $("save").textContent = saved ? "\u2605 Saved" : "\u2606 Save";
+  }
 
-    function answered(data) {
-      second.redraw();
-      if (data) $("status").textContent = announcement(data);
-    }
+  #showLinks(view, current) {
+    const link = (page) =>
+      el(
+        "a",
+        {
+          href: address(page === current ? view : newView(page.name, view, page.start(view))),
+          "aria-current": page === current ? "page" : null,
+        },
+        page.label,
+      );
+    const focused = [...$("pages").children].indexOf(document.activeElement);
+    $("pages").replaceChildren(...PAGES.map(link));
+    $("pages").children[focused]?.focus();
+    const { offsetLeft, offsetWidth } = $("pages").querySelector("[aria-current]");
+    $("pages").scrollLeft = offsetLeft - $("pages").offsetLeft - ($("pages").clientWidth - offsetWidth) / 2;
+  }
 
-    function say(which, data) {
-      spoken[which] = data === null ? "" : evidenceAnnouncement(data);
-      const words = `${spoken.run} ${spoken.other}`.trim();
-      if ($("evidence-status").textContent !== words) $("evidence-status").textContent = words;
-    }
-
-    function onEvidence(data) {
-      say("run", data);
-      const facts = data?.evidence ?? [];
-      const acting = facts.filter((fact) => fact.effect);
-      evidence = acting.length ? acting : facts;
-      timeline.redraw();
-    }
+  /** Show these parts of the page, and no others. */
+  #present(elements) {
+    const all = [...this.#mounted.values()].flatMap((page) => page.elements);
+    for (const element of all) element.hidden = !elements.includes(element);
+    $("page").hidden = !elements.some((element) => $("page").contains(element));
   }
 
   /** An error without which there is nothing to show. */
   #reportForPage(error) {
-    $("view").hidden = true;
+    this.#present([]);
     if (error instanceof Problem && error.status !== 401) showProblem(error, this.view ?? readView(""));
-    else this.#reportOfOther(error);
+    else this.reportOfOther(error);
   }
-
-  /** An error of a panel, which shows it: a wrong query is also corrected above all panels. */
-  #report(error) {
-    const ofQuery = error instanceof Problem && error.status < 500 && wrongPart(error, this.view) !== "answer";
-    if (ofQuery && error.status !== 401) showProblem(error, this.view);
-    else this.#reportOfOther(error);
-  }
-
-  /** An error of the second run, which shows it: the first may be able to answer. */
-  #reportOfOther(error) {
-    if (error instanceof Unreachable || error instanceof Busy) {
-      showUnavailable(error, () => this.show());
-    } else if (!(error instanceof Problem)) {
-      throw error;
-    } else if (error.status === 401) {
-      $("view").hidden = true;
-      askForToken();
-    } else {
-      $("status").textContent = sentence(error.message);
-    }
-  }
-}
-
-function announcement({ answers, run }) {
-  const first = answers.length ? `; the best is ${answers[0].name}` : "";
-  return `${plural(answers.length, "answer")} from ${run}${first}`;
 }
 
 function askForToken() {
@@ -194,15 +194,16 @@ function bindPage(app) {
     const link = event.target.closest?.("a[href^='?']");
     if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    const before = app.view && entityOf(app.view);
+    const before = app.view && placeOf(app.view);
     app.go(readView(link.getAttribute("href")));
-    if (before !== entityOf(readView(location.search))) scrollTo(0, 0);
+    if (before !== placeOf(readView(location.search))) scrollTo(0, 0);
   });
   $("token").addEventListener("submit", (event) => {
     event.preventDefault();
     storeToken($("secret").value);
     app.show();
   });
+  $("save").addEventListener("click", () => app.view && app.toggleSaved());
   $("share").hidden = !navigator.clipboard;
   $("share").addEventListener("click", async () => {
     await navigator.clipboard.writeText(location.href);
@@ -210,6 +211,9 @@ function bindPage(app) {
     setTimeout(() => ($("share").textContent = "Copy link"), 2000);
   });
 }
+
+/** What a view is about: another one is read from its top. */
+const placeOf = (view) => JSON.stringify([view.page, view.entity, entityOf(view)]);
 
 const app = new App();
 themeButton($("theme"));

@@ -17,6 +17,13 @@ export function refill(root, ...children) {
   if (id) $(id)?.focus();
 }
 
+/** Replace the content of an element; if the focus was in it, `place` has it then. */
+export function replace(root, children, place = root) {
+  const inside = root.contains(document.activeElement);
+  root.replaceChildren(...children.filter((child) => child != null));
+  if (inside) place.focus();
+}
+
 function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);

@@ -4,6 +4,7 @@ import { post } from "./api.js";
 import { el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
 import { viewOfFact, address, isComplete, PARTS, requestFor } from "./view.js";
+import { exportButtons, FACT_COLUMNS, member } from "./table.js";
 import { at, distance, factText, percent, plural, signed } from "./format.js";
 
 const MAX_FACTS = 20;
@@ -55,6 +56,7 @@ function render(data, view) {
     el("ol", { class: "facts" }, ...rows.slice(0, SHOWN_FACTS)),
     el("p", { class: "fine meaning" }, data.legend),
     rows.length > SHOWN_FACTS ? moreFacts(rows.slice(SHOWN_FACTS), data.evidence_count - rows.length) : "",
+    exportButtons(`evidence-${data.run}`, [...FACT_COLUMNS, member("effect"), member("share")], data.evidence),
   ];
 }
 
@@ -87,7 +89,7 @@ function row(fact, view, largest) {
     "li",
     {},
     el("span", { class: "time" }, fact.time),
-    el("span", { class: "fine" }, distance(fact.time, view.time)),
+    el("span", { class: "fine" }, distance(fact.time, view.asked === "time" ? view.answer : view.time)),
     el("span", { class: `effect ${kind}` }, `${sign} ${value}`),
     el("span", { class: "bar" }, fill),
     el(

@@ -5,10 +5,12 @@ import { $, el, refill } from "./dom.js";
 import { GraphDrawing } from "./graph-drawing.js";
 import { graphElements } from "./graph-elements.js";
 import { Panel, redrawOnResize } from "./panel.js";
-import { aboutEntity, address, centersOf, entityOf, guessOf, withExpanded } from "./view.js";
+import { exportButtons, member } from "./table.js";
+import { aboutEntity, address, centersOf, entityOf, focused, guessOf, withExpanded, withTime } from "./view.js";
 import { at, plural } from "./format.js";
 
 const MAX_NEIGHBORS = 10;
+const EDGE_COLUMNS = ["subject", "relation", "object", "facts", "first", "last"].map((name) => member(name));
 const SPANS = [0, 3, 7, 15, 30, 90, 365];
 const HINT = "Choose a node to expand it or to ask about it. Drag or use the arrow keys to move, + and \u2212 to zoom.";
 
@@ -19,10 +21,7 @@ export function graphPanel(root, app, timeline, onError) {
   const panel = new Panel(
     root,
     {
-      request: (view) =>
-        entityOf(view) && view.time
-          ? { entity: centersOf(view), time: view.time, reach: spanOf(view), run: app.run.name, limit: MAX_NEIGHBORS }
-          : null,
+      request: (view) => (entityOf(view) ? neighborsRequest(focused(view, app.run), app.run) : null),
       load: async (request, signal) => {
         const [data, cytoscape] = await Promise.all([get("api/v1/neighborhood", request, signal), loadCytoscape()]);
         drawing ??= new GraphDrawing(cytoscape);
@@ -31,7 +30,7 @@ export function graphPanel(root, app, timeline, onError) {
       draw: (data, view) => {
         $("graph-title").replaceChildren("Neighbors", ...(data === null ? [] : period(data)));
         if (data === null) refill(body);
-        else render(app, drawing, body, data, view, timeline());
+        else render(app, drawing, body, data, focused(view, app.run), timeline());
       },
     },
     onError,
@@ -39,6 +38,14 @@ export function graphPanel(root, app, timeline, onError) {
   redrawOnResize(panel, body);
   return panel;
 }
+
+const neighborsRequest = (view, run) => ({
+  entity: centersOf(view),
+  time: view.time,
+  reach: spanOf(view),
+  run: run.name,
+  limit: MAX_NEIGHBORS,
+});
 
 const spanOf = (view) => (/^\d+$/.test(view.span) ? Number(view.span) : 7);
 
@@ -72,7 +79,7 @@ function render(app, drawing, body, data, view, timeline) {
   const highlight = (name) => drawing.highlight(name);
   const nodes = list(elements, view, { read, toggle, highlight }, listOpen(body));
   const words = el("p", { class: "fine" }, summary(data, guess));
-  const beside = el("div", {}, reader, words, nodes);
+  const beside = el("div", {}, reader, words, nodes, exportButtons("neighbors", EDGE_COLUMNS, data.edges));
   refill(body, spanField(app, view), el("div", { class: "graph-parts" }, drawing.element, beside));
   // Once it is in the page: the layout depends on the size of the canvas.
   drawing.show(elements, { read, toggle });
@@ -157,7 +164,7 @@ function list({ nodes }, view, { read, toggle, highlight }, open) {
 /** No facts in this period: link to the nearest times that have some. */
 function emptyPeriod(data, view, timeline) {
   const near = timeline ? nearest(timeline, view.time) : [];
-  const links = near.flatMap((time) => [" ", el("a", { href: address({ ...view, time }) }, time)]);
+  const links = near.flatMap((time) => [" ", el("a", { href: address(withTime(view, time)) }, time)]);
   const hint = near.length ? "Nearest times with facts:" : "There are none nearby.";
   const words = `There are no facts about ${data.nodes[0].name} ${periodOf(data)}. ${hint}`;
   return el("p", { class: "empty" }, words, ...links);

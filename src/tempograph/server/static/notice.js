@@ -2,12 +2,13 @@
 
 import { Busy, get, Unreachable } from "./api.js";
 import { $, el } from "./dom.js";
-import { viewOfFact, address, entityPart, readView } from "./view.js";
+import { viewOfFact, address, entityPart, newView } from "./view.js";
 import { at, sentence } from "./format.js";
 
 const RETRY_MS = 2000;
 const MAX_RETRY_MS = 30_000;
 const MAX_RETRIES = 5;
+const MEMBERS = { relations: "relation", from: "first", to: "last" };
 let timer = 0;
 let retries = 0;
 
@@ -29,9 +30,8 @@ export function showError(words) {
 /** Invalid input: each suggestion is a link that corrects it. */
 export function showProblem(problem, view) {
   const links = corrections(problem, view);
-  const rest = links.length
-    ? links
-    : [" Choose another above, or ", el("a", { href: address({ ...readView(""), run: view.run }) }, "start over"), "."];
+  const anew = address(newView(view.page, { ...view, other: "" }));
+  const rest = links.length ? links : [" Choose another above, or ", el("a", { href: anew }, "start over"), "."];
   showNotice("wrong", sentence(problem.message), ...rest);
 }
 
@@ -44,7 +44,10 @@ export function corrections(problem, view) {
 }
 
 /** The member of the view that a problem is about: the asked part is wrong in the chosen answer. */
-export function wrongPart({ part }, view) {
+export function wrongPart({ part, index }, view) {
+  // What is wrong is a fact that was added or removed, and not the question.
+  if (view.page === "what-if" && index !== null) return null;
+  if (view.page !== "ask") return MEMBERS[part] ?? part;
   if (part === "entity") return entityPart(view);
   return part === view.asked ? "answer" : part;
 }

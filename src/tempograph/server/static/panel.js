@@ -2,7 +2,7 @@
 
 import { el, refill } from "./dom.js";
 import { corrections, wrongPart } from "./notice.js";
-import { sentence } from "./format.js";
+import { plural, sentence } from "./format.js";
 
 const BUSY_DELAY_MS = 150;
 
@@ -16,8 +16,9 @@ export function redrawOnResize(panel, body) {
 }
 
 /**
- * `request(view)` is what to load for a view, or null; `load(request, signal)` loads it; `draw(data, view)` shows it,
- * with null if nothing was loaded. A newer request cancels an older one; the same request is not sent twice.
+ * `request(view)` is what to load for a view, or null; `load(request, signal, progress)` loads it; `draw(data, view)`
+ * shows it, with null if nothing was loaded. A newer request cancels an older one; the same request is not sent twice.
+ * While it loads, `progress(done, total)` shows how far it is, and a button to cancel it.
  * An error is shown in the place of the data, below `heading(view)` if there is one, and passed to `onError`.
  */
 export class Panel {
@@ -58,7 +59,8 @@ export class Panel {
     let data = null;
     let failure = null;
     try {
-      data = await this.#parts.load(request, controller.signal);
+      const progress = (done, total) => controller.signal.aborted || this.#showProgress(done, total, late);
+      data = await this.#parts.load(request, controller.signal, progress);
     } catch (error) {
       failure = error;
     } finally {
@@ -69,6 +71,40 @@ export class Panel {
     if (failure !== null) this.#key = "";
     this.#display(data, failure);
     if (failure !== null) this.#onError(failure);
+  }
+
+  /** Stop loading; the same view would load again. */
+  cancel(focus = false) {
+    if (this.#controller.signal.aborted || !this.#key) return;
+    this.#controller.abort();
+    this.#key = "";
+    this.#root.removeAttribute("aria-busy");
+    const again = el("button", { type: "button", onclick: () => this.show(this.#view) }, "Start again");
+    refill(this.#body, el("p", { class: "failure" }, "Canceled. ", again));
+    if (focus) again.focus();
+  }
+
+  #showProgress(done, total, late) {
+    clearTimeout(late);
+    this.#root.removeAttribute("aria-busy");
+    const words = total ? `${done.toLocaleString("en")} of ${plural(total, "candidate")}` : "Starting\u2026";
+    const bar = this.#body.querySelector(":scope > .progress");
+    if (bar) {
+      bar.querySelector("progress").max = total || 1;
+      if (total) bar.querySelector("progress").value = done;
+      bar.querySelector("span").textContent = words;
+      return;
+    }
+    refill(
+      this.#body,
+      el(
+        "div",
+        { class: "progress" },
+        el("progress", { value: total ? done : null, max: total || 1, "aria-label": "Progress of the search" }),
+        el("span", {}, words),
+        el("button", { type: "button", onclick: () => this.cancel(true) }, "Cancel"),
+      ),
+    );
   }
 
   #display(data, error = null) {

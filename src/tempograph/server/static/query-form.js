@@ -1,18 +1,19 @@
-// The form: the part to predict, the other parts, the time, and the number of answers.
+// The form: the part to predict, the other parts, the time or its period, and the number of answers.
 
 import { $, el } from "./dom.js";
 import { Search } from "./search.js";
-import { askFor, PARTS } from "./view.js";
+import { askFor, ASKED, PARTS } from "./view.js";
 import { TimeField } from "./time-field.js";
 
 const TOPS = [5, 10, 20, 50, 100];
 const PATHS = { subject: "api/v1/entities", relation: "api/v1/relations", object: "api/v1/entities" };
-const LABELS = { subject: "Subject", relation: "Relation", object: "Object" };
+const LABELS = { subject: "Subject", relation: "Relation", object: "Object", time: "Time" };
 
 export class QueryForm {
   #app;
   #searches;
   #timeField;
+  #period;
   #unknown;
 
   constructor(app) {
@@ -20,9 +21,12 @@ export class QueryForm {
     const change = (part) => (value) => app.go({ ...app.view, [part]: value, answer: "" });
     const search = (part) => new Search(part, LABELS[part], PATHS[part], () => app.run.name, change(part));
     this.#searches = Object.fromEntries(PARTS.map((part) => [part, search(part)]));
-    this.#unknown = Object.fromEntries(PARTS.map((part) => [part, unknownPart(part)]));
+    this.#unknown = Object.fromEntries(ASKED.map((part) => [part, unknownPart(part)]));
     this.#timeField = new TimeField((time) => app.go({ ...app.view, time }));
-    $("time").append(...this.#timeField.parts);
+    const bound = (part, label) =>
+      new TimeField((time) => app.go({ ...app.view, [part]: time }), `${part}-time`, label, true);
+    this.#period = { first: bound("first", "Not before"), last: bound("last", "Not after") };
+    for (const [part, field] of Object.entries(this.#period)) $(`${part}-step`).append(...field.parts);
     $("top").addEventListener("change", () => app.go({ ...app.view, top: $("top").value }));
     for (const radio of this.#radios) {
       radio.addEventListener("change", () => app.go(askFor(app.view, radio.value)));
@@ -36,16 +40,20 @@ export class QueryForm {
 
   show(view) {
     for (const radio of this.#radios) radio.checked = radio.value === view.asked;
-    for (const part of PARTS) {
+    for (const part of ASKED) {
       const asked = part === view.asked;
-      const wanted = asked ? this.#unknown[part] : this.#searches[part].parts;
+      const field = part === "time" ? this.#timeField : this.#searches[part];
+      const wanted = asked ? this.#unknown[part] : field.parts;
       $(part).classList.toggle("unknown", asked);
       if ($(part).firstChild !== wanted[0]) $(part).replaceChildren(...wanted);
-      this.#searches[part].value = view[part];
+      if (part !== "time") field.value = view[part];
     }
     this.#timeField.show(this.#app.run, view.time);
+    for (const [part, field] of Object.entries(this.#period)) {
+      $(`${part}-step`).hidden = view.asked !== "time";
+      field.show(this.#app.run, view[part]);
+    }
     this.#showTop(view.top);
-    $("question").hidden = false;
   }
 
   #showTop(top) {

@@ -26,10 +26,20 @@ export function showRuns(runs, view) {
   $("about").textContent = run ? described(run) : "";
 }
 
+/** The figure of a run by its name, after a comma; empty if it was not measured. */
+export function figureText(runs, name) {
+  const figure = mrrText(runs.find((run) => run.name === name));
+  return figure && `, ${figure}`;
+}
+
+function mrrText({ metrics }) {
+  const mrr = metrics.test?.mrr ?? metrics.valid?.mrr;
+  return mrr === undefined ? "" : `MRR ${mrr.toFixed(3)} on ${metrics.test ? "test" : "valid"}`;
+}
+
 function described(run) {
   const facts = Object.values(run.facts).reduce((sum, count) => sum + count, 0);
-  const mrr = run.metrics.test?.mrr ?? run.metrics.valid?.mrr;
-  const figure = mrr === undefined ? "" : ` MRR ${mrr.toFixed(3)} on ${run.metrics.test ? "test" : "valid"}.`;
+  const figure = mrrText(run) && ` ${mrrText(run)}.`;
   const sizes = [
     plural(run.entities, "entity", "entities"),
     plural(run.relations, "relation"),

@@ -11,6 +11,7 @@ export class Search {
   #path;
   #run;
   #choose;
+  #optional;
   #input;
   #list;
   #value = "";
@@ -20,8 +21,9 @@ export class Search {
   #pause = 0;
   #controller = new AbortController();
 
-  /** `run()` is the run to search; `choose(name)` is called with the chosen name. */
-  constructor(id, label, path, run, choose) {
+  /** `run()` is the run to search; `choose(name)` is called with the chosen name. An optional field may be emptied. */
+  constructor(id, label, path, run, choose, optional = false) {
+    this.#optional = optional;
     this.#path = path;
     this.#run = run;
     this.#choose = choose;
@@ -32,7 +34,7 @@ export class Search {
       autocomplete: "off",
       autocapitalize: "off",
       spellcheck: "false",
-      placeholder: "Type a name",
+      placeholder: optional ? "Any" : "Type a name",
       "aria-autocomplete": "list",
       "aria-expanded": "false",
       "aria-controls": this.#list.id,
@@ -40,7 +42,7 @@ export class Search {
       onkeydown: (event) => this.#key(event),
       onclick: () => this.#open || this.#find(""),
       onfocus: () => this.#input.select(),
-      onblur: () => this.#leave(),
+      onblur: () => (this.#optional && this.#input.value === "" ? this.#select("") : this.#leave()),
     });
     this.parts = [el("label", { for: this.#input.id }, label), el("div", { class: "search" }, this.#input, this.#list)];
   }
@@ -150,7 +152,7 @@ export class Search {
 
   #select(name) {
     this.#close();
-    if (name && name !== this.#value) this.#choose(name);
+    if ((name || this.#optional) && name !== this.#value) this.#choose(name);
     else this.#input.value = this.#value;
   }
 

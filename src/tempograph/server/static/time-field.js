@@ -1,4 +1,4 @@
-// The field for the time: a date picker, a list of steps, or plain text if there are too many.
+// A field for a time: a date picker, a list of steps, or plain text if there are too many.
 
 import { el } from "./dom.js";
 import { isDate } from "./format.js";
@@ -7,6 +7,8 @@ const MAX_LISTED = 2000;
 
 export class TimeField {
   #choose;
+  #id;
+  #optional;
   #slot = el("span", { class: "slot" });
   #back = el("button", { type: "button", "aria-label": "One step back", onclick: () => this.#step(-1) }, "\u2039");
   #ahead = el("button", { type: "button", "aria-label": "One step ahead", onclick: () => this.#step(1) }, "\u203a");
@@ -14,19 +16,20 @@ export class TimeField {
   #run = null;
   #value = "";
 
-  constructor(choose) {
+  /** `choose(time)` is called with the chosen time. An optional field may be empty, and has no buttons for steps. */
+  constructor(choose, id = "time-step", label = "Time", optional = false) {
     this.#choose = choose;
-    this.parts = [
-      el("label", { for: "time-step" }, "Time"),
-      el("div", { class: "when" }, this.#back, this.#slot, this.#ahead),
-    ];
+    this.#id = id;
+    this.#optional = optional;
+    const parts = optional ? [this.#slot] : [this.#back, this.#slot, this.#ahead];
+    this.parts = [el("label", { for: id }, label), el("div", { class: "when" }, ...parts)];
   }
 
   /** Offer the steps of a run, with one selected. */
   show(run, time) {
     if (this.#run !== run) {
       this.#run = run;
-      this.#field = fieldFor(run);
+      this.#field = fieldFor(run, this.#id, this.#optional);
       this.#field.addEventListener("change", () => this.#changed());
       this.#slot.replaceChildren(this.#field);
     }
@@ -42,16 +45,17 @@ export class TimeField {
   }
 
   #changed() {
-    const time = this.#field.value;
-    if (time && time !== this.#value) this.#choose(time);
+    const time = this.#field.value.trim();
+    if ((time || this.#optional) && time !== this.#value) this.#choose(time);
   }
 }
 
-function fieldFor({ times, first, last }) {
-  const id = "time-step";
-  if (isDate(first) && isDate(last)) return el("input", { id, type: "date", min: first, max: last, required: true });
+function fieldFor({ times, first, last }, id, optional) {
+  const limits = { min: first, max: last };
+  if (isDate(first) && isDate(last)) return el("input", { id, type: "date", ...limits, required: !optional });
   if (times !== null && times.length <= MAX_LISTED) {
-    return el("select", { id }, ...times.map((time) => el("option", {}, time)));
+    const any = optional ? [el("option", { value: "" }, "any")] : [];
+    return el("select", { id }, ...any, ...times.map((time) => el("option", {}, time)));
   }
   return el("input", { id, type: "text", title: `From ${first} to ${last}` });
 }

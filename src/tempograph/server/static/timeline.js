@@ -3,8 +3,9 @@
 import { get } from "./api.js";
 import { $, el, refill } from "./dom.js";
 import { Panel, redrawOnResize } from "./panel.js";
+import { FACT_COLUMNS, member, table } from "./table.js";
 import { chart, Scale } from "./timeline-chart.js";
-import { address, entityOf } from "./view.js";
+import { address, entityOf, focused, withTime } from "./view.js";
 import { plural, factText } from "./format.js";
 
 const PAGE = 1000;
@@ -19,9 +20,10 @@ export function timelinePanel(root, app, evidence, onDraw, onError) {
     root,
     {
       request: (view) =>
-        entityOf(view) && view.time ? timelineRequest(view, reachOf(view, app.run, body), app.run) : null,
+        entityOf(view) ? timelineRequest(focused(view, app.run), reachOf(view, app.run, body), app.run) : null,
       load: allPages,
-      draw: (data, view) => {
+      draw: (data, given) => {
+        const view = focused(given, app.run);
         $("timeline-title").textContent = `${entityOf(view) || "Facts"} around ${view.time}`;
         refill(body, ...(data === null ? [] : render(body, app, data, view, evidence())));
         onDraw();
@@ -61,7 +63,7 @@ function render(body, app, data, view, evidence) {
   const steps = data.times ?? [...new Set(data.facts.map((fact) => fact.time))];
   const scale = new Scale(steps, body.clientWidth || 600);
   const days = Map.groupBy(data.facts, (fact) => fact.time);
-  const go = (time) => app.go({ ...view, time });
+  const go = (time) => app.go(withTime(view, time));
   const reader = el("div", { class: "reader", role: "group", tabindex: "0", "aria-label": "Facts of one time" });
   const read = (time) => reader.replaceChildren(...reading(time, days.get(time) ?? [], view));
   read(view.time);
@@ -75,7 +77,7 @@ function render(body, app, data, view, evidence) {
 }
 
 function reading(time, facts, view) {
-  const away = time === view.time ? el("b", {}, time) : el("a", { href: address({ ...view, time }) }, time);
+  const away = time === view.time ? el("b", {}, time) : el("a", { href: address(withTime(view, time)) }, time);
   if (!facts.length) return [el("p", {}, away, `: no facts about ${entityOf(view)} at this time.`)];
   return [
     el("p", {}, away, `: ${plural(facts.length, "fact")}`),
@@ -112,17 +114,13 @@ function legend(app, data) {
 
 /** All facts as a table, built when it is opened. */
 function list(data) {
-  const rest = data.total - data.facts.length;
-  const cells = (fact) => [fact.time, fact.subject, fact.relation, fact.object, fact.split];
-  const head = ["Time", "Subject", "Relation", "Object", "Split"].map((name) => el("th", { scope: "col" }, name));
-  const details = el("details", {}, el("summary", {}, `${plural(data.total, "fact")} as a table`));
+  const { facts, total, entity } = data;
+  const details = el("details", {}, el("summary", {}, `${plural(total, "fact")} as a table`));
+  const note = facts.length < total ? el("p", { class: "fine" }, `The first ${facts.length} of them.`) : null;
   details.addEventListener("toggle", () => {
     if (details.querySelector("table")) return;
-    const rows = data.facts.map((fact) => el("tr", {}, ...cells(fact).map((text) => el("td", {}, text))));
-    const table = el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
-    const label = `Facts of ${data.entity}`;
-    details.append(el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table));
-    if (rest > 0) details.append(el("p", { class: "fine" }, `The first ${data.facts.length} of them.`));
+    const columns = [...FACT_COLUMNS, member("split", "Split")];
+    details.append(table({ label: `Facts of ${entity}`, file: `facts-${entity}`, columns, rows: facts, note }));
   });
   return details;
 }

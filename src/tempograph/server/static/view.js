@@ -1,7 +1,11 @@
 // The view: what the page shows. It is stored in the URL, so that a link restores it.
 
+import { at } from "./format.js";
+
 export const PARTS = ["subject", "relation", "object"];
+export const ASKED = [...PARTS, "time"];
 const DEFAULTS = {
+  page: "ask",
   run: "",
   other: "",
   asked: "object",
@@ -9,17 +13,25 @@ const DEFAULTS = {
   relation: "",
   object: "",
   time: "",
+  first: "",
+  last: "",
   answer: "",
   top: "10",
   reach: "",
   span: "7",
   expanded: "",
+  entity: "",
+  splits: "",
+  kind: "entity",
+  added: "",
+  removed: "",
+  search: "",
 };
 
 export function readView(query) {
   const given = new URLSearchParams(query);
   const view = Object.fromEntries(Object.keys(DEFAULTS).map((name) => [name, given.get(name) ?? DEFAULTS[name]]));
-  if (!PARTS.includes(view.asked)) view.asked = DEFAULTS.asked;
+  if (!ASKED.includes(view.asked)) view.asked = DEFAULTS.asked;
   return { ...view, [view.asked]: "" };
 }
 
@@ -28,24 +40,48 @@ export function address(view) {
   return `?${new URLSearchParams(parts.map((name) => [name, view[name]]))}`;
 }
 
+/** A view of a page with the runs of another view, and some members. */
+export const newView = (page, { run, other }, members = {}) => ({ ...DEFAULTS, run, other, ...members, page });
+
 /** The part with the entity whose timeline and neighbors are shown. */
 export const entityPart = (view) => (view.asked === "subject" ? "object" : "subject");
 
 export const entityOf = (view) => view[entityPart(view)];
 
-export const isComplete = (view) => PARTS.every((part) => part === view.asked || view[part]) && view.time !== "";
+export const isComplete = (view) =>
+  PARTS.every((part) => part === view.asked || view[part]) && (view.asked === "time" || view.time !== "");
 
 /** The query as text, without its time. */
 export const queryText = (view) => PARTS.map((part) => view[part] || "?").join(" ");
 
+/** The time of the query as text. */
+export const timeText = (view) =>
+  view.asked === "time" ? `when${periodText(view) && `, ${periodText(view)}`}?` : at(view.time);
+
+/** The period of a view as text; empty if it has none. */
+export const periodText = ({ first, last }) =>
+  [first && `from ${first}`, last && `to ${last}`].filter(Boolean).join(" ");
+
 /** The query as a request to a run. */
 export function requestFor(view, run) {
-  const given = PARTS.filter((part) => part !== view.asked).map((part) => [part, view[part]]);
-  return { ...Object.fromEntries(given), time: view.time, run };
+  const given = ASKED.filter((part) => part !== view.asked).map((part) => [part, view[part]]);
+  return { ...Object.fromEntries(given), run };
 }
 
+/** The view with the time around which facts are shown: that of the query, or the chosen answer. */
+export const focused = (view, run) =>
+  view.asked === "time" ? { ...view, time: view.answer || view.last || run.last } : view;
+
+/** The query at another time, or with this time as the chosen answer. */
+export const withTime = (view, time) => (view.asked === "time" ? { ...view, answer: time } : { ...view, time });
+
 /** The same query about another entity. */
-export const aboutEntity = (view, name) => ({ ...view, [entityPart(view)]: name, answer: "", expanded: "" });
+export const aboutEntity = (view, name) => ({
+  ...view,
+  [entityPart(view)]: name,
+  answer: view.asked === "time" ? view.answer : "",
+  expanded: "",
+});
 
 /** The entities whose neighbors the graph shows: that of the query, and those that were expanded. */
 export const centersOf = (view) => [entityOf(view), ...view.expanded.split("\n").filter(Boolean)];
@@ -60,17 +96,21 @@ export function withExpanded(view, name) {
 /** The query completed by the chosen answer, or null. */
 export const guessOf = (view) => (view.answer && isComplete(view) ? { ...view, [view.asked]: view.answer } : null);
 
-/** The query that follows from an answer: about that entity, or with that relation. */
+/** The query that follows from an answer: about that entity, with that relation, or at that time. */
 export function nextQuery(view, answer) {
-  return view.asked === "relation"
-    ? { ...view, asked: "object", relation: answer, object: "", answer: "" }
-    : aboutEntity(view, answer);
+  if (view.asked === "relation") return { ...view, asked: "object", relation: answer, object: "", answer: "" };
+  if (view.asked === "time") return askFor({ ...view, answer }, "object");
+  return aboutEntity(view, answer);
 }
 
 /** A query for another part: the entity stays, and the chosen answer becomes a given part. */
 export function askFor(view, asked) {
   const chosen = view.answer;
   const entity = entityOf(view);
+  if (asked === "time" || view.asked === "time") {
+    const whole = { ...view, [view.asked]: chosen };
+    return { ...whole, asked, [asked]: "", answer: whole[asked] };
+  }
   if (asked === "relation") {
     const [subject, object] = view.asked === "object" ? [entity, chosen] : [chosen, entity];
     return { ...view, asked, subject, relation: "", object, answer: "" };
@@ -83,5 +123,6 @@ export function askFor(view, asked) {
 /** A fact as a query for its object, with that object chosen. */
 export function viewOfFact(view, fact) {
   const { subject, relation, object, time } = fact;
-  return { ...view, asked: "object", subject, relation, object: "", time, answer: object, expanded: "" };
+  const { top, reach, span } = view.page === "ask" ? view : DEFAULTS;
+  return newView("ask", view, { subject, relation, time, answer: object, top, reach, span });
 }

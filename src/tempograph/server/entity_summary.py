@@ -1,0 +1,141 @@
+"""An entity in a period: its relations, its partners over time, and its figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tempograph.evaluation.rank_table import RankTable
+from tempograph.server.fact_lookup import FactLookup, Positions
+from tempograph.server.graph_browser import GraphBrowser
+from tempograph.server.schema import (
+    EntityFigures,
+    EntityPartner,
+    EntityRelation,
+    EntityResponse,
+    Period,
+    SplitFact,
+)
+from tempograph.typing import SPLITS, Split
+
+_MAX_PARTS: Final = 24
+"""Parts of a period: as many as can be told apart in a small chart."""
+_MAX_NEAR: Final = 100
+Counts = NDArray[np.int64]
+
+
+def summarize_entity(
+    browser: GraphBrowser,
+    ranks: Mapping[Split, RankTable],
+    name: str,
+    steps: range,
+    time: str | None,
+    limit: int,
+) -> EntityResponse:
+    """An entity in a period, with at most `limit` relations and partners."""
+    entity, lookup, times = browser.entity_id(name), browser.facts, browser.graph.times
+    positions = lookup.of_entity(entity, steps[0], steps[-1])
+    splits = np.bincount(lookup.split[positions], minlength=len(SPLITS)).tolist()
+    parts = np.array_split(np.array(steps), min(_MAX_PARTS, len(steps)))
+    starts = np.array([part[0] for part in parts])
+    facts = lookup.facts[positions]
+    part_of = np.searchsorted(starts, facts[:, 3], side="right") - 1
+    relations, partners = _relations(lookup, entity, positions), _partners(facts, entity)
+    return EntityResponse(
+        run=browser.run,
+        entity=browser.graph.entities[entity],
+        from_=times[steps[0]],
+        to=times[steps[-1]],
+        facts=dict(zip(SPLITS, splits, strict=True)),
+        steps=len(np.unique(facts[:, 3])),
+        relations=relations[:limit],
+        total_relations=len(relations),
+        partners=[
+            _describe_partner(browser, facts[own], partner, part_of[own], len(parts))
+            for partner, own in partners[:limit]
+        ],
+        total_partners=len(partners),
+        parts=[Period(from_=times[part[0]], to=times[part[-1]]) for part in parts],
+        counts=np.bincount(part_of, minlength=len(parts)).tolist(),
+        near=[] if time is None else _near(lookup, entity, browser.time_id(time)),
+        figures={
+            split: figures
+            for split, table in ranks.items()
+            if (figures := _figures(table, entity)) is not None
+        },
+    )
+
+
+def _relations(lookup: FactLookup, entity: int, positions: Positions) -> list[EntityRelation]:
+    """The relations of an entity, those with the most facts first."""
+    graph, facts = lookup.graph, lookup.facts[positions]
+    relations, index = np.unique(facts[:, 1], return_inverse=True)
+    as_subject = facts[:, 0] == entity
+    count = [
+        np.bincount(index[side], minlength=len(relations)) for side in (as_subject, ~as_subject)
+    ]
+    # The facts of an entity are in order of time.
+    first = np.unique(index, return_index=True)[1]
+    last = len(index) - 1 - np.unique(index[::-1], return_index=True)[1]
+    return [
+        EntityRelation(
+            relation=graph.relations[relations[row]],
+            as_subject=int(count[0][row]),
+            as_object=int(count[1][row]),
+            first=graph.times[facts[first[row], 3]],
+            last=graph.times[facts[last[row], 3]],
+        )
+        for row in np.argsort(-(count[0] + count[1]), kind="stable").tolist()
+    ]
+
+
+def _partners(facts: Counts, entity: int) -> list[tuple[int, Positions]]:
+    """(partner, rows of the facts with it) of an entity, most facts first."""
+    others = np.where(facts[:, 0] == entity, facts[:, 2], facts[:, 0])
+    order = np.argsort(others, kind="stable")
+    partners, start = np.unique(others[order], return_index=True)
+    rows = np.split(order, start[1:]) if len(order) else []
+    found = [(int(one), own) for one, own in zip(partners, rows, strict=True) if one != entity]
+    return sorted(found, key=lambda pair: -len(pair[1]))
+
+
+def _describe_partner(
+    browser: GraphBrowser, facts: Counts, partner: int, part_of: Counts, parts: int
+) -> EntityPartner:
+    times = browser.graph.times
+    return EntityPartner(
+        name=browser.graph.entities[partner],
+        facts=len(facts),
+        first=times[facts[0, 3]],
+        last=times[facts[-1, 3]],
+        counts=np.bincount(part_of, minlength=parts).tolist(),
+    )
+
+
+def _near(lookup: FactLookup, entity: int, step: int) -> list[SplitFact]:
+    """The facts of an entity at a step, or else at the nearest steps before and after."""
+    here = lookup.of_entity(entity, step, step)
+    if not len(here):
+        before = lookup.of_entity(entity, 0, step)
+        after = lookup.of_entity(entity, step, len(lookup.graph.times) - 1)
+        sides = [(before, -1), (after, 0)]
+        here = np.concatenate(
+            [side[lookup.facts[side, 3] == lookup.facts[side[end], 3]] for side, end in sides
+             if len(side)] or [here]
+        )  # fmt: skip
+    return lookup.describe(here[:_MAX_NEAR])
+
+
+def _figures(table: RankTable, entity: int) -> EntityFigures | None:
+    """The figures of the queries about facts of an entity, if there are any."""
+    own = (table.facts[:, 0] == entity) | (table.facts[:, 2] == entity)
+    if not own.any():
+        return None
+    return EntityFigures(
+        queries=int(own.sum()),
+        mrr=float(table.values("mrr")[own].mean()),
+        hits_at_10=float(table.values("hits@10")[own].mean()),
+    )

@@ -1,0 +1,84 @@
+"""Answers of a served run with other facts than its own; the run itself does not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tempograph.data.fact_ids import FactBatch, read_facts
+from tempograph.data.graph import COLUMNS, Facts
+from tempograph.prediction.completion import complete, rank_candidates, score_candidates
+from tempograph.prediction.scenario import Fact, Scenario
+from tempograph.server.completions import ONE_MISSING
+from tempograph.server.problems import Place, invalid
+from tempograph.server.schema import FactRequest, MovedAnswer, WhatIfRequest, WhatIfResponse
+from tempograph.server.served_run import ServedRun
+
+
+async def what_if(run: ServedRun, request: WhatIfRequest, client: str) -> WhatIfResponse:
+    """The best answers before and after facts are added and removed."""
+    if request.parts.count(None) != 1:
+        raise invalid(ONE_MISSING)
+    if not request.added and not request.removed:
+        raise invalid("give facts to add or to remove")
+    fact = await run.find_ids(lambda: run.browser.fact_ids(request.parts))
+    added = await run.find_ids(lambda: _fact_ids(run, "added", request.added))
+    removed = await run.find_ids(lambda: _fact_ids(run, "removed", request.removed))
+
+    def compare() -> WhatIfResponse:
+        before = run.predictor.scenario
+        for member, facts, refuse in (
+            ("added", added, before.refuse_known),
+            ("removed", removed, before.refuse_unknown),
+        ):
+            _refuse_errors(member, before, facts, refuse)
+        if not len(added) and len(np.unique(removed, axis=0)) == len(before.graph.train):
+            raise invalid("the model needs at least one fact; remove fewer")
+        return _compare(run, before, before.change(added, removed), fact, request.top)
+
+    return await run.work(compare, client)
+
+
+def _fact_ids(run: ServedRun, member: str, facts: Sequence[FactRequest]) -> Facts:
+    ids = [run.browser.fact_ids(each.parts, Place(member, row)) for row, each in enumerate(facts)]
+    return np.array(ids, dtype=np.int64).reshape(-1, 4)
+
+
+def _refuse_errors(
+    member: str, scenario: Scenario, facts: Facts, refuse: Callable[[FactBatch], FactBatch]
+) -> None:
+    """Raise the problem of the first fact that cannot be added or removed."""
+    batch = refuse(read_facts(scenario.graph, facts, {}))
+    wrong = np.flatnonzero(~batch.valid)
+    if len(wrong):
+        index = int(wrong[0])
+        raise invalid(batch.errors.texts[index].as_py(), Place(member, index))
+
+
+def _compare(
+    run: ServedRun, before: Scenario, after: Scenario, fact: Fact, top: int
+) -> WhatIfResponse:
+    both = [(scenario, score_candidates(scenario, fact)) for scenario in (before, after)]
+    best = [rank_candidates(scenario, fact, scores, top).candidates for scenario, scores in both]
+    answers = []
+    for candidate in dict.fromkeys([*best[1], *best[0]]):
+        old, new = (
+            complete(scenario, fact, scores, 1, 0, candidate=candidate).answers[0]
+            for scenario, scores in both
+        )
+        answers.append(
+            MovedAnswer(
+                name=new.name,
+                rank_before=old.rank,
+                rank_after=new.rank,
+                probability_before=old.probability,
+                probability_after=new.probability,
+            )
+        )
+    return WhatIfResponse(
+        run=run.name,
+        model=run.model_name,
+        asked=COLUMNS[fact.index(-1)],
+        answers=sorted(answers, key=lambda answer: answer.rank_after),
+    )
