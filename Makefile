@@ -1,6 +1,8 @@
 # Start with `make demo` or `make test`; both install everything they need into .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+# Tests often wait for processes and pages, so there are more of them than cores.
+WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 
 .PHONY: demo test check docs format tables pictures clean
 
@@ -10,7 +12,7 @@ demo: .venv/ready
 # The explorer is tested in a browser. Without one, those tests are skipped with a message.
 test: .venv/ready
 	@command -v chromium > /dev/null || $(BIN)/playwright install chromium || echo "could not install a browser"
-	$(BIN)/pytest -n auto --dist worksteal
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 check: .venv/ready
 	$(BIN)/ruff format --check

@@ -412,7 +412,7 @@ linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs L
 @linux
 def test_a_search_goes_on_without_a_trial_that_is_killed(events: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    process = start(events, out, 0.25)
+    process = start(events, out, 0.15)
     os.kill(wait_for_trial(process), signal.SIGKILL)
     printed, errors = process.communicate(timeout=200)
     assert process.returncode == 0, errors
@@ -429,7 +429,7 @@ def test_a_stopped_search_answers_and_resumes(
     call: Call, events: Path, tmp_path: Path, stop: signal.Signals
 ) -> None:
     out = tmp_path / "run"
-    process = start(events, out, 0.25)
+    process = start(events, out, 0.15)
     wait_for_trial(process)
     process.send_signal(stop)
     _, errors = process.communicate(timeout=200)

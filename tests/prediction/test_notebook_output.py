@@ -11,6 +11,8 @@ import pytest
 import tempograph
 from predicting import GRAPH
 from tempograph import Answer, Completion, EvidenceFact, Predictor
+from tempograph.data.folder import write_folder
+from tempograph.data.synthetic.world import make_world
 
 pytest_plugins = ("predictor_fixtures",)
 
@@ -220,6 +222,8 @@ def test_a_fitted_model_shows_why_it_was_chosen_and_how_good_it_is(tmp_path: Pat
 
 @pytest.mark.usefixtures("started")
 def test_a_comparison_shows_its_table(tmp_path: Path) -> None:
-    comparison = tempograph.compare("demo", ["ted"], out=tmp_path, device="cpu")
+    world = make_world(entities=20, relations=5, steps=20, facts=500).graph
+    write_folder(world, tmp_path / "world")
+    comparison = tempograph.compare(tmp_path / "world", ["ted"], out=tmp_path, device="cpu")
     page = Page(comparison._repr_html_())
     assert page.rows[0][:4] == ["model", "settings", "seeds", "MRR"] and page.rows[1][0] == "ted"

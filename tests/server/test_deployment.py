@@ -16,6 +16,7 @@ import tempograph
 from live_service import live_service
 from tempograph import Predictor
 from tempograph.cli import app as commands
+from tempograph.data.synthetic.world import make_world
 
 pytest_plugins = ("serving_fixtures",)
 ROOT = Path(__file__).parents[2]
@@ -97,7 +98,7 @@ def test_the_unit_starts_the_service() -> None:
 def test_the_client_in_the_docs_works() -> None:
     start = SERVE.index("    from tempograph import Client")
     program = SERVE[start : SERVE.index("`AsyncClient`", start)].replace("\n    ", "\n").strip()
-    run = tempograph.train("demo", "ted", device="cpu")
+    run = tempograph.train(make_world(facts=4000).graph, "ted", device="cpu")
     # Fitted before, because a busy machine may need longer for it than a request may take.
     run.questions.heads()
     with live_service({"ted": Predictor(run)}) as url:
