@@ -70,9 +70,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     device = resolve_device(arguments.device)
-    found: dict[str, Any] = {"environment": environment(device), "results": []}
-    if arguments.json is not None and arguments.json.is_file():
-        found = json.loads(arguments.json.read_text(encoding="utf-8"))
+    found = read_measured(arguments.json, device)
     commit = environment(device)["commit"]
     for name in arguments.data:
         graph, preset_of = load(name, arguments.seed)
@@ -90,6 +88,14 @@ def main() -> None:
                 write_json(arguments.json, found)
     show(defaults_table(found, f"valid facts, seed {arguments.seed}"))
     sys.exit(any(result["loss"] > LARGEST_LOSS for result in found["results"]))
+
+
+def read_measured(path: Path | None, device: torch.device) -> dict[str, Any]:
+    """The results of earlier calls in a file, or none; new ones may be added to them."""
+    if path is not None and path.is_file():
+        measured: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return measured
+    return {"environment": environment(device), "results": []}
 
 
 def load(name: str, seed: int) -> tuple[TemporalGraph, str]:

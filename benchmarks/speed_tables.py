@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -115,6 +116,61 @@ def defaults_table(measured: Measured, about: str = "valid facts, seed 0") -> Te
     shared = sorted({each for result in measured["results"] for each in result["set"]})
     about += f"; both with {', '.join(shared)}" if shared else ""
     return _text_table("Suggested settings beside presets", measured, columns, 3, about)
+
+
+def fit_speed_table(measured: Measured, about: str = "") -> TextTable:
+    """Return how long `fit` took on some data, and how good its model is."""
+
+    def memory(result: dict[str, Any]) -> str:
+        return f"{result['peak_bytes'] / 1e9:.1f}"
+
+    def ted(result: dict[str, Any]) -> str:
+        return "-" if result["ted_mrr"] is None else f"{result['ted_mrr']:.3f}"
+
+    columns: Columns = {
+        "data": figure("data"),
+        "hardware": figure("hardware"),
+        "model": figure("model"),
+        "facts": figure("facts", ","),
+        "entities": figure("entities", ","),
+        "seconds": figure("seconds", ".0f"),
+        "CPU seconds": figure("cpu_seconds", ".0f"),
+        "memory, GB": memory,
+        "MRR": figure("mrr", ".3f"),
+        "TED: MRR": ted,
+    }
+    finished = [result for result in measured["results"] if "seconds" in result]
+    shown = {**measured, "results": finished}
+    return _text_table("Time of a fit", shown, columns, 3, about)
+
+
+def serve_speed_table(measured: Measured) -> TextTable:
+    """Return the questions a second of services, beside those of the version before."""
+    before = {
+        result["model"]: result for result in measured["results"] if result["service"] == "before"
+    }
+
+    def speedup(result: dict[str, Any]) -> str:
+        return f"{result['per_second'] / before[result['model']]['per_second']:.1f}"
+
+    columns: Columns = {
+        "model": figure("model"),
+        "service": figure("service"),
+        "questions/s": figure("per_second", ",.0f"),
+        "speedup": speedup,
+        "p50 ms": figure("p50", ".0f", 0.001),
+        "p99 ms": figure("p99", ".0f", 0.001),
+        "CPU ms/question": figure("cpu_seconds_per_question", ".2f", 0.001),
+        "light p99 ms": figure("light_p99", ",.0f", 0.001),
+        "MiB": figure("memory_bytes", ",.0f", 2**20),
+    }
+    others = statistics.median(result["cores_of_others"] for result in measured["results"])
+    clients = statistics.median(result["cores_of_clients"] for result in measured["results"])
+    about = (
+        f"{measured['clients']} clients on the same machine, which used {clients:.1f} cores; other "
+        f"programs used {others:.1f}"
+    )
+    return _text_table("Speed of the service", measured, columns, 2, about)
 
 
 def _text_table(

@@ -9,6 +9,7 @@ from count_test_measurements import Measurement
 
 from tempograph.experiments.configurations import configuration_key, configuration_of
 from tempograph.experiments.measured_rows import is_reproduction, remarks, with_sources
+from tempograph.experiments.paper.required_runs import NAMED_MODELS
 from tempograph.experiments.paper.table_rows import BOTH_COLUMNS, BOTH_NAMES, FIGURE_COLUMNS
 from tempograph.experiments.published import published
 from tempograph.experiments.results import (
@@ -91,6 +92,34 @@ def question_table(results: Sequence[RunResults]) -> TextTable:
         "Relations and times", ("dataset", "model", "seeds", *columns), rows, 2, f"Test; {SPREAD}."
     )
     return with_sources(table, measured, [f"{row[1]} on {row[0]}" for row in rows])
+
+
+HARD_KINDS = ("rare answer", "unseen answer", "new pair")
+
+
+def names_table(results: Sequence[RunResults]) -> TextTable:
+    """Return what names are worth on test: in all, and for questions that train says little of."""
+    groups: dict[tuple[str, str, bool], list[RunResults]] = {}
+    for run in without_copies(results):
+        shown = run.model in NAMED_MODELS and run.protocol == "strict" and run.preset == "tuned"
+        measured_hard = run.test is not None and "hard" in run.test
+        if shown and measured_hard and run.changed.keys() <= {"model.names"}:
+            named = bool(configuration_of(run).get("model.names"))
+            groups.setdefault((run.dataset, run.model, named), []).append(run)
+    rows = []
+    for (dataset, model, named), runs in sorted(groups.items()):
+        tests = [run.test for run in runs if run.test is not None]
+        hard = [
+            mean(test["hard"][kind]["metrics"]["mrr"] for test in tests if kind in test["hard"])
+            for kind in HARD_KINDS
+        ]
+        cells = ["-" if value is None else f"{value:.3f}" for value in hard]
+        mrr = seeds_cells(metrics_of(runs, "test"))[0]
+        rows.append([dataset, model, "yes" if named else "no", str(len(runs)), mrr, *cells])
+    columns = ("dataset", "model", "names", "seeds", "MRR", *(f"{kind}s" for kind in HARD_KINDS))
+    table = TextTable("Names", columns, rows, 3, f"Test; {SPREAD}.")
+    measured = [[runs] for _, runs in sorted(groups.items())]
+    return with_sources(table, measured, [f"{row[1]} on {row[0]}, {row[2]}" for row in rows])
 
 
 def measurement_table(measurements: Sequence[Measurement]) -> TextTable:

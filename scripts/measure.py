@@ -5,6 +5,7 @@ minutes, and repeat the command to go on. Copy the results folder back from a ma
 
 python scripts/measure.py icews14 --seeds 0 1 2 --jobs 14 --minutes 9
 python scripts/measure.py icews05-15 --models temp-gru pointer --what table figures
+python scripts/measure.py icews14-forecast --what forecasts
 """
 
 from __future__ import annotations
@@ -25,16 +26,22 @@ from tempograph.data.catalog import load_dataset
 from tempograph.errors import TempographError
 from tempograph.evaluation.rank_table import RankTable
 from tempograph.experiments.paper.required_runs import (
+    MEASURED,
+    forecast_runs,
     missing_runs,
+    named_runs,
     required_runs,
     train_required,
     without_duplicates,
 )
-from tempograph.experiments.results import load_results
+from tempograph.experiments.results import load_results, save_result
 from tempograph.experiments.specs import RunSpec
 from tempograph.io import make_folder
 from tempograph.provenance import source_version
-from tempograph.typing import ARTEFACTS, PROTOCOLS, Protocol
+from tempograph.typing import ARTEFACTS, COMPLETION_PROTOCOLS, Protocol
+
+NAMES = "names"
+FORECASTS = "forecasts"
 
 
 def wanted_runs(
@@ -42,7 +49,7 @@ def wanted_runs(
     artefacts: Sequence[str],
     models: Sequence[str],
     seeds: Sequence[int],
-    protocols: Sequence[Protocol] = PROTOCOLS,
+    protocols: Sequence[Protocol] = COMPLETION_PROTOCOLS,
 ) -> list[RunSpec]:
     """Return the runs behind some tables and figures, of all models or of some."""
     specs = [
@@ -51,15 +58,22 @@ def wanted_runs(
         if artefact in artefacts
         for spec in required_runs(artefact, dataset, protocols, seeds)
     ]
+    if NAMES in artefacts and "strict" in protocols:
+        specs += named_runs(dataset, seeds)
+    if FORECASTS in artefacts:
+        specs += forecast_runs(dataset, seeds)
     return [spec for spec in without_duplicates(specs) if not models or spec.model in models]
 
 
 def copy_current(results: Path, folder: Path, code: str) -> None:
-    """Copy the results that were measured with this code, and ranks that agree with them."""
+    """Copy the results that were measured with this code, and ranks that agree with them.
+
+    A result without relations and times is of a run that was stopped, so the run is due again.
+    """
     make_folder(folder)
     files = sorted(results.glob("*/*.json"))
     for path, result in zip(files, load_results(results), strict=True):
-        if result.code != code or result.test is None:
+        if result.code != code or result.test is None or not result.is_measured(MEASURED):
             continue
         target = folder / path.relative_to(results)
         make_folder(target.parent)
@@ -79,10 +93,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("dataset", help="a dataset folder, or a known name such as icews14")
     parser.add_argument(
-        "--what", default=["table"], nargs="+", choices=ARTEFACTS, help="tables and figures"
+        "--what",
+        default=["table"],
+        nargs="+",
+        choices=(*ARTEFACTS, NAMES, FORECASTS),
+        help="tables and figures; names are the rows with names, forecasts those of forecasters",
     )
     parser.add_argument("--models", default=[], nargs="+", help="by default, all")
-    parser.add_argument("--protocols", default=PROTOCOLS, nargs="+", choices=PROTOCOLS)
+    parser.add_argument(
+        "--protocols", default=COMPLETION_PROTOCOLS, nargs="+", choices=COMPLETION_PROTOCOLS
+    )
     parser.add_argument("--seeds", type=int, default=[0], nargs="+")
     parser.add_argument("--jobs", type=int, default=1, help="runs to train side by side")
     parser.add_argument("--minutes", type=float, help="stop after this time")
@@ -115,6 +135,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             note("stopped; repeat the command to go on")
             failed = []
+        for spec in missing_runs(specs, current):
+            results = spec.read_results(graph)
+            if results is not None and results.finished and results.is_ranked(MEASURED):
+                note(f"{spec.name}: relations and times are missing; saved without them")
+                save_result(results, options.results, spec.variant)
         for path in sorted((current / graph.name).rglob("*.*")):
             target = options.results / path.relative_to(current)
             make_folder(target.parent)

@@ -17,9 +17,21 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from docs_tables import measurement_table, model_table, preset_table, question_table, tried_table
+from docs_tables import (
+    measurement_table,
+    model_table,
+    names_table,
+    preset_table,
+    question_table,
+    tried_table,
+)
 from result_sources import check_results
 
+from tempograph.experiments.forecast_tables import (
+    FORECAST_DATASETS,
+    forecast_summary,
+    forecast_table,
+)
 from tempograph.experiments.measured_rows import settings_cell, with_sources
 from tempograph.experiments.paper.detail_tables import ablation_table, ted_table
 from tempograph.experiments.paper.deviations import DEVIATIONS_DATASET, deviation_table
@@ -46,6 +58,7 @@ sys.path.append(str(ROOT / "benchmarks"))
 
 from speed_tables import (  # noqa: E402 - needs the path above
     defaults_table,
+    fit_speed_table,
     layers_speed_table,
     methods_speed_table,
     missing_facts_table,
@@ -76,9 +89,11 @@ def markdown_tables() -> dict[str, str]:
         "test-measurements": measurement_table(_measured("test-measurements")["measurements"]),
         "temp-presets": preset_table(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
         "questions": question_table(results),
+        "names": names_table(results),
         "temp-speed": temp_speed_table(_measured("temp-speed")),
         "methods-speed": methods_speed_table(_measured("methods-speed")),
         "defaults": defaults_table(_measured("defaults")),
+        "fit-speed": fit_speed_table(_measured("fit-speed")),
         "missing-facts": missing_facts_table(_measured("missing-facts")),
         "layers-speed": layers_speed_table(_measured("layers-speed")),
         "pointer-speed": pointer_speed_table(_measured("pointer-speed")),
@@ -93,6 +108,9 @@ def markdown_tables() -> dict[str, str]:
         made[f"cost-{dataset}"] = cost_table(results, dataset, unshared=unshared)
         for split in SPLITS:
             made[f"ted-{dataset}-{split}"] = ted_table(results, dataset, split)
+    for dataset in FORECAST_DATASETS:
+        made[f"forecasts-{dataset}"] = forecast_table(results, dataset)
+    made["forecasts-summary"] = forecast_summary(results)
     made["summary"] = summary_table(results)
     return {name: _markdown(name, table) for name, table in made.items()}
 
@@ -101,8 +119,8 @@ def _markdown(name: str, table: TextTable) -> str:
     """Return a table with the notes below it, and its caption if no text around it has the same."""
     captioned = name.startswith("tried") or name.endswith(("-speed", "-facts", "defaults"))
     caption = f"{_wrap(table.caption)}\n\n" if captioned else ""
-    # The table of README.md has one line below it.
-    notes = [" ".join(table.notes)] if name == "summary" else table.notes
+    # The tables of README.md have one line below them.
+    notes = [" ".join(table.notes)] if name.endswith("summary") else table.notes
     below = "".join(f"\n\n{_wrap(note)}" for note in notes if note)
     return f"{caption}{table.markdown()}{below}"
 

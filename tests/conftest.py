@@ -7,7 +7,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+import forked
+import tempograph.experiments.fit_stages
 import tempograph.experiments.scheduler
 import tempograph.progress
 from tempograph import TemporalGraph
@@ -95,6 +97,22 @@ def as_json(result: tuple[int, str, str]) -> dict[str, Any]:
     assert code == 0 and err == "" and out.count("\n") == 1
     value: dict[str, Any] = json.loads(out)
     return value
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_runs() -> Iterator[None]:
+    """Processes in which runs are trained are forked; they need not import torch."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempograph.experiments.scheduler, "subprocess", forked)
+        yield
+
+
+@pytest.fixture
+def no_trust_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits end before the trust report, which takes most of the time of a small one."""
+    monkeypatch.setattr(
+        tempograph.experiments.fit_stages._Finishing, "write_report", lambda _: True
+    )
 
 
 @pytest.fixture

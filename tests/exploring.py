@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -46,13 +47,46 @@ def choose(tab: Any, label: str, typed: str, name: str) -> None:
     found_names(tab, name).first.click()
 
 
-def serious_violations(tab: Any) -> list[tuple[str, str]]:
-    """The rules of accessibility that a page breaks, each with an element that does."""
-    axe = pytest.importorskip(
-        "axe_playwright_python.sync_playwright", reason="needs the package axe-playwright-python"
+WIDTHS = (1440, 768, 390)
+COLORS = (
+    {"color_scheme": "light", "forced_colors": "none"},
+    {"color_scheme": "dark", "forced_colors": "none"},
+    {"color_scheme": "dark", "forced_colors": "active"},
+)
+COLOR_RULES = ("color-contrast", "link-in-text-block")
+AXE = """async rules => {
+  const found = await axe.run({resultTypes: ["violations"], ...(rules && {runOnly: rules})});
+  return found.violations
+    .filter(({impact}) => ["serious", "critical"].includes(impact))
+    .map(({id, nodes}) => [id, nodes[0].html]);
+}"""
+
+
+def accessibility_problems(tab: Any) -> list[Any]:
+    """The rules of accessibility that a page breaks, and widths at which it scrolls sideways.
+
+    The page is loaded once and checked at all widths, each with all colors. If other colors show
+    the same text, only the rules about colors can have another outcome. The page must be opened
+    with `bypass_csp`, because its security policy forbids the check that is injected.
+    """
+    package = pytest.importorskip(
+        "axe_playwright_python", reason="needs the package axe-playwright-python"
     )
-    return [
-        (each["id"], each["nodes"][0]["html"])
-        for each in axe.Axe().run(tab).response["violations"]
-        if each["impact"] in ("serious", "critical")
-    ]
+    (script,) = Path(package.__file__).parent.rglob("axe.min.js")
+    tab.evaluate(script.read_text(encoding="utf-8"))
+    problems: list[Any] = []
+    for width in WIDTHS:
+        tab.set_viewport_size({"width": width, "height": 844})
+        text = None
+        for colors in COLORS:
+            tab.emulate_media(**colors)
+            shown = tab.evaluate("document.body.innerText")
+            rules = None if shown != text else COLOR_RULES
+            problems += [[width, colors, *found] for found in tab.evaluate(AXE, rules)]
+            text = shown
+    for width in (*WIDTHS, 1000, 320):
+        tab.set_viewport_size({"width": width, "height": 844})
+        if tab.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            problems.append(f"scrolls sideways at {width} pixels")
+    tab.set_viewport_size({"width": WIDTHS[0], "height": 844})
+    return problems

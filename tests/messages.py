@@ -61,22 +61,8 @@ MESSAGES = {
         "the table cannot be read: {reason}; pass columns with distinct names, each with one kind "
         "of value"
     ),
-    "benchmarks.not_fetched": (
-        "{address}: cannot be fetched ({reason}); try again later, "
-        "or set TEMPOGRAPH_MIRROR to another base address of the same files"
-    ),
     "benchmarks.not_published": (
-        "{address}: not the published file (git blob id {found}, expected {expected}); "
-        "set TEMPOGRAPH_MIRROR to another base address"
-    ),
-    "benchmarks.not_web": "{address}: not a web address ({reason}); check TEMPOGRAPH_MIRROR",
-    "benchmarks.status": (
-        "{address}: the server answered with HTTP status {status}; try again later, "
-        "or set TEMPOGRAPH_MIRROR to another base address of the same files"
-    ),
-    "benchmarks.truncated": (
-        "{address}: the connection ended after {done} of {total} bytes; try again later, "
-        "or set TEMPOGRAPH_MIRROR to another base address of the same files"
+        "{address}: not the published file (git blob id {found}, expected {expected}); {way_out}"
     ),
     "catalog.misspelt": (
         "there is no dataset '{dataset}' in the current folder or in {roots}; did you mean {names}?"
@@ -89,6 +75,19 @@ MESSAGES = {
     "catalog.not_here": (
         "{dataset} is not on this machine; run 'tempograph data get {dataset}', "
         "or point TEMPOGRAPH_DATA at the folder that holds it"
+    ),
+    "downloads.not_fetched": (
+        "{address}: cannot be fetched ({reason}); try again later, "
+        "or set TEMPOGRAPH_MIRROR to another base address of the same files"
+    ),
+    "downloads.not_web": "{address}: not a web address ({reason}); check TEMPOGRAPH_MIRROR",
+    "downloads.status": (
+        "{address}: the server answered with HTTP status {status}; try again later, "
+        "or set TEMPOGRAPH_MIRROR to another base address of the same files"
+    ),
+    "downloads.truncated": (
+        "{address}: the connection ended after {done} of {total} bytes; try again later, "
+        "or set TEMPOGRAPH_MIRROR to another base address of the same files"
     ),
     "fact_ids.fact": "fact {row}: {problem}",
     "fact_ids.four_parts": (
@@ -147,6 +146,15 @@ MESSAGES = {
     ),
     "suggestions.did_you_mean": "there is no {kind} '{value}'; did you mean {names}?",
     "suggestions.unknown": "there is no {kind} '{value}'",
+    "tgb_datasets.archive": (
+        "{address}: not the archive we know (SHA-256 {found}, expected {expected}); if it is a "
+        "newer one, download it yourself and pass it with --from"
+    ),
+    "tgb_datasets.counts": (
+        "{path}: not {name} as published, which has {count} {what}, found {found}; import other "
+        "tables with 'tempograph data import'"
+    ),
+    "new_names.line_break": ("the {kind} {value!r} contains a line break; a name must be one line"),
     # The importers of the data package
     "bad_rows.one": "{reason}: 1 row, at {path}:{line}",
     "bad_rows.several": "{reason}: {rows} rows, the first at {path}:{line}",
@@ -283,6 +291,22 @@ MESSAGES = {
     "sources.no_file": "{path}: no such file",
     "sources.no_match": "{path}: no file matches",
     "sources.unreadable": "{path}: cannot be read: {reason}",
+    "tgb_reader.columns": (
+        "{path}: expected the columns ts or date, head, tail, relation_type, found {found}"
+    ),
+    "tgb_reader.no_edges": (
+        "{path}: there is no {name}_edgelist.csv in it; name the folder, the archive {name}.zip or "
+        "the edge list"
+    ),
+    "tgb_reader.no_name": (
+        "{path}: {number} has no name; add it, or remove the file to keep numbers"
+    ),
+    "tgb_reader.no_rows": "{path}: the file has no rows, so there are no facts",
+    "tgb_reader.no_source": "{path}: no such file or folder",
+    "tgb_reader.not_steps": "{path}: the times run from {first} to {last}, which are not {step}s",
+    "tgb_reader.one_column": "{path}: expected a name and a number in each row, found one column",
+    "tgb_reader.one_day": "{path}: several times are of one day, but each day must have one time",
+    "tgb_reader.one_name": "{path}: two numbers have one name; remove the file to keep numbers",
     "table_header.empty": "{path}: the file is empty, so there is nothing to import",
     "table_header.one_field": (
         "{path}: the first line has one field, {line!r}; pass its delimiter with --delimiter"
@@ -452,6 +476,11 @@ MESSAGES = {
         "gate and imputation need a temporal encoder; set gate=false and imputation=false"
     ),
     "temp_settings.rgcn_only": "{setting} is for structure rgcn, not {structure}",
+    "growth.other_tables": "its tables for {before} relations do not fit {after}",
+    "growth.unknown_axes": (
+        "it does not say which axes of its weight '{weight}' count entities, relations or time "
+        "steps (`weight_axes`)"
+    ),
     # The evaluation package
     "evaluator.no_facts": (
         "{graph}: the {split} split has no facts, so there is nothing to evaluate"
@@ -459,6 +488,10 @@ MESSAGES = {
     "rank_table.not_a_table": "{path}: not a table of ranks: ",
     "ranking.cutoff": "Hits@k needs k of at least 1, found {value}",
     "ranking.nan": "a score is NaN, so its rank is undefined",
+    "relation_negatives.too_many": (
+        "cannot sample {count} candidates from {entities} entities; take fewer negatives, or rank "
+        "among all entities"
+    ),
     # The training package
     "config.lacks_setting": "{path}: [run] lacks the setting '{setting}'",
     "config.no_model": "{path}: {problem}; if another package adds the model, install it",
@@ -493,6 +526,18 @@ MESSAGES = {
     ),
     "preset_files.unknown_table": (
         "{path}: unknown table or setting '{table}'; did you mean {names}?"
+    ),
+    "question_models.forecaster": (
+        "{graph}: a forecaster ranks entities, not relations or times, and does not search for "
+        "missing facts; train a run with task complete for that"
+    ),
+    "question_models.completes": (
+        "{graph}: {model} was trained to complete facts, not to forecast them; train a run with "
+        "task forecast"
+    ),
+    "question_models.nothing_held_out": (
+        "{graph}: its valid split has no facts to tell how often what is likely does happen; "
+        "import the data with some held out"
     ),
     "question_models.no_valid_facts": (
         "{data}: its valid split has no facts to tell by how many proposals of missing facts are "
@@ -550,11 +595,26 @@ MESSAGES = {
         "{path}: made on {device}, and random numbers differ on {here}; use --device {device}"
     ),
     "trainer.finished": "{path}: this run is finished; train another one, or evaluate it",
+    "trainer.negatives": ("candidates are sampled by the rules of TGB 2.0; pass the protocol tgb"),
     "trainer.no_epoch": (
         "{path}: no epoch is finished yet; continue with `tempograph resume {path}`"
     ),
     "trainer.no_valid_facts": (
         "{graph}: {model} needs the valid split to know when to stop, and it has no facts"
+    ),
+    "trainer.tgb": (
+        "the protocol tgb ranks entities by the filter time, found ask '{ask}' and filter "
+        "'{filter}'; leave them out"
+    ),
+    "answering.new_names": "{model} cannot take new names: {reason}; train it again",
+    "run_update.epochs": "train must be a number of epochs from 0, found {value}",
+    "run_update.fixed": "{model} cannot be updated: {reason}; train it again",
+    "run_update.unfinished": (
+        "{model} on {dataset} is not finished, so it cannot be updated; continue it with "
+        "tempograph resume"
+    ),
+    "update_storage.updated": (
+        "{path}: was updated by another command since it was loaded; load it again"
     ),
     # The prediction package
     "predictor.side": "side must be object or subject, found '{value}'",
@@ -575,6 +635,22 @@ MESSAGES = {
     "question_models.not_calibrated": (
         "{data}: its valid split has no facts, so nothing can be calibrated"
     ),
+    "predictor.new": "new must be refuse or add, found '{value}'",
+    "predictor.no_folder": "the run has no folder yet; pass the path of one",
+    "scenario.removed": (
+        "facts of the run were removed, and a saved run keeps its facts; add them again"
+    ),
+    "backtesting.train": (
+        "the model was trained on the train facts; replay those of valid or test"
+    ),
+    "outlook.first": (
+        "nothing is known before {first}, so it cannot be forecast; choose a later date"
+    ),
+    "time_notes.completion": (
+        "{model} was trained to complete facts inside the period of its data, and takes the "
+        "weights of {last} for later steps; runs with --task forecast are made for questions "
+        "about the future"
+    ),
     # The report package
     "run_report.no_runs": (
         "a report needs a run and a window of at least 1; found {runs} and {window}"
@@ -584,6 +660,15 @@ MESSAGES = {
         "{path}: it was not measured on test; run 'tempograph evaluate {path} --ask all' first"
     ),
     # The experiments package
+    "autofit.keep_holdout": (
+        "a forecaster answers from all facts before a question, those held out included; leave "
+        "out keep_holdout"
+    ),
+    "autofit.random_split": (
+        "a forecast is measured on facts after those it learns from, so they cannot be split at "
+        "random; leave out split, or choose chronological"
+    ),
+    "autofit.search": "a search compares models of task complete; leave out minutes",
     "comparison.no_seed": "compare needs at least one seed, found 0",
     "comparison.no_test_facts": (
         "{graph}: the test split has no facts, so there is nothing to compare models by"
@@ -606,8 +691,21 @@ MESSAGES = {
         "leave out the model or the minutes"
     ),
     "trials.no_setting": "none of the models has a setting '{setting}'; did you mean {names}?",
-    "run_audit.no_figures": (
-        "{path}: it has no figures yet; run 'tempograph evaluate {path}' first"
+    "history.not_by_time": (
+        "{dataset}: a forecast needs splits by time, but {split} starts at {start}, and train ends "
+        "at {end}; import the data with --split chronological"
+    ),
+    "ensemble_fit.one_step": (
+        "{dataset}: a gate is fitted on the last train facts, but all of them are at {step}; train "
+        "on more steps, or set model.fit_on=valid"
+    ),
+    "run_protocol.config": (
+        "{about}: it was trained under protocol {trained}, but its config.toml says {own}; restore "
+        "config.toml, or train it again with protocol {own}"
+    ),
+    "run_protocol.task": (
+        "{about}: it cannot be evaluated under protocol {protocol}, because it was trained under "
+        "{own}; train it again with protocol {protocol}, on a split that fits it"
     ),
     "run_audit.no_test_facts": (
         "{path}: its test split has no facts, so there is nothing to ask about"
@@ -645,6 +743,13 @@ MESSAGES = {
     "service.no_runs": "name at least one run folder to serve",
     "service.same_name": "two runs are named '{run}'; rename one: NAME={folder}",
     # The command line
+    "evaluate.tgb": (
+        "--protocol tgb ranks entities and compares with no target; leave out --ask and --check"
+    ),
+    "evaluate.audit": (
+        "--audit checks the figures of entities with filter time; leave out --ask, --check, "
+        "--filter and --protocol tgb"
+    ),
     "predict.none": "{count}; the first is {path}:{line}: {problem}",
     "reporting.no_file": "name the file of the report with --out, or pass --trust",
     "reporting.one_run": "a trust report is about one run, found {count}",

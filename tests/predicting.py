@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import torch
 
-from tempograph import Predictor
+import tempograph
+from tempograph import Predictor, Run, TemporalGraph
+from tempograph.data.graph import sort_by_time
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import Queries
 from tempograph.typing import SPLITS
 
 GRAPH = make_world(entities=12, relations=4, steps=20, facts=300).graph
+
+
+def split_by_time(graph: TemporalGraph, valid_steps: int, test_steps: int) -> TemporalGraph:
+    """The same facts, with the last steps held out, as forecasts need it."""
+    facts, steps = sort_by_time(graph.all_facts), len(graph.times)
+    bounds = np.searchsorted(facts[:, 3], [steps - valid_steps - test_steps, steps - test_steps])
+    train, valid, test = np.split(facts, bounds)
+    return replace(graph, train=train, valid=valid, test=test)
+
+
+FORECAST_GRAPH = split_by_time(
+    make_world(entities=20, relations=5, steps=50, facts=2_500).graph, 8, 8
+)
 
 
 SETTINGS = {
@@ -21,6 +37,24 @@ SETTINGS = {
     "temp-gru": ["model.dim=8", "model.window=3", "train.epochs=5"],
     "complex": ["model.dim=8", "train.epochs=5"],
 }
+
+
+FORECASTERS = {
+    "recurrency": [],
+    "pointer": ["train.epochs=2"],
+    "complex": ["model.dim=8", "train.epochs=3"],
+}
+
+
+def train_forecaster(model: str, **options: object) -> Run:
+    return tempograph.train(  # type: ignore[call-overload, no-any-return]
+        FORECAST_GRAPH,
+        model,
+        task="forecast",
+        device="cpu",
+        overrides=FORECASTERS.get(model, []),
+        **options,
+    )
 
 
 def entity_scores(model: object, entity: int, relation: int, time: int) -> list[float]:

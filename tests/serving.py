@@ -20,6 +20,7 @@ import httpx2
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp
 
+from forked import Popen
 from tempograph import Predictor
 from tempograph.server.app import create_app
 from tempograph.server.cross_origin import allow_origins
@@ -81,9 +82,7 @@ class Served:
             "0",
             *arguments,
         ]
-        self.process = subprocess.Popen(
-            command, stderr=subprocess.PIPE, text=True, env=os.environ | environment
-        )
+        self.process = Popen(command, stderr=subprocess.PIPE, env=os.environ | environment)
         self._lines: list[str] = []
         self._started = threading.Event()
         # An unread log would block the service once the pipe is full.

@@ -32,6 +32,7 @@ INTERNAL = {
     "tempograph.training.question_models",
     "tempograph.training.recipes",
     "tempograph.training.settings",
+    "tempograph.training.updates",
 }
 """Modules whose types only appear in attributes and methods for those who extend the package."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import forked
 from graphs import make_graph
 from messages import raises
 from tempograph.data.folder import write_folder
@@ -91,13 +91,7 @@ def test_a_full_disk_gives_a_one_line_error_and_leaves_nothing_behind(tmp_path: 
         "sys.argv[1:] = ['train', 'data', 'model.sigma=1', '--out', 'run']; main()"
     )
     environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-    )
+    done = forked.run([sys.executable, "-c", program], cwd=tmp_path, env=environment)
     assert done.returncode == 2 and done.stdout == ""
     assert (
         done.stderr.strip().startswith("error: cannot write run") and done.stderr.count("\n") == 1
@@ -136,12 +130,8 @@ def test_a_lock_waits_for_another_process(tmp_path: Path) -> None:
         "with lock_folder(Path(sys.argv[1])):\n"
         "    print('locked', flush=True); sys.stdin.readline(); Path(sys.argv[1], 'done').touch()\n"
     )
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as holder:
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with forked.Popen(command, stdin=forked.PIPE, stdout=forked.PIPE) as holder:
         assert holder.stdin is not None and holder.stdout is not None
         assert holder.stdout.readline() == "locked\n"
         with raises(StorageError, "io.in_use", path=tmp_path), lock_folder(tmp_path, wait=False):

@@ -54,7 +54,9 @@ def test_a_smaller_gpu_gets_smaller_chunks(monkeypatch: pytest.MonkeyPatch) -> N
     for gibibytes in (139, 8):
         with_gpu(gibibytes, monkeypatch)
         batch_size = len(next(query_batches(model, queries, known)))
-        times = suggest_temp(model_kind("temp-gru"), graph, GPU)["train"]["times_per_step"]
+        times = suggest_temp(model_kind("temp-gru"), graph, GPU, "complete")["train"][
+            "times_per_step"
+        ]
         tables = pair_tables_fit(32_000, GPU), pair_tables_fit(11_000, GPU)
         chunks.append((batch_size, times, *tables))
     assert chunks == [(2**12 // 24, 32, True, True), (2**10 // 24, 8, False, True)]

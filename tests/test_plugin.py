@@ -165,6 +165,7 @@ def test_training_by_gradient_is_resumed(call: Call, site: Path, data: Path) -> 
 
 
 def test_a_command_in_a_process_of_its_own_knows_the_model(frequent: Path, tmp_path: Path) -> None:
+    write_folder(GRAPH, tmp_path / "demo")
     command = ["train", "demo", "--model", "frequent", "--out", "run", "--json"]
     done = subprocess.run(
         [sys.executable, "-m", "tempograph", *command], cwd=tmp_path, capture_output=True, text=True

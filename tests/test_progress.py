@@ -19,6 +19,7 @@ import tempograph.cli.console
 from conftest import Call
 from predicting import GRAPH
 from tempograph import Predictor
+from tempograph.data.folder import write_folder
 from tempograph.progress import Work, format_duration, show_on_console, show_progress
 from tempograph.typing import ProgressOption
 
@@ -33,6 +34,12 @@ QUESTIONS = [
 
 
 Output = pytest.CaptureFixture[str]
+
+
+@pytest.fixture
+def small_demo(call: Call) -> None:
+    """A dataset folder that commands find before the demo world."""
+    write_folder(GRAPH, Path("demo"))
 
 
 @pytest.fixture
@@ -136,6 +143,7 @@ def api_calls(folder: Path) -> dict[str, Callable[[ProgressOption], Any]]:
     }
 
 
+@pytest.mark.usefixtures("no_trust_report")
 def test_a_terminal_shows_a_bar_if_it_is_wanted(terminal: Output, tmp_path: Path) -> None:
     for text, call in api_calls(tmp_path).items():
         assert terminal.readouterr() == ("", "")
@@ -166,6 +174,7 @@ def test_a_bar_is_the_default(terminal: Output, tmp_path: Path) -> None:
         assert text in terminal.readouterr().err
 
 
+@pytest.mark.usefixtures("no_trust_report")
 def test_nothing_is_shown_without_a_terminal(
     tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,6 +200,7 @@ def test_a_bar_does_not_take_what_is_printed_to_a_file(
     assert file.getvalue() == "a result\n" and "a result" not in terminal.readouterr().err
 
 
+@pytest.mark.usefixtures("small_demo")
 def test_the_commands_show_one_bar(
     call: Call, terminal: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,8 +208,7 @@ def test_the_commands_show_one_bar(
     monkeypatch.setattr(tempograph.cli.console.err, "is_interactive", True)
     code, _, err = call("train", "demo", "--model", "ted", "--out", "run")
     assert code == 0 and "training ted on demo" in err
-    graph = tempograph.load_dataset("demo")
-    fact = ",".join(graph.describe(graph.test[0]).values())
+    fact = ",".join(GRAPH.describe(GRAPH.test[0]).values())
     Path("facts.csv").write_text(f"subject,relation,object,time\n{fact}\n")
     # A second bar would show the text of the Python interface.
     for arguments, own, of_python in (
@@ -225,11 +234,12 @@ def test_a_log_has_a_line_every_ten_seconds(clock: Clock) -> None:
     assert console.file.getvalue() == ""  # type: ignore[attr-defined]
 
 
+@pytest.mark.usefixtures("small_demo")
 def test_a_piped_command_prints_a_line_when_work_takes_long(
     call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert call("train", "demo", "--model", "ted", "--out", "run")[0] == 0
-    missing = ["missing", "run", "--entity", "Talenne", "--top", "2"]
+    missing = ["missing", "run", "--entity", GRAPH.entities[0], "--top", "2"]
     code, _, error = call(*missing)
     assert code == 0 and "missing facts" not in error
     monkeypatch.setattr("tempograph.progress._LINE_SECONDS", 0)
@@ -241,6 +251,7 @@ def test_a_piped_command_prints_a_line_when_work_takes_long(
     assert out.count("\n") == 1 and "training ted on demo: sigma" in error
 
 
+@pytest.mark.usefixtures("small_demo")
 def test_an_epoch_in_a_log_counts_as_a_line(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempograph.progress._LINE_SECONDS", 5)
     settings = ["train.epochs=3", "model.dim=4"]
@@ -325,8 +336,9 @@ def test_a_comparison_counts_the_runs_that_have_ended(
     steps: list[tuple[int, int]] = []
     models = ["ted", "complex"]
     settings = ["train.epochs=1", "model.dim=4", "model.sigma=1"]
+    write_folder(GRAPH, tmp_path / "demo")
     tempograph.compare(
-        "demo",
+        tmp_path / "demo",
         models,
         out=tmp_path / "runs",
         overrides=settings,

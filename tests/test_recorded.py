@@ -22,7 +22,7 @@ from tempograph.models.registry import MODELS
 FILE = Path(__file__).parent / "recorded.json"
 DATASET = Path(__file__).parent / "stored" / "format-1" / "ted" / "dataset"
 RUNS = {name: ["model.dim=8", "train.epochs=8"] for name in MODELS} | {
-    "ted": [],
+    **{name: [] for name in ("ted", "recurrency", "edgebank", "history-frequency")},
     "pointer": ["train.epochs=8"],
     "ensemble": ['model.parts=["complex", "temp-sa"]', "model.steps=40"],
     "temp-pointer": ['model.parts=["pointer", "temp-gru", "tntcomplex"]', "model.steps=40"],

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tempograph.data.name_index import NameIndex as NameIndex
     from tempograph.data.name_index import NameMatch as NameMatch
     from tempograph.data.result_table import ResultTable as ResultTable
+    from tempograph.data.split_records import SplitRecord as SplitRecord
     from tempograph.data.timeline import Queries as Queries
     from tempograph.data.timeline import Timeline as Timeline
     from tempograph.errors import ConfigError as ConfigError
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from tempograph.errors import StorageError as StorageError
     from tempograph.errors import TempographError as TempographError
     from tempograph.errors import TempographWarning as TempographWarning
+    from tempograph.evaluation.audit_checks import AuditCheck as AuditCheck
+    from tempograph.evaluation.audit_checks import AuditSummary as AuditSummary
     from tempograph.evaluation.calibration import Calibration as Calibration
     from tempograph.evaluation.evaluations import Evaluation as Evaluation
     from tempograph.evaluation.evaluations import EvaluationSummary as EvaluationSummary
@@ -42,6 +45,7 @@ if TYPE_CHECKING:
     from tempograph.evaluation.evaluations import QuestionSummary as QuestionSummary
     from tempograph.evaluation.probabilities import Confidence as Confidence
     from tempograph.evaluation.ranking import Ranks as Ranks
+    from tempograph.evaluation.reliability import ReliabilityRow as ReliabilityRow
     from tempograph.experiments.autofit import fit as fit
     from tempograph.experiments.autofit import resume as resume
     from tempograph.experiments.comparison import Comparison as Comparison
@@ -50,6 +54,7 @@ if TYPE_CHECKING:
     from tempograph.experiments.fit_result import FitResult as FitResult
     from tempograph.experiments.paper.reproduction import Reproduction as Reproduction
     from tempograph.experiments.paper.reproduction import reproduce as reproduce
+    from tempograph.experiments.run_audit import audit as audit
     from tempograph.experiments.specs import RunSpec as RunSpec
     from tempograph.experiments.status import RunStatus as RunStatus
     from tempograph.models.base import CrossFitted as CrossFitted
@@ -59,6 +64,12 @@ if TYPE_CHECKING:
     from tempograph.prediction.answer import Answer as Answer
     from tempograph.prediction.answer import EvidenceFact as EvidenceFact
     from tempograph.prediction.answers import Completion as Completion
+    from tempograph.prediction.backtest_result import Backtest as Backtest
+    from tempograph.prediction.backtest_result import BacktestStep as BacktestStep
+    from tempograph.prediction.backtest_result import BacktestSummary as BacktestSummary
+    from tempograph.prediction.backtesting import backtest as backtest
+    from tempograph.prediction.forecast import Forecast as Forecast
+    from tempograph.prediction.forecast import ForecastFact as ForecastFact
     from tempograph.prediction.predictor import Predictor as Predictor
     from tempograph.report.text_table import TextTable as TextTable
     from tempograph.report.trust_examples import ExampleAnswer as ExampleAnswer
@@ -71,15 +82,19 @@ if TYPE_CHECKING:
     from tempograph.training.fit_record import FitRecord as FitRecord
     from tempograph.training.fit_record import ModelChoice as ModelChoice
     from tempograph.training.fit_record import SearchPlan as SearchPlan
+    from tempograph.training.occurrence_fit import OccurrenceSummary as OccurrenceSummary
     from tempograph.training.run_results import AnswerBasis as AnswerBasis
     from tempograph.training.run_results import GateSummary as GateSummary
     from tempograph.training.run_results import RunResults as RunResults
+    from tempograph.training.run_results import UpdateSummary as UpdateSummary
+    from tempograph.training.run_update import update as update
     from tempograph.training.runs import Run as Run
     from tempograph.training.search_record import SearchRecord as SearchRecord
     from tempograph.training.search_record import Trial as Trial
     from tempograph.training.search_record import TrialRound as TrialRound
     from tempograph.training.trainer import evaluate as evaluate
     from tempograph.training.trainer import train as train
+    from tempograph.training.update_result import UpdateResult as UpdateResult
 
 _EXPORTS = {
     "client.async_client": ("AsyncClient",),
@@ -92,11 +107,13 @@ _EXPORTS = {
     "data.importers.options": ("ImportOptions",),
     "data.name_index": ("NameIndex", "NameMatch"),
     "data.result_table": ("ResultTable",),
+    "data.split_records": ("SplitRecord",),
     "data.timeline": ("Queries", "Timeline"),
     "errors": (
         *("ConfigError", "DataError", "QueryError", "RunError"),
         *("ServiceError", "StorageError", "TempographError", "TempographWarning"),
     ),
+    "evaluation.audit_checks": ("AuditCheck", "AuditSummary"),
     "evaluation.calibration": ("Calibration",),
     "evaluation.evaluations": (
         *("Evaluation", "EvaluationSummary"),
@@ -104,16 +121,21 @@ _EXPORTS = {
     ),
     "evaluation.probabilities": ("Confidence",),
     "evaluation.ranking": ("Ranks",),
+    "evaluation.reliability": ("ReliabilityRow",),
     "experiments.autofit": ("fit", "resume"),
     "experiments.comparison": ("Comparison", "ComparisonRow", "compare"),
     "experiments.fit_result": ("FitResult",),
     "experiments.paper.reproduction": ("Reproduction", "reproduce"),
+    "experiments.run_audit": ("audit",),
     "experiments.specs": ("RunSpec",),
     "experiments.status": ("RunStatus",),
     "models.base": ("CrossFitted", "Evidence", "Model"),
     "models.registry": ("ModelKind",),
     "prediction.answer": ("Answer", "EvidenceFact"),
     "prediction.answers": ("Completion",),
+    "prediction.backtest_result": ("Backtest", "BacktestStep", "BacktestSummary"),
+    "prediction.backtesting": ("backtest",),
+    "prediction.forecast": ("Forecast", "ForecastFact"),
     "prediction.predictor": ("Predictor",),
     "report.text_table": ("TextTable",),
     "report.trust_examples": ("ExampleAnswer",),
@@ -122,10 +144,13 @@ _EXPORTS = {
     "training.classifier_fit": ("ClassifierSummary",),
     "training.config": ("Config",),
     "training.fit_record": ("FitRecord", "ModelChoice", "SearchPlan"),
-    "training.run_results": ("AnswerBasis", "GateSummary", "RunResults"),
+    "training.occurrence_fit": ("OccurrenceSummary",),
+    "training.run_results": ("AnswerBasis", "GateSummary", "RunResults", "UpdateSummary"),
+    "training.run_update": ("update",),
     "training.runs": ("Run",),
     "training.search_record": ("SearchRecord", "Trial", "TrialRound"),
     "training.trainer": ("evaluate", "train"),
+    "training.update_result": ("UpdateResult",),
 }
 _HOMES = {name: f"tempograph.{module}" for module, names in _EXPORTS.items() for name in names}
 

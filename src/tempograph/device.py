@@ -41,6 +41,8 @@ MEMORY_BUDGETS: Final = {
     "service": Budget(2**28, 2**28),
     # Encoded snapshots that a predictor caches: all days of ICEWS14 fit.
     "encodings": Budget(5 * 2**28, 5 * 2**28),
+    # Encoded snapshots before the queries of an evaluation.
+    "history": Budget(2**28, 2**32),
     # Embeddings of all entities at the times of the queries that are scored together.
     "embedding_tables": Budget(2**27, 2**30),
     "temp_tables": Budget(2**28, 2**31),
@@ -57,6 +59,8 @@ MEMORY_BUDGETS: Final = {
     "heads": Budget(2**28, 2**32),
     # Embeddings of all entities at the times of one training step of TeMP.
     "temp_step": Budget(2**28, 2**32),
+    # Scores of one training step of TeMP, if all entities are negatives; it needs 15 times as much.
+    "temp_scores": Budget(2**27, 2**30),
 }
 """How much memory each purpose may take; work that needs more is done in chunks."""
 

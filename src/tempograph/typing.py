@@ -10,14 +10,29 @@ from tempograph.errors import ConfigError
 
 Split = Literal["train", "valid", "test"]
 SPLITS: Final[tuple[Split, ...]] = get_args(Split)
+HeldOutSplit = Literal["valid", "test"]
+"""The facts that a model is not trained on."""
 
-Protocol = Literal["strict", "paper"]
+Task = Literal["complete", "forecast"]
+"""Whether facts inside a period are completed, from all of it, or forecast, from their past."""
+TASKS: Final[tuple[Task, ...]] = get_args(Task)
+
+CompletionProtocol = Literal["strict", "paper"]
 """Whether only train facts make an entity active, or those of all splits, as in the paper."""
+COMPLETION_PROTOCOLS: Final[tuple[CompletionProtocol, ...]] = get_args(CompletionProtocol)
+ForecastProtocol = Literal["forecast-single", "forecast-multi"]
+"""Whether every earlier fact is history, or only those up to the end of the split before."""
+FORECAST_PROTOCOLS: Final[tuple[ForecastProtocol, ...]] = get_args(ForecastProtocol)
+Protocol = Literal[CompletionProtocol, ForecastProtocol]
+"""What a model may know when it is asked about a fact; a task has two protocols."""
 PROTOCOLS: Final[tuple[Protocol, ...]] = get_args(Protocol)
 
 Filter = Literal["time", "static", "raw"]
 """Which known answers are left out of a ranking: of the same step, of any step, or none."""
 FILTERS: Final[tuple[Filter, ...]] = get_args(Filter)
+
+RankingRules = Literal["tgb"]
+"""Another package whose rules of ranking an evaluation can follow: TGB 2.0."""
 
 Asked = Literal["entity", "relation", "time"]
 """The part of a fact that a question asks for; both subjects and objects are entities."""
@@ -27,6 +42,9 @@ HeadAsked = Literal["relation", "time"]
 HEAD_ASKED: Final[tuple[HeadAsked, ...]] = get_args(HeadAsked)
 Ask = Literal[Asked, "all"]
 """What an evaluation ranks."""
+
+NewNamesOption = Literal["refuse", "add"]
+"""What becomes of facts with unknown names: they are refused, or the names are added."""
 
 EventFormat = Literal["icews", "gdelt"]
 FileFormat = Literal["table", EventFormat]

@@ -5,33 +5,39 @@ from __future__ import annotations
 import gzip
 import os
 import socket
-import struct
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from messages import message, raises
-from tempograph.data import benchmarks
-from tempograph.data.benchmarks import (
-    BENCHMARKS,
-    Benchmark,
-    Counts,
-    Published,
-    address_of,
-    blob_id,
-    download,
-    find_benchmark,
+from mirror import (
+    Answer,
+    Mirror,
+    cut_in_chunk,
+    hanging,
+    hanging_in_body,
+    no_answer,
+    reset,
+    status,
+    truncated,
+    whole,
+    without_length,
+    wrong_bytes,
 )
+from tempograph.data import downloads
+from tempograph.data.benchmarks import BENCHMARKS, Benchmark, Counts, Published, address_of, blob_id
 from tempograph.data.folder import read_folder
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.known_datasets import find_known
+from tempograph.data.known_datasets import get_dataset as download
 from tempograph.errors import DataError, StorageError
 from tempograph.typing import SPLITS
+
+pytest_plugins = ("download_fixtures",)
 
 TEXTS = {
     "entity2id.txt": "Zürich\t2\nAda\xa0\t0\nline\u2028separator\t1\n".encode(),
@@ -41,116 +47,7 @@ TEXTS = {
     "test.txt": b"1\t1\t0\t3\n2\t0\t1\t0\n",
 }
 
-Answer = Callable[["Handler", bytes], None]
-
-
-class Handler(BaseHTTPRequestHandler):
-    """Answers with the next fault set for the path, and with the file once there is none."""
-
-    server: Mirror
-
-    def do_GET(self) -> None:
-        self.server.requests.append(self.path)
-        faults = self.server.faults.get(self.path, [])
-        answer = faults.pop(0) if faults else whole
-        answer(self, self.server.files[self.path])
-
-    def log_message(self, *args: object) -> None:
-        """Keep the test output clean."""
-
-
-class Mirror(ThreadingHTTPServer):
-    """A server of made-up benchmark files that fails on request."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files: dict[str, bytes] = {}
-        self.faults: dict[str, list[Answer]] = {}
-        self.requests: list[str] = []
-        self.closing = threading.Event()
-
-    @property
-    def address(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
-
-    def serve(self, name: str, texts: dict[str, bytes]) -> None:
-        self.files.update({f"/{name}/{file}": text for file, text in texts.items()})
-
-
-def whole(handler: Handler, body: bytes) -> None:
-    send_head(handler, len(body))
-    handler.wfile.write(body)
-
-
-def without_length(handler: Handler, body: bytes) -> None:
-    handler.send_response(200)
-    handler.end_headers()
-    handler.wfile.write(body)
-
-
-def status(code: int) -> Answer:
-    return lambda handler, body: handler.send_error(code)
-
-
-def truncated(handler: Handler, body: bytes) -> None:
-    send_head(handler, len(body))
-    handler.wfile.write(body[:5])
-
-
-def reset(handler: Handler, body: bytes) -> None:
-    truncated(handler, body)
-    drop(handler)
-
-
-def no_answer(handler: Handler, body: bytes) -> None:
-    drop(handler)
-
-
-def cut_in_chunk(handler: Handler, body: bytes) -> None:
-    handler.send_response(200)
-    handler.send_header("Transfer-Encoding", "chunked")
-    handler.end_headers()
-    handler.wfile.write(b"%x\r\n%s" % (len(body), body[:5]))
-
-
-def wrong_bytes(handler: Handler, body: bytes) -> None:
-    whole(handler, body[:-2] + b"9\n")
-
-
-def hanging(handler: Handler, body: bytes) -> None:
-    handler.server.closing.wait()
-
-
-def hanging_in_body(handler: Handler, body: bytes) -> None:
-    truncated(handler, body)
-    handler.server.closing.wait()
-
-
-def send_head(handler: Handler, length: int) -> None:
-    handler.send_response(200)
-    handler.send_header("Content-Length", str(length))
-    handler.end_headers()
-
-
-def drop(handler: Handler) -> None:
-    """Close at once with a reset, which is what a client sees of a machine that dies."""
-    handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    socket.close(handler.connection.detach())
-
-
-@pytest.fixture
-def mirror(monkeypatch: pytest.MonkeyPatch) -> Iterator[Mirror]:
-    """A running server that download() uses, with no pauses between tries."""
-    with Mirror() as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        monkeypatch.setenv("TEMPOGRAPH_MIRROR", server.address)
-        monkeypatch.setenv("no_proxy", "*")
-        monkeypatch.setattr(benchmarks, "PAUSES", (0.0, 0.0))
-        yield server
-        server.closing.set()
-        server.shutdown()
-        thread.join()
+OTHER_MIRROR = "set TEMPOGRAPH_MIRROR to another base address"
 
 
 @pytest.fixture
@@ -231,7 +128,7 @@ def test_download_writes_the_graph_it_returns(tmp_path: Path) -> None:
 def test_progress_counts_the_bytes_of_every_file(
     answer: Answer, mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(benchmarks, "CHUNK", 8)
+    monkeypatch.setattr(downloads, "CHUNK", 8)
     mirror.faults = {path: [answer] for path in mirror.files}
     seen: list[tuple[str, int, int | None]] = []
     download("tiny", tmp_path / "tiny", progress=lambda *step: seen.append(step))
@@ -259,16 +156,16 @@ def changed(text: bytes) -> bytes:
 
 
 def not_fetched(reason: str) -> Callable[..., str]:
-    return partial(message, "benchmarks.not_fetched", reason=reason)
+    return partial(message, "downloads.not_fetched", reason=reason)
 
 
 FAULTS = {
-    "not found": (status(404), 1, partial(message, "benchmarks.status", status=404)),
-    "always out of order": (status(503), 3, partial(message, "benchmarks.status", status=503)),
+    "not found": (status(404), 1, partial(message, "downloads.status", status=404)),
+    "always out of order": (status(503), 3, partial(message, "downloads.status", status=503)),
     "truncated": (
         truncated,
         3,
-        partial(message, "benchmarks.truncated", done=5, total=len(TEXTS["train.txt"])),
+        partial(message, "downloads.truncated", done=5, total=len(TEXTS["train.txt"])),
     ),
     "reset": (reset, 3, not_fetched("Connection reset by peer")),
     "no answer": (no_answer, 3, not_fetched("Connection reset by peer")),
@@ -283,6 +180,7 @@ FAULTS = {
             "benchmarks.not_published",
             found=blob_id(changed(TEXTS["train.txt"])),
             expected=blob_id(TEXTS["train.txt"]),
+            way_out=OTHER_MIRROR,
         ),
     ),
 }
@@ -299,7 +197,7 @@ def test_a_permanent_fault_is_named_and_leaves_no_files(
     tmp_path: Path,
 ) -> None:
     if answer in (hanging, hanging_in_body):
-        monkeypatch.setattr(benchmarks, "TIMEOUT", 0.3)
+        monkeypatch.setattr(downloads, "TIMEOUT", 0.3)
     mirror.faults = {"/tiny/train.txt": [answer] * 9}
     with pytest.raises(DataError) as caught:
         download("tiny", tmp_path / "tiny")
@@ -318,6 +216,7 @@ def test_wrong_bytes_are_named_by_their_own_id(
         address=f"{mirror.address}/tiny/test.txt",
         found=blob_id(changed(TEXTS["test.txt"])),
         expected=tiny.files["test.txt"].blob,
+        way_out=OTHER_MIRROR,
     ):
         download("tiny", tmp_path / "tiny")
 
@@ -330,7 +229,7 @@ def test_a_temporary_fault_is_retried(
     answer: Answer, mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     if answer in (hanging, hanging_in_body):
-        monkeypatch.setattr(benchmarks, "TIMEOUT", 0.3)
+        monkeypatch.setattr(downloads, "TIMEOUT", 0.3)
     mirror.faults = {"/tiny/train.txt": [answer, answer]}
     graph = download("tiny", tmp_path / "tiny")
     assert mirror.requests.count("/tiny/train.txt") == 3
@@ -343,11 +242,11 @@ def test_there_is_a_pause_before_every_retry(
     mirror: Mirror, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     paused: list[float] = []
-    monkeypatch.setattr(benchmarks, "PAUSES", (1.0, 3.0))
-    monkeypatch.setattr(benchmarks.time, "sleep", paused.append)
+    monkeypatch.setattr(downloads, "PAUSES", (1.0, 3.0))
+    monkeypatch.setattr(downloads.time, "sleep", paused.append)
     mirror.faults = {"/tiny/train.txt": [status(500)] * 3}
     address = f"{mirror.address}/tiny/train.txt"
-    with raises(DataError, "benchmarks.status", address=address, status=500):
+    with raises(DataError, "downloads.status", address=address, status=500):
         download("tiny", tmp_path / "tiny")
     assert paused == [1.0, 3.0]
 
@@ -360,7 +259,7 @@ def test_a_refused_connection_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path
         base = f"http://127.0.0.1:{taken.getsockname()[1]}"
         monkeypatch.setenv("TEMPOGRAPH_MIRROR", base)
         fault = {"address": f"{base}/tiny/entity2id.txt", "reason": "Connection refused"}
-        with raises(DataError, "benchmarks.not_fetched", **fault):
+        with raises(DataError, "downloads.not_fetched", **fault):
             download("tiny", tmp_path / "tiny")
     assert list(tmp_path.iterdir()) == []
 
@@ -382,8 +281,34 @@ def test_an_invalid_mirror_address_is_refused(
 ) -> None:
     monkeypatch.setenv("TEMPOGRAPH_MIRROR", base)
     fault = {"address": f"{base}/tiny/entity2id.txt", "reason": reason}
-    with raises(DataError, "benchmarks.not_web", **fault):
+    with raises(DataError, "downloads.not_web", **fault):
         download("tiny", tmp_path / "tiny")
+
+
+@pytest.mark.usefixtures("tiny")
+def test_files_of_a_folder_are_read_and_checked_like_downloaded_ones(
+    mirror: Mirror, tmp_path: Path
+) -> None:
+    source = tmp_path / "published"
+    source.mkdir()
+    for file, text in TEXTS.items():
+        (source / file).write_bytes(text)
+    graph = download("tiny", tmp_path / "tiny", source=source)
+    assert_same(graph, download("tiny", tmp_path / "downloaded"))
+    (source / "train.txt").write_bytes(changed(TEXTS["train.txt"]))
+    with raises(
+        DataError,
+        "benchmarks.not_published",
+        address=source / "train.txt",
+        found=blob_id(changed(TEXTS["train.txt"])),
+        expected=blob_id(TEXTS["train.txt"]),
+        way_out="leave out --from to download it",
+    ):
+        download("tiny", tmp_path / "other", source=source)
+    (source / "train.txt").unlink()
+    with raises(DataError, "sources.no_file", path=source / "train.txt"):
+        download("tiny", tmp_path / "other", source=source)
+    assert len(mirror.requests) == len(TEXTS)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -449,6 +374,7 @@ def test_overwriting_keeps_the_old_folder_until_the_download_is_complete(
         address=f"{mirror.address}/tiny/test.txt",
         found=blob_id(changed(TEXTS["test.txt"])),
         expected=blob_id(TEXTS["test.txt"]),
+        way_out=OTHER_MIRROR,
     ):
         download("tiny", folder, overwrite=True)
     assert [path.read_text() for path in folder.iterdir()] == ["old"]
@@ -458,15 +384,18 @@ def test_overwriting_keeps_the_old_folder_until_the_download_is_complete(
 
 
 def test_an_unknown_benchmark_gets_suggestions() -> None:
-    assert find_benchmark("GDELT") is BENCHMARKS["gdelt"]
+    assert find_known("GDELT") is BENCHMARKS["gdelt"]
     names = "'icews14' or 'icews05-15'"
     with raises(
         DataError, "suggestions.did_you_mean", kind="benchmark", value="ICEWS-14", names=names
     ):
-        find_benchmark("ICEWS-14")
-    names = "icews14, icews05-15, gdelt"
-    with raises(DataError, "suggestions.choose", kind="benchmark", value="wikidata", names=names):
-        find_benchmark("wikidata")
+        find_known("ICEWS-14")
+    fault = {"kind": "benchmark", "value": "wikidata", "names": "'tkgl-wikidata'"}
+    with raises(DataError, "suggestions.did_you_mean", **fault):
+        find_known("wikidata")
+    names = "icews14, icews05-15, gdelt, tkgl-smallpedia, tkgl-polecat, tkgl-icews, tkgl-wikidata"
+    with raises(DataError, "suggestions.choose", kind="benchmark", value="fb15k", names=names):
+        find_known("fb15k")
 
 
 @pytest.mark.parametrize("name", ["icews14", "icews05-15"])

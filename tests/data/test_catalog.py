@@ -18,6 +18,7 @@ from tempograph.data.catalog import (
 )
 from tempograph.data.folder import write_folder
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.known_datasets import known_datasets
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import DataError
 
@@ -134,10 +135,11 @@ def test_an_unknown_name_lists_the_searched_folders_and_close_names(
         "embasies": "'embassies'",
         "icews-14": "'icews14' or 'icews05-15'",
         "DEMOS": "'demo'",
+        "wikidata": "'tkgl-wikidata'",
     }.items():
         with raises(DataError, "catalog.misspelt", dataset=wrong, roots=roots, names=names):
             load_dataset(wrong)
-    for wrong in ("wikidata", ""):
+    for wrong in ("fb15k", ""):
         with raises(DataError, "catalog.no_dataset", dataset=wrong, roots=roots):
             load_dataset(wrong)
 
@@ -180,7 +182,7 @@ def test_roots_follow_the_environment(
 
 
 def test_only_benchmarks_are_downloaded() -> None:
-    names = "icews14, icews05-15, gdelt"
+    names = ", ".join(known_datasets())
     with raises(DataError, "suggestions.choose", kind="benchmark", value="mine", names=names):
         download_target("mine")
 
@@ -204,13 +206,18 @@ def test_available_lists_the_demo_benchmarks_and_other_folders_under_the_roots(
         ("icews14", None),
         ("icews05-15", None),
         ("gdelt", gdelt),
+        ("tkgl-smallpedia", None),
+        ("tkgl-polecat", None),
+        ("tkgl-icews", None),
+        ("tkgl-wikidata", None),
         ("alliances", early),
         ("both", both),
     ]
     assert entries[3] == Available(
-        "gdelt", gdelt, BENCHMARKS["gdelt"].description, BENCHMARKS["gdelt"].counts
+        "gdelt", gdelt, BENCHMARKS["gdelt"].description, BENCHMARKS["gdelt"].counts, 3_419_607
     )
-    assert entries[4].counts is None
+    assert (entries[6].counts, entries[6].facts) == (None, 15_513_446)
+    assert (entries[8].counts, entries[8].facts) == (None, None)
     assert all(entry.description for entry in entries)
 
 

@@ -16,7 +16,8 @@ from messages import message, raises
 from tempograph import TemporalGraph
 from tempograph.data.fact_ids import to_fact_ids
 from tempograph.data.graph import rows_in
-from tempograph.data.importers.time_grid import extend_times, step_labels, steps_since_1970
+from tempograph.data.importers.later_steps import extend_times
+from tempograph.data.importers.time_grid import step_labels, steps_since_1970
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import QueryError
 from tempograph.typing import Granularity

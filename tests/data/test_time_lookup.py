@@ -82,7 +82,8 @@ def test_integers_may_have_leading_zeros() -> None:
 
 def test_kinds_of_errors() -> None:
     kinds = [each.kind for each in TimeLookup(DAYS)(["02/01/2024", "2025-01-01", 99])]  # type: ignore[union-attr]
-    assert kinds == ["an unreadable time", *["a time that is not on the grid"] * 2]
+    unclear = "a date that may have the day or the month first"
+    assert kinds == [unclear, *["a time that is not on the grid"] * 2]
 
 
 def test_later_steps_are_added_if_they_may_be() -> None:

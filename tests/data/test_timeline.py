@@ -14,7 +14,7 @@ from tempograph import TemporalGraph
 from tempograph.data.timeline import Queries, Timeline, both_directions, undirected_facts
 from tempograph.errors import ConfigError
 from tempograph.models.ted import TED
-from tempograph.typing import PROTOCOLS, Protocol
+from tempograph.typing import COMPLETION_PROTOCOLS, Protocol
 
 
 def all_pairs(graph: TemporalGraph) -> tuple[torch.Tensor, torch.Tensor]:
@@ -27,7 +27,7 @@ def visible_facts(graph: TemporalGraph, protocol: Protocol) -> list[oracle.Fact]
 
 
 @settings(max_examples=200)
-@given(graphs(), st.sampled_from(PROTOCOLS))
+@given(graphs(), st.sampled_from(COMPLETION_PROTOCOLS))
 def test_active_entities_equal_a_loop(graph: TemporalGraph, protocol: Protocol) -> None:
     timeline, facts = Timeline(graph, protocol), visible_facts(graph, protocol)
     pairs = zip(timeline.pair_entity.tolist(), timeline.pair_time.tolist(), strict=True)
@@ -36,7 +36,7 @@ def test_active_entities_equal_a_loop(graph: TemporalGraph, protocol: Protocol) 
 
 
 @settings(max_examples=200)
-@given(graphs(), st.sampled_from(PROTOCOLS), st.integers(0, 10), st.integers(-2, 10))
+@given(graphs(), st.sampled_from(COMPLETION_PROTOCOLS), st.integers(0, 10), st.integers(-2, 10))
 def test_windows_are_contiguous_ranges(
     graph: TemporalGraph, protocol: Protocol, past: int, future: int
 ) -> None:
@@ -53,7 +53,7 @@ def test_windows_are_contiguous_ranges(
 
 
 @settings(max_examples=200)
-@given(graphs(), st.sampled_from(PROTOCOLS), st.data())
+@given(graphs(), st.sampled_from(COMPLETION_PROTOCOLS), st.data())
 def test_snapshots_equal_a_loop(
     graph: TemporalGraph, protocol: Protocol, data: st.DataObject
 ) -> None:

@@ -67,7 +67,7 @@ def test_calibration_equals_a_loop(cross_fit: bool, monkeypatch: pytest.MonkeyPa
     model = TableModel(
         2 * torch.randn(2, entities, 2 * relations, steps, entities, generator=generator), cross_fit
     )
-    found = calibrate(score_valid(model, GRAPH))
+    found = calibrate(score_valid(model, GRAPH, "strict"))
     known = {tuple(fact) for split in (GRAPH.train, GRAPH.valid) for fact in split.tolist()}
     halves: list[list[tuple[torch.Tensor, int]]] = [[], []]
     for number in range(29):
@@ -133,7 +133,7 @@ def test_a_run_keeps_its_calibration(tmp_path: Path) -> None:
         GRAPH, "complex", out=path, device="cpu", overrides=["model.dim=8", "train.epochs=3"]
     )
     kept = json.loads((path / "results.json").read_text())["calibration"]
-    assert kept == run.results.calibration == calibrate(score_valid(run.model, GRAPH))
+    assert kept == run.results.calibration == calibrate(score_valid(run.model, GRAPH, "strict"))
     assert (
         sum(row["questions"] for row in kept["reliability"])
         == 2 * len(GRAPH.valid)

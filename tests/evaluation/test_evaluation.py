@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import oracle
 from graphs import graphs, make_graph
+from hash_model import Hash
 from messages import raises
 from tempograph import TemporalGraph
 from tempograph.data.filters import KnownAnswers
@@ -19,29 +20,7 @@ from tempograph.data.timeline import Queries
 from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation.evaluator import evaluate_model, rank_facts
 from tempograph.evaluation.ranking import Ranks
-from tempograph.models.base import Evidence, Model
 from tempograph.typing import FILTERS, Filter
-
-
-class Hash(Model):
-    """Arbitrary but repeatable scores of (entity, relation, time), with many ties."""
-
-    name = "hash"
-    bytes_per_candidate = 8
-    device = torch.device("cpu")
-
-    def __init__(self, num_entities: int) -> None:
-        super().__init__()
-        self.candidates = torch.arange(num_entities)
-        self.batches: list[Queries] = []
-
-    def scores(self, queries: Queries) -> torch.Tensor:
-        self.batches.append(queries)
-        seed = queries.entity * 31 + queries.relation * 17 + queries.time * 7
-        return ((seed[:, None] * (self.candidates + 3)) % 5).double()
-
-    def evidence(self, query: Queries, answer: int) -> Evidence:
-        raise AssertionError("ranking asks for no evidence")
 
 
 @settings(max_examples=50)

@@ -10,7 +10,6 @@ import queue
 import re
 import shutil
 import signal
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -20,8 +19,8 @@ from typing import Any
 import pytest
 from safetensors.torch import load_file, save_file
 
+import forked
 import tempograph
-import tempograph.experiments.scheduler
 from conftest import Call, as_json
 from messages import raises
 from tempograph.data.folder import write_folder
@@ -219,9 +218,9 @@ def test_a_run_stopped_by_the_time_limit_has_no_test_figure_and_resumes(
 def test_an_interrupt_ends_the_processes_and_the_same_command_resumes(
     call: Call, world: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:
-    processes: list[subprocess.Popen[str]] = []
+    processes: list[forked.Popen] = []
 
-    class RecordedPopen(subprocess.Popen):  # type: ignore[type-arg]
+    class RecordedPopen(forked.Popen):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
             processes.append(self)
@@ -252,7 +251,7 @@ def test_an_interrupt_ends_the_processes_and_the_same_command_resumes(
         *patient,
     )
     with monkeypatch.context() as patch:
-        patch.setattr(tempograph.experiments.scheduler.subprocess, "Popen", RecordedPopen)
+        patch.setattr(forked, "Popen", RecordedPopen)
         threading.Thread(target=interrupt, daemon=True).start()
         code, out, err = call(*command)
     assert code == 130 and out == "" and "stopped; the same command resumes" in err

@@ -21,6 +21,7 @@ from messages import raises
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import DataError, RunError
 from tempograph.experiments.autofit import choose_model, known_pair_share
+from tempograph.training import trainer
 from tempograph.training.callbacks import TrainingBar
 from tempograph.typing import Progress
 
@@ -64,6 +65,7 @@ def test_fit_imports_chooses_trains_and_tests(events: Path, tmp_path: Path) -> N
     assert len(again.answers) == 2
 
 
+@pytest.mark.usefixtures("no_trust_report")
 def test_fit_trains_the_same_weights_as_train(events: Path, tmp_path: Path) -> None:
     fitted = tempograph.fit(
         [events], out=tmp_path / "one", model="complex", overrides=QUICK, device="cpu"
@@ -158,6 +160,7 @@ def test_a_model_is_chosen_by_the_share_of_known_pairs() -> None:
     assert "100% of held-out facts" in choose_model(meeting, torch.device("cpu")).why
 
 
+@pytest.mark.usefixtures("no_trust_report")
 def test_guessed_columns_are_reported_before_training(events: Path, tmp_path: Path) -> None:
     lines: list[str] = []
     tempograph.fit(
@@ -240,3 +243,20 @@ def test_bad_input_is_one_line_and_leaves_no_folder(
 def test_fit_needs_a_file(tmp_path: Path) -> None:
     with raises(DataError, "column_guessing.no_files"):
         tempograph.fit([], out=tmp_path / "run")
+
+
+def test_the_parts_of_an_ensemble_are_trained_once(
+    events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its gate learns from valid facts; the figures of a fit are those of test."""
+    given: list[tuple[str, ...]] = []
+
+    def train(*_: Any, overrides: tuple[str, ...], **__: Any) -> None:
+        given.append(overrides)
+        raise RunError("enough")
+
+    monkeypatch.setattr(trainer, "train", train)
+    for model in ("temp-pointer", "pointer"):
+        with pytest.raises(RunError, match="enough"):
+            tempograph.fit(events, out=tmp_path / model, model=model, overrides=["x=1"])
+    assert given == [("model.fit_on=valid", "x=1"), ("x=1",)]

@@ -35,6 +35,35 @@ def test_a_run_is_due_until_it_is_measured_with_this_code(
     assert "0" * 64 not in old.read_text()
 
 
+def test_a_run_that_stopped_before_its_relations_is_taken_up_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, results, out = tmp_path / "icews14", tmp_path / "results", tmp_path / "out"
+    write_folder(make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph, world)
+    arguments = [str(world), "--models", "ted", "--device", "cpu", "--results", str(results)]
+    arguments += ["--out", str(out)]
+    assert measure.main(arguments) == 0
+    folder, saved = out / "icews14" / "ted-paper-strict-seed0", results / "icews14"
+    for file in (folder / "results.json", saved / f"{folder.name}.json"):
+        whole = json.loads(file.read_text())
+        file.write_text(json.dumps({key: whole[key] for key in whole if key != "time"}))
+    (out / "results" / "icews14" / f"{folder.name}.json").unlink()
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(measure, "train_required", stop)
+        capsys.readouterr()
+        assert measure.main(arguments) == 0
+    text = capsys.readouterr().err
+    assert "saved without them" in text and "0 of 1 runs are measured" in text
+    assert not load_results(results)[0].is_measured(("valid", "test"))
+    assert measure.main(arguments) == 0
+    assert "1 of 1 runs are measured" in capsys.readouterr().err
+    assert load_results(results)[0].is_measured(("valid", "test"))
+
+
 def test_some_models_and_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runs = measure.wanted_runs("icews14", ["table"], ["pointer", "temp-gru"], [0, 1])
     assert {spec.model for spec in runs} == {"pointer", "temp-gru"}
@@ -43,5 +72,10 @@ def test_some_models_and_wrong_input(tmp_path: Path, capsys: pytest.CaptureFixtu
         ("paper", "paper"),
         ("tuned-leak", "paper"),
     }
+    named = measure.wanted_runs("icews14", ["names"], [], [0])
+    assert [(spec.model, spec.overrides) for spec in named] == [
+        ("tntcomplex", ()),
+        *((model, ("model.names=true",)) for model in ("pointer", "temp-gru", "temp-pointer")),
+    ]
     assert measure.main([str(tmp_path / "nowhere"), "--results", str(tmp_path)]) == 2
     assert "nowhere" in capsys.readouterr().err

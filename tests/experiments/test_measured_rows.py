@@ -17,6 +17,7 @@ from tempograph.experiments.configurations import (
 from tempograph.experiments.measured_rows import remarks, same_code
 from tempograph.experiments.paper.detail_tables import ted_table
 from tempograph.experiments.paper.paper_tables import comparative_table, leak_table
+from tempograph.experiments.paper.required_runs import named_runs
 from tempograph.experiments.paper.table_rows import table_rows
 from tempograph.experiments.results import best_settings, load_results, result_key
 from tempograph.experiments.specs import RunSpec
@@ -165,6 +166,29 @@ def test_a_gate_fitted_on_valid_has_a_row_of_its_own() -> None:
         row for row in comparative_table([on_valid], "icews14").rows if row[0] == "temp-pointer"
     )
     assert alone[3] == "gate fitted on valid"
+
+
+def test_figures_with_names_have_a_row_of_their_own() -> None:
+    """However good they are: the model has read more than the facts."""
+    named = result("temp-pointer", mrr=0.7, names=True)
+    named.parts = {
+        name: make_config(name, "icews14", preset="tuned", overrides=overrides).settings()
+        for name, overrides in {
+            "pointer": ["model.names=true"],
+            "temp-gru": ["model.names=true"],
+            "tntcomplex": [],
+        }.items()
+    }
+    table = comparative_table([named, result("temp-pointer", mrr=0.5)], "icews14")
+    usual, marked = (row for row in table.rows if row[0] == "temp-pointer")
+    assert usual[2:6] == ["tuned", "-", "1", "0.500"]
+    assert marked[2:6] == ["tuned", "with names", "1", "0.700"], "with the settings of the preset"
+    strict = [result(mrr=0.5), result(mrr=0.7, names=True)]
+    leak = leak_table([*strict, result("temp-gru", "tuned-leak", "paper", mrr=0.8)])
+    assert [leak.rows[0][column] for column in (2, 4)] == ["tuned", "0.500"]
+    (spec,) = (spec for spec in named_runs("icews14", [0]) if spec.model == "temp-pointer")
+    assert spec.matches(named) and not spec.matches(result("temp-pointer"))
+    assert not RunSpec("icews14", "temp-pointer", preset="tuned").matches(named)
 
 
 def test_a_model_that_has_changed_since_is_named() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import runpy
 import shutil
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,16 +15,16 @@ import torch
 from torch import Tensor
 
 import tempograph
-from messages import message, raises
+from messages import raises
 from tempograph import TemporalGraph
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.timeline import Queries, Timeline
-from tempograph.errors import DataError, RunError
+from tempograph.errors import DataError
 from tempograph.evaluation import evaluator
 from tempograph.evaluation.audit_checks import AuditCheck, largest_difference
 from tempograph.evaluation.ranking import Ranks, filtered_ranks
-from tempograph.experiments.run_audit import audit_run
+from tempograph.experiments.run_audit import audit
 from tempograph.models.base import Model
 from tempograph.models.pointer.pointer_model import Pointer
 from tempograph.models.registry import MODELS, ModelKind
@@ -45,16 +43,13 @@ TINY = {
         "model.steps=5",
     ],
 }
+SPLITS, FILES = "Splits are not mixed", "The graph is what the files hold"
+TEST, VALID, ASKED = "Test is not seen", "Valid is not seen", "The asked fact is not seen"
+ALONE, RANKER = "Each query is scored alone", "An independent ranker agrees"
+FILTER, RESULTS = "The filter contains the time", "Results agree on test"
 NAMES = [
-    "Test is not seen",
-    "Valid is not seen",
-    "The asked fact is not seen",
-    "Each query is scored alone",
-    "The graph is what the files hold",
-    "An independent ranker agrees",
-    "The filter contains the time",
-    "Results agree on valid",
-    "Results agree on test",
+    *(SPLITS, FILES, TEST, VALID, ASKED, ALONE, RANKER, FILTER),
+    *("Results agree on valid", RESULTS),
 ]
 
 
@@ -83,8 +78,24 @@ def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path
     return make
 
 
-def failing(checks: list[AuditCheck]) -> list[str]:
-    return [check.name for check in checks if not check.holds]
+Details = dict[str, str]
+"""What each check of an audit compared, by its name."""
+
+
+def details(folder: Path, num_facts: int = 4) -> Details:
+    """Audit a run that is meant to pass."""
+    checks = audit(folder, num_facts=num_facts, device="cpu")["checks"]
+    assert failing_checks(checks) == {}
+    return {check["name"]: check["detail"] for check in checks}
+
+
+def failures(folder: Path, num_facts: int = 4) -> Details:
+    """Audit a run; the checks that fail."""
+    return failing_checks(audit(folder, num_facts=num_facts, device="cpu")["checks"])
+
+
+def failing_checks(checks: list[AuditCheck]) -> Details:
+    return {check["name"]: check["detail"] for check in checks if not check["holds"]}
 
 
 @pytest.mark.parametrize(
@@ -102,33 +113,30 @@ def failing(checks: list[AuditCheck]) -> list[str]:
     ],
 )
 def test_a_run_of_each_kind_passes(run_folder: Callable[[str], Path], model: str) -> None:
-    checks = audit_run(run_folder(model), 4)
-    assert [check.name for check in checks] == NAMES
-    assert failing(checks) == [], [check.detail for check in checks if not check.holds]
-    asked = checks[2].detail
+    compared = details(run_folder(model))
+    assert list(compared) == NAMES
+    asked = compared[ASKED]
     if model in ("tntcomplex", "atise-ee", "hyte"):
         assert "because scores do not look facts up" in asked
     elif model == "ted":
         assert "changes no score" in asked, "facts of the same day never count"
     else:
         assert "changes scores by up to" in asked
-    assert "of them are those of the filter by time" in checks[6].detail
+    assert "of them are those of the filter by time" in compared[FILTER]
 
 
 def test_a_part_of_an_ensemble_is_audited_with_the_data_of_the_ensemble(
     run_folder: Callable[[str], Path],
 ) -> None:
     part = next((run_folder("ensemble") / "parts").iterdir())
-    assert failing(audit_run(part, 2)) == []
+    assert list(details(part, 2)) == NAMES
 
 
 def test_asking_about_all_facts_gives_the_stored_figures(run_folder: Callable[[str], Path]) -> None:
-    heard: list[AuditCheck] = []
-    checks = audit_run(run_folder("ted"), 10**6, report=heard.append)
-    assert heard == checks and failing(checks) == []
+    compared = details(run_folder("ted"), 10**6)[RESULTS]
     queries = 2 * len(stored_graph().test)
-    assert f"of {queries} ranked again {queries} are equal" in checks[-1].detail
-    difference = checks[-1].detail.partition("figures of the independent ranks differ by ")[2]
+    assert f"of {queries} ranked again {queries} are equal" in compared
+    difference = compared.partition("figures of the independent ranks differ by ")[2]
     assert float(difference) < 1e-12
 
 
@@ -167,8 +175,7 @@ def plain_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_model_of_another_package_passes(plain_folder: Path) -> None:
-    checks = audit_run(plain_folder, 4)
-    assert failing(checks) == [] and "plain leaves no facts out of scores" in checks[2].detail
+    assert "plain leaves no facts out of scores" in details(plain_folder)[ASKED]
 
 
 @pytest.mark.parametrize("leaked", ["valid", "test"])
@@ -183,8 +190,8 @@ def test_a_timeline_with_held_out_facts_fails(
 
     monkeypatch.setattr(Timeline, "__init__", leaky)
     # Valid is checked with other test facts as well.
-    expected = {"valid": NAMES[1:2], "test": NAMES[:2]}[leaked]
-    assert [name for name in failing(audit_run(folder, 20)) if name in NAMES[:2]] == expected
+    expected = {"valid": {VALID}, "test": {TEST, VALID}}[leaked]
+    assert {TEST, VALID} & failures(folder, 20).keys() == expected
 
 
 def test_the_paper_protocol_is_reported_as_a_known_leak(tmp_path: Path) -> None:
@@ -197,10 +204,10 @@ def test_the_paper_protocol_is_reported_as_a_known_leak(tmp_path: Path) -> None:
         overrides=overrides,
         device="cpu",
     )
-    checks = audit_run(tmp_path / "run", 4)
-    assert failing(checks) == NAMES[:2]
-    for check in checks[:2]:
-        assert check.detail.startswith(
+    found = failures(tmp_path / "run")
+    assert found.keys() == {TEST, VALID}
+    for detail in found.values():
+        assert detail.startswith(
             "known leak of protocol paper: test decides which entities are active, so scores change"
         )
 
@@ -214,7 +221,7 @@ def test_a_filter_without_the_time_fails(
         return queries.entity * 2 * self.num_relations + queries.relation
 
     monkeypatch.setattr(KnownAnswers, "_key", without_time)
-    assert failing(audit_run(folder, 20)) == ["An independent ranker agrees", NAMES[6]]
+    assert failures(folder, 20).keys() == {RANKER, FILTER}
 
 
 def test_ranks_stored_with_another_filter_fail(
@@ -229,7 +236,7 @@ def test_ranks_stored_with_another_filter_fail(
     with monkeypatch.context() as patch:
         patch.setattr(KnownAnswers, "from_graph", static)
         tempograph.evaluate(tmp_path / "run", "test", device="cpu")
-    assert failing(audit_run(tmp_path / "run", 20)) == ["Results agree on test"]
+    assert failures(tmp_path / "run", 20).keys() == {RESULTS}
 
 
 def test_winning_ties_fails(
@@ -242,7 +249,7 @@ def test_winning_ties_fails(
         return ranks._replace(realistic=ranks.optimistic.double())
 
     monkeypatch.setattr(evaluator, "filtered_ranks", generous)
-    assert "An independent ranker agrees" in failing(audit_run(folder, 20))
+    assert RANKER in failures(folder, 20)
 
 
 def test_a_fact_that_sees_itself_fails(
@@ -256,10 +263,10 @@ def test_a_fact_that_sees_itself_fails(
         return self.scores(query)[:, candidates].repeat(1 + len(left_out), 1)
 
     monkeypatch.setattr(Pointer, "counterfactual_scores", remove_nothing)
-    assert failing(audit_run(folder, 4)) == ["The asked fact is not seen"]
+    assert failures(folder).keys() == {ASKED}
     # Nor does it help to keep the facts when other facts are asked for.
     monkeypatch.setattr(Pointer, "with_timeline", lambda self, *_: self)
-    assert failing(audit_run(folder, 4)) == ["The asked fact is not seen"]
+    assert failures(folder).keys() == {ASKED}
 
 
 def test_facts_of_the_same_day_fail_in_ted(
@@ -277,16 +284,15 @@ def test_facts_of_the_same_day_fail_in_ted(
         return scores
 
     monkeypatch.setattr(TED, "scores", with_same_day)
-    assert "The asked fact is not seen" in failing(audit_run(folder, 4))
+    assert ASKED in failures(folder)
 
 
 def test_test_facts_in_train_fail(tmp_path: Path) -> None:
     graph = stored_graph()
     shared = replace(graph, train=np.concatenate([graph.train, graph.test[:1]]))
     tempograph.train(shared, "ted", out=tmp_path / "run", device="cpu")
-    checks = audit_run(tmp_path / "run", 4)
-    assert failing(checks) == ["The asked fact is not seen"]
-    assert checks[2].detail == f"1 of {len(graph.test)} test facts are in train as well"
+    expected = f"1 of {len(graph.test)} test facts are in train as well"
+    assert failures(tmp_path / "run") == {ASKED: expected}
 
 
 @pytest.mark.parametrize("model", ["ted", "tntcomplex"])
@@ -305,7 +311,7 @@ def test_a_model_that_sees_the_batch_fails(
         return scores
 
     monkeypatch.setattr(kind, "scores", sees_batch)
-    assert "Each query is scored alone" in failing(audit_run(folder, 20))
+    assert ALONE in failures(folder, 20)
 
 
 def test_a_graph_that_is_not_in_the_files_fails(
@@ -314,9 +320,7 @@ def test_a_graph_that_is_not_in_the_files_fails(
     folder = run_folder("ted")
     graph = replace(stored_graph(), valid=stored_graph().valid[::-1].copy())
     monkeypatch.setattr(runs, "read_graph", lambda *_: graph)
-    checks = audit_run(folder, 4)
-    assert failing(checks) == ["The graph is what the files hold"]
-    assert checks[-1].detail == "the facts of valid differ from those in the files"
+    assert failures(folder) == {FILES: "the facts of valid differ from those in the files"}
 
 
 def test_changed_figures_fail(run_folder: Callable[[str], Path], tmp_path: Path) -> None:
@@ -324,12 +328,11 @@ def test_changed_figures_fail(run_folder: Callable[[str], Path], tmp_path: Path)
     results = json.loads((tmp_path / "run" / "results.json").read_text())
     results["test"]["metrics"]["mrr"] += 0.001
     (tmp_path / "run" / "results.json").write_text(json.dumps(results))
-    checks = audit_run(tmp_path / "run", 4)
-    assert failing(checks) == ["Results agree on test"]
-    assert checks[-1].detail == "results.json differs from the stored ranks by 1.0e-03"
+    expected = "results.json differs from the stored ranks by 1.0e-03"
+    assert failures(tmp_path / "run") == {RESULTS: expected}
     # Without stored ranks, everything is ranked again.
     (tmp_path / "run" / "ranks.parquet").unlink()
-    assert failing(audit_run(tmp_path / "run", 4)) == ["Results agree on test"]
+    assert failures(tmp_path / "run").keys() == {RESULTS}
 
 
 def test_ranks_of_some_facts_only_fail(run_folder: Callable[[str], Path], tmp_path: Path) -> None:
@@ -337,21 +340,25 @@ def test_ranks_of_some_facts_only_fail(run_folder: Callable[[str], Path], tmp_pa
     graph = stored_graph()
     shutil.rmtree(tmp_path / "run" / "dataset")
     write_folder(replace(graph, test=graph.test[1:]), tmp_path / "run" / "dataset")
-    checks = audit_run(tmp_path / "run", 4)
-    assert failing(checks) == ["Results agree on test"]
-    assert checks[-1].detail == "the stored ranks are not those of all test facts"
+    expected = "the stored ranks are not those of all test facts"
+    assert failures(tmp_path / "run") == {RESULTS: expected}
 
 
-def test_a_run_without_figures_or_test_facts_is_refused(tmp_path: Path) -> None:
+def test_a_run_without_figures_is_evaluated_first(tmp_path: Path) -> None:
     graph = stored_graph()
     no_valid = replace(graph, valid=graph.valid[:0])
     tempograph.train(no_valid, "ted", out=tmp_path / "run", overrides=["model.sigma=0.1"])
-    with raises(RunError, "run_audit.no_figures", path=tmp_path / "run"):
-        audit_run(tmp_path / "run")
+    assert list(details(tmp_path / "run")) == [
+        name for name in NAMES if name not in (VALID, "Results agree on valid")
+    ]
+
+
+def test_a_run_without_test_facts_is_refused(tmp_path: Path) -> None:
+    graph = stored_graph()
     no_test = replace(graph, test=graph.test[:0])
-    tempograph.train(no_test, "ted", out=tmp_path / "other", overrides=["model.sigma=0.1"])
-    with raises(DataError, "run_audit.no_test_facts", path=tmp_path / "other"):
-        audit_run(tmp_path / "other")
+    tempograph.train(no_test, "ted", out=tmp_path / "run", overrides=["model.sigma=0.1"])
+    with raises(DataError, "run_audit.no_test_facts", path=tmp_path / "run"):
+        audit(tmp_path / "run")
 
 
 def test_differences_are_relative_to_the_largest_score() -> None:
@@ -365,34 +372,3 @@ def test_differences_are_relative_to_the_largest_score() -> None:
     assert largest_difference(-one, one) == float("inf"), "+inf is not -inf"
     other = torch.full_like(one, torch.nan)
     assert largest_difference(other, other.clone()) == float("inf")
-
-
-def test_the_program_prints_a_line_for_each_check(
-    run_folder: Callable[[str], Path],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    program = Path(__file__).parents[2] / "benchmarks" / "audit.py"
-
-    def audit(*arguments: object) -> tuple[object, str, str]:
-        command = [str(program), *map(str, arguments), "--device", "cpu"]
-        monkeypatch.setattr(sys, "argv", command)
-        with pytest.raises(SystemExit) as leaving:
-            runpy.run_path(str(program), run_name="__main__")
-        return leaving.value.code, *capsys.readouterr()
-
-    file = tmp_path / "checks.json"
-    code, out, err = audit(run_folder("ted"), "--queries", 3, "--json", file)
-    assert (code, err) == (0, "")
-    assert [line.split(": ")[0] for line in out.splitlines()] == [f"holds  {n}" for n in NAMES]
-    assert [check["name"] for check in json.loads(file.read_text())["checks"]] == NAMES
-    shutil.copytree(run_folder("ted"), tmp_path / "run")
-    results = (tmp_path / "run" / "results.json").read_text()
-    (tmp_path / "run" / "results.json").write_text(results.replace('"mrr": 0.', '"mrr": 1.'))
-    code, out, _ = audit(tmp_path / "run", "--queries", 3)
-    assert code == 1 and "FAILS  Results agree on test: " in out
-    expected = f"error: {message('run_folder.no_run', path=tmp_path / 'gone')}\n"
-    assert audit(tmp_path / "gone") == (2, "", expected)
-    expected = "error: --queries must be at least 1, found 0\n"
-    assert audit(tmp_path / "run", "--queries", 0) == (2, "", expected)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
 import json
 import math
-import os
 import signal
-import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,14 +22,17 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+import forked
 import tempograph
 import tempograph.experiments.trial_runs
 from conftest import Call, as_json
+from forked import PIPE, Popen
 from messages import raises
 from tempograph.data.folder import write_folder
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import ConfigError, RunError
+from tempograph.experiments import autofit, fit_stages
 from tempograph.experiments.halving import halvings_left, keep_better_half, share_of_trial
 from tempograph.experiments.part_choice import greedy_parts
 from tempograph.experiments.scheduler import run_processes
@@ -83,6 +84,12 @@ def trained(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(tempograph.experiments.trial_runs, "run_processes", run_here)
     return names
+
+
+@pytest.fixture
+def search_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits end when the model is chosen: nothing is measured or reported."""
+    monkeypatch.setattr(fit_stages._Finishing, "stages_left", lambda _: iter(()))
 
 
 @given(scores)
@@ -222,7 +229,7 @@ def test_a_process_stops_in_the_middle_of_an_epoch_when_its_time_is_up(tmp_path:
         folder=tmp_path / "run",
         device="cpu",
         valid_only=True,
-        stop_seconds=4,
+        stop_seconds=2,
     )
     run = RunStatus(spec)
     run_processes([run], {spec: set()}, 1, lambda _: None)
@@ -278,6 +285,7 @@ def test_a_search_chooses_the_best_on_valid(
         tempograph.resume(out)
 
 
+@pytest.mark.usefixtures("search_only")
 def test_test_facts_have_no_part_in_the_choice(tmp_path: Path, trained: list[str]) -> None:
     rng = np.random.default_rng(1)
     sizes = (len(GRAPH.entities), len(GRAPH.relations), len(GRAPH.entities), len(GRAPH.times))
@@ -294,7 +302,7 @@ def test_test_facts_have_no_part_in_the_choice(tmp_path: Path, trained: list[str
 
 
 def test_a_search_in_pieces_comes_to_its_end(
-    events: Path, tmp_path: Path, trained: list[str]
+    events: Path, tmp_path: Path, trained: list[str], request: pytest.FixtureRequest
 ) -> None:
     """With no time at all, each call trains one trial for one epoch."""
     out = tmp_path / "run"
@@ -310,10 +318,12 @@ def test_a_search_in_pieces_comes_to_its_end(
     search = read_search_record(out)
     assert search is not None and search.finished
     assert [(t.name, t.overrides) for t in search.trials[: len(candidates)]] == candidates
+    request.getfixturevalue("search_only")
     whole = tempograph.fit([events], out=tmp_path / "whole", **options)
     assert whole.search is not None and whole.search.leader == search.leader
 
 
+@pytest.mark.usefixtures("search_only")
 def test_trials_share_a_device_that_has_room(
     events: Path, tmp_path: Path, trained: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,19 +339,25 @@ def test_trials_share_a_device_that_has_room(
     monkeypatch.setattr(tempograph.experiments.trial_runs, "max_parallel_runs", lambda _: 3)
     options: dict[str, Any] = {"overrides": QUICK, "device": "cpu", "minutes": 5}
     fitted = tempograph.fit([events], out=tmp_path / "run", **options)
-    assert fitted.finished and together[:2] == [3, 1]
+    assert fitted.search is not None and fitted.search.finished and together[:2] == [3, 1]
 
 
+@pytest.mark.usefixtures("search_only")
 def test_only_the_settings_of_a_requested_model_vary(
-    call: Call, events: Path, trained: list[str]
+    events: Path, tmp_path: Path, trained: list[str]
 ) -> None:
-    fitted = tempograph.fit(
-        [events], out="run", model="complex", minutes=5, overrides=QUICK, device="cpu"
-    )
+    options: dict[str, Any] = {"overrides": QUICK, "device": "cpu", "minutes": 5}
+    fitted = tempograph.fit([events], out=tmp_path / "run", model="complex", **options)
     assert fitted.choice.model == "complex" and {name[:7] for name in trained} == {"complex"}
+
+
+def test_the_command_takes_the_minutes_of_a_search(
+    call: Call, events: Path, trained: list[str], request: pytest.FixtureRequest
+) -> None:
     code, out, err = call("fit", str(events), "--out", "ted", "--model", "ted", "--minutes", "0.1")
     assert code == 0, err
     assert "Model: ted, because it has valid MRR" in out and "Trials" in out
+    request.getfixturevalue("search_only")
     made = as_json(
         call("fit", str(events), "--out", "two", "--model", "ted", "--minutes", "0.1", "--json")
     )
@@ -374,48 +390,25 @@ def test_a_search_of_an_ensemble_is_refused(call: Call, events: Path) -> None:
     assert code == 2 and "a search combines models itself" in err and not Path("run").exists()
 
 
-def start(events: Path, out: Path, minutes: float) -> subprocess.Popen[str]:
-    """Start the command in a process of its own."""
-    arguments = [
-        "fit",
-        str(events),
-        "--out",
-        str(out),
-        "--minutes",
-        str(minutes),
-        "--device",
-        "cpu",
-    ]
-    return subprocess.Popen(
-        [sys.executable, "-m", "tempograph", *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def test_a_search_goes_on_without_a_trial_that_is_killed(
+    call: Call, events: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, started = tmp_path / "run", list[Popen]()
 
+    class KilledPopen(Popen):
+        """The first of all is killed as soon as it runs."""
 
-def wait_for_trial(process: subprocess.Popen[str]) -> int:
-    """The id of the process of the first trial that a search trains."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    for _ in range(1200):
-        for child in children.read_text().split() if process.poll() is None else ():
-            with suppress(OSError):
-                if b"experiments.worker" in Path(f"/proc/{child}/cmdline").read_bytes():
-                    return int(child)
-        time.sleep(0.05)
-    raise AssertionError("no trial was started")
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            if not started:
+                self.kill()
+            started.append(self)
 
-
-linux = pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's /proc")
-
-
-@linux
-def test_a_search_goes_on_without_a_trial_that_is_killed(events: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    process = start(events, out, 0.15)
-    os.kill(wait_for_trial(process), signal.SIGKILL)
-    printed, errors = process.communicate(timeout=200)
-    assert process.returncode == 0, errors
+    monkeypatch.setattr(forked, "Popen", KilledPopen)
+    monkeypatch.setattr(autofit, "fit", functools.partial(autofit.fit, overrides=QUICK))
+    arguments = ("--out", str(out), "--minutes", "5", "--device", "cpu")
+    code, printed, errors = call("fit", str(events), *arguments)
+    assert code == 0 and len(started) > 1, errors
     record = read_search_record(out)
     assert record is not None and record.finished and (out / "trust.html").is_file()
     killed = record.trials[1]
@@ -423,14 +416,26 @@ def test_a_search_goes_on_without_a_trial_that_is_killed(events: Path, tmp_path:
     assert killed.dropped in errors and "Trust report" in printed
 
 
-@linux
+def start(events: Path, out: Path) -> Popen:
+    """Start the command in a process of its own, whose trials are forked."""
+    program = (
+        "import forked, tempograph.experiments.scheduler as scheduler\n"
+        "scheduler.subprocess = forked\n"
+        "from tempograph.cli import main; main()"
+    )
+    arguments = ["fit", str(events), "--out", str(out), "--minutes", "0.15", "--device", "cpu"]
+    return Popen([sys.executable, "-c", program, *arguments], stdout=PIPE, stderr=PIPE)
+
+
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT])
 def test_a_stopped_search_answers_and_resumes(
     call: Call, events: Path, tmp_path: Path, stop: signal.Signals
 ) -> None:
     out = tmp_path / "run"
-    process = start(events, out, 0.15)
-    wait_for_trial(process)
+    process = start(events, out)
+    while not [*out.glob("search/*/config.toml")]:
+        assert process.poll() is None, "no trial was started"
+        time.sleep(0.02)
     process.send_signal(stop)
     _, errors = process.communicate(timeout=200)
     if stop == signal.SIGINT:

@@ -189,7 +189,7 @@ def test_features_equal_a_loop_over_facts(tied: bool, graph: TemporalGraph, seed
 
 
 def test_probabilities_rise_with_log_odds() -> None:
-    classifier = FactClassifier()
+    classifier = FactClassifier(len(FEATURES))
     with torch.no_grad():
         classifier.log_slopes.copy_(torch.tensor([1.0, -1.0, 0.5, 0.0, 2.0]))
         odds = torch.linspace(-9, 9, 200)

@@ -300,7 +300,7 @@ def test_with_names_a_candidate_gains_by_its_other_facts() -> None:
     for left_out, counts in ((None, (1, 2, 2, 1, 0, 0)), (position, (1, 2, 1, 0, 0, 0))):
         removed = source.look_up(query, None if left_out is None else torch.tensor([left_out]))
         unpacked = source.unpack(removed.pack())
-        actual = source(nothing, query.relation, unpacked)[0].tolist()
+        actual = source(nothing.clone(), query.relation, unpacked)[0].tolist()
         # The first three classes are 0, 1 and 2 facts.
         assert actual == pytest.approx([table[count] for count in counts])
 
@@ -326,6 +326,23 @@ def test_names_equal_a_loop_over_facts(seed: int) -> None:
         assert_close(actual[row], expected, rtol=1e-9, atol=1e-9)
 
 
+def test_evidence_says_what_names_add() -> None:
+    model = random_pointer(random_graph(7), 7, names=True)
+    source = next(each for each in model.vote_sources if isinstance(each, Names))
+    subject, relation, answer, time = model.timeline.facts[0].tolist()
+    query = Queries(*(torch.tensor([part]) for part in (subject, relation, time)))
+    scores = model.scores(query)[0]
+    with torch.no_grad():
+        for weight in (source.own, source.partners, source.preference):
+            weight.zero_()
+    gains = (scores - model.scores(query)[0]).detach()
+    expected = f"names {float(gains[answer] - gains.mean()):+.2f}"
+    again = random_pointer(random_graph(7), 7, names=True).float()
+    assert again.evidence(query, answer).reason == f"learned copying, {expected}"
+    plain = random_pointer(random_graph(7), 7).float()
+    assert plain.evidence(query, answer).reason == "learned copying"
+
+
 def test_name_dropout_leaves_out_parts_of_names_in_training_alone() -> None:
     model = random_pointer(random_graph(4), 4, names=True)
     batch, losses = torch.arange(6), []
@@ -342,7 +359,7 @@ def test_name_dropout_leaves_out_parts_of_names_in_training_alone() -> None:
 def test_pair_tables_of_many_relations_have_low_rank(monkeypatch: pytest.MonkeyPatch) -> None:
     graph = random_graph(6)
     whole = random_pointer(graph, 6)
-    monkeypatch.setattr(copying, "_MAX_RELATIONS", 2 * RELATIONS - 1)
+    monkeypatch.setattr(copying, "MAX_RELATIONS", 2 * RELATIONS - 1)
     narrow = random_pointer(graph, 6)
     with torch.no_grad():
         for wide, slim in zip(whole.vote_sources, narrow.vote_sources, strict=True):

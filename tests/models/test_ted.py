@@ -221,7 +221,7 @@ def test_keys_of_a_huge_graph_do_not_overflow() -> None:
         key = both_directions(
             torch.tensor([(who, what, who - 5, 0), (who, what, who - 6, 1)]), relations
         )
-        sizes = SimpleNamespace(num_entities=entities, num_steps=3)
+        sizes = SimpleNamespace(num_entities=entities, num_steps=3, past_only=False)
         counts = DecayedCounts(
             key[:, 0] * 2 * relations + key[:, 1], key[:, 2], key[:, 3], 0.1, sizes
         )  # type: ignore[arg-type]

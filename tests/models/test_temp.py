@@ -34,7 +34,7 @@ from tempograph.nn.temporal import Context, Windows
 from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.temp_loss import TeMPLoss, sample_per_group
 from tempograph.training.settings import SnapshotTrainSettings
-from tempograph.typing import PROTOCOLS, Protocol
+from tempograph.typing import COMPLETION_PROTOCOLS, Protocol
 
 SMALL = {"dim": 4, "heads": 2, "window": 2, "feature_dropout": 0.0, "initial_scale": 1.0}
 NO_TIME = {"temporal": "none", "gate": False, "imputation": False}
@@ -159,7 +159,7 @@ def slow_rows(model: TeMP, time: int) -> torch.Tensor:
 
 @pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIANTS)
 @settings(max_examples=12)
-@given(graph=graphs(), protocol=st.sampled_from(PROTOCOLS))
+@given(graph=graphs(), protocol=st.sampled_from(COMPLETION_PROTOCOLS))
 def test_encoding_many_times_at_once_equals_one_entity_at_a_time(
     graph: TemporalGraph, protocol: Protocol, variant: dict[str, Any]
 ) -> None:

@@ -229,7 +229,7 @@ def test_a_long_search_sends_progress_until_it_is_done(
         response = client.post("/api/v1/missing", json={"top": 2})
     events = [json.loads(line) for line in response.text.splitlines()]
     waiting = {"event": "progress", "done": 0, "total": 0}
-    assert 3 <= events.count(waiting) <= 5 and events[0] == waiting
+    assert events.count(waiting) >= 3 and events[0] == waiting
     assert events[-1] == {"event": "end", "facts": 2}
 
 

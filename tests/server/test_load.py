@@ -155,7 +155,7 @@ def test_evidence_in_units_is_that_of_the_predictor(predictors: dict[str, Predic
 def test_work_ends_when_the_client_leaves(
     predictors: dict[str, Predictor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    slow = SlowEvidence(monkeypatch, 0.05)
+    slow = SlowEvidence(monkeypatch, 0.1)
     log: list[Any] = []
     sent: list[Any] = []
 

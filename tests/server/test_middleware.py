@@ -192,7 +192,7 @@ def test_an_internal_error_is_explained_in_the_log_only(
 
     log: list[Any] = []
     with client_of({"ted": predictors["ted"]}, log=log) as client:
-        monkeypatch.setattr("tempograph.server.completions.rank_candidates", broken)
+        monkeypatch.setattr("tempograph.server.entity_questions.name_answers", broken)
         response = client.post("/api/v1/complete", json=QUERY)
         assert response.status_code == 500 and "private" not in response.text
         assert response.json()["type"] == "urn:tempograph:problem:failed"

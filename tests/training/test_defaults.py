@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,11 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.training.setup import configure
+from tempograph.training.setup import configure, part_configs
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 SHAPES = {"icews14": (72_826, 7_128, 365), "icews05-15": (368_962, 10_488, 4_017)}
 """Train facts, entities and time steps."""
+LARGE = (376_000, 23_000, 304)
 
 
 def graph_of_shape(facts: int, entities: int, steps: int, name: str = "made") -> TemporalGraph:
@@ -105,3 +107,38 @@ def test_names_matter_if_half_of_them_share_words_or_there_are_attributes(
         graph_of_shape(3, len(names), 3), entities=names, attributes=attributes
     )
     assert configure(graph, "pointer", CPU).model.names is matter
+
+
+@pytest.mark.usefixtures("h200")
+def test_an_ensemble_does_without_factored_embeddings_if_there_is_much_to_do() -> None:
+    small, large = (graph_of_shape(*shape) for shape in (SHAPES["icews05-15"], LARGE))
+    preset = configure(dataclasses.replace(small, name="icews05-15"), "temp-pointer", GPU)
+    assert preset.model.parts == ("pointer", "temp-gru", "tntcomplex")
+    config = configure(large, "temp-pointer", GPU)
+    assert config.model.parts == ("pointer", "temp-gru")
+    assert config.model.max_facts < preset.model.max_facts
+    assert configure(large, "ensemble", GPU).model == configure(small, "ensemble", GPU).model
+
+
+@pytest.mark.usefixtures("h200")
+def test_a_step_of_temp_takes_fewer_times_if_they_have_many_facts() -> None:
+    """27 of them took 94 GB of an H200."""
+    train = configure(graph_of_shape(*LARGE), "temp-gru", GPU).train
+    assert (train.times_per_step, train.epochs) == (4, 30)
+    facts, entities, steps = LARGE
+    assert train.times_per_step * 2 * math.ceil(facts / steps) * entities * 4 <= 2**30
+
+
+def test_names_go_to_the_gate_and_to_the_parts_that_gain_by_them() -> None:
+    names = ("Police (India)", "Citizen (India)", "Ann", "Bob")
+    graph = dataclasses.replace(graph_of_shape(3, 4, 3), entities=names)
+    ensemble = configure(graph, "temp-pointer", CPU)
+    assert ensemble.model.names
+    parts = part_configs(ensemble, graph, CPU)
+    assert [(part.name, part.model.names) for part in parts] == [
+        ("pointer", True),
+        ("temp-gru", True),
+        ("tntcomplex", False),
+    ]
+    without = configure(graph, "temp-pointer", CPU, overrides=["model.names=false"])
+    assert not part_configs(without, graph, CPU)[1].model.names

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +17,13 @@ from torch.testing import assert_close
 import tempograph
 from messages import raises
 from tempograph.cli.train import refuse_unfinished
+from tempograph.data.folder import write_folder
+from tempograph.data.synthetic.world import make_world
 from tempograph.errors import StorageError
 from tempograph.training.distributed import Processes
 from tempograph.training.runs import Run
+
+RUNS = (Path(__file__).parents[2] / "docs" / "runs.md").read_text(encoding="utf-8")
 
 
 @given(st.integers(1, 40), st.integers(1, 8))
@@ -46,32 +52,23 @@ def test_two_processes_are_one_with_twice_the_batch(tmp_path: Path) -> None:
         "train.optimizer=adagrad",
         "train.validate_every=2",
     ]
-    two = tmp_path / "two"
-    command = [
-        sys.executable,
-        "-m",
-        "torch.distributed.run",
-        "--nproc-per-node=2",
-        "-m",
-        "tempograph",
-        "train",
-        "demo",
-    ]
-    options = [
-        "--model",
-        "distmult",
-        "--device",
-        "cpu",
-        "--out",
-        str(two),
-        "train.facts_per_step=250",
-        *settings,
-    ]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
+    two, data = tmp_path / "two", tmp_path / "data"
+    write_folder(make_world(facts=2000).graph, data)
+    (shown,) = re.findall("^torchrun (.* -m tempograph train) ", RUNS, re.MULTILINE)
+    options = ["--model", "distmult", "--device", "cpu", "--out", str(two)]
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "torch.distributed.run"),
+            *(*shlex.split(shown), str(data), *options, "train.facts_per_step=50", *settings),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("valid MRR") == 1, "one process talks"
     one = tempograph.train(
-        "demo", "distmult", device="cpu", overrides=["train.facts_per_step=500", *settings]
+        data, "distmult", device="cpu", overrides=["train.facts_per_step=100", *settings]
     )
     weights = safetensors.torch.load_file(two / "model.safetensors")
     assert_close(weights, dict(one.model.state_dict()), rtol=1e-3, atol=1e-4)

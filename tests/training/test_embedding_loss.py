@@ -419,7 +419,7 @@ def test_the_defaults_of_every_method_fit_together(
     assert gradient is not None
     graph = small_graph()
     for device in ("cpu", "cuda"):
-        suggested = gradient.suggest(REGISTERED[name], graph, torch.device(device))
+        suggested = gradient.suggest(REGISTERED[name], graph, torch.device(device), "complete")
         settings = EmbeddingSettings(**{**REGISTERED[name].defaults, **suggested["model"]})
         model = Embedding(Timeline(graph), settings, name)
         loss = gradient.loss(

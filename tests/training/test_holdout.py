@@ -14,14 +14,19 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 import tempograph
+from forecasting import forecast_graphs
 from graphs import graphs
+from messages import raises
 from tempograph import Run, TemporalGraph
 from tempograph.data.synthetic.world import make_world
 from tempograph.data.timeline import Timeline
+from tempograph.errors import DataError
+from tempograph.evaluation.history import require_chronological
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.ensemble_fit import fit_ensemble, hold_out
 from tempograph.training.holdout import train_copies
+from tempograph.typing import PROTOCOLS
 
 GRAPH = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
 SILENT = Callbacks(None, None)
@@ -37,7 +42,7 @@ def test_random_train_facts_are_held_out(
 ) -> None:
     twice = dataclasses.replace(graph, train=np.concatenate([graph.train, graph.train[::2]]))
     settings = EnsembleSettings(parts=("a",), holdout=share, max_facts=most)
-    held_out = hold_out(settings, twice, seed)
+    held_out = hold_out(settings, twice, seed, "strict")
     assert held_out is not None
     expected = min(max(1, round(share * len(graph.train))), most, len(graph.train) - 1)
     assert len(held_out.valid) == expected
@@ -46,14 +51,41 @@ def test_random_train_facts_are_held_out(
     assert sorted(held_out.test.tolist()) == sorted([*graph.valid.tolist(), *graph.test.tolist()])
     pairs = [Timeline(each, "paper").pair_keys for each in (graph, held_out)]
     assert torch.equal(*pairs), "held-out facts are to copies what test facts are to the parts"
-    again = hold_out(settings, graph, seed)
+    again = hold_out(settings, graph, seed, "strict")
     assert again is not None and np.array_equal(again.valid, held_out.valid)
-    assert hold_out(dataclasses.replace(settings, fit_on="valid"), graph, seed) is None
+    on_valid = dataclasses.replace(settings, fit_on="valid")
+    assert all(hold_out(on_valid, graph, seed, protocol) is None for protocol in PROTOCOLS)
+
+
+@given(forecast_graphs(), st.floats(0.01, 0.9), st.integers(1, 20), st.sampled_from((0, 99)))
+def test_a_forecaster_holds_out_the_last_steps(
+    graph: TemporalGraph, share: float, most: int, seed: int
+) -> None:
+    settings = EnsembleSettings(parts=("a",), holdout=share, max_facts=most)
+    steps = sorted({fact[3] for fact in rows(graph.train)})
+    if len(steps) == 1:
+        with raises(
+            DataError, "ensemble_fit.one_step", dataset="small", step=graph.times[steps[0]]
+        ):
+            hold_out(settings, graph, seed, "forecast-single")
+        return
+    held_out = hold_out(settings, graph, seed, "forecast-single")
+    assert held_out is not None
+    require_chronological(held_out)
+    assert rows(held_out.train) | rows(held_out.valid) == rows(graph.train)
+    wanted = min(max(1, round(share * len(graph.train))), most, len(graph.train) - 1)
+    # Whole steps from the end until there are enough, but never the first.
+    expected: list[int] = []
+    while sum(step in expected for *_, step in rows(graph.train)) < wanted and steps[1:]:
+        expected.append(steps.pop())
+    assert {step for *_, step in rows(held_out.valid)} == set(expected)
+    assert {step for *_, step in rows(held_out.train)} == set(steps)
+    assert sorted(held_out.test.tolist()) == sorted([*graph.valid.tolist(), *graph.test.tolist()])
 
 
 def test_another_seed_holds_out_other_facts() -> None:
     settings = EnsembleSettings(parts=("a",))
-    first, second = (hold_out(settings, GRAPH, seed) for seed in (0, 1))
+    first, second = (hold_out(settings, GRAPH, seed, "strict") for seed in (0, 1))
     assert first is not None and second is not None
     assert rows(first.valid) != rows(second.valid)
 
@@ -92,7 +124,7 @@ def test_neither_valid_nor_test_facts_change_the_gate(parts: list[str]) -> None:
 
 def test_copies_are_parts_trained_without_the_holdout(parts: list[str]) -> None:
     run = train(GRAPH, parts)
-    held_out = hold_out(run.config.model, GRAPH, run.config.seed)
+    held_out = hold_out(run.config.model, GRAPH, run.config.seed, "strict")
     assert held_out is not None
     copies = train_copies(run, held_out, SILENT)
     assert copies is not None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import signal
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +15,7 @@ import torch
 
 import tempograph
 from conftest import Call, as_json
+from forked import PIPE, Popen
 from graphs import make_graph
 from messages import raises
 from tempograph import Predictor, Run
@@ -296,9 +296,7 @@ def test_a_run_killed_in_its_second_part_resumes(
         "--out",
         "run",
     ]
-    with subprocess.Popen(
-        [*command, *settings], cwd=tmp_path, stderr=subprocess.PIPE, text=True
-    ) as process:
+    with Popen([*command, *settings], cwd=tmp_path, stderr=PIPE) as process:
         assert process.stderr is not None
         for line in process.stderr:
             if "temp-gru:  epoch 1" in line:

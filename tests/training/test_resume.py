@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -20,13 +18,16 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
 import tempograph
+from forked import DEVNULL, PIPE, Popen
 from graphs import make_graph
 from messages import raises
 from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import RunError
+from tempograph.training import loop
 from tempograph.training.question_models import QuestionModels
 from tempograph.training.run_folder import replace_run
+from tempograph.training.train_state import TrainState
 from tempograph.training.trainer import end_training
 
 GRAPH = make_world(seed=2, entities=12, relations=4, steps=10, facts=200).graph
@@ -86,6 +87,31 @@ def test_a_run_in_pieces_equals_a_run_in_one(uninterrupted: Path, tmp_path: Path
     assert not (path / "checkpoint.safetensors").exists()
     with raises(RunError, "trainer.finished", path=path):
         tempograph.resume(path)
+
+
+def test_checkpoints_that_take_long_are_saved_less_often(
+    uninterrupted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run that was stopped between two of them repeats the epochs since the last."""
+    saved, save = [], TrainState.save
+
+    def count(state: TrainState, path: Path) -> None:
+        saved.append(state.progress.epoch)
+        save(state, path)
+
+    def stop(line: dict[str, float]) -> None:
+        if line["epoch"] == 4:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(TrainState, "save", count)
+    monkeypatch.setattr(loop, "_SLOW_SAVING", -1.0)
+    monkeypatch.setattr(loop, "_MAX_SAVING", 1e-9)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "run", report=stop)
+    assert saved == [1]
+    tempograph.resume(tmp_path / "run", device="cpu")
+    assert saved == [1, 2, 6], "the first of a call and the last"
+    assert outcome(tmp_path / "run") == outcome(uninterrupted)
 
 
 def test_resuming_discards_evaluations_of_the_unfinished_run(
@@ -227,7 +253,7 @@ def test_two_threads_repeat_and_resume_a_run(tmp_path: Path, model: str, parts: 
     assert outcome(stopped) == outcome(whole)
 
 
-def start(tmp_path: Path) -> subprocess.Popen[str]:
+def start(tmp_path: Path) -> Popen:
     """A training of its own process that halts for a moment after each epoch."""
     write_folder(GRAPH, tmp_path / "demo")
     program = (
@@ -249,15 +275,7 @@ def start(tmp_path: Path) -> subprocess.Popen[str]:
         "--out",
         "run",
     ]
-    return subprocess.Popen(
-        [*command, *SETTINGS],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-        env=os.environ | {"PYTHONUNBUFFERED": "1"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    return Popen([*command, *SETTINGS], cwd=tmp_path, stderr=PIPE, stdout=DEVNULL)
 
 
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])

@@ -15,11 +15,13 @@ from tempograph.cli import (
     evaluate,
     export,
     fit,
+    forecasting,
     predict,
     reporting,
     reproduce,
     serve,
     train,
+    update,
 )
 from tempograph.cli.console import err, out, shown_warnings
 from tempograph.errors import TempographError
@@ -36,11 +38,14 @@ app = typer.Typer(
     "**tempograph fit events.csv --out runs/mine**.",
 )
 app.add_typer(datasets.app, name="data")
+_CLASSES = {"train": train.ListingModels, "update": update.TakingEpochs}
+"""The commands with a class of their own."""
 for command in (
     demo.demo,
     fit.fit,
     train.train,
     train.resume,
+    update.update,
     evaluate.evaluate,
     compare.compare,
     reproduce.reproduce,
@@ -48,13 +53,14 @@ for command in (
     predict.score,
     predict.missing,
     predict.surprising,
+    forecasting.forecast,
+    forecasting.backtest,
     evaluate.calibration,
     reporting.report,
     export.export,
     serve.serve,
 ):
-    listing = train.ListingModels if command is train.train else None
-    app.command(command.__name__, cls=listing)(command)
+    app.command(command.__name__, cls=_CLASSES.get(command.__name__))(command)
 
 
 def _print_version(requested: bool) -> None:

@@ -18,6 +18,7 @@ from tempograph.report.folding import column_widths
 if TYPE_CHECKING:
     from tempograph.prediction.answer import Answer
     from tempograph.prediction.answers import Completion
+    from tempograph.prediction.forecast import Forecast
 
 _FORMATS: Final = {
     "score": ".2f",
@@ -177,6 +178,37 @@ def print_missing(facts: Sequence[Mapping[str, Any]]) -> None:
     title, left = "Facts that probably happened and are not in the data", len(columns) - 1
     caption = "probability: that it happened, if as many facts are missing as were held out"
     out.print(table(title, columns, rows, left=left, caption=caption))
+
+
+def print_forecast(forecast: Forecast) -> None:
+    """Print facts that may happen, each with when it happened last and the facts behind it."""
+    from tempograph.prediction.answer import evidence_legend
+
+    happened = any(fact.happened is not None for fact in forecast.facts)
+    rows = [
+        [
+            fact.time,
+            "\n".join(
+                [
+                    ", ".join((fact.subject, fact.relation, fact.object)),
+                    *(f"  {each}" for each in fact.evidence),
+                ]
+            ),
+            "never" if fact.last is None else f"{fact.last} ({fact.count:,} in all)",
+            *(["yes" if fact.happened else "no"] if happened else []),
+            f"{fact.probability:.1%}",
+        ]
+        for fact in forecast.facts
+    ]
+    columns = ["time", "fact", "happened last", *(["happened"] * happened), "probability"]
+    caption = (
+        f"probability: that it happens at that time, given the facts to {forecast.known_until}"
+    )
+    if forecast.evidence:
+        caption += f"\n{evidence_legend(forecast.evidence)}"
+    out.print(table(forecast.title, columns, rows, left=len(columns) - 1, caption=caption))
+    for text in forecast.notes:
+        print_note(text)
 
 
 def print_remaining(count: int, shown: int, out_file: Path | None) -> None:

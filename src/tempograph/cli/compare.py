@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from tempograph.cli.console import err, note, out, print_json, show, stoppable
-from tempograph.cli.shared_options import Dataset, Device, Json, ProtocolOption
+from tempograph.cli.shared_options import Dataset, Device, Json, ProtocolOption, TaskOption
 from tempograph.report.text_table import TextTable
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def compare(
             "suggested settings. By default, tuned or, if there is none, paper."
         ),
     ] = None,
+    task: TaskOption = "complete",
     protocol: ProtocolOption = "strict",
     jobs: Annotated[
         int, typer.Option(min=1, help="Number of parallel runs, each in its own process.")
@@ -89,7 +90,7 @@ def compare(
             None if models is None else _split(models),
             out=folder or Path("runs") / f"{Path(dataset).name}-compare",
             seeds=parse_seeds(seeds),
-            protocol=protocol,
+            protocol=protocol if task == "complete" else "forecast-single",
             preset=preset,
             overrides=overrides or (),
             device=device,

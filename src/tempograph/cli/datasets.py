@@ -44,15 +44,26 @@ def list_datasets(json_output: Json = False) -> None:
     rows = []
     for entry in entries:
         how = "generated on demand" if entry.name == "demo" else f"tempograph data get {entry.name}"
-        counts = entry.counts
-        facts = f"{counts.train + counts.valid + counts.test:,}" if counts else ""
+        facts = "" if entry.facts is None else f"{entry.facts:,}"
         rows.append([entry.name, entry.description, str(entry.path or how), facts])
     out.print(table("Datasets", ["name", "description", "where", "facts"], rows, left=3))
 
 
 @app.command("get")
 def get(
-    name: Annotated[str, typer.Argument(help="icews14, icews05-15 or gdelt.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="icews14, icews05-15 or gdelt; or tkgl-smallpedia, tkgl-polecat, tkgl-icews or "
+            "tkgl-wikidata of TGB 2.0."
+        ),
+    ],
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from", help="Read the published files from this folder or archive; no download."
+        ),
+    ] = None,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -61,15 +72,23 @@ def get(
     ] = None,
     overwrite: OverwriteDataset = False,
 ) -> None:
-    """Download a published benchmark; every file is checked before anything is written."""
-    from tempograph.data.benchmarks import download, find_benchmark
-    from tempograph.data.catalog import download_target
+    """Get a published benchmark; its files are checked before anything is written.
 
-    target = folder or download_target(name)
-    with progress_bar(f"downloading {name}") as progress:
-        graph = download(name, target, overwrite, lambda _, done, total: progress(done, total or 0))
-    out.print(f"{graph.name}: {len(graph.all_facts):,} facts, every file as published: {target}")
-    out.print(f"Source: {find_benchmark(name).source}", soft_wrap=True)
+    Examples: **tempograph data get icews14**,
+    **tempograph data get tkgl-smallpedia --from downloads/tkgl-smallpedia.zip**
+    """
+    from tempograph.data.benchmarks import Benchmark
+    from tempograph.data.catalog import download_target
+    from tempograph.data.known_datasets import find_known, get_dataset
+
+    known, target = find_known(name), folder or download_target(name)
+    with progress_bar(f"getting {known.name}") as progress:
+        graph = get_dataset(
+            name, target, overwrite, lambda _, done, total: progress(done, total or 0), source
+        )
+    alike = "every file" if isinstance(known, Benchmark) else "every count"
+    out.print(f"{graph.name}: {known.facts:,} facts, {alike} as published: {target}")
+    out.print(f"Source: {known.source}", soft_wrap=True)
 
 
 @app.command("import")

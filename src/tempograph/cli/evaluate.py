@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -22,7 +23,7 @@ from tempograph.cli.shared_options import Device, Json, Plot, RunFolder, ScoreMe
 from tempograph.cli.train import is_finished
 from tempograph.errors import ConfigError
 from tempograph.report.text_table import TextTable
-from tempograph.typing import ASKED, Ask, Asked, Filter, Split
+from tempograph.typing import ASKED, Ask, Asked, Filter, ForecastProtocol, RankingRules, Split
 
 if TYPE_CHECKING:
     from tempograph.evaluation.evaluations import (
@@ -49,6 +50,22 @@ def evaluate(
             "(time), those at any time (static), or none (raw)."
         ),
     ] = "time",
+    protocol: Annotated[
+        Literal[ForecastProtocol, RankingRules] | None,
+        typer.Option(
+            help="For a forecaster: whether its history holds every earlier fact (forecast-single, "
+            "the default) or ends with the split before (forecast-multi). For any run: rank by "
+            "the rules of TGB 2.0 (tgb). Figures are stored beside the usual ones."
+        ),
+    ] = None,
+    negatives: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="With --protocol tgb, rank each answer among this many sampled entities instead "
+            "of all; by default, 1000 for tkgl-wikidata.",
+        ),
+    ] = None,
     hits: Annotated[
         str, typer.Option(help="Values of k for Hits@k, separated by commas.")
     ] = "1,3,10",
@@ -57,6 +74,17 @@ def evaluate(
         bool,
         typer.Option("--check", help="Exit with code 1 if the run misses a target of its preset."),
     ] = False,
+    audit: Annotated[
+        bool,
+        typer.Option(
+            "--audit",
+            help="Check what the stored figures rest on, such as that a forecast sees the past "
+            "alone; exit with code 1 if a check fails. A split without figures is ranked first.",
+        ),
+    ] = False,
+    audit_facts: Annotated[
+        int, typer.Option(min=1, help="Facts that each check of the audit asks about.")
+    ] = 200,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
@@ -65,6 +93,14 @@ def evaluate(
     Relations and times are shown beside a baseline: counts of what the same pair did, or when it
     was active.
     """
+    if audit:
+        if check or ask != "entity" or filter != "time" or protocol == "tgb":
+            raise ConfigError(
+                "--audit checks the figures of entities with filter time; leave out --ask, "
+                "--check, --filter and --protocol tgb"
+            )
+        _audit(run, split, protocol, audit_facts, device, json_output)
+        return
     import tempograph.training.trainer
     from tempograph.device import resolve_device
     from tempograph.training.run_folder import target_metrics
@@ -73,6 +109,11 @@ def evaluate(
     ks = _parse_hits(hits)
     if check and ask not in ("entity", "all"):
         raise ConfigError("--check compares entities; use it with --ask entity or all")
+    if protocol is not None and (check or ask != "entity"):
+        raise ConfigError(
+            f"--protocol {protocol} ranks entities and compares with no target; leave out --ask "
+            "and --check"
+        )
     targets = target_metrics(run, split, filter) if check else {}
     loaded = Run.load(run, resolve_device(device))
     entities: Evaluation | None = None
@@ -83,7 +124,9 @@ def evaluate(
                 entities = tempograph.training.trainer.evaluate(
                     loaded,
                     split,
+                    protocol=protocol,
                     filter=filter,
+                    negatives=negatives,
                     budget=memory * 2**20 if memory else None,
                     progress=progress,
                 )
@@ -112,6 +155,39 @@ def evaluate(
             verdict = "missed" if name in missed else "reached"
             out.print(f"{name} {value:.3f} {verdict}: {reached[name]:.3f}")
     if missed:
+        raise typer.Exit(1)
+
+
+def _audit(
+    run: Path,
+    split: Split,
+    protocol: ForecastProtocol | None,
+    num_facts: int,
+    device: str,
+    json_output: bool,
+) -> None:
+    """Audit a run and print a row for each check; exit with code 1 if one fails."""
+    import tempograph.experiments.run_audit
+    from tempograph.training.run_folder import read_config, read_results
+
+    with progress_bar(f"auditing {run}") as progress:
+        summary = tempograph.experiments.run_audit.audit(
+            run, split, protocol=protocol, num_facts=num_facts, device=device, progress=progress
+        )
+    if json_output:
+        results, own = read_results(run), protocol in (None, summary["protocol"])
+        figures = results.evaluation(split) if own else results.multi_step.get(split)
+        print_json({**(figures or {}), "audit": summary})
+    else:
+        checks = summary["checks"]
+        rows = [
+            [each["name"], "holds" if each["holds"] else "FAILS", each["detail"]] for each in checks
+        ]
+        title = f"Audit of {read_config(run).about}"
+        failed = sum(not each["holds"] for each in checks)
+        caption = f"{failed} of {len(checks)} checks fail" if failed else "all checks hold"
+        out.print(table(title, ["check", "", "what was compared"], rows, 3, caption))
+    if not summary["holds"]:
         raise typer.Exit(1)
 
 
@@ -150,6 +226,8 @@ def _print_questions(evaluation: QuestionEvaluation, ks: list[int]) -> None:
         f"percent, {evaluation.seconds:.1f} s{_calibration_note(summary)}"
     )
     out.print(table(title, ["ranked", *metric_columns(summary["metrics"])], rows, caption=caption))
+    if evaluation.note is not None:
+        out.print(evaluation.note, soft_wrap=True)
 
 
 def _calibration_note(summary: EvaluationSummary | QuestionSummary) -> str:
@@ -163,15 +241,12 @@ def _print_evaluation(evaluation: Evaluation, ks: list[int]) -> None:
 
     summary = evaluation.summary(ks)
     rows = [[label, *metric_cells(summary[key])] for key, label in METRIC_LABELS.items()]
-    title = (
-        f"{evaluation.model} on {evaluation.dataset}, {evaluation.split}: "
-        f"{len(evaluation.facts):,} facts"
-    )
     caption = (
-        f"protocol {evaluation.protocol}, filter {evaluation.filter}, Hits in percent, "
+        f"{evaluation.basis}, Hits in percent, "
         f"{evaluation.seconds:.1f} s{_calibration_note(summary)}"
     )
-    out.print(table(title, ["ranked", *metric_columns(summary["metrics"])], rows, caption=caption))
+    columns = ["ranked", *metric_columns(summary["metrics"])]
+    out.print(table(evaluation.title, columns, rows, caption=caption))
     if evaluation.note is not None:
         out.print(evaluation.note, soft_wrap=True)
 

@@ -17,7 +17,7 @@ from tempograph.cli.import_options import (
     fact_source,
     takes_import_options,
 )
-from tempograph.cli.shared_options import Device, Json, MaxTime, OverwriteRun
+from tempograph.cli.shared_options import Device, Json, MaxTime, OverwriteRun, TaskOption
 from tempograph.cli.train import refuse_unfinished, training_progress
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def fit(
             "settings vary."
         ),
     ] = None,
+    task: TaskOption = "complete",
     keep_holdout: Annotated[
         bool,
         typer.Option(
@@ -62,7 +63,8 @@ def fit(
     """Import event files, train a suitable model, and report how far to trust its answers.
 
     The model is measured on facts that are held out. After that, it answers from all facts. The
-    report is trust.html in the run folder. Next: tempograph complete, missing, surprising.
+    report is trust.html in the run folder. Next: tempograph complete, missing, surprising; with
+    --task forecast, tempograph forecast and backtest.
 
     Example: **tempograph fit events.csv --out runs/mine**
     """
@@ -77,6 +79,7 @@ def fit(
             options=options,
             attributes=attributes,
             model=model,
+            task=task,
             seed=options.seed,
             device=device,
             overwrite=overwrite,

@@ -40,11 +40,12 @@ def print_fit(result: FitResult, folder: Path) -> None:
     _print_weakest(result.trust.figures)
     out.print(describe_basis(result.run.results, len(graph.train)), soft_wrap=True)
     out.print(f"Trust report: {result.report}", soft_wrap=True)
-    names = (graph.entities[0], graph.relations[0], graph.times[-1])
-    subject, relation, time = map(quote, names)
+    forecasts = result.run.timeline.past_only
+    time = "+1" if forecasts else graph.times[-1]
+    subject, relation, time = map(quote, (graph.entities[0], graph.relations[0], time))
     out.print(
         f"Next: tempograph complete {run} --subject {subject} --relation {relation} --time {time}, "
-        f"or tempograph missing {run}",
+        f"or tempograph {'forecast' if forecasts else 'missing'} {run}",
         soft_wrap=True,
     )
 

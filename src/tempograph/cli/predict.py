@@ -39,7 +39,10 @@ def complete(
     object_: Annotated[str | None, typer.Option("--object", help="The object.")] = None,
     time: Annotated[
         str | None,
-        typer.Option(help="The time step, as labeled in the dataset, such as 2014-06-01."),
+        typer.Option(
+            help="The time, such as 2014-06-01; it may be after the data, also as +3: the third "
+            "step after them."
+        ),
     ] = None,
     why: Annotated[
         str | None, typer.Option(help="Explain only this candidate: the facts for and against it.")
@@ -95,7 +98,8 @@ def complete(
         from tempograph.report.answer_plot import completion_figure
         from tempograph.report.drawing import save
 
-        times, max_facts = predictor.graph.times, min(evidence, 10)
+        graph, max_facts = predictor.graph, min(evidence, 10)
+        times = graph.times if time is None else predictor.scenario.at(time)[0].graph.times
         save(completion_figure(answer(10_000), times, config.about, max_facts=max_facts), plot)
     if json_output:
         print_json({"run": str(run), "model": config.name} | dataclasses.asdict(completion))
@@ -130,13 +134,13 @@ def score(
     Example: **tempograph score runs/mine rumors.csv --out scored.parquet**
     """
     from tempograph.data.fact_ids import read_facts
+    from tempograph.data.table_files import write_table
     from tempograph.errors import QueryError
-    from tempograph.prediction.missing import write_table
     from tempograph.prediction.predictor import Predictor
 
     predictor = Predictor(run, device)
-    remembered = predictor.run.import_options
-    batch = read_facts(predictor.graph, facts, options, remembered, note=print_note)
+    remembered, forecasts = predictor.run.import_options, predictor.timeline.past_only
+    batch = read_facts(predictor.graph, facts, options, remembered, forecasts, print_note)
     if strict:
         batch.refuse_errors()
     failed = [] if batch.valid.all() else batch.describe_errors("scored")
@@ -232,7 +236,7 @@ def surprising(
     json_output: Json = False,
 ) -> None:
     """Find the known facts that the model considers least plausible."""
-    from tempograph.prediction.missing import write_table
+    from tempograph.data.table_files import write_table
     from tempograph.prediction.predictor import Predictor
 
     predictor = Predictor(run, device)

@@ -11,7 +11,7 @@ import typer
 from tempograph.cli.compare import RunMaxTime, parse_seeds, show_progress
 from tempograph.cli.console import note, out, print_json, show
 from tempograph.cli.shared_options import Device, Json
-from tempograph.typing import ARTEFACTS, Artefact, Protocol
+from tempograph.typing import ARTEFACTS, Artefact, CompletionProtocol
 
 if TYPE_CHECKING:
     from tempograph.experiments.paper.reproduction import Reproduction
@@ -24,7 +24,8 @@ def reproduce(
     ],
     dataset: Annotated[str, typer.Option(help="The dataset, by name or path.")] = "icews14",
     protocol: Annotated[
-        Literal[Protocol, "both"], typer.Option(help="Protocol, for models that depend on it.")
+        Literal[CompletionProtocol, "both"],
+        typer.Option(help="Protocol, for models that depend on it."),
     ] = "both",
     seeds: Annotated[
         str,

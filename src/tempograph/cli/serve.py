@@ -80,6 +80,12 @@ def serve(
             "networks, separated by commas.",
         ),
     ] = "",
+    workers: Annotated[
+        int,
+        typer.Option(
+            min=1, max=256, help="Processes that answer; they share the memory of the runs."
+        ),
+    ] = 1,
     device: Device = "auto",
 ) -> None:
     """Serve trained runs over HTTP, with a web explorer. Stop with Ctrl-C.
@@ -121,4 +127,5 @@ def serve(
         allow_origin or (),
         log_format,
         [address.strip() for address in forwarded_allow_ips.split(",") if address.strip()],
+        workers,
     )

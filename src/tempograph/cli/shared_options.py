@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tempograph.typing import Protocol
+from tempograph.typing import CompletionProtocol, Task
 
 
 def _complete_dataset(incomplete: str) -> list[str]:
@@ -38,11 +38,22 @@ OverwriteRun = Annotated[
 ParquetFile = Annotated[
     Path | None, typer.Option("--out", help="Also write the facts to this Parquet file.")
 ]
+TableFile = Annotated[
+    Path | None, typer.Option("--out", help="Also write the table to this .parquet or .csv file.")
+]
 Plot = Annotated[
     Path | None, typer.Option(help="Draw a figure of the result (.png, .svg or .pdf).")
 ]
+TaskOption = Annotated[
+    Task,
+    typer.Option(
+        "--task",
+        help="Complete facts inside the period of the data, or forecast from earlier facts alone, "
+        "which needs splits by time.",
+    ),
+]
 ProtocolOption = Annotated[
-    Protocol,
+    CompletionProtocol,
     typer.Option(
         "--protocol",
         help="Facts that make an entity active: train facts only (strict), "

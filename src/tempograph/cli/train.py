@@ -24,6 +24,7 @@ from tempograph.cli.shared_options import (
     OverwriteRun,
     ProtocolOption,
     RunFolder,
+    TaskOption,
     TensorBoard,
 )
 from tempograph.progress import show_on_console
@@ -37,7 +38,19 @@ if TYPE_CHECKING:
 
 # Spelled out because importing the registry would load torch for every --help; a test compares.
 _MODELS: Final = (
-    *("ted", "transe", "distmult", "complex", "simple", "ttranse", "hyte", "ta-distmult"),
+    *(
+        "ted",
+        "recurrency",
+        "edgebank",
+        "history-frequency",
+        "transe",
+        "distmult",
+        "complex",
+        "simple",
+        "ttranse",
+        "hyte",
+        "ta-distmult",
+    ),
     *("de-transe", "de-distmult", "de-simple", "atise-ee", "atise-er", "tcomplex", "tntcomplex"),
     *("pointer", "srgcn", "temp-gru", "temp-sa", "ensemble", "temp-pointer"),
 )
@@ -81,6 +94,7 @@ def train(
             help="Settings to start from: a shipped preset such as paper, or a TOML file."
         ),
     ] = None,
+    task: TaskOption = "complete",
     protocol: ProtocolOption = "strict",
     out_folder: Annotated[
         Path | None, typer.Option("--out", help="The run folder; by default, runs/DATASET-MODEL.")
@@ -107,7 +121,7 @@ def train(
             dataset,
             model,
             out=folder,
-            protocol=protocol,
+            protocol=protocol if task == "complete" else "forecast-single",
             preset=preset,
             seed=seed,
             overrides=overrides or (),

@@ -1,4 +1,4 @@
-"""Time labels as dates: year, month and day, as numbers and as tokens."""
+"""Time labels as dates: year, month and day, as numbers and as tokens, and days of the week."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 _DATE: Final = re.compile(r"(\d{4})(?:-W(\d{2})|-(\d{2})(?:-(\d{2}))?)?(?:[T ].*)?")
+
+_DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 
 
 def calendar(labels: Sequence[str]) -> Tensor:
@@ -32,6 +35,16 @@ def date_tokens(labels: Sequence[str]) -> Tensor:
     year, month, day = calendar(labels).unbind(1)
     digits = [year // 10**place % 10 for place in (3, 2, 1, 0)]
     return torch.stack([*digits, 10 + month - 1, 22 + day // 10, 22 + day % 10], dim=1)
+
+
+def weekdays(labels: Sequence[str]) -> Tensor | None:
+    """The day of the week of each label, 0 for Monday, [steps]; None if steps are not days."""
+    days = [_DAY.fullmatch(label) for label in labels]
+    if None in days:
+        return None
+    numbers = np.array(labels, dtype="M8[D]").astype(np.int64)
+    # 1970 began on a Thursday.
+    return torch.from_numpy((numbers + 3) % 7)
 
 
 def _year_month_day(year: str, week: str, month: str, day: str) -> tuple[int, int, int]:

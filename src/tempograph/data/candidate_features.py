@@ -41,6 +41,7 @@ class CandidateFeatures:
     ) -> None:
         check_countable(timeline)
         self.num_entities, self.num_steps = timeline.num_entities, timeline.num_steps
+        self.past_only = timeline.past_only
         self.num_directed_relations = 2 * timeline.num_relations
         facts = both_directions(timeline.facts, timeline.num_relations)
         self._facts = {shared: self._sort(shared, facts) for shared in SHARED}
@@ -51,10 +52,11 @@ class CandidateFeatures:
     def compute(self, queries: Queries, left_out: Tensor | None = None) -> Tensor:
         """log(1 + facts) and log(1 + steps to the nearest fact), for each entry of `SHARED`.
 
-        Returns [n, entities, num_features]. Without any fact the distance is the number of steps.
-        With `through_others` there is the path score of `CommonNeighbors`, with `names` the
-        `NameSimilarity` to the query's entity. left_out [n] is the position of a train fact that
-        does not count for a query, or -1.
+        If the timeline is past-only, facts before the query alone. Returns [n, entities,
+        num_features]. Without any fact the distance is the number of steps. With `through_others`
+        there is the path score of `CommonNeighbors`, with `names` the `NameSimilarity` to the
+        query's entity. left_out [n] is the position of a train fact that does not count for a
+        query, or -1.
         """
         size = len(queries.time), self.num_entities, self.num_features
         features = torch.empty(size, device=queries.time.device)
@@ -85,18 +87,24 @@ class CandidateFeatures:
         features[:, :, 1] = math.log1p(self.num_steps)
         first = shared * entities
         row, group = key_range(facts.groups, first, first + entities - 1).expand()
-        count = facts.counts[group]
         # The excluded fact may be on either side of the time, twice if it is a loop.
-        offsets = (-3, -2, -1, 0, 1, 2) if exclude else (-1, 0)
-        near = torch.searchsorted(facts.keys, group * self.num_steps + time[row])[:, None]
-        near = near + torch.tensor(offsets, device=row.device)
+        offsets: tuple[int, ...] = (-3, -2, -1, 0, 1, 2) if exclude else (-1, 0)
+        here = torch.searchsorted(facts.keys, group * self.num_steps + time[row])[:, None]
+        count = facts.counts[group]
+        if self.past_only:
+            offsets = tuple(offset for offset in offsets if offset < 0)
+            count = here[:, 0] - torch.searchsorted(facts.keys, group * self.num_steps)
+        near = here + torch.tensor(offsets, device=row.device)
         key = facts.keys[near.clamp(0, max(0, len(facts.keys) - 1))]
         valid = (near >= 0) & (near < len(facts.keys)) & (key // self.num_steps == group[:, None])
         if exclude:
             for direction in facts.position.chunk(2):
                 position = torch.where(excluded < 0, -1, direction[excluded])[row]
                 its_group = torch.where(position < 0, -1, facts.keys[position] // self.num_steps)
-                count = count - (its_group == group).long()
+                counted = its_group == group
+                if self.past_only:
+                    counted &= position < here[:, 0]
+                count = count - counted.long()
                 valid &= near != position[:, None]
         distance = (key % self.num_steps - time[row][:, None]).abs()
         distance = distance.masked_fill(~valid, self.num_steps).amin(1)

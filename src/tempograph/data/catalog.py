@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tempograph.data.arrow_tables import TableLike
-from tempograph.data.benchmarks import BENCHMARKS, Counts, find_benchmark
+from tempograph.data.benchmarks import Benchmark, Counts
 from tempograph.data.folder import DATASET_MARKER, read_folder
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers.any_source import (
@@ -20,6 +20,7 @@ from tempograph.data.importers.any_source import (
     is_split_folder,
 )
 from tempograph.data.importers.options import ImportOptions
+from tempograph.data.known_datasets import find_known, known_datasets
 from tempograph.data.suggestions import did_you_mean
 from tempograph.errors import DataError
 
@@ -34,6 +35,7 @@ class Available:
     path: Path | None
     description: str
     counts: Counts | None = None
+    facts: int | None = None
 
 
 def load_dataset(
@@ -82,20 +84,26 @@ def dataset_roots() -> list[Path]:
 
 def download_target(name: str) -> Path:
     """Where a benchmark is downloaded to."""
-    return dataset_roots()[0] / find_benchmark(name).name
+    return dataset_roots()[0] / find_known(name).name
 
 
 def available() -> list[Available]:
     """The demo, all benchmarks, then every other dataset folder under the roots."""
     demo = Available(DEMO, None, "a made-up world, generated in a moment")
-    known = [
-        Available(name, _find(name), entry.description, entry.counts)
-        for name, entry in BENCHMARKS.items()
-    ]
-    others = {path.name: path for path in _folders() if path.name not in (DEMO, *BENCHMARKS)}
+    known = known_datasets()
+    others = {path.name: path for path in _folders() if path.name not in (DEMO, *known)}
     return [
         demo,
-        *known,
+        *(
+            Available(
+                name,
+                _find(name),
+                entry.description,
+                entry.counts if isinstance(entry, Benchmark) else None,
+                entry.facts,
+            )
+            for name, entry in known.items()
+        ),
         *(Available(name, path, "dataset folder") for name, path in sorted(others.items())),
     ]
 
@@ -108,7 +116,7 @@ def _load(value: str, options: ImportOptions) -> tuple[TemporalGraph, ImportOpti
             return _import(path, options, path.resolve().name)
         return read_folder(path), None
     folded = value.casefold()
-    name = folded if folded in (DEMO, *BENCHMARKS) else value
+    name = folded if folded in (DEMO, *known_datasets()) else value
     if name == DEMO:
         from tempograph.data.synthetic.world import make_world
 
@@ -153,7 +161,7 @@ def _folders() -> Iterator[Path]:
 
 
 def _not_found(value: str, name: str) -> DataError:
-    if name in BENCHMARKS:
+    if name in known_datasets():
         return DataError(
             f"{name} is not on this machine; run 'tempograph data get {name}', "
             "or point TEMPOGRAPH_DATA at the folder that holds it"

@@ -23,6 +23,7 @@ from tempograph.data.importers.csv_reader import column_positions
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.row_checks import explain_empty
+from tempograph.data.new_names import NewNames
 from tempograph.data.result_table import name_columns
 from tempograph.data.row_errors import RowErrors
 from tempograph.data.time_lookup import TimeLookup
@@ -48,7 +49,7 @@ class FactBatch:
     """
 
     graph: TemporalGraph
-    """The graph of the ids, with later time steps if facts at such steps were allowed."""
+    """The graph of the ids, with later time steps and new names if these were allowed."""
     ids: Facts
     errors: RowErrors
     places: Places
@@ -114,12 +115,14 @@ def read_facts(
     remembered: ImportOptions | None = None,
     extend: bool = False,
     note: Note | None = None,
+    new_names: bool = False,
 ) -> FactBatch:
     """Facts as rows of ids, with an error for each row of which a part is empty or unknown.
 
     Columns of a table or file are those that the `given` import options name, or else those of the
     `remembered` options of the import, or else guessed, with a `note`. Names are cleaned as in the
-    import. With `extend`, facts may be at time steps after the last one.
+    import. With `extend`, facts may be at time steps after the last one; with `new_names`, unknown
+    names are added to the graph of the batch.
     """
     if (
         isinstance(facts, np.ndarray)
@@ -130,7 +133,8 @@ def read_facts(
     source, options = _read_source(facts, given, remembered, note)
     words = COMMAND_LINE if isinstance(facts, str | os.PathLike) else PYTHON
     lookup = TimeLookup(graph, options, extend, words)
-    ids, errors = look_up(graph, source.columns, options, lookup)
+    new = NewNames(graph) if new_names else None
+    ids, errors = look_up(graph, source.columns, options, lookup, new)
     if source.broken:
         rows = sorted(source.broken)
         broken = np.isin(np.arange(len(ids)), rows)
@@ -139,7 +143,10 @@ def read_facts(
     for number, part in enumerate(COLUMNS):
         empty = ids[:, number] == MISSING
         errors = errors.then(RowErrors.at(empty, _EMPTY, explain_empty(part)))
-    return FactBatch(lookup.graph, ids, errors, source.places, source.columns, source.skipped)
+    grown = lookup.graph
+    if new is not None:
+        grown, ids = new.add_to(grown, ids, ~errors.mask)
+    return FactBatch(grown, ids, errors, source.places, source.columns, source.skipped)
 
 
 @dataclass(frozen=True, eq=False)

@@ -44,6 +44,8 @@ class FactIndex(SortedFacts):
         self.candidate_count = torch.bincount(pair_id, minlength=len(distinct))
         """Facts that name each candidate of each key, [candidates]."""
         self.max_candidates = int(self.candidate_start.diff().max())
+        self.occurrence = _occurrences(pair_id) if self.past_only else pair_id[:0]
+        """How many rows up to each one name its candidate, if only the past counts, [2 facts]."""
         self.candidate_slot = pair_id - self.candidate_start[self.row_key]
         """The number of each row's candidate within its key, [2 facts]."""
 
@@ -73,7 +75,7 @@ class FactIndex(SortedFacts):
     def nearest(self, queries: Queries, max_facts: int, removed: Tensor) -> Ranges:
         """The rows of each query's key nearest to its time, at most `max_facts`, [n].
 
-        removed [n, 2]: positions of rows that do not count, from `fact_positions`.
+        removed [n, at most 2]: positions of rows that do not count, from `fact_positions`.
         """
         return self.nearest_rows(self.key_ids(queries), queries.time, max_facts, removed)
 
@@ -88,3 +90,11 @@ class FactIndex(SortedFacts):
         """The range of `candidates` that belongs to each query's key, [n]."""
         key = self.key_ids(queries)
         return Ranges(self.candidate_start[key], self.candidate_start[key + 1])
+
+
+def _occurrences(group: Tensor) -> Tensor:
+    """The number of each member within its group, from 1, in the order given, [n]."""
+    ordered, order = torch.sort(group, stable=True)
+    position = torch.arange(len(group), device=group.device)
+    within = position - torch.searchsorted(ordered, ordered) + 1
+    return torch.empty_like(within).scatter_(0, order, within)

@@ -73,6 +73,13 @@ class KnownAnswers:
         counts = torch.unique_consecutive(self._query_key, return_counts=True)[1]
         return int(counts.max()) if len(counts) else 0
 
+    def answers_by_relation(self) -> Tensor:
+        """The distinct answers to each relation, as relation * entities + answer, ascending."""
+        pair = self._query_key if self.filter == "static" else self._query_key // self.num_steps
+        relation = pair % (2 * self.num_relations)
+        pairs: Tensor = torch.unique(relation * self.num_entities + self._answer)
+        return pairs
+
     def contains(self, queries: Queries, entities: Tensor) -> Tensor:
         """Which entities [n, count] are known answers to their query."""
         row, answer = self(queries)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -28,9 +29,9 @@ def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
     """Read a dataset folder; errors name the file, the line and the value."""
     if not path.is_dir():
         raise DataError(f"{path}: no such dataset folder")
-    entities, relations, times = (_read_names(path / file) for file in NAME_FILES)
+    entities, relations, times = (read_names(path / file) for file in NAME_FILES)
     sizes = (len(entities), len(relations), len(entities), len(times))
-    train, valid, test = (_read_facts(_split_file(path, split), sizes) for split in SPLITS)
+    train, valid, test = (read_fact_file(_split_file(path, split), sizes) for split in SPLITS)
     if not len(train):
         raise DataError(f"{_split_file(path, 'train')}: the train split has no facts to learn from")
     attributes: Attributes = {}
@@ -46,24 +47,18 @@ def write_folder(
 ) -> None:
     """Write a dataset folder atomically."""
     with atomic_folder(path, DATASET_MARKER, overwrite) as folder:
-        for file, names in zip(
+        for name_file, names in zip(
             NAME_FILES, (graph.entities, graph.relations, graph.times), strict=True
         ):
             broken = next((name for name in names if "\n" in name), None)
             if broken is not None:
-                raise DataError(f"{path / file}: the name {broken!r} contains a line break")
-            (folder / file).write_bytes("".join(f"{name}\n" for name in names).encode())
+                raise DataError(f"{path / name_file}: the name {broken!r} contains a line break")
+            write_names(folder / name_file, names)
         if graph.attributes:
             write_attributes(graph.attributes, graph.entities, folder / ATTRIBUTES)
         for split in SPLITS:
-            text = _format_facts(graph.facts(split))
-            if compress:
-                # A fixed time stamp: the same facts always give the same bytes.
-                (folder / f"{split}.tsv.gz").write_bytes(
-                    gzip.compress(text, compresslevel=4, mtime=0)
-                )
-            else:
-                (folder / f"{split}.tsv").write_bytes(text)
+            file = folder / (f"{split}.tsv.gz" if compress else f"{split}.tsv")
+            file.write_bytes(format_facts(graph.facts(split), compress))
 
 
 def _split_file(folder: Path, split: str) -> Path:
@@ -77,7 +72,13 @@ def _split_file(folder: Path, split: str) -> Path:
     return found[0]
 
 
-def _read_names(path: Path) -> tuple[str, ...]:
+def write_names(path: Path, names: Iterable[str]) -> None:
+    """Write names, one in each line."""
+    path.write_bytes("".join(f"{name}\n" for name in names).encode())
+
+
+def read_names(path: Path, may_be_empty: bool = False) -> tuple[str, ...]:
+    """The distinct names in the lines of a file."""
     data = _read_bytes(path)
     try:
         text = data.decode("utf-8")
@@ -90,7 +91,7 @@ def _read_names(path: Path) -> tuple[str, ...]:
     names = tuple(text.removeprefix("\ufeff").removesuffix("\n").split("\n")) if text else ()
     if all(name.endswith("\r") for name in names):
         names = tuple(name.removesuffix("\r") for name in names)
-    if not names:
+    if not names and not may_be_empty:
         raise DataError(f"{path}: the file is empty; it must hold at least one name")
     if len(set(names)) < len(names):
         lines: dict[str, int] = {}
@@ -102,7 +103,8 @@ def _read_names(path: Path) -> tuple[str, ...]:
     return names
 
 
-def _read_facts(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
+def read_fact_file(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
+    """The facts in a file of tab-separated ids, plain or gzipped, [n, 4]."""
     data = _read_bytes(path)
     if path.suffix == ".gz":
         try:
@@ -165,9 +167,12 @@ def _read_bytes(path: Path) -> bytes:
         raise DataError(f"{path}: cannot be read: {error.strerror}") from None
 
 
-def _format_facts(facts: Facts) -> bytes:
+def format_facts(facts: Facts, compress: bool) -> bytes:
+    """Facts as lines of tab-separated ids, gzipped on request; equal facts give equal bytes."""
     sink = io.BytesIO()
     table = pa.table({column: facts[:, index] for index, column in enumerate("srot")})
     options = pa.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     pa.csv.write_csv(table, sink, options)
-    return sink.getvalue()
+    text = sink.getvalue()
+    # A time stamp would differ every time.
+    return gzip.compress(text, compresslevel=4, mtime=0) if compress else text

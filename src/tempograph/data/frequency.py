@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import torch
 from torch import Tensor
 
-from tempograph.data.sorted_ranges import equal_range, key_range
+from tempograph.data.sorted_times import SortedTimes
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import DataError
 
@@ -22,13 +22,6 @@ def check_countable(timeline: Timeline) -> None:
         raise DataError(f"{entities} entities and {relations} relations are too many to count")
 
 
-class _SortedPattern(NamedTuple):
-    """The distinct values of a pattern, and the sorted keys (value number, time) of all facts."""
-
-    values: Tensor
-    keys: Tensor
-
-
 class PatternFrequencies:
     """Counts of the seven patterns over the train facts, sorted once: O(log facts) per query."""
 
@@ -36,7 +29,12 @@ class PatternFrequencies:
         check_countable(timeline)
         entities, relations, _, self.num_steps = timeline.sizes
         self.sizes = {"s": entities, "r": relations, "o": entities}
-        self._patterns = {pattern: self._sort(pattern, timeline.facts) for pattern in PATTERNS}
+        self._times = {
+            pattern: SortedTimes(
+                self._values(pattern, timeline.facts), timeline.facts[:, 3], self.num_steps
+            )
+            for pattern in PATTERNS
+        }
 
     def count(self, facts: Tensor, past: int, future: int = 0) -> Tensor:
         """Train facts in t - past .. t + future, except t, per fact and pattern.   -> [n, 7]."""
@@ -80,24 +78,14 @@ class PatternFrequencies:
 
     def _count(self, pattern: str, facts: Tensor, past: int, future: int) -> Tensor:
         time = facts[:, 3]
-        values, keys = self._patterns[pattern]
-        matches = equal_range(values, self._values(pattern, facts))
-        base = matches.start * self.num_steps
-        first, last = (time - past).clamp(min=0), (time + future).clamp(max=self.num_steps - 1)
-        in_window = key_range(keys, base + first, base + last).lengths
-        at_time = equal_range(keys, base + time).lengths
-        return torch.where(matches.lengths > 0, in_window - at_time, 0)
+        times = self._times[pattern]
+        number = times.number(self._values(pattern, facts))
+        in_window = times.within(number, time - past, time + future).lengths
+        return in_window - times.within(number, time, time).lengths
 
     def _count_at(self, pattern: str, facts: Tensor) -> Tensor:
-        values, keys = self._patterns[pattern]
-        matches = equal_range(values, self._values(pattern, facts))
-        at_time = equal_range(keys, matches.start * self.num_steps + facts[:, 3]).lengths
-        return torch.where(matches.lengths > 0, at_time, 0)
-
-    def _sort(self, pattern: str, facts: Tensor) -> _SortedPattern:
-        # Numbering the values keeps the joint key small: a product of all sizes may overflow.
-        values, number = torch.unique(self._values(pattern, facts), return_inverse=True)
-        return _SortedPattern(values, torch.sort(number * self.num_steps + facts[:, 3]).values)
+        times, time = self._times[pattern], facts[:, 3]
+        return times.within(times.number(self._values(pattern, facts)), time, time).lengths
 
     def _values(self, pattern: str, facts: Tensor) -> Tensor:
         value = torch.zeros(len(facts), dtype=torch.int64, device=facts.device)

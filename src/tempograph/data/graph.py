@@ -49,6 +49,8 @@ class TemporalGraph:
     test: Facts
     attributes: Attributes = field(default_factory=dict)
     """What is known of entities beside their names, such as a type or a country."""
+    vocabulary_names: int | None = None
+    """How many entities, the first ones, decide which words of names count; None for all."""
 
     def __post_init__(self) -> None:
         for column, values in self.attributes.items():

@@ -15,6 +15,7 @@ from tempograph.data.graph import COLUMNS, Facts, Name, TemporalGraph
 from tempograph.data.importers.name_ids import clean_names
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.name_index import NameIndex
+from tempograph.data.new_names import NameNumbers, NewNames
 from tempograph.data.row_errors import RowError, RowErrors
 from tempograph.data.time_lookup import TimeLookup
 from tempograph.errors import QueryError
@@ -80,15 +81,20 @@ def look_up(
     columns: Sequence[EncodedColumn],
     options: ImportOptions,
     find_times: TimeLookup,
+    new: NewNames | None = None,
 ) -> tuple[Facts, RowErrors]:
     """The ids of subjects, relations, objects and times, [n, 4], and what is wrong with each row.
 
     An id is -1 where there is no value, and -2 where there is none for it. The options say whether
-    names are cleaned as in an import.
+    names are cleaned as in an import. With `new`, unknown names are numbered by it; names that
+    differ in case or accents are then different names, as in an import.
     """
     keep = options.keep_names
-    entities = _NameLookup("entity", graph.entity_id, graph.entity_index, keep)
-    relations = _NameLookup("relation", graph.relation_id, graph.relation_index, keep)
+    new_entities, new_relations = (None, None) if new is None else (new.entities, new.relations)
+    entities = _NameLookup("entity", graph.entity_id, graph.entity_index, keep, new_entities)
+    relations = _NameLookup(
+        "relation", graph.relation_id, graph.relation_index, keep, new_relations
+    )
     finds: tuple[Find, ...] = (entities, relations, entities, find_times)
     parts = [_look_up_part(*part) for part in zip(COLUMNS, columns, finds, strict=True)]
     errors = parts[0][1]
@@ -141,10 +147,15 @@ class _NameLookup:
     """Finds the ids of names as written or, unless names are kept, cleaned as in an import."""
 
     def __init__(
-        self, kind: str, find: Callable[[Name], int], index: NameIndex, keep_names: bool
+        self,
+        kind: str,
+        find: Callable[[Name], int],
+        index: NameIndex,
+        keep_names: bool,
+        new: NameNumbers | None = None,
     ) -> None:
         self._kind, self._find, self._index = kind, find, index
-        self._keep_names = keep_names
+        self._keep_names, self._new = keep_names, new
 
     def __call__(self, values: Sequence[Any]) -> list[int | RowError]:
         """The id of each of some distinct names or ids, or why it has none."""
@@ -152,6 +163,8 @@ class _NameLookup:
         names = dict(zip(texts, texts, strict=True))
         if texts and not self._keep_names:
             names = dict(zip(texts, clean_names(pa.array(texts)).to_pylist(), strict=True))
+        if self._new is not None:
+            return [self._known_or_new(value, names.get(value, value)) for value in values]
         found: list[int | RowError] = []
         unknown = 0
         for value in values:
@@ -163,6 +176,15 @@ class _NameLookup:
                 unknown += isinstance(result, RowError)
             found.append(result)
         return found
+
+    def _known_or_new(self, written: Name, name: Name) -> int | RowError:
+        """The id of a name in this spelling, as written or cleaned; else that of a new one."""
+        if self._new is None or not isinstance(written, str) or not isinstance(name, str):
+            return self._named(name, suggest=False)
+        for spelling in (written, name):
+            if (known := self._index.find_exact(spelling)) is not None:
+                return known
+        return self._new(name)
 
     def _named(self, name: Name, suggest: bool) -> int | RowError:
         """The id of a name or id, or that there is none, with similar names if it is asked for."""

@@ -31,6 +31,10 @@ class NameIndex:
         self.names = names
         self.counts = counts
 
+    def find_exact(self, name: str) -> int | None:
+        """The id of a name in exactly this spelling, or None."""
+        return self._ids.get(name)
+
     def find(self, name: str) -> int | None:
         """The id of a name, or None; case and accents may differ if the match is unique."""
         if name in self._ids:

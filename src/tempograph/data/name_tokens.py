@@ -32,11 +32,17 @@ class NameTokens(NamedTuple):
     """Different tokens."""
 
 
-def name_tokens(names: Sequence[str], attributes: Iterable[Sequence[str]] = ()) -> NameTokens:
+def name_tokens(
+    names: Sequence[str],
+    attributes: Iterable[Sequence[str]] = (),
+    vocabulary_names: int | None = None,
+) -> NameTokens:
     """Split names into words, pairs of neighboring words and pieces of words.
 
     Case is ignored. Each value of an attribute, one for each name or "", is a token as well. Only
-    tokens that several names share are kept, so a name may have none.
+    tokens that several names share are kept, so a name may have none. With `vocabulary_names`, so
+    many names, the first ones, must share it: they and their tokens are numbered as if there were
+    no others.
     """
     owner, word, words = _words(names)
     pieces_start, piece = _pieces(words)
@@ -54,7 +60,7 @@ def name_tokens(names: Sequence[str], attributes: Iterable[Sequence[str]] = ()) 
         each = pa.array(values, pa.string()).take(filled).dictionary_encode()
         owners.append(filled)
         keys.append(each.indices.to_numpy(zero_copy_only=False).astype(np.uint64))
-    return _shared(owners, keys, len(names))
+    return _shared(owners, keys, len(names), vocabulary_names)
 
 
 def share_words(names: Sequence[str]) -> bool:
@@ -92,15 +98,19 @@ def _pieces(words: Sequence[str]) -> tuple[Ids, NDArray[np.uint64]]:
 
 
 def _shared(
-    owners: Sequence[Ids], keys: Sequence[NDArray[np.uint64]], num_names: int
+    owners: Sequence[Ids],
+    keys: Sequence[NDArray[np.uint64]],
+    num_names: int,
+    vocabulary_names: int | None,
 ) -> NameTokens:
-    """Number the keys of each kind that several names have."""
+    """Number the keys of each kind that several names have, of the first ones if so many count."""
+    counting = num_names if vocabulary_names is None else vocabulary_names
     owner_parts, token_parts, num_tokens = [], [], 0
     for owner, key in zip(owners, keys, strict=True):
         distinct, token = np.unique(key, return_inverse=True)
         # Each token of a name counts once.
         owner, token = np.divmod(np.unique(owner * len(distinct) + token), max(1, len(distinct)))
-        shared = np.bincount(token, minlength=len(distinct)) >= _MIN_NAMES
+        shared = np.bincount(token[owner < counting], minlength=len(distinct)) >= _MIN_NAMES
         kept = shared[token]
         owner_parts.append(owner[kept])
         token_parts.append(num_tokens + (np.cumsum(shared) - 1)[token[kept]])

@@ -59,7 +59,7 @@ class Tabular:
         rows = f"{len(table):,} {'row' if len(table) == 1 else 'rows'}"
         if len(table) > SHOWN_ROWS:
             rows = f"the first {SHOWN_ROWS} of {rows}; to_pandas() has all of them"
-        return html_block(_fact_timeline(table), _html_rows(table), html_note(rows))
+        return html_block(_fact_timeline(table), html_rows(table), html_note(rows))
 
 
 class ResultTable(Tabular):
@@ -139,7 +139,7 @@ def _fact_timeline(table: pa.Table) -> Html:
     return html_timeline("Facts over time", legend, [TimelineRow("facts", marks)])
 
 
-def _html_rows(table: pa.Table) -> Html:
+def html_rows(table: pa.Table) -> Html:
     """The first rows of an Arrow table, without the columns that are empty."""
     shown = table.slice(0, SHOWN_ROWS)
     names = [

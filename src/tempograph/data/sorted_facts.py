@@ -22,7 +22,7 @@ class SortedFacts:
     def __init__(
         self, timeline: Timeline, values: Tensor, earlier_values: Tensor | None = None
     ) -> None:
-        self.num_steps = timeline.num_steps
+        self.num_steps, self.past_only = timeline.num_steps, timeline.past_only
         directed = both_directions(timeline.facts, timeline.num_relations)
         self.values: Tensor = torch.unique(
             values if earlier_values is None else torch.cat([values, earlier_values])
@@ -58,11 +58,16 @@ class SortedFacts:
     def nearest_rows(self, key: Tensor, time: Tensor, max_facts: int, removed: Tensor) -> Ranges:
         """The rows of keys [n] nearest to times [n], at most `max_facts` of each.
 
-        removed [n, 2]: positions of rows that do not count, from `positions_of`.
+        If the timeline is past-only, these are the latest rows before the times. removed [n, at
+        most 2]: positions of rows that do not count, from `positions_of`; the ranges may hold them.
         """
         first, stop = self.all_rows(key)
+        if self.past_only:
+            stop = self.first_row_at(key, time)
         stop_without = stop - (removed < stop[:, None]).sum(1)
         low, high = first, torch.maximum(first, stop_without - max_facts)
+        if self.past_only:
+            return Ranges(torch.minimum(_skip_removed(high, removed), stop), stop)
         # Bisection: the range slides right while the row after its end is nearer than its first.
         for _ in range(int((high - low).max()).bit_length() if len(key) else 0):
             middle = (low + high) // 2
@@ -73,15 +78,21 @@ class SortedFacts:
         end = _skip_removed(torch.minimum(low + max_facts, stop_without) - 1, removed) + 1
         return Ranges(torch.minimum(_skip_removed(low, removed), end), end)
 
+    def first_row_at(self, key: Tensor, time: Tensor) -> Tensor:
+        """The position of the first row of keys [n] at or after times [n], [n]."""
+        return torch.searchsorted(self.key_time, key * self.num_steps + time)
+
     def positions_of(self, key: Tensor, fact: Tensor | None) -> Tensor:
         """The rows of one train fact per key [n] within that key, ascending, [n, 2].
 
         A fact has two rows there if both its directions have the key, as loops do. Rows that do not
-        exist are given as the number of rows.
+        exist are given as the number of rows. Without a fact there are none, [n, 0], except on a
+        GPU, where kernels take two.
         """
         missing = len(self.time)
         if fact is None:
-            return torch.full((len(key), 2), missing, device=key.device)
+            columns = 0 if key.device.type == "cpu" else 2
+            return torch.full((len(key), columns), missing, device=key.device)
         both = self._position[torch.stack([fact, fact + missing // 2], dim=1)]
         first, stop = self.all_rows(key)
         inside = (both >= first[:, None]) & (both < stop[:, None])
@@ -102,6 +113,7 @@ def hash_facts(facts: Tensor) -> Tensor:
 
 
 def _skip_removed(number: Tensor, removed: Tensor) -> Tensor:
-    """Positions of rows numbered without the removed ones, which ascend.   [n], [n, 2] -> [n]."""
-    number = number + (removed[:, 0] <= number)
-    return number + (removed[:, 1] <= number)
+    """Positions of rows numbered without the removed ones, which ascend.   [n], [n, k] -> [n]."""
+    for row in removed.unbind(1):
+        number = number + (row <= number)
+    return number

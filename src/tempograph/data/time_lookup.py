@@ -11,14 +11,16 @@ import pyarrow as pa
 
 from tempograph.data.graph import TemporalGraph, When
 from tempograph.data.importers.date_formats import DateFormats
+from tempograph.data.importers.later_steps import extend_times, later_label
 from tempograph.data.importers.option_words import COMMAND_LINE, OptionWords
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.time_grid import TimeGrid, extend_times
+from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.data.importers.time_parsing import format_pattern, parse_dates
 from tempograph.data.row_errors import RowError
 from tempograph.errors import QueryError
 
 UNREADABLE_TIME: Final = "an unreadable time"
+UNCLEAR_TIME: Final = "a date that may have the day or the month first"
 UNKNOWN_TIME: Final = "a time that is not on the grid"
 _INTEGER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 
@@ -26,7 +28,8 @@ _INTEGER: Final = re.compile(r"-?\d{1,18}", re.ASCII)
 class TimeLookup:
     """Finds the ids of times on the grid of a graph; the options say how texts are written.
 
-    With `extend`, times after the last step get ids as well: `graph` has these steps then.
+    With `extend`, times after the last step get ids as well: `graph` has these steps then. Such a
+    time may be counted from the last step: +3 is the third after it.
     """
 
     def __init__(
@@ -81,7 +84,7 @@ class TimeLookup:
             for text in (text for text, fits in zip(texts, valid, strict=True) if not fits):
                 # Any other text may be the label of a later step, such as 2025-01.
                 if unclear := formats.explain_order(text.strip()):
-                    errors[text] = RowError(UNREADABLE_TIME, unclear)
+                    errors[text] = RowError(UNCLEAR_TIME, unclear)
         else:
             moments, valid = parse_dates(stripped, format_pattern(time_format))
             grid = TimeGrid(time_format)
@@ -99,6 +102,8 @@ class TimeLookup:
         """The label that a time has or would have; an integer may have leading zeros."""
         if isinstance(when, str):
             when = when.strip()
+            if self._extend and (later := later_label(self._original, when)) is not None:
+                return later
             if _INTEGER.fullmatch(when) and not self._original.has_time(when):
                 when = str(int(when))
         return self._original.time_label(when)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph, sort_by_time
 from tempograph.data.name_tokens import NameTokens, name_tokens
-from tempograph.data.protocol import active_pairs
+from tempograph.data.protocol import active_pairs, task_of
 from tempograph.data.sorted_ranges import Ranges, key_range
 from tempograph.typing import Protocol
 
@@ -53,7 +53,8 @@ def undirected_facts(directed: Tensor, num_relations: int) -> Tensor:
 class Timeline:
     """What a model may know of a dataset: the train facts, and which entity is active when.
 
-    `data.protocol` says which facts make an entity active.
+    `data.protocol` says which facts make an entity active. If a timeline is `past_only`, models
+    answer a query from the facts of earlier steps alone.
 
     The key of a pair (entity, step) is entity * steps + step. `pair_keys` holds the active pairs in
     ascending order, so the active steps of an entity inside any window are a contiguous range of
@@ -65,13 +66,18 @@ class Timeline:
         graph: TemporalGraph,
         protocol: Protocol = "strict",
         device: torch.device | str = "cpu",
+        history_end: int | None = None,
     ) -> None:
         self.protocol: Protocol = protocol
+        self.past_only = task_of(protocol) == "forecast"
+        self.history_end = len(graph.times) - 1 if history_end is None else history_end
+        """The last step whose facts are known; a forecast may be about a step long after it."""
         self.device = torch.device(device)
         self.sizes = graph.sizes
         self.num_entities, self.num_relations, _, self.num_steps = graph.sizes
         self.labels = graph.times
         self.entity_names, self.entity_attributes = graph.entities, graph.attributes
+        self.vocabulary_names = graph.vocabulary_names
 
         self.facts = torch.from_numpy(sort_by_time(graph.train)).to(self.device)
         """Distinct train facts sorted by time, [facts, 4]: the edges of all snapshots."""
@@ -95,7 +101,8 @@ class Timeline:
     @cached_property
     def name_tokens(self) -> NameTokens:
         """The tokens that the names and attributes of entities share."""
-        return name_tokens(self.entity_names, self.entity_attributes.values())
+        attributes = self.entity_attributes.values()
+        return name_tokens(self.entity_names, attributes, self.vocabulary_names)
 
     @cached_property
     def max_facts_per_step(self) -> int:

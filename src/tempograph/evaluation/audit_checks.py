@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypedDict
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from tempograph.data.timeline import Queries, fact_queries
 from tempograph.evaluation.evaluator import rank_facts
 from tempograph.evaluation.independent_ranks import RawDataset, SlowRank
 from tempograph.models.base import CrossFitted, Model
-from tempograph.typing import Split
+from tempograph.typing import Protocol, Split
 
 TOLERANCE: Final = 1e-6
 """The largest difference that counts as rounding, as a share of a query's largest score."""
@@ -29,13 +29,23 @@ _QUERIES_ALONE: Final = 16
 """Queries that are asked one by one: each may cost as much as a batch."""
 
 
-@dataclass(frozen=True)
-class AuditCheck:
+class AuditCheck(TypedDict):
     """A property that a run should have, whether it holds, and what was compared."""
 
     name: str
     holds: bool
     detail: str
+
+
+class AuditSummary(TypedDict):
+    """What an audit of a run found, as results.json holds it."""
+
+    protocol: Protocol
+    facts: int
+    """The largest number of facts that a check asks about, on both sides."""
+    holds: bool
+    """Whether all checks hold; if the splits are mixed, there is only one."""
+    checks: list[AuditCheck]
 
 
 @dataclass(frozen=True)
@@ -128,7 +138,7 @@ def check_ranks(sample: SampledRanks) -> AuditCheck:
             f"{len(wrong):,} of {len(sample.slow):,} ranks differ, the first is {rank:g} and "
             f"should be {slow.rank:g}"
         )
-    return AuditCheck("An independent ranker agrees", not wrong, detail)
+    return {"name": "An independent ranker agrees", "holds": not wrong, "detail": detail}
 
 
 def check_filter(sample: SampledRanks) -> AuditCheck:
@@ -145,7 +155,8 @@ def check_filter(sample: SampledRanks) -> AuditCheck:
             f"{len(telling):,} of {len(sample.slow):,} ranks would differ without the time, "
             f"{right:,} of them are those of the filter by time"
         )
-    return AuditCheck("The filter contains the time", right == len(telling), detail)
+    holds = right == len(telling)
+    return {"name": "The filter contains the time", "holds": holds, "detail": detail}
 
 
 @torch.inference_mode()
@@ -153,23 +164,25 @@ def check_each_alone(model: Model, facts: Tensor, num_relations: int) -> AuditCh
     """Scores do not depend on the other queries of a batch or on their order.
 
     Both queries of some facts [n, 4] are asked: the entity of one is the answer to the other, so a
-    model that lets queries see each other gives the answer away.
+    model that lets queries see each other gives the answer away. The model must not have been asked
+    before: it might remember queries. So those that are asked alone come first.
     """
     few = facts[:: max(1, len(facts) // _FACTS_TOGETHER)][:_FACTS_TOGETHER]
     queries, _ = fact_queries(few, num_relations)
-    together, every = model.scores(queries), torch.arange(2 * len(few), device=model.device)
+    every = torch.arange(2 * len(few), device=model.device)
     alone = every[:: max(1, len(every) // _QUERIES_ALONE), None]
-    batches = (every.flip(0), every[: len(few)], every[1::3], *alone)
-    differences = (
-        largest_difference(model.scores(queries.take(batch)), together[batch]) for batch in batches
+    batches = (*alone, every[1::3], every[: len(few)], every.flip(0), every)
+    *parts, together = (model.scores(queries.take(batch)) for batch in batches)
+    difference = max(
+        largest_difference(part, together[batch])
+        for part, batch in zip(parts, batches[:-1], strict=True)
     )
-    difference = max(differences)
-    asked = f"{len(every)} queries together, reversed, in part and {len(alone)} alone"
-    return AuditCheck(
-        "Each query is scored alone",
-        difference <= _BATCH_TOLERANCE,
-        f"{asked}: {describe(difference)}",
-    )
+    asked = f"{len(alone)} queries alone, {len(every)} in part, reversed and together"
+    return {
+        "name": "Each query is scored alone",
+        "holds": difference <= _BATCH_TOLERANCE,
+        "detail": f"{asked}: {describe(difference)}",
+    }
 
 
 def largest_difference(one: Tensor, other: Tensor) -> float:

@@ -15,6 +15,7 @@ from tempograph.data.known_parts import KnownParts
 from tempograph.data.timeline import fact_queries
 from tempograph.device import memory_budget
 from tempograph.evaluation.evaluator import query_batches, with_scorers
+from tempograph.evaluation.history import with_history
 from tempograph.evaluation.probabilities import (
     Calibrator,
     Confidence,
@@ -25,7 +26,7 @@ from tempograph.evaluation.question_evaluator import question_batches
 from tempograph.evaluation.reliability import ReliabilityRow, calibration_error, reliability
 from tempograph.models.base import Model
 from tempograph.models.heads.question_head import QuestionHead
-from tempograph.typing import Progress, Split
+from tempograph.typing import Progress, Protocol, Split
 
 _MAX_FACTS: Final = 2000
 
@@ -109,9 +110,10 @@ def calibrator_of(calibration: Calibration | None) -> Calibrator:
 
 @torch.inference_mode()
 def score_valid(
-    model: Model, graph: TemporalGraph, progress: Progress | None = None
+    model: Model, graph: TemporalGraph, protocol: Protocol, progress: Progress | None = None
 ) -> ScoredQuestions:
     """Both queries of facts spread evenly over valid, objects first."""
+    model = with_history(model, graph, "valid", protocol)
     chosen = _spread(graph, len(graph.entities), model.device)
     facts = torch.from_numpy(graph.valid)[chosen].to(model.device)
     known = KnownAnswers.from_train_and_valid(graph, model.device)

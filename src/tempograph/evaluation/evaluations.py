@@ -17,7 +17,7 @@ from tempograph.evaluation.metrics_html import html_metrics
 from tempograph.evaluation.probabilities import Confidence
 from tempograph.evaluation.ranking import Metrics, Ranks, metrics
 from tempograph.evaluation.reliability import calibration_error, reliability
-from tempograph.typing import Filter, HeadAsked, Protocol, Split
+from tempograph.typing import Filter, HeadAsked, Protocol, RankingRules, Split
 
 
 class EvaluationSummary(TypedDict):
@@ -40,6 +40,10 @@ class EvaluationSummary(TypedDict):
     log_loss: NotRequired[float]
     hard: NotRequired[dict[str, HardQuestions]]
     """Figures of questions that train facts say little about, by kind."""
+    rules: NotRequired[RankingRules]
+    """Another package whose rules of ranking were followed."""
+    negatives: NotRequired[int]
+    """Sampled ranks: each answer is ranked among so many sampled entities, not among all."""
     note: NotRequired[str]
 
 
@@ -61,6 +65,7 @@ class QuestionSummary(TypedDict):
     seconds: float
     calibration_error: NotRequired[float]
     log_loss: NotRequired[float]
+    note: NotRequired[str]
 
 
 METRIC_LABELS: Final[
@@ -99,11 +104,33 @@ class Evaluation(Tabular):
     """The names behind the ids of the facts."""
     confidence: Confidence | None = None
     """How sure the queries are of their best answers, in the order of the ranks."""
+    negatives: int | None = None
+    """How many sampled entities each answer is ranked among; None for all entities."""
+    rules: RankingRules | None = None
+    """Another package whose rules of ranking were followed."""
+
+    @property
+    def title(self) -> str:
+        """What was ranked, in a line; sampled ranks are named as such."""
+        sampled = "" if self.negatives is None else ", sampled ranks"
+        facts = f"{len(self.facts):,} facts{sampled}"
+        return f"{self.model} on {self.dataset}, {self.split}: {facts}"
+
+    @property
+    def basis(self) -> str:
+        """What the figures depend on, in a line: the protocol, the filter and the candidates."""
+        rules = "" if self.rules is None else f", rules {self.rules}"
+        among = (
+            ""
+            if self.negatives is None
+            else f", each answer ranked among {self.negatives:,} sampled entities"
+        )
+        return f"protocol {self.protocol}{rules}, filter {self.filter}{among}"
 
     def __repr__(self) -> str:
         figures = self.summary()["metrics"]
         return (
-            f"Evaluation({self.model} on {self.dataset}, {self.split}: {len(self.facts):,} facts, "
+            f"Evaluation({self.title}, "
             f"MRR {figures['mrr']:.3f}, Hits@1 {figures['hits@1']:.3f}, "
             f"Hits@10 {figures['hits@10']:.3f})"
         )
@@ -115,12 +142,9 @@ class Evaluation(Tabular):
             key for key in METRIC_LABELS if key not in _TIES or summary[key] != summary["metrics"]
         ]
         return html_block(
-            html_title(f"{self.model} on {self.dataset}, {self.split}: {len(self.facts):,} facts"),
+            html_title(self.title),
             html_metrics("ranked", {METRIC_LABELS[key]: summary[key] for key in keys}),
-            html_note(
-                f"protocol {self.protocol}, filter {self.filter}; "
-                "to_pandas() has the ranks of all facts"
-            ),
+            html_note(f"{self.basis}; to_pandas() has the ranks of all facts"),
             *([] if self.note is None else [html_note(self.note)]),
         )
 
@@ -148,14 +172,24 @@ class Evaluation(Tabular):
         if self.graph is not None and len(self.facts):
             ranks = self.ranks.realistic
             summary["hard"] = hard_questions(self.facts, ranks, self.graph, hits)
+        if self.rules is not None:
+            summary["rules"] = self.rules
+        if self.negatives is not None:
+            summary["negatives"] = self.negatives
         if self.note is not None:
             summary["note"] = self.note
         return summary
 
     def table(self) -> pa.Table:
-        """One row per query: s, r, o, t, side, rank, optimistic, pessimistic, split, filter."""
+        """One row per query: s, r, o, t, side, rank, optimistic, pessimistic, split, filter.
+
+        If ranks are sampled, there is another column, negatives.
+        """
         sides = ("object", "subject")
-        return _rank_table(self.facts, sides, self.ranks, self.split, self.filter)
+        table = _rank_table(self.facts, sides, self.ranks, self.split, self.filter)
+        if self.negatives is None:
+            return table
+        return table.append_column("negatives", pa.array(np.full(len(table), self.negatives)))
 
     def to_arrow(self) -> pa.Table:
         """One row per query, in names; `side` is the part that is asked for.
@@ -186,6 +220,7 @@ class QuestionEvaluation(Tabular):
     graph: TemporalGraph | None = None
     """The names behind the ids of the facts."""
     filter: Filter = "time"
+    note: str | None = None
 
     def __repr__(self) -> str:
         found, counted = (metrics(ranks.realistic)["mrr"] for ranks in (self.ranks, self.baseline))
@@ -205,6 +240,7 @@ class QuestionEvaluation(Tabular):
                 "ranked", {f"{self.asked}s": summary["metrics"], "baseline": summary["baseline"]}
             ),
             html_note(f"protocol {self.protocol}; to_pandas() has the ranks of all facts"),
+            *([] if self.note is None else [html_note(self.note)]),
         )
 
     def summary(self, hits: Iterable[int] = (1, 3, 10)) -> QuestionSummary:
@@ -227,6 +263,8 @@ class QuestionEvaluation(Tabular):
         if self.confidence is not None:
             summary["calibration_error"] = _error(self.confidence)
             summary["log_loss"] = float(-self.confidence.log_prob.mean())
+        if self.note is not None:
+            summary["note"] = self.note
         return summary
 
     def table(self) -> pa.Table:

@@ -20,8 +20,10 @@ from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import explain_out_of_memory, memory_budget
 from tempograph.errors import DataError
 from tempograph.evaluation.evaluations import Evaluation
+from tempograph.evaluation.history import with_history
 from tempograph.evaluation.probabilities import Calibrator, Confidence
-from tempograph.evaluation.ranking import Ranks, filtered_ranks
+from tempograph.evaluation.ranking import Ranks, filtered_ranks, sampled_ranks
+from tempograph.evaluation.relation_negatives import RelationNegatives
 from tempograph.models.base import CrossFitted, Model
 from tempograph.typing import Filter, Progress, Protocol, Split
 
@@ -38,14 +40,18 @@ def evaluate_model(
     budget: int | None = None,
     progress: Progress | None = None,
     calibrator: Calibrator | None = None,
+    negatives: int | None = None,
 ) -> Evaluation:
     """Rank both sides of every fact of a split.
 
     Facts that a model was fitted on are ranked by its cross-fitted scores, if it has them. With a
-    calibrator, the evaluation says how sure the model is of its best answers.
+    calibrator, the evaluation says how sure the model is of its best answers. With `negatives`,
+    each answer is ranked among so many sampled candidates (`RelationNegatives`), else among all.
+    A forecaster answers from the history that the protocol allows.
     """
     facts = require_facts(graph, split)
     start = time.perf_counter()
+    model = with_history(model, graph, split, protocol)
     known = KnownAnswers.from_graph(graph, filter, model.device)
     cross_fitted = model.cross_fitted(split, len(facts))
     way_out = "take a smaller model or, with evaluate, a smaller budget for scores (--memory MIB)"
@@ -58,6 +64,7 @@ def evaluate_model(
             progress,
             cross_fitted,
             calibrator,
+            None if negatives is None else RelationNegatives(known, negatives),
         )
     seconds, note = time.perf_counter() - start, cross_fitted.note if cross_fitted else model.note
     return Evaluation(
@@ -72,6 +79,7 @@ def evaluate_model(
         note,
         graph,
         None if confidence is None else confidence.cpu(),
+        negatives,
     )
 
 
@@ -105,6 +113,7 @@ def rank_with_confidence(
     progress: Progress | None,
     cross_fitted: CrossFitted | None,
     calibrator: Calibrator | None,
+    negatives: RelationNegatives | None = None,
 ) -> tuple[Ranks, Confidence | None]:
     """`rank_facts`, and with a calibrator how sure the queries are of their best answers."""
     queries, answer = fact_queries(facts, known.num_relations)
@@ -114,7 +123,12 @@ def rank_with_confidence(
     for index, score in with_scorers(batches, model, cross_fitted):
         batch, right = queries.take(index), answer[index]
         scores, pairs = score(batch), known(batch)
-        _assign(ranks, index, filtered_ranks(scores, right, pairs))
+        found = (
+            filtered_ranks(scores, right, pairs)
+            if negatives is None
+            else sampled_ranks(scores, right, negatives(batch))
+        )
+        _assign(ranks, index, found)
         if confidence is not None and calibrator is not None:
             row, other = (part[pairs[1] != right[pairs[0]]] for part in pairs)
             scores[row, other] = -math.inf

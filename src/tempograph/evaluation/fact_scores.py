@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
-from tempograph.data.timeline import fact_queries
+from tempograph.data.sorted_ranges import Ranges
+from tempograph.data.timeline import Queries, fact_queries
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.evaluation.probabilities import Calibrator
 from tempograph.evaluation.ranking import filtered_ranks
@@ -57,6 +58,29 @@ def score_facts(
         log_probs = calibrator.some_log_probs(scores, right[:, None], eligible)
         log_probability[index] = log_probs[:, 0]
     return FactScores(score) if calibrator is None else FactScores(score, log_probability, rank)
+
+
+@torch.inference_mode()
+def unfiltered_log_probs(
+    facts: Tensor, model: Model, calibrator: Calibrator, budget: int | None = None
+) -> Tensor:
+    """Log probabilities of the objects and of the subjects of facts [n, 4], [n, 2].
+
+    No known answer is left out, so facts that share a query share its scores.
+    """
+    timeline = model.timeline
+    nothing = KnownAnswers(timeline.facts[:0], timeline.sizes)
+    asked, answer = fact_queries(facts, timeline.num_relations)
+    distinct, query = torch.unique(torch.stack(asked, dim=1), dim=0, return_inverse=True)
+    queries = Queries(*distinct.T.contiguous())
+    order = torch.argsort(query, stable=True)
+    start = torch.searchsorted(query[order], torch.arange(len(distinct) + 1, device=query.device))
+    found = torch.empty(len(answer), dtype=torch.float64, device=facts.device)
+    for index in query_batches(model, queries, nothing, budget):
+        log_probs = calibrator.log_probs(model.scores(queries.take(index)))
+        row, position = Ranges(start[index], start[index + 1]).expand()
+        found[order[position]] = log_probs[row, answer[order[position]]]
+    return found.view(2, -1).T.contiguous()
 
 
 def entity_log_probs(

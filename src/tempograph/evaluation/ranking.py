@@ -36,9 +36,7 @@ def filtered_ranks(scores: Tensor, answer: Tensor, known: tuple[Tensor, Tensor])
     answer), [pairs] each. An answer is never filtered from its own query.
     """
     answer_score = scores.gather(1, answer[:, None])
-    # A NaN compares false with everything and would silently rank first.
-    if torch.isnan(scores).any():
-        raise FloatingPointError("a score is NaN, so its rank is undefined")
+    _refuse_nan(scores)
     # Short integers add up several times as fast on a CPU.
     greater = (scores > answer_score).sum(1, dtype=torch.int32).long()
     equal = (scores == answer_score).sum(1, dtype=torch.int32).long() - 1
@@ -50,9 +48,18 @@ def filtered_ranks(scores: Tensor, answer: Tensor, known: tuple[Tensor, Tensor])
     greater.index_add_(0, row, (removed > threshold).to(greater.dtype), alpha=-1)
     equal.index_add_(0, row, (removed == threshold).to(equal.dtype), alpha=-1)
 
-    optimistic = greater + 1
-    pessimistic = optimistic + equal
-    return Ranks((optimistic + pessimistic).double() / 2, optimistic, pessimistic)
+    return _ranks(greater, equal)
+
+
+def sampled_ranks(scores: Tensor, answer: Tensor, negatives: Tensor) -> Ranks:
+    """The rank of each answer among some candidates only.
+
+    scores [queries, candidates], answer [queries], negatives [queries, count]. Sampled ranks are
+    better than ranks among all candidates, and not comparable with them.
+    """
+    answer_score, others = scores.gather(1, answer[:, None]), scores.gather(1, negatives)
+    _refuse_nan(torch.cat([answer_score, others], dim=1))
+    return _ranks((others > answer_score).sum(1), (others == answer_score).sum(1))
 
 
 def metrics(ranks: Tensor, hits: Iterable[int] = (1, 3, 10)) -> Metrics:
@@ -64,3 +71,16 @@ def metrics(ranks: Tensor, hits: Iterable[int] = (1, 3, 10)) -> Metrics:
     values = {"mrr": ranks.reciprocal().mean(), "mr": ranks.mean()}
     values |= {f"hits@{k}": (ranks <= k).double().mean() for k in cutoffs}
     return {name: float(value) for name, value in values.items()}
+
+
+def _refuse_nan(scores: Tensor) -> None:
+    # A NaN compares false with everything and would silently rank first.
+    if torch.isnan(scores).any():
+        raise FloatingPointError("a score is NaN, so its rank is undefined")
+
+
+def _ranks(greater: Tensor, equal: Tensor) -> Ranks:
+    """The ranks of answers with so many candidates above them and tied with them, [n] each."""
+    optimistic = greater + 1
+    pessimistic = optimistic + equal
+    return Ranks((optimistic + pessimistic).double() / 2, optimistic, pessimistic)

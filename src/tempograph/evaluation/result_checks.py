@@ -9,6 +9,7 @@ import torch
 
 from tempograph.data.graph import Facts
 from tempograph.evaluation.audit_checks import AuditCheck, SampledRanks
+from tempograph.evaluation.evaluations import Evaluation
 from tempograph.evaluation.independent_ranks import slow_metrics
 from tempograph.evaluation.rank_table import RankTable
 from tempograph.evaluation.ranking import Metrics, metrics
@@ -20,14 +21,18 @@ _ROUNDED: Final = 1e-4
 
 
 def check_figures(
-    split: Split, reported: Metrics, again: RankTable, sample: SampledRanks
+    kind: str, reported: Metrics, again: Evaluation, sample: SampledRanks | None = None
 ) -> AuditCheck:
-    """The reported figures are those of evaluating a split again."""
-    difference = figure_difference(reported, metrics(torch.from_numpy(again.rank)))
-    if len(sample.slow) == len(again.rank):
+    """The reported figures, a kind of results, are those of evaluating a split again.
+
+    If there is a sample and it holds all facts of the split, its figures are compared as well.
+    """
+    difference = figure_difference(reported, again.summary()["metrics"])
+    if sample is not None and len(sample.position) == len(again.facts):
         difference = max(difference, _slow_difference(reported, sample))
     detail = f"evaluated again: largest difference of a figure {difference:.1e}"
-    return AuditCheck(_name(split), difference <= _ROUNDED, detail)
+    name = f"{kind} agree on {again.split}"
+    return {"name": name, "holds": difference <= _ROUNDED, "detail": detail}
 
 
 def check_stored_ranks(
@@ -37,13 +42,14 @@ def check_stored_ranks(
 
     If the sample holds all facts [n, 4] of the split, its figures are compared as well.
     """
-    name = _name(split)
+    name = f"Results agree on {split}"
     if not stored.covers(facts):
-        return AuditCheck(name, False, f"the stored ranks are not those of all {split} facts")
+        detail = f"the stored ranks are not those of all {split} facts"
+        return {"name": name, "holds": False, "detail": detail}
     difference = figure_difference(reported, metrics(torch.from_numpy(stored.rank)))
     if difference > _EXACT:
         detail = f"results.json differs from the stored ranks by {difference:.1e}"
-        return AuditCheck(name, False, detail)
+        return {"name": name, "holds": False, "detail": detail}
     equal, wrong = _compare_ranks(stored, facts, sample)
     detail = f"MRR {reported['mrr']:.4f} is that of the stored ranks; of "
     detail += f"{len(sample.slow):,} ranked again {equal:,} are equal"
@@ -56,7 +62,7 @@ def check_stored_ranks(
         difference = _slow_difference(reported, sample)
         detail += f"; figures of the independent ranks differ by {difference:.1e}"
         holds &= difference <= _ROUNDED
-    return AuditCheck(name, holds, detail)
+    return {"name": name, "holds": holds, "detail": detail}
 
 
 def figure_difference(one: Mapping[str, float], other: Mapping[str, float]) -> float:
@@ -83,7 +89,3 @@ def _compare_ranks(stored: RankTable, facts: Facts, sample: SampledRanks) -> tup
     ]
     equal = sum(difference == 0 for difference, _ in differences)
     return equal, sum(difference > near_ties for difference, near_ties in differences)
-
-
-def _name(split: Split) -> str:
-    return f"Results agree on {split}"

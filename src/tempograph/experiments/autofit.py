@@ -17,6 +17,7 @@ from tempograph.data.importers.any_source import (
     FactSource,
     PathLike,
     add_attributes,
+    has_own_splits,
     import_facts,
     refuse_empty_splits,
 )
@@ -34,6 +35,7 @@ from tempograph.experiments.fit_stages import (
 from tempograph.experiments.search_start import FIRST_CHOICE, start_search
 from tempograph.experiments.status import Notify
 from tempograph.io import refuse_existing
+from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.registry import model_kind
 from tempograph.progress import show_progress
 from tempograph.training import trainer
@@ -41,7 +43,7 @@ from tempograph.training.distributed import Processes
 from tempograph.training.fit_record import FitRecord, ModelChoice, SearchPlan
 from tempograph.training.run_folder import RUN_MARKER
 from tempograph.training.runs import Run
-from tempograph.typing import MetricsCallback, Progress, ProgressOption
+from tempograph.typing import MetricsCallback, Progress, ProgressOption, Task
 
 _COPYING_SHARE: Final = 0.25
 """The share of held-out facts between pairs known from train above which copying works best."""
@@ -51,6 +53,7 @@ def fit(
     facts: FactSource,
     *,
     out: str | Path,
+    task: Task = "complete",
     options: ImportOptions | None = None,
     attributes: PathLike | TableLike | None = None,
     model: str | None = None,
@@ -72,6 +75,9 @@ def fit(
     Afterwards the run answers from all facts, those held out included, and a trust report is
     written into its folder. With `keep_holdout`, answers rest on the train facts alone.
 
+    The task is to `complete` facts inside the period of the data, or to `forecast` from the facts
+    before; then the latest facts are held out, and the figures are about the future.
+
     `facts` are a file, several files, a DataFrame of pandas or polars, a pyarrow Table or anything
     else with `__arrow_c_stream__`, rows (tuples or dicts), or a graph. If they are split already,
     pass a dict with train, valid and test, a folder with such files, or options with a
@@ -92,6 +98,9 @@ def fit(
     vary.
     """
     check_minutes(minutes)
+    options = options or ImportOptions()
+    if task == "forecast":
+        options = forecast_options(facts, options, keep_holdout, minutes)
     refuse_existing(Path(out), RUN_MARKER, overwrite)
     resolved = resolve_device(device)
     if model is not None:
@@ -99,14 +108,15 @@ def fit(
     name = Path(out).resolve().name
     bar = progress if importing is None and isinstance(progress, bool) else importing
     with show_progress("importing", bar) as read:
-        options = options or ImportOptions()
         imported, table = import_facts(facts, options, name, read, note)
     if attributes is not None:
         imported = add_attributes(imported, attributes, options.keep_names, note)
     graph = imported.graph
     refuse_empty_splits(facts, imported)
     choice = (
-        choose_model(graph, resolved) if model is None else ModelChoice(model, "it was requested")
+        choose_model(graph, resolved, task)
+        if model is None
+        else ModelChoice(model, "it was requested")
     )
     hooks = FitHooks.within(max_seconds, report, progress, on_stage, note)
     if minutes:
@@ -123,8 +133,9 @@ def fit(
         choice.model,
         options=imported.options or options,
         out=out,
+        task=task,
         seed=seed,
-        overrides=overrides,
+        overrides=(*_quick_gate(choice.model), *overrides),
         device=device,
         overwrite=overwrite,
         max_seconds=max_seconds,
@@ -135,12 +146,41 @@ def fit(
     return finish_fit(run, record, hooks, trained_now=True)
 
 
+def _quick_gate(model: str) -> tuple[str, ...]:
+    """Overrides that fit the gate of an ensemble on valid: its parts are trained once, not twice.
+
+    Figures of a fit are those of test, which has no part in it.
+    """
+    return ("model.fit_on=valid",) if model_kind(model).settings is EnsembleSettings else ()
+
+
 def check_minutes(minutes: float) -> None:
     """Refuse a budget that is no number of minutes, or that several processes would share."""
     if not 0 <= minutes < math.inf:
         raise ConfigError(f"minutes must be at least 0 and finite, found {minutes:g}")
     if minutes and Processes.from_environment().size > 1:
         raise ConfigError("a search starts processes of its own; leave out torchrun or the minutes")
+
+
+def forecast_options(
+    facts: FactSource, options: ImportOptions, keep_holdout: bool, minutes: float
+) -> ImportOptions:
+    """The options of a fit that forecasts: the latest facts are held out."""
+    if options.split == "random":
+        raise ConfigError(
+            "a forecast is measured on facts after those it learns from, so they cannot be split "
+            "at random; leave out split, or choose chronological"
+        )
+    if keep_holdout:
+        raise ConfigError(
+            "a forecaster answers from all facts before a question, those held out included; leave "
+            "out keep_holdout"
+        )
+    if minutes:
+        raise ConfigError("a search compares models of task complete; leave out minutes")
+    if options.split_column is not None or has_own_splits(facts):
+        return options
+    return dataclasses.replace(options, split="chronological")
 
 
 def resume(
@@ -170,12 +210,16 @@ def resume(
     )
 
 
-def choose_model(graph: TemporalGraph, device: torch.device) -> ModelChoice:
+def choose_model(
+    graph: TemporalGraph, device: torch.device, task: Task = "complete"
+) -> ModelChoice:
     """Choose by the share of held-out facts whose pair is known from train, and by the device."""
     share = known_pair_share(graph)
     known = f"{share:.0%} of held-out facts connect two entities that also occur together in train"
     if share < _COPYING_SHARE:
-        return ModelChoice("tntcomplex", f"{known}: embeddings generalize to new pairs")
+        # Vectors of a step say nothing about later ones.
+        embeddings = "complex" if task == "forecast" else "tntcomplex"
+        return ModelChoice(embeddings, f"{known}: embeddings generalize to new pairs")
     if device.type == "cuda":
         why = "copying known facts works well, and the GPU can train more models to combine with it"
         return ModelChoice("temp-pointer", f"{known}: {why}")

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from tempograph.data.catalog import load_dataset
+from tempograph.data.protocol import protocol_for, task_of
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, DataError
 from tempograph.evaluation.evaluations import BASELINES
+from tempograph.evaluation.history import require_chronological
 from tempograph.experiments.measured_rows import with_sources
 from tempograph.experiments.published import Published, published
 from tempograph.experiments.results import (
@@ -33,7 +35,7 @@ from tempograph.models.registry import MODELS
 from tempograph.progress import show_progress
 from tempograph.report.text_table import TextTable
 from tempograph.training.run_results import RunResults
-from tempograph.typing import HEAD_ASKED, HeadAsked, ProgressOption, Protocol
+from tempograph.typing import HEAD_ASKED, HeadAsked, ProgressOption, Protocol, Task
 
 COLUMNS: Final = (
     *("model", "settings", "seeds", "MRR", "Hits@1", "Hits@3", "Hits@10"),
@@ -216,7 +218,8 @@ def compare(
     *,
     out: str | Path,
     seeds: Iterable[int] = (0,),
-    protocol: Protocol = "strict",
+    task: Task | None = None,
+    protocol: Protocol | None = None,
     preset: str | None = None,
     overrides: Iterable[str] = (),
     device: str = "auto",
@@ -230,12 +233,16 @@ def compare(
 
     Each run has a process and a folder of its own, MODEL-seedN in `out`; `jobs` run at a time. The
     same call later takes over finished runs, resumes the others, and refuses a run with other
-    settings. The preset applies to the models that have it for the dataset, an override to those
-    that have the setting. `note` is called with lines for people, `watch` with the status of all
-    runs and of the one that has changed. A terminal or notebook shows a bar; with `progress=False`
-    there is none, and a function as `progress` is called with the number of ended runs instead.
+    settings. Task and protocol are those of `train`. The preset applies to the models that have it
+    for the dataset, an override to those that have the setting. `note` is called with lines for
+    people, `watch` with the status of all runs and of the one that has changed. A terminal or
+    notebook shows a bar; with `progress=False` there is none, and a function as `progress` is
+    called with the number of ended runs instead.
     """
     graph, folder, given = load_dataset(dataset), Path(out), tuple(overrides)
+    protocol = protocol_for(task, protocol)
+    if task_of(protocol) == "forecast":
+        require_chronological(graph)
     resolve_device(device)
     names = list(dict.fromkeys(MODELS if models is None else models))
     numbers = list(dict.fromkeys(seeds))

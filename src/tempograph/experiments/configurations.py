@@ -14,6 +14,7 @@ from tempograph.training.config import make_config
 from tempograph.training.recipes import recipe_for
 from tempograph.training.run_results import RunResults
 from tempograph.training.setting_values import current_name, earlier_values, flat_settings
+from tempograph.training.setup import part_changes
 
 Configuration = dict[str, Any]
 """Settings as `section.setting`; those of a part of an ensemble as `parts.NAME.section.setting`."""
@@ -75,7 +76,8 @@ def preset_configuration(
         _part_models(settings).items(), settings.get("model.parts", ()), strict=True
     ):
         if part_preset := spec.partition(":")[2]:
-            inner = preset_configuration(part, dataset, part_preset, {})
+            taken_over = part_changes(settings, part)
+            inner = preset_configuration(part, dataset, part_preset, taken_over)
             settings |= {f"parts.{name}.{setting}": value for setting, value in inner.items()}
     return settings
 

@@ -19,6 +19,7 @@ from tempograph.data.html_table import (
 )
 from tempograph.data.importers.column_guessing import TableColumns
 from tempograph.data.importers.importer import ImportResult
+from tempograph.data.protocol import task_of
 from tempograph.evaluation.evaluations import Evaluation
 from tempograph.evaluation.query_groups import by_relation, group_metrics
 from tempograph.evaluation.rank_table import RankTable
@@ -129,7 +130,9 @@ class FitResult:
             "figures": [] if self.trust is None else list(self.trust.figures.questions),
             "groups": [] if self.trust is None else list(self.trust.figures.groups),
             "weakest": [] if self.trust is None else self.trust.figures.weakest(),
+            "task": task_of(results.protocol),
             "calibration": results.calibration,
+            "occurrence": results.occurrence,
             "relation_calibration": results.relation_calibration,
             "time_calibration": results.time_calibration,
             "answers": results.answers,
@@ -146,9 +149,14 @@ class FitResult:
             stage = "trained, but not measured" if self.run.results.finished else "not trained"
             return f"The fit is not finished: the model is {stage}."
         metrics = self.evaluation.summary()["metrics"]
+        later = (
+            ", the latest of the data, each forecast from the facts before it and"
+            if self.run.timeline.past_only
+            else ","
+        )
         return (
-            f"On {len(self.evaluation.facts):,} held-out facts, queried once for the object and "
-            "once for the subject, the right answer among "
+            f"On {len(self.evaluation.facts):,} held-out facts{later} queried once for the object "
+            "and once for the subject, the right answer among "
             f"{len(self.run.graph.entities):,} entities is first in "
             f"{metrics['hits@1']:.0%} of the queries, and among the first ten in "
             f"{metrics['hits@10']:.0%}."

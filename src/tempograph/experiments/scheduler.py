@@ -17,7 +17,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.device import resolve_device
 from tempograph.experiments.specs import RunSpec
 from tempograph.experiments.status import Notify, RunStatus, Watch
-from tempograph.experiments.worker import log_file
+from tempograph.experiments.worker import log_file, measured_splits
 from tempograph.training.setup import part_configs
 
 _PROGRAM: Final = (
@@ -60,9 +60,17 @@ def train_missing(
 
 
 def initial_status(spec: RunSpec, graph: TemporalGraph) -> RunStatus:
-    """Return `finished` for a run that is trained and tested in its folder, else `waiting`."""
+    """Return `finished` for a run that is trained and measured in its folder, else `waiting`.
+
+    A run that was stopped after its entities were ranked waits: relations and times are missing.
+    """
     results = spec.read_results(graph)
-    if results is None or not results.finished or results.test is None:
+    if (
+        results is None
+        or not results.finished
+        or results.test is None
+        or not results.is_measured(measured_splits(graph))
+    ):
         return RunStatus(spec)
     return RunStatus(spec, "finished", results, seconds=results.train_seconds)
 

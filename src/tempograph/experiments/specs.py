@@ -51,6 +51,8 @@ class RunSpec:
     """Whether the ranks of test are saved with the results."""
     valid_only: bool = False
     """Whether the run is compared on valid alone: test is not ranked, nor relations and times."""
+    audit: bool = False
+    """Whether the figures are audited once they are measured."""
     stop_seconds: float | None = None
     """When the process stops, also in the middle of an epoch, which is then lost."""
 
@@ -78,7 +80,7 @@ class RunSpec:
     @property
     def settings_source(self) -> str:
         """The preset, or `suggested` for settings that suit the data, or `default`."""
-        suggested = recipe_for(model_kind(self.model)).gradient is not None
+        suggested = recipe_for(model_kind(self.model)).suggest_settings is not None
         return self.preset or ("suggested" if suggested else "default")
 
     def config(self, graph: TemporalGraph) -> Config:

@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from tempograph.data.catalog import load_with_options
+from tempograph.data.graph import TemporalGraph
 from tempograph.device import resolve_device
 from tempograph.errors import TempographError
+from tempograph.experiments.run_audit import audit
 from tempograph.experiments.specs import RunSpec
 from tempograph.io import atomic_file
 from tempograph.training.run_folder import HEADS, RUN_MARKER, read_config, read_results
@@ -84,8 +86,9 @@ def log_file(spec: RunSpec) -> Path:
 def train_and_test(spec: RunSpec, report: MetricsCallback) -> Run:
     """Train or resume a run; once it is finished, rank the splits that are not ranked yet.
 
-    Entities, relations and times are ranked. With `valid_only`, nothing but the entities of valid
-    is ever ranked.
+    Entities, relations and times are ranked; a forecaster ranks entities under both protocols. The
+    figures are audited if the spec says so. With `valid_only`, nothing but the entities of valid is
+    ever ranked.
     """
     run = _train(spec, report)
     if spec.valid_only:
@@ -93,17 +96,28 @@ def train_and_test(spec: RunSpec, report: MetricsCallback) -> Run:
         return run
     if not run.results.finished:
         return run
-    measured: tuple[Split, ...] = ("valid", "test")
-    splits = [split for split in measured if len(run.graph.facts(split))]
+    splits = measured_splits(run.graph)
     for split in splits:
         if run.results.evaluation(split) is None:
             evaluate(run, split, progress=False)
-    for asked in HEAD_ASKED:
+    forecasts = run.timeline.past_only
+    for split in splits if forecasts else ():
+        if split not in run.results.multi_step:
+            evaluate(run, split, protocol="forecast-multi", progress=False)
+    for asked in () if forecasts else HEAD_ASKED:
         for split in splits:
             if split not in run.results.questions(asked):
                 _copy_heads(run, spec.folder)
                 evaluate(run, split, ask=asked, progress=False)
+    if spec.audit and run.results.audit is None:
+        run.results.audit = audit(spec.folder, device=spec.device, progress=False)
     return run
+
+
+def measured_splits(graph: TemporalGraph) -> list[Split]:
+    """Return the splits that a finished run is measured on: valid and test, if they have facts."""
+    splits: tuple[Split, ...] = ("valid", "test")
+    return [split for split in splits if len(graph.facts(split))]
 
 
 def _report_valid(run: Run, report: MetricsCallback) -> None:

@@ -18,6 +18,7 @@ from tempograph.models.embedding.methods import (
 )
 from tempograph.models.ensemble.ensemble_model import Ensemble
 from tempograph.models.pointer.pointer_model import Pointer
+from tempograph.models.recurrency import Recurrency
 from tempograph.models.ted import TED
 from tempograph.models.temp.temp_model import TeMP
 
@@ -33,6 +34,7 @@ __all__ = [
     "Ensemble",
     "HyTE",
     "Pointer",
+    "Recurrency",
     "SimplE",
     "TADistMult",
     "TComplEx",

@@ -112,14 +112,17 @@ class Model(torch.nn.Module, ABC):
         """The train facts behind one answer to one query.
 
         By default those that share two parts with the completed fact: more shared first, then the
-        nearest in time.
+        nearest in time. Behind a forecast, there are only earlier facts.
         """
         facts, relations = self.timeline.facts, self.timeline.num_relations
         given, relation = int(query.entity), int(query.relation)
         subject, object_ = (answer, given) if relation >= relations else (given, answer)
         completed = torch.tensor([subject, relation % relations, object_], device=facts.device)
         num_shared = (facts[:, :3] == completed).sum(1)
-        similar = (num_shared >= 2).nonzero()[:, 0]
+        counts = num_shared >= 2
+        if self.timeline.past_only:
+            counts &= facts[:, 3] < query.time
+        similar = counts.nonzero()[:, 0]
         gap = (facts[similar, 3] - query.time).abs()
         order = torch.argsort(-num_shared[similar] * self.timeline.num_steps + gap, stable=True)
         return Evidence("two of three parts in common", facts[similar[order]])

@@ -27,12 +27,15 @@ from tempograph.models.embedding.methods import METHODS
 from tempograph.models.ensemble.ensemble_model import Ensemble
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
+from tempograph.models.recurrency import Recurrency, RecurrencySettings
 from tempograph.models.ted import TED, TEDSettings
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.typing import MODEL_ENTRY_POINTS
 
 _PAPER: Final = "Wu et al., EMNLP 2020"
+_RECURRENCY: Final = "Gastinger et al., IJCAI 2024"
+_EDGEBANK: Final = "Poursafaei et al., NeurIPS 2022"
 _MAX_REASON: Final = 300
 """How much of the reason why a module cannot be loaded is shown."""
 
@@ -166,6 +169,22 @@ def _embedding(method: type[Embedding]) -> ModelKind:
     )
 
 
+def _recurrency(name: str, summary: str, **defaults: Any) -> ModelKind:
+    formula = "sum of 2^(-decay_r (t - t')) + w_r share(o)"
+    if not defaults.get("fit", True):
+        formula = "1 if it is a past fact" if "repeats" in defaults else "number of past facts"
+    return ModelKind(
+        name=name,
+        summary=summary,
+        formula=formula,
+        time_dependent="counts",
+        reference=_EDGEBANK if name == "edgebank" else _RECURRENCY,
+        settings=RecurrencySettings,
+        build=lambda settings, timeline: Recurrency(timeline, settings, name),
+        defaults=defaults,
+    )
+
+
 def _temp(name: str, summary: str, time_dependent: str, **defaults: Any) -> ModelKind:
     return ModelKind(
         name=name,
@@ -216,6 +235,11 @@ MODELS: Final = ModelRegistry(
             settings=TEDSettings,
             build=lambda settings, timeline: TED(timeline, settings.sigma),
         ),
+        _recurrency("recurrency", "repeats past facts, weighted by age; chosen for each relation"),
+        _recurrency(
+            "edgebank", "repeats past facts, whenever and however often", repeats="any", fit=False
+        ),
+        _recurrency("history-frequency", "repeats the most frequent past facts", fit=False),
         *map(_embedding, METHODS),
         ModelKind(
             name="pointer",

@@ -29,7 +29,8 @@ _LOG_2: Final = math.log(2)
 _MARGIN: Final = 1e-12
 """A bound of the rounding errors of a logarithm of a sum, whatever the order of its terms."""
 _LIMB: Final = 31
-"""Bits of each of the two integers that hold a weight: 2^32 facts add up without overflow."""
+"""Bits of each of the two integers that hold a weight: `_MAX_FACTS` add up without overflow."""
+_MAX_FACTS: Final = 2**32
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class TED(Model):
 
     for a query (e, r, ?, t), over three sets of facts: same entity and relation, same entity, same
     relation. Answers of the first set rank before those of the second, the third and the rest.
+    To forecast, it takes facts with t' < t.
     The baseline of Wu, Cao, Cheung, Hamilton: TeMP: Temporal Message Passing for Temporal Knowledge
     Graph Completion. EMNLP 2020.
     """
@@ -62,7 +64,10 @@ class TED(Model):
     bytes_per_candidate = 96
 
     def __init__(self, timeline: Timeline, sigma: float, min_capacity: int = 0) -> None:
-        """Scores are scaled for the number of facts, or for min_capacity facts if that is more."""
+        """Scores are scaled for the number of facts, or for min_capacity facts if that is more.
+
+        Those of a forecaster are scaled for any number: it does not know how many facts come later.
+        """
         super().__init__()
         self.sigma = sigma
         self.timeline = timeline
@@ -77,7 +82,7 @@ class TED(Model):
             for key in self._keys(self.facts[:, 0], self.facts[:, 1])
         ]
         self.lowest = -rate * timeline.num_steps
-        self.capacity = max(min_capacity, len(self.facts))
+        self.capacity = max(min_capacity, _MAX_FACTS if timeline.past_only else len(self.facts))
         self.span = math.log(self.capacity) - self.lowest + 1
 
     def scores(self, queries: Queries) -> Tensor:
@@ -98,7 +103,7 @@ class TED(Model):
 
     def evidence(self, query: Queries, answer: int) -> Evidence:
         """The facts behind the rank of an answer, nearest first, with their shares of the sum."""
-        eligible = self.facts[(self.facts[:, 2] == answer) & (self.facts[:, 3] != query.time)]
+        eligible = self.facts[(self.facts[:, 2] == answer) & self._counts_for(query)]
         entity, relation = eligible[:, 0], eligible[:, 1]
         for shared, key, query_key in zip(
             SAME, self._keys(entity, relation), self._keys(*query[:2]), strict=True
@@ -124,7 +129,7 @@ class TED(Model):
         for level, counts, key, query_key in zip(
             (2, 1, 0), self.sets, self._keys(entity, relation), self._keys(*query[:2]), strict=True
         ):
-            matches = (key == query_key) & (time != query.time) & (column[answer] >= 0)
+            matches = (key == query_key) & self._counts_for(query) & (column[answer] >= 0)
             facts = matches.nonzero()[:, 0]
             its_column, its_row = column[answer[facts]], row[facts % len(self.timeline.facts)]
             weight = -self.rate * (time[facts] - query.time).abs().double()
@@ -137,6 +142,11 @@ class TED(Model):
             scaled = (value - self.lowest) / self.span + level
             scores = torch.where((scores == -math.inf) & (value > -math.inf), scaled, scores)
         return scores
+
+    def _counts_for(self, query: Queries) -> Tensor:
+        """Which facts are at a time that counts for one query, [2 facts]."""
+        time = self.facts[:, 3]
+        return time < query.time if self.timeline.past_only else time != query.time
 
     def _keys(self, entity: Tensor, relation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What a fact must share with a query to be in each of the three sets, [n] each."""
@@ -158,6 +168,8 @@ def sums_without_each(logs: Tensor, group: Tensor, groups: int) -> tuple[Tensor,
 class DecayedCounts:
     """log of the sum of exp(-rate |t - t'|) over the facts at t' != t of any (key, answer).
 
+    If the timeline is past-only, over those at t' < t.
+
     Two running sums over the facts of each (key, answer), from the past and from the future, are
     computed once. A sum at any t is then one entry of each, decayed to t: O(log facts).
 
@@ -171,7 +183,7 @@ class DecayedCounts:
         self, key: Tensor, answer: Tensor, time: Tensor, rate: float, timeline: Timeline
     ) -> None:
         self.rate = rate
-        self.num_steps = timeline.num_steps
+        self.num_steps, self.past_only = timeline.num_steps, timeline.past_only
         # Numbered keys keep the joint key small: two entities and a relation may not fit 64 bits.
         entities = timeline.num_entities
         keys, key_id = torch.unique(key, return_inverse=True)
@@ -208,10 +220,10 @@ class DecayedCounts:
         here = equal_range(self.moments, group * self.num_steps + now)
         start, stop = self.group_moments.take(group)
         before, after = here.start - 1, here.stop
-        value = torch.logaddexp(
-            self._decayed(self.past, before, before >= start, now),
-            self._decayed(self.future, after, after < stop, now),
-        )
+        value = self._decayed(self.past, before, before >= start, now)
+        if not self.past_only:
+            later = self._decayed(self.future, after, after < stop, now)
+            value = torch.logaddexp(value, later)
         exists = value > -math.inf
         row, group, value = row[exists], group[exists], value[exists]
         scaled = value * self.per_tie
@@ -233,8 +245,9 @@ class DecayedCounts:
         Sums of integers are exact in any order, atomic additions of a GPU included.
         """
         row, moment = self.group_moments.take(group).expand()
-        gap = (self.time[moment] - time[row]).abs()
-        counts = gap > 0
+        gap = time[row] - self.time[moment]
+        counts = gap > 0 if self.past_only else gap != 0
+        gap = gap.abs()
         row, gap, count = row[counts], gap[counts], self.count[moment[counts]]
         nearest = torch.full_like(time, self.num_steps).scatter_reduce_(0, row, gap, "amin")
         limbs = self.weight[gap - nearest[row]] * count[:, None]

@@ -60,6 +60,8 @@ def inner_products(query: Tensor, candidates: Tensor) -> Tensor:
     kind = query.device.type
     if torch.is_autocast_enabled(kind):
         query, candidates = (x.to(torch.get_autocast_dtype(kind)) for x in (query, candidates))
+    if not torch.is_grad_enabled():
+        return query @ candidates.mT
     product: Tensor = _InnerProducts.apply(query, candidates)
     return product
 

@@ -68,7 +68,10 @@ class TimeVotes(nn.Module):
         """A of pairs of relations, for the same step and for windows, [votes, 2]."""
         same = relation == asked
         inverse = relation == asked + self.num_relations
-        shared = self.shared[same.long() + 2 * inverse.long()]
+        # Not by indexing: on a GPU, its gradient adds up the rows of each kind one by one.
+        other, own, inverted = self.shared
+        shared = torch.where(inverse[:, None], inverted, other)
+        shared = torch.where(same[:, None], own, shared)
         if self.low_rank:
             left, right = self.left[asked], self.right[relation]
             return shared + (left[:, :, None] * right).sum(1)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,6 +15,10 @@ from tempograph.nn.inplace import add_at
 
 if TYPE_CHECKING:
     from tempograph.data.fact_index import FactIndex
+
+
+_BEYOND_ALL: Final = 2**31 - 1
+"""A position that no fact has."""
 
 
 class VoteRanges(NamedTuple):
@@ -27,19 +31,23 @@ class VoteRanges(NamedTuple):
     """Ranges of the key's distinct candidates."""
     time: Tensor
     removed: Tensor
-    """Positions of facts that neither vote nor count, ascending, [2, queries]."""
+    """Positions of facts that neither vote nor count, ascending, [2, queries] or [0, queries]."""
 
     def pack(self) -> Tensor:
         """All fields in one int32 tensor, [8, queries]."""
-        return torch.stack(
-            [*self.facts, self.pivot, *self.candidates, self.time, *self.removed]
-        ).int()
+        removed = two_rows(self.removed)
+        return torch.stack([*self.facts, self.pivot, *self.candidates, self.time, *removed]).int()
 
     @staticmethod
     def unpack(packed: Tensor) -> VoteRanges:
         """The inverse of `pack`, also for a selection of columns."""
         start, stop, pivot, first, end, time, *_ = packed = packed.long()
         return VoteRanges(Ranges(start, stop), pivot, Ranges(first, end), time, packed[6:])
+
+
+def two_rows(removed: Tensor) -> Tensor:
+    """Positions of removed facts [2 or 0, queries] as [2, queries]: none is beyond all facts."""
+    return removed if len(removed) else removed.new_full((2, removed.shape[1]), _BEYOND_ALL)
 
 
 class VoteBins(NamedTuple):
@@ -85,19 +93,31 @@ def add_contributions_torch(
     query, position = ranges.candidates.expand()
     voted_query, weight, slot = fact_weights(bins, ranges, weights, fact_mask)
     sums = weight.new_zeros(len(query)).index_add(0, offset[voted_query] + slot, weight)
-    which, column = (ranges.removed < len(index.time)).nonzero().unbind(1)
+    counted, count = ranges.removed < len(index.time), index.candidate_count[position]
+    if index.past_only:
+        counted = ranges.removed < ranges.facts.stop
+        count = _past_counts(ranges, index, offset, len(query))
+    which, column = counted.nonzero().unbind(1)
     removed = offset[column] + index.candidate_slot[ranges.removed[which, column]]
-    count = (
-        index.candidate_count[position]
-        .to(sums.dtype)
-        .index_add(0, removed, -torch.ones_like(removed, dtype=sums.dtype))
-    )
+    # A candidate without voting facts has a count of 0 already.
+    count = count.index_add(0, removed, -torch.ones_like(removed)).clamp(min=0).to(sums.dtype)
     u, log_c, v = weights.coefficients.index_select(0, query).unbind(1)
     contribution = u * torch.log1p(torch.exp(log_c) * sums) + v * torch.log1p(count)
     if weights.prior is not None:
         contribution = contribution + weights.prior.index_select(0, position)
     cell = query * scores.shape[1] + index.candidates[position]
     return add_at(scores, cell, contribution)
+
+
+def _past_counts(ranges: VoteRanges, index: FactIndex, offset: Tensor, slots: int) -> Tensor:
+    """Facts before each query that name each of its candidates, if one of them may vote, [slots].
+
+    The last of them knows how many there are.
+    """
+    query, position = ranges.facts.expand()
+    return index.occurrence.new_zeros(slots).scatter_reduce_(
+        0, offset[query] + index.candidate_slot[position], index.occurrence[position], "amax"
+    )
 
 
 def fact_weights(
@@ -109,8 +129,10 @@ def fact_weights(
     gap = index.time[position] - ranges.time[query]
     row, relation = weights.row[query], index.relation[position]
     max_facts = len(bins.count_bin) // 2
-    removed_before = (ranges.removed[:, query] < position).sum(0)
-    count = (position - removed_before - ranges.pivot[query]).clamp(-max_facts, max_facts)
+    count = position - ranges.pivot[query]
+    if len(ranges.removed):
+        count = count - (ranges.removed[:, query] < position).sum(0)
+    count = count.clamp(-max_facts, max_facts)
     pair_cell = (row * weights.pair.shape[1] + relation) * bins.num_classes + bins.gap_class[
         gap + len(bins.gap_class) // 2
     ]
@@ -129,6 +151,8 @@ def voting_facts(
 ) -> tuple[Tensor, Tensor]:
     """The query and the position in the index of each voting fact, [votes] each."""
     query, position = ranges.facts.expand()
+    if fact_mask is None and not len(ranges.removed):
+        return query, position
     votes = (position != ranges.removed[:, query]).all(0)
     if fact_mask is not None:
         votes &= fact_mask[index.fact_id[position]]

@@ -140,7 +140,8 @@ def _facts_to_test(timeline: Timeline, fact: list[int], named: Evidence) -> Tens
     """Distinct positions in the timeline of the facts that an answer may depend on.
 
     These are the nearest in time of each kind: facts of subject and object in either direction, of
-    the relation with the same subject or object, of either entity, and those the model names.
+    the relation with the same subject or object, of either entity, and those the model names. A
+    forecast does not depend on facts at its time or later.
     """
     subject, relation, object_, time = fact
     s, r, o, t = timeline.facts.unbind(1)
@@ -155,7 +156,7 @@ def _facts_to_test(timeline: Timeline, fact: list[int], named: Evidence) -> Tens
     )
     chosen = [_positions(timeline, named.facts[:_MAX_MODEL_FACTS])]
     for mask, max_facts in kinds:
-        position = mask.nonzero()[:, 0]
+        position = (mask & (t < time) if timeline.past_only else mask).nonzero()[:, 0]
         order = torch.argsort(distance[position], stable=True)
         chosen.append(position[order[:max_facts]])
     distinct: Tensor = torch.unique(torch.cat(chosen))

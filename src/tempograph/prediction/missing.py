@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import torch
 from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.result_table import name_columns
 from tempograph.evaluation.fact_scores import entity_log_probs
-from tempograph.io import atomic_file
 from tempograph.models.heads.fact_candidates import Search, propose_facts
 from tempograph.models.heads.fact_features import fact_features
 from tempograph.prediction.scenario import Scenario
@@ -136,9 +133,3 @@ def find_missing(
         if progress is not None:
             progress(done, len(facts))
     return MissingFacts(facts, torch.cat(parts))
-
-
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write a Parquet file atomically."""
-    with atomic_file(path) as temporary:
-        pq.write_table(table, temporary)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from tempograph.data.graph import COLUMNS, Name, When
 from tempograph.data.html_table import html_block, html_properties, html_title
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.result_table import ResultTable
+from tempograph.data.table_files import write_table
 from tempograph.device import resolve_device
 from tempograph.errors import ConfigError, TempographWarning
 from tempograph.evaluation.calibration import Calibration
@@ -24,13 +25,16 @@ from tempograph.models.heads.fact_candidates import Search
 from tempograph.prediction.answers import Completion
 from tempograph.prediction.batch_answers import answer_questions
 from tempograph.prediction.completion import complete, score_candidates
-from tempograph.prediction.missing import find_missing, write_table
+from tempograph.prediction.forecast import Forecast
+from tempograph.prediction.missing import find_missing
+from tempograph.prediction.outlook import forecast, make_search
 from tempograph.prediction.questions import read_questions
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.prediction.scoring import SIDES, measured_scenario, most_surprising, score_columns
 from tempograph.progress import show_progress
 from tempograph.training.runs import Run
-from tempograph.typing import SPLITS, Asked, ProgressOption, Split
+from tempograph.training.update_storage import save_run
+from tempograph.typing import SPLITS, Asked, NewNamesOption, ProgressOption, Split
 
 MEMORY: Final = 5 * 2**28
 """Default cache in bytes: enough for all days of ICEWS14."""
@@ -59,9 +63,13 @@ class Predictor:
             "data": self.graph.describe_size(),
             "time": f"{times[0]} to {times[-1]}",
             "facts in use": f"{len(self.graph.train):,}",
-            "questions": "objects, subjects, relations, times, why, ask",
-            "many facts": "score, missing, surprising",
-            "what if": "add, remove",
+            "questions": "objects, subjects, why, ask"
+            if self.timeline.past_only
+            else "objects, subjects, relations, times, why, ask",
+            "many facts": "score, forecast, surprising"
+            if self.timeline.past_only
+            else "score, missing, surprising",
+            "what if": "add, remove, save",
         }
         title = f"Predictor: {self.model.name} on {self.graph.name}"
         return html_block(html_title(title), html_properties(properties))
@@ -143,9 +151,9 @@ class Predictor:
         new: bool,
         period: range | None = None,
     ) -> Completion:
-        fact = self.scenario.fact_ids(*parts)
-        scores = score_candidates(self.scenario, fact)
-        return complete(self.scenario, fact, scores, top, evidence, new=new, period=period)
+        scenario, fact = self.scenario.locate(*parts)
+        scores = score_candidates(scenario, fact)
+        return complete(scenario, fact, scores, top, evidence, new=new, period=period)
 
     def why(
         self,
@@ -162,11 +170,11 @@ class Predictor:
         """
         if side not in SIDES:
             raise ConfigError(f"side must be object or subject, found '{side}'")
-        whole = self.scenario.fact_ids(subject, relation, object, time)
+        scenario, whole = self.scenario.locate(subject, relation, object, time)
         part = COLUMNS.index(side)
         fact: Fact = (*whole[:part], -1, *whole[part + 1 :])  # type: ignore[assignment]
-        scores = score_candidates(self.scenario, fact)
-        return self.complete(fact, scores, 1, evidence, candidate=whole[part])
+        scores = score_candidates(scenario, fact)
+        return complete(scenario, fact, scores, 1, evidence, candidate=whole[part])
 
     def complete(
         self,
@@ -187,11 +195,6 @@ class Predictor:
     def candidate_scores(self, fact: Fact) -> Tensor:
         """Scores of all candidates for the missing part of a fact in ids, [candidates]."""
         return score_candidates(self.scenario, fact)
-
-    def question(self, fact: Fact) -> tuple[int, int, int]:
-        """The query (entity, relation or its inverse, time) for a missing subject or object."""
-        entity, relation, time = self.scenario.query(fact)
-        return int(entity), int(relation), int(time)
 
     def ask(
         self,
@@ -218,9 +221,11 @@ class Predictor:
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
         given = options.given if options else {}
-        read = read_questions(self.graph, questions, given, self.run.import_options)
+        remembered, forecasts = self.run.import_options, self.timeline.past_only
+        read = read_questions(self.graph, questions, given, remembered, extend=forecasts)
+        scenario = self.scenario.reaching(read.times)
         with show_progress("answering questions", progress) as advance:
-            table = answer_questions(self.scenario, read, top, budget, advance, strict, new)
+            table = answer_questions(scenario, read, top, budget, advance, strict, new)
         return ResultTable(table)
 
     def score(
@@ -243,7 +248,7 @@ class Predictor:
         because a name is unknown for example, has no scores and the reason in `error`. If `strict`,
         the first such fact is an error.
         """
-        batch = self._read(facts, options)
+        batch = self._read(facts, options, extend=self.timeline.past_only)
         if strict:
             batch.refuse_errors()
         return self.score_batch(batch, progress, budget, ranks)
@@ -256,7 +261,7 @@ class Predictor:
         ranks: bool = True,
     ) -> ResultTable:
         """The table of `score`, for facts that are read already."""
-        valid, scenario = batch.valid, self.scenario
+        valid, scenario = batch.valid, self.scenario.reaching(batch.graph.times)
         rows = batch.ids[valid]
         with show_progress("scoring facts", progress) as advance:
             columns = {"known": pa.array(scenario.find_splits(rows), pa.string())}
@@ -317,6 +322,39 @@ class Predictor:
             write_table(table, Path(out))
         return ResultTable(table)
 
+    def forecast(
+        self,
+        date: When | None = None,
+        days: int = 1,
+        entity: Name | None = None,
+        relations: Sequence[Name] | None = None,
+        top: int = 20,
+        min_probability: float = 0.0,
+        evidence: int = 0,
+        out: str | Path | None = None,
+        progress: ProgressOption = True,
+        budget: int | None = None,
+    ) -> Forecast:
+        """What is likely to happen, by default at the step after the data; for forecasters.
+
+        Each of the `days` steps from `date` on has its `top` most likely facts, of an entity and of
+        some relations if these are given. Facts happened before, or are new for an active subject
+        or object. `probability` is that of the fact at that step, given what is known before the
+        first step; inside the data, that is everything before each step. `last` is when the fact
+        happened last. The table is also written to the file `out`, as CSV or Parquet.
+        """
+        search = make_search(self.scenario, entity, relations)
+        if not self.run.questions.has_occurrence:
+            with show_progress("learning to tell what will happen", progress) as advance:
+                self.run.questions.occurrence(advance)
+        with show_progress("forecasting", progress) as advance:
+            found = forecast(
+                self.scenario, date, days, search, top, min_probability, evidence, advance, budget
+            )
+        if out is not None:
+            write_table(found.to_arrow(), Path(out))
+        return found
+
     def surprising(
         self,
         splits: Sequence[Split] = SPLITS,
@@ -348,7 +386,12 @@ class Predictor:
             return self.run.questions.calibration(asked, advance)
 
     def add(
-        self, facts: FactsLike, options: ImportOptions | None = None, *, strict: bool = False
+        self,
+        facts: FactsLike,
+        options: ImportOptions | None = None,
+        *,
+        strict: bool = False,
+        new: NewNamesOption = "refuse",
     ) -> ResultTable:
         """Let the model use further train facts, at known time steps or later ones.
 
@@ -356,9 +399,14 @@ class Predictor:
         takes the weights of the last one. Returns the facts that were not added, because a name is
         unknown or the model uses them already: their `row` from 0, the fact, and the `error`; there
         is a warning if there are any. If `strict`, the first one is an error, and no fact is added.
+
+        With `new="add"`, unknown names are new entities and relations, whose weights are estimated
+        as in `update`; spellings that differ are then different names. `save` keeps what was added.
         """
-        batch = self.scenario.refuse_known(self._read(facts, options, extend=True))
-        return self._change(batch, "added", strict, self.scenario.add)
+        if new not in get_args(NewNamesOption):
+            raise ConfigError(f"new must be refuse or add, found '{new}'")
+        read = self._read(facts, options, extend=True, new_names=new == "add")
+        return self._change(self.scenario.refuse_known(read), "added", strict, self.scenario.add)
 
     def remove(
         self, facts: FactsLike, options: ImportOptions | None = None, *, strict: bool = False
@@ -370,6 +418,22 @@ class Predictor:
         """
         batch = self.scenario.refuse_unknown(self._read(facts, options))
         return self._change(batch, "removed", strict, self.scenario.remove)
+
+    def save(self, path: str | Path | None = None, overwrite: bool = False) -> Run:
+        """Write the run with the facts that were added, and return it; the predictor uses it.
+
+        By default, they are written into the folder of the run, as one more update. Another path
+        is that of a copy. Either is written as a whole or not at all. Figures stay those from
+        before, and are marked so.
+        """
+        if path is None and self.run.path is None:
+            raise ConfigError("the run has no folder yet; pass the path of one")
+        updated = self.run
+        if (updates := self.scenario.updates()) is not self.run.updates and updates is not None:
+            updated = self.run.with_updates(updates)
+        self.run = save_run(updated, None if path is None else Path(path), overwrite)
+        self._use(Scenario(self.run, self.scenario.cache_bytes))
+        return self.run
 
     def _change(
         self, batch: FactBatch, done: str, strict: bool, change: Callable[[FactBatch], Scenario]
@@ -386,12 +450,16 @@ class Predictor:
         return ResultTable(batch.rejected())
 
     def _read(
-        self, facts: FactsLike, options: ImportOptions | None, extend: bool = False
+        self,
+        facts: FactsLike,
+        options: ImportOptions | None,
+        extend: bool = False,
+        new_names: bool = False,
     ) -> FactBatch:
         """Facts in ids, read as the import that made the run's data."""
         given, remembered = options.given if options else {}, self.run.import_options
         notes: list[str] = []
-        batch = read_facts(self.graph, facts, given, remembered, extend, notes.append)
+        batch = read_facts(self.graph, facts, given, remembered, extend, notes.append, new_names)
         for note in notes if remembered is not None else ():
             _warn(note)
         return batch

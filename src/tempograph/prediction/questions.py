@@ -32,6 +32,8 @@ class Questions(NamedTuple):
     ids: Facts
     errors: RowErrors
     given: pa.Table
+    times: tuple[str, ...]
+    """The time grid of the ids, with further steps if there are questions about these."""
 
     @property
     def asked(self) -> NDArray[np.int64]:
@@ -44,11 +46,12 @@ def read_questions(
     data: TableLike,
     given: Mapping[str, Any],
     remembered: ImportOptions | None = None,
+    extend: bool = False,
 ) -> Questions:
     """The questions of a table; a column that it lacks is missing in every row.
 
     The columns are those that the `given` import options name, or else those of the `remembered`
-    options, if three of them are there.
+    options, if three of them are there. With `extend`, times may be after the last step.
     """
     table = to_arrow_table(data)
     if isinstance(data, ArrowStream) or table.column_names != list(COLUMNS):
@@ -72,10 +75,12 @@ def read_questions(
                 f"{TABLE}: the {part} must be text, numbers or dates, found {column.type}"
             )
     encoded = [encode_column(column) for column in columns]
-    ids, errors = look_up(graph, encoded, options, TimeLookup(graph, options, words=PYTHON))
+    lookup = TimeLookup(graph, options, extend, words=PYTHON)
+    ids, errors = look_up(graph, encoded, options, lookup)
     missing = (ids == MISSING).sum(axis=1)
     for count in np.unique(missing[missing != 1]):
         text = f"exactly one of {', '.join(COLUMNS)} must be missing, found {count}"
         errors = errors.then(RowErrors.at(missing == count, _NOT_ONE, text))
     texts = [column.texts() for column in encoded]
-    return Questions(ids, errors, pa.table(texts, names=list(COLUMNS)))
+    given_parts = pa.table(texts, names=list(COLUMNS))
+    return Questions(ids, errors, given_parts, lookup.graph.times)

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from tempograph.data.additions import Additions
+from tempograph.data.arrow_tables import plain_time
 from tempograph.data.fact_ids import FactBatch
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import Facts, Name, TemporalGraph, When, rows_in
+from tempograph.data.importers.option_words import PYTHON
+from tempograph.data.row_errors import RowError
+from tempograph.data.time_lookup import TimeLookup
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import QueryError
 from tempograph.evaluation.probabilities import Calibrator
+from tempograph.training.answering import measured_answering, model_over
+from tempograph.training.occurrence_proposals import OccurrenceProposals
 from tempograph.training.question_models import Answering
 from tempograph.training.run_heads import Heads
 from tempograph.training.runs import Run
+from tempograph.training.updates import Updates
 from tempograph.typing import Asked, Progress, Split
 
 Fact = tuple[int, int, int, int]
@@ -33,8 +43,12 @@ class Scenario:
         cache_bytes: int,
         base: Answering | None = None,
         graph: TemporalGraph | None = None,
+        history_end: int | None = None,
     ) -> None:
-        """`base` is what the run answers with; the train facts of a graph replace its facts."""
+        """`base` is what the run answers with; the train facts of a graph replace its facts.
+
+        `history_end` is the last step of the data, if the graph has further ones.
+        """
         self.run, self.cache_bytes, self.base = run, cache_bytes, base or run.answering()
         self.graph, self.timeline, self.model = self.base
         if graph is None:
@@ -42,22 +56,33 @@ class Scenario:
             with suppress(QueryError):
                 self.model = self.model.with_timeline(self.timeline, cache_bytes)
         else:
+            same_names = graph.sizes[:2] == self.graph.sizes[:2]
             self.graph = graph
-            self.timeline = Timeline(graph, run.config.protocol, run.model.device)
-            self.model = self.model.with_timeline(self.timeline, cache_bytes)
+            self.timeline = Timeline(graph, run.config.protocol, run.model.device, history_end)
+            model = self.model if same_names else model_over(run, self.timeline)
+            self.model = model.with_timeline(self.timeline, cache_bytes)
         self.known = KnownAnswers.from_graph(self.graph, "time", self.model.device)
         self._heads: Heads | None = None
+        self._later: Scenario | None = None
 
     @staticmethod
-    def as_trained(run: Run, cache_bytes: int) -> Scenario:
-        """The model over its train facts alone, as it was measured."""
-        return Scenario(run, cache_bytes, Answering(run.graph, run.timeline, run.model))
+    def as_measured(run: Run, cache_bytes: int) -> Scenario:
+        """The model as it was measured, over train facts and those that updates added.
+
+        A forecaster knows all facts, and looks at those before each question.
+        """
+        return Scenario(run, cache_bytes, measured_answering(run))
 
     def heads(self, progress: Progress | None = None) -> Heads:
         """What ranks relations and times, over the known facts."""
         if self._heads is None:
             self._heads = self.run.questions.heads(progress).with_timeline(self.timeline)
         return self._heads
+
+    @cached_property
+    def occurrences(self) -> OccurrenceProposals:
+        """What proposes facts that may happen."""
+        return OccurrenceProposals(self.model, self.timeline, self.calibrator("entity"))
 
     def calibrator(self, asked: Asked) -> Calibrator:
         """What turns the scores of a kind of question into probabilities."""
@@ -99,28 +124,80 @@ class Scenario:
     def add(self, batch: FactBatch) -> Scenario:
         """The scenario with the valid facts of a batch among its train facts."""
         rows = np.unique(batch.ids[batch.valid], axis=0)
-        return self._with_train(np.concatenate([self.graph.train, rows]), batch.graph.times)
+        return self._with_train(np.concatenate([self.graph.train, rows]), batch.graph)
 
     def remove(self, batch: FactBatch) -> Scenario:
         """The scenario without the valid facts of a batch."""
         train = self.graph.train
         kept = train[~rows_in(train, batch.ids[batch.valid])]
-        return self._with_train(kept, self.graph.times)
+        return self._with_train(kept, self.graph)
 
     def change(self, added: Facts, removed: Facts) -> Scenario:
         """The scenario with some train facts [n, 4] more, and without others."""
         train = self.graph.train
         kept = train[~rows_in(train, removed)]
-        return self._with_train(np.concatenate([kept, np.unique(added, axis=0)]), self.graph.times)
+        return self._with_train(np.concatenate([kept, np.unique(added, axis=0)]), self.graph)
 
-    def _with_train(self, train: Facts, times: tuple[str, ...]) -> Scenario:
-        """Use other train facts; the original ones restore the original model bit for bit."""
+    def _with_train(self, train: Facts, names: TemporalGraph) -> Scenario:
+        """Use other train facts; the original ones restore the original model bit for bit.
+
+        `names` has the names and time steps of all facts. Names that were added stay.
+        """
         original = self.base.graph
         if rows_in(train, original.train).all() and rows_in(original.train, train).all():
             return Scenario(self.run, self.cache_bytes, self.base)
         steps = max(len(original.times), 1 + int(train[:, 3].max(initial=0)))
-        changed = replace(original, train=train, times=times[:steps])
+        added = Additions.between(original, names, train[:0])
+        later = names.times[len(original.times) : steps]
+        changed = replace(replace(added, times=later).onto(original), train=train)
         return Scenario(self.run, self.cache_bytes, self.base, changed)
+
+    def updates(self) -> Updates | None:
+        """The updates of the run and, as one more, the facts that were added here."""
+        before, base = self.run.updates, self.base.graph
+        if not rows_in(base.train, self.graph.train).all():
+            raise QueryError(
+                "facts of the run were removed, and a saved run keeps its facts; add them again"
+            )
+        new = self.graph.train[~rows_in(self.graph.train, base.train)]
+        if not len(new):
+            return before
+        added = Additions.between(base, self.graph, new)
+        if before is None:
+            return Updates(1, added)
+        return replace(before, number=before.number + 1, additions=before.additions.then(added))
+
+    def reaching(self, times: tuple[str, ...]) -> Scenario:
+        """The scenario with the further steps of a longer grid; nothing is known of them."""
+        if len(times) <= len(self.graph.times):
+            return self
+        if self._later is None or len(self._later.graph.times) < len(times):
+            later = replace(self.graph, times=times)
+            history_end = len(self.graph.times) - 1
+            self._later = Scenario(self.run, self.cache_bytes, self.base, later, history_end)
+        return self._later
+
+    def at(self, time: When) -> tuple[Scenario, int]:
+        """The scenario for a question about a time, and the id of its step.
+
+        A time after the last step is one of a scenario with further steps.
+        """
+        if isinstance(time, int | np.integer) or (
+            isinstance(time, str) and self.graph.has_time(time)
+        ):
+            return self, self.graph.time_id(time)
+        lookup = TimeLookup(self.graph, self.run.import_options, extend=True, words=PYTHON)
+        [found] = lookup([plain_time(time) or "NaT"])
+        if isinstance(found, RowError):
+            raise QueryError(found.text)
+        return self.reaching(lookup.graph.times), found
+
+    def locate(
+        self, subject: Name | None, relation: Name | None, object_: Name | None, time: When | None
+    ) -> tuple[Scenario, Fact]:
+        """The ids of a fact of which one part may be missing, and the scenario for its time."""
+        scenario, step = (self, None) if time is None else self.at(time)
+        return scenario, scenario.fact_ids(subject, relation, object_, step)
 
     def fact_ids(
         self, subject: Name | None, relation: Name | None, object_: Name | None, time: When | None
@@ -147,13 +224,24 @@ class Scenario:
             )
         return range(start, stop)
 
-    def query(self, fact: Fact) -> Queries:
-        """The query for the missing subject or object of a fact; a subject inverts the relation."""
+    def query_ids(self, fact: Fact) -> tuple[int, int, int]:
+        """Entity, relation and time of the query for a missing subject or object.
+
+        The query for a subject has the inverse of the relation.
+        """
         subject, relation, object_, time = fact
-        entity = subject
         if subject < 0:
-            entity, relation = object_, relation + len(self.graph.relations)
-        return Queries(*torch.tensor([[entity], [relation], [time]], device=self.model.device))
+            return object_, relation + len(self.graph.relations), time
+        return subject, relation, time
+
+    def queries(self, facts: Sequence[Fact]) -> Queries:
+        """The queries for the missing subjects or objects of facts."""
+        ids = [self.query_ids(fact) for fact in facts]
+        return Queries(*torch.tensor(ids, device=self.model.device).view(-1, 3).unbind(1))
+
+    def query(self, fact: Fact) -> Queries:
+        """The query for the missing subject or object of a fact."""
+        return self.queries([fact])
 
     def question(self, fact: Fact) -> Tensor:
         """The question for the missing relation or time of a fact, as heads take it, [1, 4]."""

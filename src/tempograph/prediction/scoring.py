@@ -51,11 +51,11 @@ def _half(values: Tensor, index: int) -> np.ndarray:
 
 
 def measured_scenario(scenario: Scenario) -> Scenario:
-    """The model as it was measured, from train facts alone: it has not seen held-out facts."""
+    """The model as it was measured: it has not learned from held-out facts."""
     run = scenario.run
     if run.results.answers is None:
         return scenario
-    return Scenario.as_trained(run, scenario.cache_bytes)
+    return Scenario.as_measured(run, scenario.cache_bytes)
 
 
 def most_surprising(graph: TemporalGraph, rows: Facts, scores: pa.Table, top: int) -> pa.Table:

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
 
+from tempograph.data.timeline import Timeline
 from tempograph.io import atomic_file
+from tempograph.training.answering import answering_graph, model_over
 from tempograph.training.runs import Run
 from tempograph.typing import Progress
 
@@ -24,9 +26,14 @@ def export_vectors(
 ) -> pa.Schema:
     """Write time, entity and vector of every entity at some times, by default the last.
 
-    Vectors that are the same at all times are written once, with a null time.
+    Vectors that are the same at all times are written once, with a null time. Those of an updated
+    run are the ones it answers with, new entities included.
     """
     graph, model = run.graph, run.model
+    if run.updates is not None:
+        graph = answering_graph(run)
+        timeline = Timeline(graph, run.config.protocol, model.device)
+        model = model_over(run, timeline, rebuild=True)
     steps = [len(graph.times) - 1]
     if times is not None:
         steps = [graph.time_id(time) for time in dict.fromkeys(times)]

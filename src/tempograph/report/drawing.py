@@ -6,13 +6,14 @@ import io
 import re
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import count
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import matplotlib
 from matplotlib.axes import Axes
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
@@ -58,7 +59,8 @@ def save(figure: Figure, path: Path) -> None:
     suffix = path.suffix.lower()
     if suffix not in _METADATA:
         raise ConfigError(f"{path}: a picture ends in {', '.join(_METADATA)}")
-    with atomic_file(path) as temporary, _settings():
+    arranged = _arranged(figure) if suffix == ".svg" else nullcontext()
+    with atomic_file(path) as temporary, _settings(), arranged:
         figure.savefig(temporary, format=suffix[1:], dpi=150, metadata=_METADATA[suffix])
 
 
@@ -68,7 +70,7 @@ def svg(figure: Figure, name: str) -> str:
     Coordinates are rounded, and colours that a dark page would hide become the page's own.
     """
     drawn = io.StringIO()
-    with _settings():
+    with _settings(), _arranged(figure):
         figure.savefig(drawn, format="svg", transparent=True)
 
     def adapt(tag: re.Match[str]) -> str:
@@ -79,6 +81,22 @@ def svg(figure: Figure, name: str) -> str:
 
     element = re.sub(r"<metadata>.*?</metadata>\s*", "", drawn.getvalue(), flags=re.DOTALL)
     return re.sub(r"<[^>]*>", adapt, element[element.index("<svg") :])
+
+
+@contextmanager
+def _arranged(figure: Figure) -> Iterator[None]:
+    """Place the parts of a figure for SVG; left to savefig, it would draw everything once more."""
+    engine = figure.get_layout_engine()
+    if engine is None:
+        yield
+        return
+    FigureCanvasSVG(figure)
+    engine.execute(figure)
+    figure.set_layout_engine(None)
+    try:
+        yield
+    finally:
+        figure.set_layout_engine(engine)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.protocol import task_of
 from tempograph.data.statistics import statistics
 from tempograph.data.timeline import Timeline
 from tempograph.errors import ConfigError
@@ -21,9 +22,10 @@ from tempograph.report.model_plots import introspection_figure, training_figure
 from tempograph.report.reported_runs import ReportedRun, read_runs
 from tempograph.report.sections import RankAnalysis
 from tempograph.report.text_table import TextTable
+from tempograph.training.run_card import describe_updates
 from tempograph.training.run_folder import read_environment, read_history
 from tempograph.training.runs import Run
-from tempograph.typing import Split
+from tempograph.typing import Split, Task
 
 _WRITERS: Final = {".html": write_html, ".md": write_markdown}
 _SPLITS: Final[tuple[Split, ...]] = ("test", "valid", "train")
@@ -37,11 +39,18 @@ _EXPLANATION: Final = (
     "queries whose right answer is among the first k. MR is the mean rank; lower is better, but a "
     "few very high ranks can dominate it. Ties won and ties lost are the metrics if every tie "
     "were decided for, or against, the right answer.",
-    "The protocol states which facts a model can use. Strict: train facts only. Paper: validation "
-    "and test facts also decide which entities are active at a time step, as in the code behind "
-    "the published results of TeMP. That is a leak, and results under the two protocols must not "
-    "be compared. Settings were chosen on the validation split; quote the test results.",
 )
+_PROTOCOLS: Final[dict[Task, str]] = {
+    "complete": "The protocol states which facts a model can use. Strict: train facts only. Paper: "
+    "validation and test facts also decide which entities are active at a time step, as in the "
+    "code behind the published results of TeMP. That is a leak, and results under the two "
+    "protocols must not be compared.",
+    "forecast": "A forecast rests on facts before the query and on nothing else. Under the "
+    "protocol forecast-single, these are all facts of earlier steps, those of validation and test "
+    "included; under forecast-multi, the history ends with the split before. Weights were learned "
+    "from the train split in both.",
+}
+_CHOICE: Final = "Settings were chosen on the validation split; quote the test results."
 
 
 def write_report(folders: Sequence[str | Path], out: str | Path, window: int = 8) -> None:
@@ -72,7 +81,9 @@ def writer_for(path: Path) -> Callable[[Path, str, Sequence[Block]], None]:
 
 def _document(runs: Sequence[ReportedRun], window: int) -> list[Block]:
     blocks = [*_summary(runs), *_not_evaluated(runs), Heading("What the metrics mean")]
-    blocks += [Paragraph(text) for text in _EXPLANATION]
+    tasks = dict.fromkeys(task_of(run.config.protocol) for run in runs)
+    explanation = (*_EXPLANATION, *(_PROTOCOLS[task] for task in tasks), _CHOICE)
+    blocks += [Paragraph(text) for text in explanation]
     for number, graph in enumerate(dict.fromkeys(run.graph for run in runs), 1):
         same_data = [run for run in runs if run.graph is graph]
         blocks += _dataset_section(graph, same_data, window, f"data{number}-")
@@ -163,6 +174,8 @@ def _run_section(run: ReportedRun, prefix: str) -> list[Block]:
     if not results.finished:
         blocks.append(Paragraph("Training is not finished. To continue, run:"))
         blocks.append(Code(run.command("resume")))
+    if results.updates is not None:
+        blocks.append(Paragraph(describe_updates(results)))
     evaluated = results.evaluations
     splits = [split for split in _SPLITS if split in evaluated]
     rows = [

@@ -16,6 +16,7 @@ from tempograph.prediction.answers import Completion
 from tempograph.prediction.completion import complete, score_candidates
 from tempograph.prediction.predictor import MEMORY
 from tempograph.prediction.scenario import Fact, Scenario
+from tempograph.training.answering import measured_answering
 from tempograph.training.question_models import Answering
 from tempograph.training.runs import Run
 from tempograph.typing import Asked, Progress
@@ -25,7 +26,8 @@ EXAMPLES: Final[dict[Asked, int]] = {"entity": 6, "relation": 2, "time": 2}
 RULE: Final = (
     "They were not picked by hand. Of each kind of question, one half has the right answer first "
     "and one half has not; within each half, the questions are in the order of time and spread "
-    "evenly over all of them. The model answers from train facts, as it was measured."
+    "evenly over all of them. The model answers as it was measured: from train facts or, if it "
+    "forecasts, from the facts before each question."
 )
 _TOP: Final = 3
 _EVIDENCE: Final = 3
@@ -86,8 +88,9 @@ def _spread(rows: Integers, count: int) -> Integers:
 def _ask(run: Run, asked: Asked, ids: list[int], part: int, is_right: bool) -> ExampleAnswer:
     """Ask for one part of a test fact; other known answers are left out, as in the evaluation."""
     whole = np.array([ids])
-    graph = dataclasses.replace(run.graph, test=run.graph.test[~rows_in(run.graph.test, whole)])
-    scenario = Scenario(run, MEMORY, Answering(graph, run.timeline, run.model))
+    known, timeline, model = measured_answering(run)
+    graph = dataclasses.replace(known, test=known.test[~rows_in(known.test, whole)])
+    scenario = Scenario(run, MEMORY, Answering(graph, timeline, model))
     answer = ids[part]
     fact: Fact = tuple(-1 if index == part else id_ for index, id_ in enumerate(ids))  # type: ignore[assignment]
     scores = score_candidates(scenario, fact)

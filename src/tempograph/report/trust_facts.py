@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tempograph.prediction.answer import evidence_headings, evidence_legend
+from tempograph.prediction.forecast import Forecast
 from tempograph.report.document import Block, Code, Heading, Paragraph
 from tempograph.report.text_table import TextTable
 from tempograph.report.trust_examples import RULE, ExampleAnswer
@@ -72,6 +73,27 @@ def missing_blocks(run: Run, facts: Sequence[Mapping[str, Any]]) -> list[Block]:
     ]
 
 
+def forecast_blocks(run: Run, forecast: Forecast) -> list[Block]:
+    rows = [
+        [
+            *(fact.time, fact.subject, fact.relation, fact.object),
+            *(fact.last or "never", f"{fact.probability:.1%}"),
+        ]
+        for fact in forecast.facts
+    ]
+    columns = ("time", "subject", "relation", "object", "happened last", "probability")
+    text = (
+        f"Facts that may happen at the step after the data, given all facts to "
+        f"{forecast.known_until}. The probability is that of the fact at this step."
+    )
+    return [
+        Heading("What comes next"),
+        Paragraph(text),
+        TextTable("The most likely facts", columns, rows, 5),
+        Code(f"tempograph forecast {shlex.quote(str(run.path))}"),
+    ]
+
+
 def _share(fact: Mapping[str, Any]) -> str:
     return f"{fact['probability']:.1%}"
 
@@ -87,7 +109,7 @@ def surprising_blocks(facts: Sequence[Mapping[str, Any]]) -> list[Block]:
     ]
     columns = ("time", "subject", "relation", "object", "split", "ranks", "surprise")
     text = (
-        "Held-out facts that the model finds least plausible, given the train facts. They are "
+        "Held-out facts that the model finds least plausible, as it was measured. They are "
         "news, mistakes in the data, or what the model does not understand. Surprise is the mean "
         "of -log p of subject and object; the ranks are those of object and subject."
     )

@@ -9,6 +9,8 @@ from typing import Final, Literal, TypedDict
 import numpy as np
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.protocol import task_of
+from tempograph.evaluation.evaluations import BASELINES
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.evaluation.query_groups import (
     GroupMetrics,
@@ -24,14 +26,13 @@ from tempograph.evaluation.ranking import Metrics
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.runs import Run
 from tempograph.training.setup import configure, prepare_run
-from tempograph.typing import ASKED, Asked, Progress
+from tempograph.typing import Asked, Progress, Task
 
-BASELINES: Final[dict[Asked, str]] = {
-    "entity": "TED",
-    "relation": "counts of the pair",
-    "time": "activity of the pair",
+_ENTITY_BASELINES: Final[dict[Task, tuple[str, str]]] = {
+    "complete": ("ted", "TED"),
+    "forecast": ("recurrency", "recurrency"),
 }
-"""What the figures of each kind of question are compared with."""
+"""The model that the figures of entities are compared with, and its name, by task."""
 QUESTIONS: Final[dict[Asked, str]] = {"entity": "who", "relation": "relation", "time": "when"}
 """How people call each kind of question."""
 MIN_QUESTIONS: Final = 20
@@ -110,11 +111,13 @@ def trust_figures(
 ) -> TrustFigures:
     """The figures of a run that was measured on test; `ranks` are those of the test facts."""
     return TrustFigures(
-        tuple(_question_figures(run, asked, progress) for asked in ASKED),
+        tuple(_question_figures(run, asked, progress) for asked in ranks),
         tuple(
             figures
             for asked, ranked in ranks.items()
             for by, (_, grouping) in GROUPINGS.items()
+            # No train fact is at the steps of a forecast.
+            if by != "step" or not run.timeline.past_only
             for figures in _group_figures(
                 asked, by, group_metrics(ranked, grouping(ranked, run.graph))
             )
@@ -137,8 +140,9 @@ def _question_figures(run: Run, asked: Asked, progress: Progress | None) -> Ques
     if asked == "entity":
         assert run.results.test is not None
         found, count = run.results.test, 2 * run.results.test["facts"]
-        if run.config.name != "ted":
-            name, baseline = BASELINES[asked], _ted_metrics(run, progress)
+        model, shown = _ENTITY_BASELINES[task_of(run.config.protocol)]
+        if run.config.name != model:
+            name, baseline = shown, _baseline_metrics(run, model, progress)
         error, metrics = found.get("calibration_error"), found["metrics"]
     else:
         summary = getattr(run.results, asked)["test"]
@@ -155,13 +159,14 @@ def _question_figures(run: Run, asked: Asked, progress: Progress | None) -> Ques
     }
 
 
-def _ted_metrics(run: Run, progress: Progress | None) -> Metrics:
-    """The figures of TED on the same test facts."""
-    graph, timeline = run.graph, run.timeline
-    config = configure(graph, "ted", timeline.device, protocol=run.config.protocol)
-    ted = prepare_run(config, graph, timeline, Callbacks(None, progress)).model
-    evaluation = evaluate_model(ted, graph, "test", run.config.protocol, progress=progress)
-    return evaluation.summary()["metrics"]
+def _baseline_metrics(run: Run, name: str, progress: Progress | None) -> Metrics:
+    """The figures of a baseline, fitted on valid, on the same test facts."""
+    graph, timeline, protocol = run.graph, run.timeline, run.config.protocol
+    config = configure(graph, name, timeline.device, protocol=protocol)
+    model = prepare_run(config, graph, timeline, Callbacks(None, progress)).model
+    if config.recipe.combine is not None:
+        config.recipe.combine(model, graph, config.seed, lambda line: None, progress)
+    return evaluate_model(model, graph, "test", protocol, progress=progress).summary()["metrics"]
 
 
 def _group_figures(asked: Asked, by: GroupedBy, found: GroupMetrics) -> list[GroupFigures]:

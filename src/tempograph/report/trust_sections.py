@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from tempograph.data.protocol import task_of
 from tempograph.evaluation.reliability import reliability_cells
 from tempograph.models.registry import model_kind
+from tempograph.prediction.forecast import Forecast
 from tempograph.report.document import Block, Code, Details, Heading, Paragraph, Picture
 from tempograph.report.model_plots import reliability_figure
 from tempograph.report.search_report import search_blocks
 from tempograph.report.text_table import TextTable
 from tempograph.report.trust_data import data_blocks
 from tempograph.report.trust_examples import ExampleAnswer
-from tempograph.report.trust_facts import example_blocks, missing_blocks, surprising_blocks
+from tempograph.report.trust_facts import (
+    example_blocks,
+    forecast_blocks,
+    missing_blocks,
+    surprising_blocks,
+)
 from tempograph.report.trust_figures import (
     GROUPINGS,
     MIN_QUESTIONS,
@@ -25,7 +32,7 @@ from tempograph.report.trust_figures import (
 from tempograph.training.run_card import describe_basis
 from tempograph.training.runs import Run
 from tempograph.training.search_record import read_search_record
-from tempograph.typing import ASKED, Asked
+from tempograph.typing import ASKED, Asked, Task
 
 _WORST_RELATIONS: Final = 15
 _ASKED: Final[dict[Asked, str]] = {
@@ -35,20 +42,35 @@ _ASKED: Final[dict[Asked, str]] = {
 }
 
 
+_BASELINE_WORDS: Final[dict[Task, str]] = {
+    "complete": (
+        "TED copies known facts that are near in time. Counts of the pair rank relations by how "
+        "often the two entities had them; activity of the pair ranks times by how many facts the "
+        "two entities have near them."
+    ),
+    "forecast": (
+        "Recurrency says that what happened will happen again: it counts how often the subject or "
+        "object had each answer before, recent facts more than old ones."
+    ),
+}
+
+
 def trust_blocks(
     run: Run,
     figures: TrustFigures,
     examples: Sequence[ExampleAnswer],
     missing: Sequence[Mapping[str, Any]],
     surprising: Sequence[Mapping[str, Any]],
+    forecast: Forecast | None = None,
 ) -> list[Block]:
-    """All blocks of a trust report."""
+    """All blocks of a trust report; a forecaster has a forecast in place of missing facts."""
+    found = missing_blocks(run, missing) if forecast is None else forecast_blocks(run, forecast)
     return [
         *_summary(run, figures),
         *_weak(figures),
         *_calibration(run),
         *example_blocks(examples),
-        *missing_blocks(run, missing),
+        *found,
         *surprising_blocks(surprising),
         *data_blocks(run),
         *_search(run),
@@ -86,7 +108,14 @@ def figures_table(figures: TrustFigures, model: str) -> TextTable:
 
 def _summary(run: Run, figures: TrustFigures) -> list[Block]:
     graph, options = run.graph, run.import_options
-    if options is not None and options.split == "chronological":
+    forecasts = run.timeline.past_only
+    if forecasts:
+        meaning = (
+            "The test facts are the latest of the data, and each of them was asked about given all "
+            "facts of earlier steps, those of valid and test included (forecast-single). The "
+            "figures say how well the next step is forecast. Further ahead they fall."
+        )
+    elif options is not None and options.split == "chronological":
         meaning = (
             "The test facts are the latest of the data, and the train facts come before them. "
             "Models of this kind fill gaps; for a forecast, these figures are only a first hint."
@@ -101,18 +130,22 @@ def _summary(run: Run, figures: TrustFigures) -> list[Block]:
         Heading("In short"),
         Paragraph(
             f"{len(graph.test):,} facts were held out for a test that the model had no part in. "
-            "It was asked for the subject, the object, the relation and the time of each of them. "
+            f"It was asked for {_parts(forecasts)} of each of them. "
             f"{describe_basis(run.results, len(graph.train))}"
         ),
         figures_table(figures, run.config.name),
         Paragraph(meaning),
         Paragraph(
-            "Before ranking, other answers that are known to be right are removed. TED copies "
-            "known facts that are near in time. Counts of the pair rank relations by how often the "
-            "two entities had them; activity of the pair ranks times by how many facts the two "
-            "entities have near them. MRR is the mean of 1 / rank of the right answer."
+            "Before ranking, other answers that are known to be right are removed. "
+            f"{_BASELINE_WORDS[task_of(run.config.protocol)]} MRR is the mean of 1 / rank of the "
+            "right answer."
         ),
     ]
+
+
+def _parts(forecasts: bool) -> str:
+    """What was asked for."""
+    return "the subject and the object" + ("" if forecasts else ", the relation and the time")
 
 
 def _weak(figures: TrustFigures) -> list[Block]:
@@ -128,22 +161,26 @@ def _weak(figures: TrustFigures) -> list[Block]:
     return [
         Heading("Where it is weak"),
         Paragraph(text),
-        *(_group_table(figures, each) for each in by),
+        *(_group_table(figures, each) for each in by if figures.group(each)),
         _relation_table(figures),
     ]
 
 
 def _group_table(figures: TrustFigures, by: GroupedBy) -> TextTable:
     """A row for each group, with the figures of all kinds of questions."""
-    found = {asked: {each["group"]: each for each in figures.group(by, asked)} for asked in ASKED}
+    asked_for = [each["asked"] for each in figures.questions]
+    found = {
+        asked: {each["group"]: each for each in figures.group(by, asked)} for asked in asked_for
+    }
     rows = []
     for name, who in found["entity"].items():
         row = [name, f"{who['questions'] // 2:,}"]
-        for asked in ASKED:
+        for asked in asked_for:
             each = found[asked].get(name)
             row += ["-", "-"] if each is None else _percents(each["hits@1"], each["hits@10"])
         rows.append(row)
-    columns = [f"{QUESTIONS[asked]}, {place}" for asked in ASKED for place in ("1st", "top 10")]
+    places = ("1st", "top 10")
+    columns = [f"{QUESTIONS[asked]}, {place}" for asked in asked_for for place in places]
     caption = "How often the right answer is first, or among the first ten, in percent."
     return TextTable(GROUPINGS[by][0], ("group", "facts", *columns), rows, 1, caption)
 
@@ -205,7 +242,22 @@ def _calibration(run: Run) -> list[Block]:
         if asked != "entity":
             shown = [table, Details(f"The same as a figure: {QUESTIONS[asked]}", [picture])]
         blocks += shown
-    return blocks
+    return blocks + _occurrence(run)
+
+
+def _occurrence(run: Run) -> list[Block]:
+    """How far the probability that a fact happens can be trusted."""
+    found = run.results.occurrence
+    if found is None or not found["reliability"]:
+        return []
+    columns, cells = reliability_cells(found["reliability"])
+    columns[1:] = ["facts", "mean", "happened"]
+    caption = (
+        f"{found['proposals']:,} facts that were said to be possible at {found['steps']} steps of "
+        f"valid, of which {found['found']:,} happened; expected calibration error "
+        f"{found['calibration_error']:.3f}."
+    )
+    return [TextTable("Will it happen? One step ahead", columns, cells, caption=caption)]
 
 
 def _model(run: Run) -> list[Block]:

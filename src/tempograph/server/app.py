@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, Response
+from fastapi.routing import APIRoute
 from jinja2 import Environment, PackageLoader
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
+from starlette.types import Receive, Scope, Send
 
 from tempograph.server import schema
 from tempograph.server.api_description import PROBLEMS, TAGS, complete_description
+from tempograph.server.json_responses import COMPRESSION, MIN_COMPRESSED
 from tempograph.server.lookup_routes import lookup_routes
-from tempograph.server.operation_routes import operation_routes
+from tempograph.server.operation_routes import Operations, operation_routes
 from tempograph.server.page_files import PageFiles
 from tempograph.server.problems import Problem, internal_error, invalid
 from tempograph.server.question_routes import question_routes
@@ -24,13 +27,45 @@ from tempograph.server.request_bodies import describe_errors
 from tempograph.server.service import Service
 from tempograph.version import __version__
 
-_MIN_COMPRESSED: Final = 2**13
-"""Bytes of a response that take longer to send than to compress."""
+
+class Application(FastAPI):
+    """The service as an ASGI application.
+
+    FastAPI describes all routes. Questions go straight to their functions, which take the request
+    and return the response: for a question of one fact, FastAPI would take longer than the model.
+    Only searches, whose lines are compressed as they come, take the usual way.
+    """
+
+    def __init__(self, questions: APIRouter, **options: Any) -> None:
+        super().__init__(**options)
+        self._questions = {
+            route.path: route
+            for route in questions.routes
+            if isinstance(route, APIRoute) and route.response_model is not None
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle a request, or another ASGI scope."""
+        route = None
+        if scope["type"] == "http" and scope["method"] == "POST":
+            route = self._questions.get(scope["path"])
+        if route is None:
+            await super().__call__(scope, receive, send)
+            return
+        scope["route"] = route
+        try:
+            response = await route.endpoint(Request(scope, receive))
+        except Problem as problem:
+            response = problem.response()
+        await response(scope, receive, send)
 
 
 def create_app(
-    service: Service, on_ready: Callable[[], None] = lambda: None, token_required: bool = False
-) -> FastAPI:
+    service: Service,
+    on_ready: Callable[[], None] = lambda: None,
+    token_required: bool = False,
+    operations: Operations | None = None,
+) -> Application:
     """The service as an ASGI application; `on_ready` is called once it accepts requests."""
 
     @asynccontextmanager
@@ -40,7 +75,9 @@ def create_app(
         yield
         await service.stop()
 
-    app = FastAPI(
+    questions = question_routes(service)
+    app = Application(
+        questions,
         title="tempograph",
         description="Finds missing facts in temporal knowledge graphs, with evidence.",
         version=__version__,
@@ -55,8 +92,9 @@ def create_app(
     app.state.service = service
     for error in (Problem, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(error, _handle)
-    for routes in (lookup_routes, question_routes, operation_routes):
-        app.include_router(routes(service))
+    app.include_router(lookup_routes(service))
+    app.include_router(questions)
+    app.include_router(operation_routes(service, operations or service))
 
     files = PageFiles()
     templates = Environment(loader=PackageLoader("tempograph.server"), autoescape=True)
@@ -71,7 +109,7 @@ def create_app(
     async def explorer() -> str:
         return files.page
 
-    app.add_middleware(GZipMiddleware, minimum_size=_MIN_COMPRESSED, compresslevel=5)
+    app.add_middleware(GZipMiddleware, minimum_size=MIN_COMPRESSED, compresslevel=COMPRESSION)
     app.mount(f"/{files.address}", files)
     max_facts = service.limits.facts
     described = (

@@ -13,13 +13,7 @@ from tempograph.data.fact_ids import read_facts
 from tempograph.data.graph import COLUMNS, Facts
 from tempograph.prediction.scoring import SIDES
 from tempograph.server.problems import Place, invalid
-from tempograph.server.schema import (
-    CandidateScore,
-    FactNames,
-    ScoredFact,
-    ScoreRequest,
-    ScoreResponse,
-)
+from tempograph.server.schema import CandidateScore, FactNames, ScoredFact, ScoreRequest
 from tempograph.server.served_run import ServedRun
 
 
@@ -31,7 +25,7 @@ class _GivenFacts(NamedTuple):
     errors: list[str | None]
 
 
-async def score_facts(run: ServedRun, request: ScoreRequest, client: str) -> ScoreResponse:
+async def score_facts(run: ServedRun, request: ScoreRequest, client: str) -> list[ScoredFact]:
     """Score, probability and rank of each fact as the answer for its object and its subject."""
     given = await run.look_up(lambda: _read(run, request))
     rows = [row for row, error in enumerate(given.errors) if error is None]
@@ -40,7 +34,7 @@ async def score_facts(run: ServedRun, request: ScoreRequest, client: str) -> Sco
     scored = await run.in_units(
         rows,
         partial(_score, run, given, request.ranks),
-        max(1, run.batcher.max_queries // 2),
+        max(1, run.batcher.max_questions // 2),
         client,
     )
     facts = dict(zip(rows, scored, strict=True))
@@ -49,7 +43,7 @@ async def score_facts(run: ServedRun, request: ScoreRequest, client: str) -> Sco
             facts[row] = ScoredFact(
                 fact=given.names[row], known=None, object=None, subject=None, error=error
             )
-    return ScoreResponse(run=run.name, facts=[facts[row] for row in range(len(facts))])
+    return [facts[row] for row in range(len(facts))]
 
 
 def _read(run: ServedRun, request: ScoreRequest) -> _GivenFacts:

@@ -1,4 +1,4 @@
-"""One thread per run: requests that wait at the same time are scored together.
+"""One thread per run: questions that wait at the same time are answered together.
 
 Work that takes longer, such as evidence, comes in small units, which have a queue of their own.
 """
@@ -6,38 +6,31 @@ Work that takes longer, such as evidence, comes in small units, which have a que
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import torch
-from torch import Tensor
 
-from tempograph.data.timeline import Queries
 from tempograph.server.fair_queue import FairQueue
 from tempograph.server.problems import overloaded
 
+Question = TypeVar("Question")
+Answer = TypeVar("Answer")
 Result = TypeVar("Result")
-Query = tuple[int, int, int]
-"""(entity, relation or its inverse, time), one row of `Queries`."""
+_HAND_OVER_SECONDS: Final = 0.002
+"""How long an answer waits for others, because waking the event loop takes time."""
 
 
 @dataclass(frozen=True, eq=False)
 class PendingRequest:
-    """Queries, perhaps none, and the function of their scores [queries, entities] to return."""
+    """A question or a unit of work, and its result when it is there."""
 
-    queries: Sequence[Query]
-    finish: Callable[[Tensor], Any]
+    asked: Any
     result: asyncio.Future[Any] = field(default_factory=asyncio.Future)
-
-    def run(self, scores: Tensor) -> Any:
-        """The result, or the exception that was raised."""
-        try:
-            return self.finish(scores)
-        except Exception as error:
-            return error
 
     def resolve(self, outcome: Any) -> None:
         """Let the client have a result or an exception, unless it has gone."""
@@ -49,27 +42,26 @@ class PendingRequest:
             self.result.set_result(outcome)
 
 
-class QueryBatcher:
-    """Two queues and one thread, which alternates between a batch of queries and a unit of work.
+class QueryBatcher(Generic[Question, Answer]):
+    """Two queues and one thread, which alternates between a batch of questions and a unit of work.
 
-    A batch waits `gather_seconds` for up to `max_queries` queries. While both queues are empty,
-    `warm_up` is called until it returns False. `on_batch` is called with the number of queries of
+    `answer` gives the answer to each question of a batch, or the exception that it raised, in their
+    order. A batch waits `gather_seconds` for up to `max_questions`. While both queues are empty,
+    `warm_up` is called until it returns False. `on_batch` is called with the number of questions of
     each batch.
     """
 
     def __init__(
         self,
-        scores: Callable[[Queries], Tensor],
-        device: torch.device,
-        max_queries: int,
+        answer: Callable[[Sequence[Question]], Iterable[Answer | Exception]],
+        max_questions: int,
         gather_seconds: float,
         max_waiting: int,
         warm_up: Callable[[], bool] = lambda: False,
-        on_batch: Callable[[int], None] = lambda queries: None,
+        on_batch: Callable[[int], None] = lambda questions: None,
     ) -> None:
-        self._scores = scores
-        self._device = device
-        self.max_queries = max_queries
+        self._answer = answer
+        self.max_questions = max_questions
         self._gather_seconds = gather_seconds
         self._warm_up = warm_up
         self._on_batch = on_batch
@@ -102,12 +94,13 @@ class QueryBatcher:
         """The number of requests in the queues."""
         return len(self._requests) + len(self._units)
 
-    async def submit(
-        self, queries: Sequence[Query], finish: Callable[[Tensor], Result], client: str = ""
-    ) -> Result:
-        """Return `finish(scores)`, computed on the thread of the run in one of the next batches."""
-        result: Result = await self._wait(self._requests, client, PendingRequest(queries, finish))
-        return result
+    async def submit(self, question: Question, client: str = "") -> Answer:
+        """The answer to a question, computed on the thread of the run in one of the next batches.
+
+        An exception in its place is raised.
+        """
+        answer: Answer = await self._wait(self._requests, client, PendingRequest(question))
+        return answer
 
     async def work(
         self,
@@ -121,7 +114,7 @@ class QueryBatcher:
         A long request awaits one unit after the other, so it ends with the client that waits for
         it. All but the first are `admitted`; the one with the least `work_left` comes first.
         """
-        request = PendingRequest((), lambda _: unit())
+        request = PendingRequest(unit)
         result: Result = await self._wait(self._units, client, request, work_left, admitted)
         return result
 
@@ -155,31 +148,28 @@ class QueryBatcher:
                 self._arrived.clear()
                 await self._arrived.wait()
             if self._units:
-                # Queries that arrive meanwhile make up the next batch.
-                await self._run_on_thread([self._units.pop()])
+                # Questions that arrive meanwhile make up the next batch.
+                await self._run_on_thread(_work, [self._units.pop()])
             elif self._gather_seconds:
                 await asyncio.sleep(self._gather_seconds)
-            batch = self._next_batch()
+            batch = [
+                self._requests.pop() for _ in range(min(self.max_questions, len(self._requests)))
+            ]
             if batch:
-                self._on_batch(sum(len(request.queries) for request in batch))
-                await self._run_on_thread(batch)
+                self._on_batch(len(batch))
+                await self._run_on_thread(self._answer, batch)
 
-    def _next_batch(self) -> list[PendingRequest]:
-        batch, free = [], self.max_queries
-        while free > 0 and self._requests:
-            batch.append(self._requests.pop())
-            free -= max(1, len(batch[-1].queries))
-        return batch
-
-    async def _run_on_thread(self, batch: Sequence[PendingRequest]) -> None:
+    async def _run_on_thread(
+        self, answer: Callable[[Sequence[Any]], Iterable[Any]], batch: Sequence[PendingRequest]
+    ) -> None:
         loop = asyncio.get_running_loop()
 
-        def resolve(request: PendingRequest, outcome: Any) -> None:
+        def resolve(outcomes: Sequence[tuple[PendingRequest, Any]]) -> None:
             # The loop is closed if the service has stopped without waiting for this.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(request.resolve, outcome)
+                loop.call_soon_threadsafe(_resolve, outcomes)
 
-        await loop.run_in_executor(self._thread, self._at_work, self._run, batch, resolve)
+        await loop.run_in_executor(self._thread, self._at_work, _run, answer, batch, resolve)
 
     def _at_work(self, function: Callable[..., Result], *arguments: Any) -> Result:
         self.busy = True
@@ -188,24 +178,33 @@ class QueryBatcher:
         finally:
             self.busy = False
 
-    @torch.inference_mode()
-    def _run(
-        self, batch: Sequence[PendingRequest], resolve: Callable[[PendingRequest, Any], None]
-    ) -> None:
-        """Resolve each request as soon as it is finished, with its result or its exception."""
-        try:
-            scores = self._score([query for request in batch for query in request.queries])
-        except Exception as error:
-            for request in batch:
-                resolve(request, error)
-            return
-        parts = torch.split(scores, [len(request.queries) for request in batch])
-        for request, part in zip(batch, parts, strict=True):
-            if not request.result.done():
-                resolve(request, request.run(part))
 
-    def _score(self, queries: Sequence[Query]) -> Tensor:
-        if not queries:
-            return torch.empty(0, 0)
-        columns = torch.tensor(queries, device=self._device).unbind(1)
-        return self._scores(Queries(*columns)).cpu()
+@torch.inference_mode()
+def _run(
+    answer: Callable[[Sequence[Any]], Iterable[Any]],
+    batch: Sequence[PendingRequest],
+    resolve: Callable[[Sequence[tuple[PendingRequest, Any]]], None],
+) -> None:
+    """Resolve each request soon after it is answered, with its answer or an exception."""
+    outcomes: list[tuple[PendingRequest, Any]] = []
+    since = time.monotonic()
+    try:
+        for request, outcome in zip(batch, answer([each.asked for each in batch]), strict=True):
+            outcomes.append((request, outcome))
+            if time.monotonic() - since > _HAND_OVER_SECONDS:
+                resolve(outcomes)
+                outcomes, since = [], time.monotonic()
+    except Exception as error:
+        # Requests that have an answer keep it.
+        outcomes += [(request, error) for request in batch]
+    resolve(outcomes)
+
+
+def _resolve(outcomes: Sequence[tuple[PendingRequest, Any]]) -> None:
+    for request, outcome in outcomes:
+        request.resolve(outcome)
+
+
+def _work(units: Sequence[Callable[[], Any]]) -> Iterable[Any]:
+    """The result of each unit of work."""
+    return [unit() for unit in units]

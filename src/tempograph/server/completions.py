@@ -8,28 +8,30 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from tempograph.data.graph import COLUMNS
-from tempograph.data.timeline import Queries
 from tempograph.errors import DataError
 from tempograph.prediction.answer import evidence_legend
 from tempograph.prediction.answers import Completion
-from tempograph.prediction.completion import (
+from tempograph.prediction.candidate_ranking import (
     Ranking,
     asked_part,
-    explain_candidates,
-    name_answers,
     rank_candidates,
+    rank_questions,
+)
+from tempograph.prediction.completion import (
+    explain_candidates,
+    name_and_explain,
+    name_answers,
+    score_candidates,
 )
 from tempograph.prediction.questions import read_questions
 from tempograph.prediction.scenario import Fact
+from tempograph.server.entity_questions import EntityAnswer, EntityQuestion
 from tempograph.server.problems import Place, invalid
 from tempograph.server.schema import (
     AnswerOptions,
     BatchCompletionRequest,
-    BatchCompletionResponse,
     BatchResult,
     CompletionRequest,
     CompletionResponse,
@@ -58,17 +60,18 @@ async def complete(run: ServedRun, request: CompletionRequest, client: str) -> C
             raise invalid("first and last bound the answers to a missing time; leave the time out")
         period = await run.find_ids(lambda: run.browser.span(request.first, request.last))
     scenario = run.predictor.scenario
-
-    def finish(scores: Tensor) -> tuple[Ranking, Completion | None]:
-        ranking = rank_candidates(scenario, fact, scores, top, new=new, period=period)
-        return ranking, None if evidence else name_answers(scenario, ranking, None, 0)
-
     if asked_part(fact) == "entity":
-        query = run.predictor.question(fact)
-        ranking, completion = await run.submit([query], lambda rows: finish(rows[0]), client)
+        answer = await run.ask(EntityQuestion(fact, top, new, not evidence), client)
     else:
-        unit = lambda: finish(run.predictor.candidate_scores(fact))  # noqa: E731
-        ranking, completion = await run.work(unit, client)
+
+        def rank() -> EntityAnswer:
+            scores = score_candidates(scenario, fact)
+            ranking = rank_candidates(scenario, fact, scores, top, new=new, period=period)
+            named = None if evidence else name_answers(scenario, ranking, None, 0)
+            return EntityAnswer(ranking, named)
+
+        answer = await run.work(rank, client)
+    ranking, completion = answer.ranking, answer.completion
     if completion is None:
         explain = partial(explain_candidates, scenario, ranking)
         found = await run.in_units(ranking.candidates, explain, _MAX_EXPLAINED, client)
@@ -79,7 +82,7 @@ async def complete(run: ServedRun, request: CompletionRequest, client: str) -> C
 
 async def complete_batch(
     run: ServedRun, request: BatchCompletionRequest, client: str
-) -> BatchCompletionResponse:
+) -> list[BatchResult]:
     """The best answers to each of many questions, in their order."""
     _check_options(run, request)
     if len(request.questions) * request.top > _MAX_ANSWERS:
@@ -92,16 +95,12 @@ async def complete_batch(
     order = sorted((row for row in range(len(facts)) if not errors[row]), key=lambda r: facts[r][3])
     answer = partial(_answer_all, run, request)
     rows = [facts[row] for row in order]
-    found = await run.in_units(rows, answer, run.batcher.max_queries, client)
+    found = await run.in_units(rows, answer, run.batcher.max_questions, client)
     completions = dict(zip(order, found, strict=True))
-    return BatchCompletionResponse(
-        run=run.name,
-        model=run.model_name,
-        results=[
-            BatchResult(completion=completions.get(row), error=error)
-            for row, error in enumerate(errors)
-        ],
-    )
+    return [
+        BatchResult(completion=completions.get(row), error=error)
+        for row, error in enumerate(errors)
+    ]
 
 
 def _check_options(run: ServedRun, request: AnswerOptions) -> None:
@@ -134,24 +133,23 @@ def _read_questions(
 
 
 def _answer_all(run: ServedRun, options: AnswerOptions, facts: Sequence[Fact]) -> list[Completion]:
-    """The answers to some questions; those for entities are scored together."""
-    predictor = run.predictor
-    queries = [predictor.question(fact) for fact in facts if asked_part(fact) == "entity"]
-    scores: dict[int, Tensor] = {}
-    if queries:
-        columns = torch.tensor(queries, device=predictor.model.device).unbind(1)
-        rows = (row for row, fact in enumerate(facts) if asked_part(fact) == "entity")
-        scores = dict(zip(rows, predictor.model.scores(Queries(*columns)), strict=True))
-    return [
-        predictor.complete(
-            fact,
-            scores[row] if row in scores else predictor.candidate_scores(fact),
-            options.top,
-            options.evidence,
-            new=options.new,
+    """The answers to some questions; those for entities are scored and ranked together."""
+    scenario, top, new = run.predictor.scenario, options.top, options.new
+    rows = [row for row, fact in enumerate(facts) if asked_part(fact) == "entity"]
+    together = [facts[row] for row in rows]
+    rankings: dict[int, Ranking] = {}
+    if together:
+        scores = scenario.model.scores(scenario.queries(together))
+        tops, leave_out = [top] * len(rows), [new] * len(rows)
+        found = rank_questions(scenario, together, scores, tops, leave_out)
+        rankings = dict(zip(rows, found, strict=True))
+    completions = []
+    for row, fact in enumerate(facts):
+        ranking = rankings.get(row) or rank_candidates(
+            scenario, fact, score_candidates(scenario, fact), top, new=new
         )
-        for row, fact in enumerate(facts)
-    ]
+        completions.append(name_and_explain(scenario, ranking, options.evidence))
+    return completions
 
 
 async def explain(run: ServedRun, request: EvidenceRequest, client: str) -> EvidenceResponse:

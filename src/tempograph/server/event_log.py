@@ -26,7 +26,9 @@ def event_log(format: LogFormat = "auto") -> EventLog:
             line = f"{now:%H:%M:%S} {words}"
         else:
             line = json.dumps({"time": now.isoformat(timespec="milliseconds")} | dict(event))
-        print(line, file=sys.stderr, flush=True)
+        # One write, so that the lines of several processes do not mix.
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
     return log
 

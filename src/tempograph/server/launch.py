@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import math
 import os
 import secrets
 import signal
 import socket
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-import uvicorn
-
+from tempograph.device import resolve_device
 from tempograph.errors import ConfigError
-from tempograph.prediction.predictor import Predictor
-from tempograph.server.app import create_app
-from tempograph.server.connections import http_protocol
-from tempograph.server.cross_origin import allow_origins, check_origins
-from tempograph.server.event_log import EventLog, event_log, redirect_uvicorn_log
+from tempograph.server.cross_origin import check_origins
+from tempograph.server.event_log import EventLog, event_log
+from tempograph.server.http_server import BACKLOG, HttpServer
 from tempograph.server.limits import Limits
-from tempograph.server.middleware import AdmissionMiddleware
 from tempograph.server.problems import Problem
-from tempograph.server.service import Service, named_runs
+from tempograph.server.service import Service, named_runs, settle_memory
+from tempograph.server.service_settings import ServiceSettings
 from tempograph.typing import LogFormat
 
 TOKEN_VARIABLE: Final = "TEMPOGRAPH_TOKEN"
@@ -43,56 +40,70 @@ def serve(
     origins: Sequence[str] = (),
     log_format: LogFormat = "auto",
     trusted_proxies: Sequence[str] = (),
+    workers: int = 1,
 ) -> None:
-    """Serve run folders until a signal; open requests then get `shutdown_seconds` to finish."""
-    limits = limits or Limits()
+    """Serve run folders until a signal; open requests then get `shutdown_seconds` to finish.
+
+    Several workers are processes that share the memory of the runs.
+    """
     log = event_log(log_format)
     check_origins(origins)
     _check_proxies(trusted_proxies)
     token, is_new = resolve_token(host, token_file)
-    folders = named_runs(runs)
+    settings = ServiceSettings(
+        named_runs(runs),
+        limits or Limits(),
+        device,
+        token,
+        origins,
+        trusted_proxies,
+        shutdown_seconds,
+    )
+    if workers > 1:
+        _check_workers(device)
     with _bound_socket(host, port) as listener:
-        service = Service(
-            {name: Predictor(folder, device, limits.cache) for name, folder in folders.items()},
-            limits,
-        )
-        for run in service.runs.values():
-            run.warm_up()
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
-        ready: dict[str, Any] = {"event": "ready", "url": url, "runs": list(service.runs)}
+        ready: dict[str, Any] = {"event": "ready", "url": url, "runs": list(settings.runs)}
         if is_new:
             ready["token"] = token
-
-        def on_ready() -> None:
-            _reload_on_signal(service, log)
-            log(ready)
-
-        app = create_app(service, on_ready, token is not None)
-        admitted = AdmissionMiddleware(app, limits, service.metrics, token, log)
-        redirect_uvicorn_log(log)
-        server = uvicorn.Server(
-            uvicorn.Config(
-                allow_origins(admitted, origins),
-                log_config=None,
-                access_log=False,
-                ws="none",
-                lifespan="on",
-                server_header=False,
-                proxy_headers=bool(trusted_proxies),
-                forwarded_allow_ips=list(trusted_proxies),
-                http=http_protocol(limits.idle),
-                timeout_keep_alive=math.ceil(limits.idle),
-                timeout_graceful_shutdown=shutdown_seconds,
-            )
-        )
         _raise_file_limit()
-        listener.listen(2048)
-        with _repeated_signals_ignored():
-            server.run(sockets=[listener])
-        log({"event": "stopped"})
-        if service.busy:
-            # The interpreter would wait for the thread of a run, whose result nobody awaits.
-            os._exit(0)
+        if workers > 1:
+            from tempograph.server.supervisor import Supervisor
+
+            Supervisor(settings, workers, listener, log).run(ready)
+        else:
+            _serve_alone(settings, listener, log, ready)
+
+
+def _serve_alone(
+    settings: ServiceSettings, listener: socket.socket, log: EventLog, ready: dict[str, Any]
+) -> None:
+    """Answer in this process."""
+    service = Service(settings.load(), settings.limits)
+    for run in service.runs.values():
+        run.warm_up()
+    settle_memory()
+
+    def on_ready() -> None:
+        _reload_on_signal(service, log)
+        log(ready)
+
+    listener.listen(BACKLOG)
+    HttpServer(service, settings, log, on_ready).run(sockets=[listener])
+    log({"event": "stopped"})
+    if service.busy:
+        # The interpreter would wait for the thread of a run, whose result nobody awaits.
+        os._exit(0)
+
+
+def _check_workers(device: str) -> None:
+    if sys.platform != "linux":
+        raise ConfigError("several workers need Linux; leave --workers out")
+    if resolve_device(device).type != "cpu":
+        raise ConfigError(
+            "several workers share the memory of the processor, not of a GPU; add --device cpu, or "
+            "leave --workers out"
+        )
 
 
 def resolve_token(host: str, token_file: Path | None) -> tuple[str | None, bool]:
@@ -187,15 +198,3 @@ def _raise_file_limit() -> None:
     # Some systems refuse an unlimited value; the usual limit then stays.
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
-@contextmanager
-def _repeated_signals_ignored() -> Iterator[None]:
-    """Ignore the signal that uvicorn raises again after a clean shutdown."""
-    signals = (signal.SIGINT, signal.SIGTERM)
-    previous = [signal.signal(each, lambda number, frame: None) for each in signals]
-    try:
-        yield
-    finally:
-        for each, handler in zip(signals, previous, strict=True):
-            signal.signal(each, handler)

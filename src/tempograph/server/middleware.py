@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import random
 import re
-import secrets
 import time
 import traceback
 from typing import Final
 
-from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tempograph.server.event_log import EventLog
@@ -18,14 +17,16 @@ from tempograph.server.limits import Limits
 from tempograph.server.metrics import Metrics
 from tempograph.server.problems import Problem, internal_error, stopping
 
-_HEADERS: Final = {
-    "content-security-policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'",
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",
-    "cross-origin-resource-policy": "same-origin",
-    "cross-origin-opener-policy": "same-origin",
-}
+_HEADERS: Final = (
+    (
+        b"content-security-policy",
+        b"default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+)
 _PUBLIC_PATHS: Final = re.compile(r"/|/health(/live|/ready)?|/static/.*", re.DOTALL)
 """Paths that need no token: they contain nothing of any run."""
 _LOCAL_HOSTS: Final = re.compile(r"(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?", re.IGNORECASE)
@@ -40,6 +41,10 @@ _LARGE_BODIES: Final = {
 }
 _SMALL_BODY: Final = 2**16
 """Bytes for other paths: four names of the longest length, each character an escaped pair."""
+_UNLIMITED_PATHS: Final = {"/api/v1/admin/reload"}
+"""Paths that may take as long as runs take to load."""
+_SECONDS_UNWATCHED: Final = 0.2
+"""How long a client that has left may go unnoticed."""
 _CLIENT_LEFT: Final = 499
 """The status in the log of a request that has no response, because its client has left."""
 
@@ -63,6 +68,8 @@ class AdmissionMiddleware:
         self._metrics = metrics
         self._token = token
         self._log = log
+        self.closing = False
+        """Whether each connection is closed after its next response."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; pass on other ASGI scopes."""
@@ -74,16 +81,24 @@ class AdmissionMiddleware:
             # The application answers as to GET, and the body is left out.
             scope = dict(scope, method="GET")
         scope.setdefault("state", {})
-        start, request_id, status, failure = time.perf_counter(), secrets.token_hex(8), 0, ""
+        start, request_id, status, failure = (
+            time.perf_counter(),
+            f"{random.getrandbits(64):016x}",
+            0,
+            "",
+        )
         sent = 0
 
         async def send_with_headers(message: Message) -> None:
             nonlocal status, sent
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(scope=message)
-                headers.update(_HEADERS | {"x-request-id": request_id})
-                headers.setdefault("cache-control", "no-store")
+                headers = [*message["headers"], *_HEADERS, (b"x-request-id", request_id.encode())]
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append((b"cache-control", b"no-store"))
+                if self.closing:
+                    headers.append((b"connection", b"close"))
+                message = {**message, "headers": headers}
             elif method == "HEAD" and message["type"] == "http.response.body":
                 message = {**message, "body": b""}
             sent += len(message.get("body", b""))
@@ -109,8 +124,7 @@ class AdmissionMiddleware:
             route = getattr(scope.get("route"), "path", None) or (
                 "/static" if 0 < status < 400 else "none"
             )
-            self._metrics.requests.labels(route, status).inc()
-            self._metrics.request_seconds.labels(route).observe(seconds)
+            self._metrics.count_request(route, status, seconds)
             event = {
                 "event": "request",
                 "id": request_id,
@@ -140,6 +154,8 @@ class AdmissionMiddleware:
                 self._check_client(scope)
                 body = await self._read_body(scope, receive)
                 scope["state"]["received"] = len(body)
+                if scope["path"] in _UNLIMITED_PATHS:
+                    limit.reschedule(None)
                 await self._answer(scope, body, receive, send_and_extend)
         except TimeoutError:
             detail = f"the request took more than {self._limits.seconds:g} s"
@@ -149,30 +165,46 @@ class AdmissionMiddleware:
         return None
 
     async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        """Let the application answer, and cancel that when the client leaves."""
-        left = asyncio.create_task(_wait_for_disconnect(receive))
+        """Let the application answer, and cancel that when the client leaves.
+
+        Most answers take less time than it takes to watch for that, so watching starts later.
+        """
+        loop, answering, left = asyncio.get_running_loop(), asyncio.current_task(), asyncio.Event()
+        watching: list[asyncio.Task[None]] = []
+        unread = [body]
+
+        async def wait_for_disconnect() -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            left.set()
+            assert answering is not None
+            answering.cancel()
 
         async def replayed() -> Message:
             if unread:
                 return {"type": "http.request", "body": unread.pop(), "more_body": False}
-            await asyncio.shield(left)
+            await left.wait()
             return {"type": "http.disconnect"}
 
-        unread = [body]
-        answered = asyncio.ensure_future(self._app(scope, replayed, send))
+        timer = loop.call_later(
+            _SECONDS_UNWATCHED, lambda: watching.append(loop.create_task(wait_for_disconnect()))
+        )
         try:
-            await asyncio.wait({answered, left}, return_when=asyncio.FIRST_COMPLETED)
-            if not answered.done():
-                raise _ClientLeft
-            answered.result()
+            await self._app(scope, replayed, send)
+        except asyncio.CancelledError:
+            if left.is_set() and answering is not None:
+                answering.uncancel()
+                raise _ClientLeft from None
+            raise
         finally:
-            left.cancel()
-            answered.cancel()
+            timer.cancel()
+            for task in watching:
+                task.cancel()
 
     def _check_client(self, scope: Scope) -> None:
-        headers = dict(scope["headers"])
+        headers, names = dict(scope["headers"]), [name for name, _ in scope["headers"]]
         for name in _SINGLE_HEADERS:
-            if sum(each == name for each, _ in scope["headers"]) > 1:
+            if names.count(name) > 1:
                 detail = f"the header {name.decode().title()} is given more than once"
                 raise Problem(400, "repeated-header", detail, headers={"Connection": "close"})
         if self._token is None:
@@ -206,8 +238,3 @@ class AdmissionMiddleware:
             detail = f"a request to {scope['path'][:200]} may have at most {limit:,} bytes"
             raise Problem(413, "too-large", detail, headers={"Connection": "close"})
         return b"".join(parts)
-
-
-async def _wait_for_disconnect(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

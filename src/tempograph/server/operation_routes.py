@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
@@ -11,7 +13,17 @@ from tempograph.server.request_bodies import describe_body, read_body
 from tempograph.server.service import Service
 
 
-def operation_routes(service: Service) -> APIRouter:
+class Operations(Protocol):
+    """Who decides on the state of a service: itself, or the process that started it."""
+
+    def check_ready(self) -> None:
+        """Raise a problem if the service cannot take a request."""
+
+    async def reload(self, name: str | None = None) -> list[str]:
+        """Load a run, or all, from its folder again; return the names."""
+
+
+def operation_routes(service: Service, operations: Operations) -> APIRouter:
     """Health, metrics and reloading."""
     router = APIRouter(tags=[Tag.OPERATIONS])
 
@@ -24,7 +36,7 @@ def operation_routes(service: Service) -> APIRouter:
     @router.get("/health/ready", openapi_extra=PUBLIC)
     async def ready() -> schema.HealthResponse:
         """Whether every run can take a request; otherwise 503. Needs no token."""
-        service.check_ready()
+        operations.check_ready()
         return schema.HealthResponse()
 
     @router.get("/metrics", response_class=PlainTextResponse)
@@ -40,6 +52,6 @@ def operation_routes(service: Service) -> APIRouter:
     async def reload(request: Request) -> schema.ReloadResponse:
         """Load a run, or all, from its folder again; requests in progress finish on the old run."""
         body = await read_body(request, schema.ReloadRequest, service.threads)
-        return schema.ReloadResponse(runs=await service.reload(body.run))
+        return schema.ReloadResponse(runs=await operations.reload(body.run))
 
     return router

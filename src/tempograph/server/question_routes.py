@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
-from typing import TypeVar
+from functools import partial
+from typing import Final, TypeVar
 
 from fastapi import APIRouter, Request
-from fastapi.responses import StreamingResponse
+from fastapi.responses import Response, StreamingResponse
 from pydantic import BaseModel
 
 from tempograph.server import schema
 from tempograph.server.api_description import BODY_PROBLEMS, PREFIX, Tag
 from tempograph.server.batch_scores import score_facts
 from tempograph.server.completions import complete, complete_batch, explain
+from tempograph.server.json_responses import encode, encode_list, respond, respond_large
 from tempograph.server.line_stream import LINES, stream_lines
 from tempograph.server.request_bodies import client_of, describe_body, describe_lines, read_body
 from tempograph.server.scans import scan_missing, scan_surprising
@@ -20,6 +22,8 @@ from tempograph.server.served_run import ServedRun
 from tempograph.server.service import Service
 from tempograph.server.what_if import what_if
 
+_MAX_SMALL: Final = 100
+"""Answers and facts of evidence in a response that is encoded faster than on another thread."""
 Scan = TypeVar("Scan", schema.MissingRequest, schema.SurprisingRequest)
 
 
@@ -30,46 +34,71 @@ def question_routes(service: Service) -> APIRouter:
     batch_request = schema.with_limit(schema.BatchCompletionRequest, "questions", max_facts)
     score_request = schema.with_limit(schema.ScoreRequest, "facts", max_facts)
 
-    @router.post("/complete", openapi_extra=describe_body(schema.CompletionRequest))
-    async def post_complete(request: Request) -> schema.CompletionResponse:
+    @router.post(
+        "/complete",
+        openapi_extra=describe_body(schema.CompletionRequest),
+        response_model=schema.CompletionResponse,
+    )
+    async def post_complete(request: Request) -> Response:
         """The best answers for the missing part of a fact: who, what, with whom or when.
 
         Give three of subject, relation, object and time.
         """
         body = await read_body(request, schema.CompletionRequest, threads)
         with service.lease(request, body.run) as run:
-            return await complete(run, body, client_of(request))
+            completion = await complete(run, body, client_of(request))
+        if body.top * (1 + body.evidence) <= _MAX_SMALL:
+            return respond(completion)
+        return await respond_large(request, partial(encode, completion), threads)
 
-    @router.post("/complete/batch", openapi_extra=describe_body(batch_request))
-    async def post_complete_batch(request: Request) -> schema.BatchCompletionResponse:
+    @router.post(
+        "/complete/batch",
+        openapi_extra=describe_body(batch_request),
+        response_model=schema.BatchCompletionResponse,
+    )
+    async def post_complete_batch(request: Request) -> Response:
         """The best answers to each of many questions, in their order."""
         body = await read_body(request, batch_request, threads)
         with service.lease(request, body.run) as run:
-            return await complete_batch(run, body, client_of(request))
+            results = await complete_batch(run, body, client_of(request))
+            head = schema.BatchCompletionResponse(run=run.name, model=run.model_name, results=[])
+        return await respond_large(request, partial(encode_list, head, results), threads)
 
-    @router.post("/score", openapi_extra=describe_body(score_request))
-    async def post_score(request: Request) -> schema.ScoreResponse:
+    @router.post(
+        "/score", openapi_extra=describe_body(score_request), response_model=schema.ScoreResponse
+    )
+    async def post_score(request: Request) -> Response:
         """The score, probability and rank of facts, for both query directions."""
         body = await read_body(request, score_request, threads)
         with service.lease(request, body.run) as run:
-            return await score_facts(run, body, client_of(request))
+            facts = await score_facts(run, body, client_of(request))
+            head = schema.ScoreResponse(run=run.name, facts=[])
+        return await respond_large(request, partial(encode_list, head, facts), threads)
 
-    @router.post("/evidence", openapi_extra=describe_body(schema.EvidenceRequest))
-    async def post_evidence(request: Request) -> schema.EvidenceResponse:
+    @router.post(
+        "/evidence",
+        openapi_extra=describe_body(schema.EvidenceRequest),
+        response_model=schema.EvidenceResponse,
+    )
+    async def post_evidence(request: Request) -> Response:
         """The train facts behind a complete fact, and how it ranks."""
         body = await read_body(request, schema.EvidenceRequest, threads)
         with service.lease(request, body.run) as run:
-            return await explain(run, body, client_of(request))
+            return respond(await explain(run, body, client_of(request)))
 
-    @router.post("/what-if", openapi_extra=describe_body(schema.WhatIfRequest))
-    async def post_what_if(request: Request) -> schema.WhatIfResponse:
+    @router.post(
+        "/what-if",
+        openapi_extra=describe_body(schema.WhatIfRequest),
+        response_model=schema.WhatIfResponse,
+    )
+    async def post_what_if(request: Request) -> Response:
         """How the answers to a question move when facts are added and removed.
 
         Nothing is kept: the next request is answered with the facts of the run.
         """
         body = await read_body(request, schema.WhatIfRequest, threads)
         with service.lease(request, body.run) as run:
-            return await what_if(run, body, client_of(request))
+            return respond(await what_if(run, body, client_of(request)))
 
     @router.post(
         "/missing",

@@ -10,14 +10,14 @@ from functools import cached_property, partial
 from typing import Final, TypeVar
 
 import torch
-from torch import Tensor
 
 from tempograph.data.timeline import Queries
 from tempograph.device import memory_budget
 from tempograph.errors import QueryError
 from tempograph.evaluation.rank_table import RankTable, read_run_ranks
 from tempograph.prediction.predictor import Predictor
-from tempograph.server.batching import Query, QueryBatcher, Result
+from tempograph.server.batching import QueryBatcher, Result
+from tempograph.server.entity_questions import EntityAnswer, EntityQuestion, answer_questions
 from tempograph.server.graph_browser import GraphBrowser, UnknownName, shown_labels
 from tempograph.server.limits import Limits
 from tempograph.server.lookup_threads import LookupThreads
@@ -26,7 +26,7 @@ from tempograph.server.problems import invalid
 from tempograph.server.schema import RunInfo, WindowSize
 from tempograph.typing import SPLITS, Split
 
-_UNIT_SECONDS: Final = 0.1
+_UNIT_SECONDS: Final = 0.05
 """How long a unit of work may keep other requests waiting."""
 Item = TypeVar("Item")
 
@@ -46,14 +46,13 @@ class ServedRun:
         self._threads = threads
         self.predictor = predictor
         self.limits = limits
-        self.browser = GraphBrowser(name, predictor.run.graph, predictor.model.window)
+        self.browser = GraphBrowser(name, predictor.run.known_graph, predictor.model.window)
         model, graph = predictor.model, predictor.graph
         self._cold_steps = len(graph.times)
         bytes_per_query = model.bytes_per_candidate * len(graph.entities)
         affordable = memory_budget("service", model.device) // bytes_per_query
         self.batcher = QueryBatcher(
-            model.scores,
-            model.device,
+            partial(answer_questions, predictor.scenario),
             max(1, min(limits.batch, affordable)),
             limits.gather,
             limits.waiting,
@@ -70,11 +69,11 @@ class ServedRun:
         """Start to answer in the running event loop, and to report the metrics of this name."""
         self.batcher.start()
         metrics, name = self._metrics, self.name
-        metrics.waiting.labels(name).set_function(lambda: self.batcher.waiting)
-        metrics.cached_bytes.labels(name).set_function(lambda: self._cached_bytes)
+        metrics.watch(metrics.waiting.labels(name), lambda: self.batcher.waiting)
+        metrics.watch(metrics.cached_bytes.labels(name), lambda: self._cached_bytes)
         for outcome in ("hits", "misses"):
             count = partial(self._count_lookups, outcome)
-            metrics.cache_lookups.labels(name, outcome).set_function(count)
+            metrics.watch(metrics.cache_lookups.labels(name, outcome), count)
         metrics.loaded.labels(name).set_to_current_time()
 
     @contextmanager
@@ -89,10 +88,18 @@ class ServedRun:
             if not self._leases:
                 self.unused.set()
 
-    def warm_up(self) -> None:
-        """Answer a first query, so that the first client does not wait for lazy set-up."""
-        self._encode_next_step()
-        graph = self.predictor.graph
+    def warm_up(self, completely: bool = False) -> None:
+        """Answer a first query, so that the first client does not wait for lazy set-up.
+
+        With `completely`, also prepare what would be prepared when the service is idle.
+        """
+        graph, questions = self.predictor.graph, self.predictor.run.questions
+        while self._encode_next_step() and completely:
+            pass
+        if completely:
+            self._cold_steps = 0
+            if questions.has_heads:
+                self.predictor.scenario.heads()
         fact = (0, 0, -1, len(graph.times) - 1)
         self.predictor.complete(fact, torch.zeros(len(graph.entities)), 1, 0)
         for names in (graph.entity_index, graph.relation_index):
@@ -130,8 +137,7 @@ class ServedRun:
 
     def info(self) -> RunInfo:
         """What a client needs to know about the run."""
-        run, window = self.predictor.run, self.browser.window
-        graph = run.graph
+        run, window, graph = self.predictor.run, self.browser.window, self.browser.graph
         return RunInfo(
             name=self.name,
             model=run.config.name,
@@ -167,11 +173,9 @@ class ServedRun:
         except UnknownName as error:
             raise await self._threads.run(partial(self.browser.suggest, error)) from None
 
-    async def submit(
-        self, queries: Sequence[Query], finish: Callable[[Tensor], Result], client: str
-    ) -> Result:
-        """Return `finish(scores)` for queries that are scored in one of the next batches."""
-        return await _explained(self.batcher.submit(queries, finish, client))
+    async def ask(self, question: EntityQuestion, client: str) -> EntityAnswer:
+        """The answer to a question that is scored in one of the next batches."""
+        return await _explained(self.batcher.submit(question, client))
 
     async def work(
         self, unit: Callable[[], Result], client: str, work_left: int = 0, admitted: bool = False

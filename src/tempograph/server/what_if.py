@@ -8,7 +8,8 @@ import numpy as np
 
 from tempograph.data.fact_ids import FactBatch, read_facts
 from tempograph.data.graph import COLUMNS, Facts
-from tempograph.prediction.completion import complete, rank_candidates, score_candidates
+from tempograph.prediction.candidate_ranking import rank_candidates
+from tempograph.prediction.completion import complete, score_candidates
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.server.completions import ONE_MISSING
 from tempograph.server.problems import Place, invalid

@@ -12,33 +12,54 @@ from tempograph.data.common_neighbors import pair_tables_fit
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.name_tokens import share_words
 from tempograph.device import memory_budget
-from tempograph.models.registry import ModelKind
-from tempograph.training.setting_values import SettingTables
+from tempograph.models.registry import MODELS, ModelKind
+from tempograph.training.setting_values import Setting, SettingTables
+from tempograph.typing import Task
 
-Suggest = Callable[[ModelKind, TemporalGraph, torch.device], SettingTables]
-"""From a kind of model, the data and the device to the tables of a preset."""
+Suggest = Callable[[ModelKind, TemporalGraph, torch.device, Task], SettingTables]
+"""From a kind of model, the data, the device and the task to the tables of a preset."""
 
 _TEMP_STEPS: Final = 2270
 """Training steps of TeMP after which validation MRR hardly rises."""
 _CPU_FACTS: Final = 300_000
 """Facts, over all epochs, that the pointer is trained on on a CPU: some minutes on two cores."""
+_MAX_FACTORED: Final = 5_000_000_000
+"""Train facts times entities from which factored embeddings take minutes, and again on all facts:
+an ensemble does without."""
+_MAX_GATE_FACTS: Final = 20_000
+"""Facts that are enough for the gate of an ensemble."""
 
 
-def suggest_temp(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
-    """Settings of TeMP: wide, with large steps and all negatives on a GPU; less on a CPU."""
+def suggest_temp(
+    kind: ModelKind, graph: TemporalGraph, device: torch.device, task: Task
+) -> SettingTables:
+    """Settings of TeMP: wide, with large steps and all negatives on a GPU; less on a CPU.
+
+    A forecaster has half the facts in its window, which is twice as long. It soon overfits.
+    """
     steps, entities, gpu = len(graph.times), len(graph.entities), device.type == "cuda"
     dim = 256 if gpu else 64 if len(graph.train) < 50_000 else 128
-    # The embeddings of all entities at the times of a step must fit into memory, and an epoch
-    # should have about a dozen training steps.
+    # The embeddings of all entities at the times of a step must fit into memory, and so must their
+    # scores for the two queries of each fact; an epoch should have about a dozen training steps.
     max_times = memory_budget("temp_step", device) // (8 * dim * entities)
+    if gpu:
+        queries = 2 * math.ceil(len(graph.train) / steps)
+        max_times = min(max_times, memory_budget("temp_scores", device) // (4 * queries * entities))
     largest = (64 if steps > 1000 else 32) if gpu else 8
     times_per_step = max(1, min(largest, steps // 11, max_times))
     # Long timelines need fewer epochs, and a cooldown since they do not stop early.
     epochs = round(_TEMP_STEPS / math.ceil(steps / times_per_step)) if gpu else 50
+    forecast = task == "forecast"
     return {
-        "model": {"dim": dim, "feature_dropout": 0.5 if gpu else 0.3, "initial_scale": 0.3},
+        "model": {
+            "dim": dim,
+            "window": 16 if forecast else 8,
+            "feature_dropout": 0.5 if gpu else 0.3,
+            "initial_scale": 0.3,
+        },
         "train": {
-            "epochs": min(max(epochs, 20), 150),
+            "epochs": min(max(epochs, 20), 60 if forecast else 150),
+            "weight_decay": 1e-4 if forecast else 0.0,
             "times_per_step": times_per_step,
             "negatives": "all" if gpu or entities <= 2000 else 500,
             "learning_rate": 0.005 if gpu else 0.015,
@@ -50,7 +71,9 @@ def suggest_temp(kind: ModelKind, graph: TemporalGraph, device: torch.device) ->
     }
 
 
-def suggest_embedding(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
+def suggest_embedding(
+    kind: ModelKind, graph: TemporalGraph, device: torch.device, task: Task
+) -> SettingTables:
     """Settings of an embedding method."""
     gpu, entities = device.type == "cuda", len(graph.entities)
     if kind.defaults["relations"] == "factored":
@@ -104,23 +127,29 @@ def _suggest_factored(graph: TemporalGraph, device: torch.device) -> SettingTabl
     }
 
 
-def suggest_pointer(kind: ModelKind, graph: TemporalGraph, device: torch.device) -> SettingTables:
+def suggest_pointer(
+    kind: ModelKind, graph: TemporalGraph, device: torch.device, task: Task
+) -> SettingTables:
     """Settings of the pointer, with paths if their tables fit into memory and so are fast.
 
     On a GPU more facts vote the more there are; a CPU takes the same few, and fewer epochs. Names
-    matter if they have words in common.
+    matter if they have words in common. A forecaster has no facts of its own step, nor paths, which
+    look at facts of all times; the latest facts overall and recent paths take their place.
     """
     facts = len(graph.train)
     most, epochs = 512, min(max(_CPU_FACTS // facts, 3), 14)
-    if device.type == "cuda":
+    gpu = device.type == "cuda"
+    if gpu:
         most, epochs = min(max(_power_of_two(facts / 18), 512), 16384), 14 if facts < 20_000 else 10
     return {
         "model": {
             "max_facts": most,
             "max_facts_per_relation": most // 2,
             "max_facts_per_pair": most // 4,
-            "paths": pair_tables_fit(len(graph.entities), device),
-            "names": bool(graph.attributes) or share_words(graph.entities),
+            "max_facts_overall": 0 if task == "complete" else 2 * most,
+            "max_facts_per_hop": 0 if task == "complete" else 16 if gpu else 8,
+            "paths": task == "complete" and pair_tables_fit(len(graph.entities), device),
+            "names": names_help(graph),
         },
         "train": {
             "epochs": epochs,
@@ -132,6 +161,35 @@ def suggest_pointer(kind: ModelKind, graph: TemporalGraph, device: torch.device)
             "patience": 4,
         },
     }
+
+
+def suggest_ensemble(
+    kind: ModelKind, graph: TemporalGraph, device: torch.device, task: Task
+) -> SettingTables:
+    """Settings of an ensemble whose gate looks at candidates: its parts, and whether to use names.
+
+    The paper's ensemble has no such gate, and stays as it is. In forecasts, attention across
+    snapshots does better than a GRU.
+    """
+    if not kind.defaults.get("candidate_hidden"):
+        return {}
+    model: dict[str, Setting] = {"names": names_help(graph)}
+    parts = list(kind.defaults["parts"])
+    if task == "forecast":
+        model["parts"] = parts = ["temp-sa" if part == "temp-gru" else part for part in parts]
+    if len(graph.train) * len(graph.entities) > _MAX_FACTORED:
+        unfactored = [part for part in parts if not _is_factored(part)]
+        model |= {"parts": unfactored or parts, "max_facts": _MAX_GATE_FACTS}
+    return {"model": model}
+
+
+def _is_factored(model: str) -> bool:
+    return model in MODELS and MODELS[model].defaults.get("relations") == "factored"
+
+
+def names_help(graph: TemporalGraph) -> bool:
+    """Whether entities have attributes, or names that have words in common."""
+    return bool(graph.attributes) or share_words(graph.entities)
 
 
 def _power_of_two(number: float) -> int:

@@ -7,7 +7,7 @@ import dataclasses
 import statistics
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 import torch
@@ -15,13 +15,16 @@ from torch import Tensor, nn
 
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph, sort_by_time
+from tempograph.data.protocol import task_of
 from tempograph.data.timeline import fact_queries
+from tempograph.errors import DataError
 from tempograph.evaluation.evaluator import query_batches
+from tempograph.evaluation.history import with_history
 from tempograph.models.ensemble.ensemble_gate import EnsembleGate, PartOutputs
 from tempograph.models.ensemble.ensemble_model import Ensemble, assign_halves, shuffle_facts
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings, part_names
 from tempograph.training.run_results import GateSummary
-from tempograph.typing import MetricsCallback, Progress
+from tempograph.typing import MetricsCallback, Progress, Protocol
 
 _VALIDATE_EVERY: Final = 20
 """Steps between two validations on the other half of the facts."""
@@ -55,18 +58,31 @@ class GateExamples(NamedTuple):
         return gate.combine(outputs).masked_fill(self.excluded, -torch.inf)
 
 
-def hold_out(settings: EnsembleSettings, graph: TemporalGraph, seed: int) -> TemporalGraph | None:
+def hold_out(
+    settings: EnsembleSettings, graph: TemporalGraph, seed: int, protocol: Protocol
+) -> TemporalGraph | None:
     """The facts in other splits, for a gate that is fitted on train; None if it is not.
 
-    Random train facts become the valid facts, on which `fit_ensemble` fits the gate. The valid and
-    test facts become test facts, which it does not look at.
+    Random train facts, or the last ones if the task is to forecast, become the valid facts, on
+    which `fit_ensemble` fits the gate. The valid and test facts become test facts, which it does
+    not look at.
     """
     if settings.fit_on != "train":
         return None
     facts = sort_by_time(graph.train)
     count = min(max(1, round(settings.holdout * len(facts))), settings.max_facts, len(facts) - 1)
     held_out = np.zeros(len(facts), dtype=bool)
-    held_out[shuffle_facts(len(facts), seed)[:count].numpy()] = True
+    if task_of(protocol) == "forecast":
+        # Whole steps, but never the first one, without which there is no past.
+        if facts[0, 3] == facts[-1, 3]:
+            raise DataError(
+                f"{graph.name}: a gate is fitted on the last train facts, but all of them are at "
+                f"{graph.times[facts[0, 3]]}; train on more steps, or set model.fit_on=valid"
+            )
+        first = max(facts[-count, 3], facts[0, 3] + 1)
+        held_out = facts[:, 3] >= first
+    else:
+        held_out[shuffle_facts(len(facts), seed)[:count].numpy()] = True
     test = np.concatenate([graph.valid, graph.test])
     return dataclasses.replace(graph, train=facts[~held_out], valid=facts[held_out], test=test)
 
@@ -88,7 +104,9 @@ def fit_ensemble(
     chosen = shuffle_facts(len(graph.valid), seed)[: settings.max_facts].sort().values
     facts = torch.from_numpy(graph.valid)[chosen].to(ensemble.device)
     known = KnownAnswers.from_train_and_valid(graph, ensemble.device)
-    examples = collect_examples(ensemble, facts, known, progress)
+    protocol = ensemble.timeline.protocol
+    asked = cast(Ensemble, with_history(ensemble, graph, "valid", protocol))
+    examples = collect_examples(asked, facts, known, progress)
     half = assign_halves(len(graph.valid), seed)[chosen].to(ensemble.device)[examples.fact]
     half_gates, best_steps = [], []
     for number in (0, 1):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from tempograph.data.timeline import Timeline
 from tempograph.errors import QueryError
+from tempograph.training.answering import all_facts_in_train
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.holdout import train_copy
 from tempograph.training.run_folder import CHECKPOINT_ALL_FACTS, REFITTED, write_weights
 from tempograph.training.run_results import AnswerBasis
-from tempograph.training.runs import Run, all_facts_in_train
+from tempograph.training.runs import Run
 from tempograph.training.setup import build_model
 
 
@@ -25,7 +24,7 @@ def answer_from_all_facts(run: Run, callbacks: Callbacks) -> AnswerBasis | None:
     graph = all_facts_in_train(run.graph)
     timeline = Timeline(graph, run.config.protocol, run.timeline.device)
     refitted, seconds = [], 0.0
-    for name, each in _models(run):
+    for name, each in run.single_models.items():
         if _reads_facts(each, timeline):
             continue
         assert each.path is not None
@@ -47,13 +46,6 @@ def answer_from_all_facts(run: Run, callbacks: Callbacks) -> AnswerBasis | None:
     }
     run.update_results(answers=basis)
     return basis
-
-
-def _models(run: Run) -> Iterator[tuple[str, Run]]:
-    """The run itself, or the parts of an ensemble, by name."""
-    if not run.parts:
-        yield run.config.name, run
-    yield from run.parts.items()
 
 
 def _reads_facts(run: Run, timeline: Timeline) -> bool:

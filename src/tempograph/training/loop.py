@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import torch
 from torch import Tensor
@@ -24,6 +24,12 @@ from tempograph.training.train_state import MetricsLine, TrainProgress, TrainSta
 
 if TYPE_CHECKING:
     from lightning.fabric import Fabric
+
+
+_SLOW_SAVING: Final = 0.1
+"""Seconds that saving a checkpoint may take after every epoch."""
+_MAX_SAVING: Final = 0.1
+"""The share of the time that saving may take if it is slower."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +73,7 @@ def _train(
         state.load(hooks.checkpoint)
     progress = state.progress
     step, optimizer = fabric.setup(loss, state.optimizer)
-    started = time.perf_counter()
+    started = next_checkpoint = time.perf_counter()
     last_epoch = settings.epochs if hooks.last_epoch is None else hooks.last_epoch
     while not progress.finished:
         epoch_start = time.perf_counter()
@@ -113,17 +119,31 @@ def _train(
         waited = (progress.epoch - progress.best_epoch) // settings.validate_every
         impatient = hooks.validate is not None and waited >= settings.patience
         progress.finished = progress.epoch >= last_epoch or impatient
-        if hooks.checkpoint is not None and processes.is_main:
-            state.save(hooks.checkpoint)
+        passed = time.perf_counter() - started
+        late = fabric.broadcast(hooks.max_seconds is not None and passed > hooks.max_seconds)
+        due = progress.finished or late or time.perf_counter() >= next_checkpoint
+        if hooks.checkpoint is not None and processes.is_main and due:
+            next_checkpoint = _save_checkpoint(state, hooks.checkpoint)
         hooks.on_epoch(line, progress)
-        late = hooks.max_seconds is not None and time.perf_counter() - started > hooks.max_seconds
-        if fabric.broadcast(late):
+        if late:
             break
     weights = state.average if hooks.validate is None else state.best
     if weights:
         model.load_state_dict(weights)
     model.eval()
     return progress
+
+
+def _save_checkpoint(state: TrainState, path: Path) -> float:
+    """Save a checkpoint; return when the next one is due, by time.perf_counter.
+
+    Large weights take longer to save than an epoch takes, so they are not saved after each.
+    """
+    started = time.perf_counter()
+    state.save(path)
+    ended = time.perf_counter()
+    took = ended - started
+    return ended + (took / _MAX_SAVING if took > _SLOW_SAVING else 0.0)
 
 
 def _validate(

@@ -23,11 +23,22 @@ from tempograph.evaluation.calibration import (
     score_valid_questions,
 )
 from tempograph.evaluation.fact_scores import entity_log_probs
+from tempograph.evaluation.history import with_history
 from tempograph.evaluation.probabilities import Calibrator
 from tempograph.models.base import Model
 from tempograph.models.heads.fact_classifier import FactClassifier
+from tempograph.models.heads.fact_features import FEATURES
+from tempograph.models.heads.occurrence_classifier import OccurrenceClassifier
 from tempograph.training.classifier_fit import fit_classifier
-from tempograph.training.run_folder import CLASSIFIER, HEADS, explain_damage, write_weights
+from tempograph.training.occurrence_fit import fit_occurrence
+from tempograph.training.occurrence_proposals import OccurrenceProposals
+from tempograph.training.run_folder import (
+    CLASSIFIER,
+    HEADS,
+    OCCURRENCE,
+    explain_damage,
+    write_weights,
+)
 from tempograph.training.run_heads import Heads, fit_heads, load_heads, save_heads
 from tempograph.training.run_results import RunResults
 from tempograph.typing import Asked, Progress
@@ -44,7 +55,7 @@ class Answering(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class QuestionModels:
-    """The heads, the probabilities and the classifier of a run.
+    """The heads, the probabilities and the classifiers of a run.
 
     Each is fitted at the first call and kept in the run folder. In a folder that may not be
     written, every process fits its own.
@@ -66,7 +77,12 @@ class QuestionModels:
         return "heads" in self._fitted or in_folder
 
     def heads(self, progress: Progress | None = None) -> Heads:
-        """What ranks relations and times."""
+        """What ranks relations and times; a forecaster ranks neither."""
+        if self.timeline.past_only:
+            raise QueryError(
+                f"{self.graph.name}: a forecaster ranks entities, not relations or times, and does "
+                "not search for missing facts; train a run with task complete for that"
+            )
         if "heads" not in self._fitted:
             self._fitted["heads"] = self._load_or_fit_heads(progress)
         heads: Heads = self._fitted["heads"]
@@ -106,7 +122,8 @@ class QuestionModels:
 
     def _calibrate(self, asked: Asked, progress: Progress | None) -> Calibration:
         if asked == "entity":
-            return calibrate(score_valid(self.model, self.graph, progress))
+            protocol = self.timeline.protocol
+            return calibrate(score_valid(self.model, self.graph, protocol, progress))
         return calibrate(score_valid_questions(self.heads(progress).head(asked), self.graph))
 
     def classifier(self, progress: Progress | None = None) -> FactClassifier:
@@ -116,11 +133,50 @@ class QuestionModels:
         classifier: FactClassifier = self._fitted["classifier"]
         return classifier
 
+    @property
+    def has_occurrence(self) -> bool:
+        """Whether what tells which facts will happen is fitted."""
+        in_folder = self.path is not None and (self.path / OCCURRENCE).is_file()
+        return "occurrence" in self._fitted or in_folder
+
+    def occurrence(self, progress: Progress | None = None) -> OccurrenceClassifier:
+        """What tells whether a fact will happen, given those before."""
+        if "occurrence" not in self._fitted:
+            self._fitted["occurrence"] = self._load_or_fit_occurrence(progress)
+        classifier: OccurrenceClassifier = self._fitted["occurrence"]
+        return classifier
+
+    def _load_or_fit_occurrence(self, progress: Progress | None) -> OccurrenceClassifier:
+        if not self.timeline.past_only:
+            raise QueryError(
+                f"{self.graph.name}: {self.model.name} was trained to complete facts, not to "
+                "forecast them; train a run with task forecast"
+            )
+        file = None if self.path is None else self.path / OCCURRENCE
+        if file is not None and file.is_file():
+            with explain_damage(file.parent):
+                classifier = OccurrenceClassifier().to(self.timeline.device)
+                classifier.load_state_dict(safetensors.torch.load_file(file))
+                return classifier.requires_grad_(False)
+        if not len(self.graph.valid):
+            raise QueryError(
+                f"{self.graph.name}: its valid split has no facts to tell how often what is likely "
+                "does happen; import the data with some held out"
+            )
+        model = with_history(self.model, self.graph, "valid", "forecast-single")
+        source = OccurrenceProposals(model, model.timeline, self.calibrator())
+        classifier, summary = fit_occurrence(source, self.graph, self.seed, progress)
+        with suppress(StorageError):
+            if file is not None:
+                write_weights(classifier, file)
+            self.update_results(occurrence=summary)
+        return classifier
+
     def _load_or_fit_classifier(self, progress: Progress | None) -> FactClassifier:
         file = None if self.path is None else self.path / CLASSIFIER
         if file is not None and file.is_file():
             with explain_damage(file.parent):
-                classifier = FactClassifier().to(self.timeline.device)
+                classifier = FactClassifier(len(FEATURES)).to(self.timeline.device)
                 classifier.load_state_dict(safetensors.torch.load_file(file))
                 return classifier.requires_grad_(False)
         if not len(self.graph.valid):

@@ -13,15 +13,23 @@ from tempograph.models.base import Model
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.pointer.pointer_model import PointerSettings
+from tempograph.models.recurrency import RecurrencySettings
 from tempograph.models.registry import MODELS, ModelKind
 from tempograph.models.ted import PAPER_SIGMAS, TED, TEDSettings
 from tempograph.models.temp.temp_settings import TeMPSettings
-from tempograph.training.defaults import Suggest, suggest_embedding, suggest_pointer, suggest_temp
+from tempograph.training.defaults import (
+    Suggest,
+    suggest_embedding,
+    suggest_ensemble,
+    suggest_pointer,
+    suggest_temp,
+)
 from tempograph.training.ensemble_fit import fit_ensemble, hold_out
 from tempograph.training.losses.embedding_loss import EmbeddingLoss
 from tempograph.training.losses.pointer_loss import PointerLoss
 from tempograph.training.losses.temp_loss import TeMPLoss
 from tempograph.training.losses.training_loss import TrainingLoss
+from tempograph.training.recurrency_fit import fit_recurrency
 from tempograph.training.run_results import GateSummary
 from tempograph.training.settings import (
     FactTrainSettings,
@@ -29,7 +37,7 @@ from tempograph.training.settings import (
     SnapshotTrainSettings,
     TrainSettings,
 )
-from tempograph.typing import MetricsCallback, Progress
+from tempograph.typing import MetricsCallback, Progress, Protocol
 
 Validate = Callable[[Model], dict[str, float]]
 """The metrics of a model on valid; raises DataError if valid has no facts."""
@@ -57,15 +65,28 @@ class Recipe:
     A model with nothing to train may return the settings it is given.
     """
     combine: (
-        Callable[[Any, TemporalGraph, int, MetricsCallback, Progress | None], GateSummary] | None
+        Callable[[Any, TemporalGraph, int, MetricsCallback, Progress | None], GateSummary | None]
+        | None
     ) = None
-    """Fit what combines parts: (model, data, seed, report, progress) -> summary of the gate."""
-    hold_out: Callable[[Any, TemporalGraph, int], TemporalGraph | None] | None = None
-    """The data that `combine` is called with: (settings, data, seed) -> the facts in other splits.
+    """Fit on valid what combines parts, or what weighs the facts of a baseline.
+
+    Called with model, data, seed, report and progress; returns the summary of a gate, if any.
+    """
+    hold_out: Callable[[Any, TemporalGraph, int, Protocol], TemporalGraph | None] | None = None
+    """The data that `combine` is called with: the facts in other splits.
+
+    Called with settings, data, seed and protocol.
 
     Copies of the parts are trained on its train facts, for `combine` to combine instead of the
     parts. None for the data of the run and the parts themselves.
     """
+    suggest: Suggest | None = None
+    """Defaults for a dataset and a device, if it is not trained by gradient."""
+
+    @property
+    def suggest_settings(self) -> Suggest | None:
+        """Defaults for a dataset and a device; None if the same defaults are for all."""
+        return self.suggest if self.gradient is None else self.gradient.suggest
 
 
 def choose_sigma(
@@ -84,12 +105,13 @@ def choose_sigma(
 
 _RECIPES: Final[dict[type, Recipe]] = {
     TEDSettings: Recipe(choose=choose_sigma),
+    RecurrencySettings: Recipe(combine=fit_recurrency),
     EmbeddingSettings: Recipe(
         GradientTraining(EmbeddingLoss, FactTrainSettings, suggest_embedding)
     ),
     PointerSettings: Recipe(GradientTraining(PointerLoss, PointerTrainSettings, suggest_pointer)),
     TeMPSettings: Recipe(GradientTraining(TeMPLoss, SnapshotTrainSettings, suggest_temp)),
-    EnsembleSettings: Recipe(combine=fit_ensemble, hold_out=hold_out),
+    EnsembleSettings: Recipe(combine=fit_ensemble, hold_out=hold_out, suggest=suggest_ensemble),
 }
 
 

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from pathlib import Path
+from typing import Final, Literal
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.protocol import task_of
 from tempograph.evaluation.calibration import Calibration
 from tempograph.evaluation.ranking import Metrics
 from tempograph.evaluation.reliability import reliability_cells
+from tempograph.io import write_json, write_text
 from tempograph.training.config import Config
+from tempograph.training.run_folder import RESULTS
 from tempograph.training.run_results import GateSummary, RunResults
 
+CARD: Final = "README.md"
 _HITS: Final = ("hits@1", "hits@3", "hits@10")
+_ADDED: Final[tuple[tuple[Literal["facts", "entities", "relations", "steps"], str, str], ...]] = (
+    ("facts", "fact", "facts"),
+    ("entities", "entity", "entities"),
+    ("relations", "relation", "relations"),
+    ("steps", "step", "steps"),
+)
+"""What updates add, and what to call one and several of it."""
 
 
 def run_card(
@@ -39,6 +51,8 @@ def run_card(
     if results.calibration is not None:
         remarks += f"{_reliability(results.calibration)}\n"
     what = config.kind.summary
+    forecasts = task_of(config.protocol) == "forecast"
+    commands = "`forecast`, `backtest`" if forecasts else "`missing`"
     return (
         f"# {config.name} on {config.dataset}\n\n"
         f"{what[0].upper()}{what[1:]}. Protocol **{config.protocol}**, "
@@ -47,20 +61,77 @@ def run_card(
         f"{len(graph.entities):,} entities, {len(graph.relations):,} relations, "
         f"{len(graph.times):,} steps from {graph.times[0]} to {graph.times[-1]}; "
         f"{len(graph.train):,} train facts.\n\n{describe_basis(results, len(graph.train))}\n\n"
-        "Use this folder with `tempograph evaluate`, `complete`, `score`, `missing` or "
+        f"Use this folder with `tempograph evaluate`, `complete`, `score`, {commands} or "
         "`surprising`.\n"
     )
 
 
 def describe_basis(results: RunResults, train_facts: int) -> str:
-    """What was measured, and what answers rest on, in two sentences."""
-    measured = f"Figures are measured with the {train_facts:,} train facts alone."
-    if results.answers is None:
-        return f"{measured} Answers rest on the same facts."
-    again = results.answers["refitted"]
-    trained = f"; {', '.join(again)} was trained again on them" if again else ""
-    facts = f"{results.answers['facts']:,}"
-    return f"{measured} Answers rest on all {facts} facts, those held out included{trained}."
+    """What was measured, and what answers rest on, in a few sentences."""
+    again = results.answers["refitted"] if results.answers else []
+    if task_of(results.protocol) == "forecast":
+        trained = f" {', '.join(again)} was trained again on all facts." if again else ""
+        basis = (
+            f"Figures are measured with weights learned from the {train_facts:,} train facts. "
+            "Each question is answered from all facts before its time, those held out included."
+            f"{trained}"
+        )
+    elif results.answers is None:
+        basis = (
+            f"Figures are measured with the {train_facts:,} train facts alone. "
+            "Answers rest on the same facts."
+        )
+    else:
+        trained = f"; {', '.join(again)} was trained again on them" if again else ""
+        basis = (
+            f"Figures are measured with the {train_facts:,} train facts alone. Answers rest on "
+            f"all {results.answers['facts']:,} facts, those held out included{trained}."
+        )
+    return basis if results.updates is None else f"{basis} {describe_updates(results)}"
+
+
+def describe_updates(results: RunResults) -> str:
+    """What updates added since the figures were measured, in a sentence."""
+    updates = results.updates
+    if updates is None:
+        return "The run has not been updated."
+    number = "One update" if updates["number"] == 1 else f"{updates['number']:,} updates"
+    added = [
+        f"{updates[what]:,} {name if updates[what] == 1 else plural}"
+        for what, name, plural in _ADDED
+        if updates[what]
+    ]
+    listed = " and ".join(filter(None, (", ".join(added[:-1]), *added[-1:]))) or "nothing"
+    trained = ""
+    if updates["epochs"]:
+        epochs = "an epoch" if updates["epochs"] == 1 else f"{updates['epochs']:,} epochs"
+        trained = f", and weights that were trained for {epochs} more"
+    return (
+        f"{number} since the figures were measured added {listed}, up to {updates['last']}; "
+        f"answers use them{trained}, the figures do not."
+    )
+
+
+def figures_note(note: str | None, results: RunResults) -> str | None:
+    """A note beside figures of a run, which says so if the run was updated."""
+    before = "measured with the data and weights from before the run was updated"
+    updated = before if results.updates is not None else None
+    return "; ".join(filter(None, (note, updated))) or None
+
+
+def write_results(
+    folder: Path, config: Config, graph: TemporalGraph, results: RunResults, parts: Sequence[str]
+) -> None:
+    """Write results.json of a run folder, then the card."""
+    write_json(folder / RESULTS, results.to_json())
+    write_card(folder, config, graph, results, parts)
+
+
+def write_card(
+    folder: Path, config: Config, graph: TemporalGraph, results: RunResults, parts: Sequence[str]
+) -> None:
+    """Write the card of a run folder."""
+    write_text(folder / CARD, run_card(config, graph, results, parts))
 
 
 def _questions(results: RunResults) -> str:

@@ -31,6 +31,8 @@ HEADS: Final = "heads.safetensors"
 """The weights that rank relations and times, fitted when they are first needed."""
 CLASSIFIER: Final = "classifier.safetensors"
 """The weights that tell whether a fact happened, fitted when they are first needed."""
+OCCURRENCE: Final = "occurrence.safetensors"
+"""The weights that tell whether a fact will happen, fitted when they are first needed."""
 REFITTED: Final = "model-all-facts.safetensors"
 """The weights of a model that was trained again on the facts of all splits, to answer questions."""
 CHECKPOINT: Final = "checkpoint.safetensors"
@@ -41,6 +43,8 @@ IMPORT: Final = "import.json"
 """The options of the import that made the data, if the run was trained on a file or table."""
 PARTS: Final = "parts"
 """The folder of an ensemble's parts, each a run folder without a dataset of its own."""
+UPDATES: Final = "updates"
+"""The folder with what updates added, one folder for each of the last two."""
 HOLDOUT: Final = "holdout"
 """The folder of an unfinished ensemble with checkpoints of copies of its parts."""
 FORMAT: Final = "1"
@@ -174,7 +178,7 @@ def replace_run(folder: Path, source: Path) -> None:
     repeated.
     """
     with lock_folder(folder):
-        for name in (CLASSIFIER, REFITTED, CHECKPOINT, CHECKPOINT_ALL_FACTS, RANKS):
+        for name in (CLASSIFIER, OCCURRENCE, REFITTED, CHECKPOINT, CHECKPOINT_ALL_FACTS, RANKS):
             (folder / name).unlink(missing_ok=True)
         shutil.rmtree(folder / PARTS, ignore_errors=True)
         if (source / PARTS).is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ import torch
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Timeline
 from tempograph.io import atomic_file
+from tempograph.models.growth import grow_weights
 from tempograph.models.heads.baseline_heads import PairActivity, RelationCounts
 from tempograph.models.heads.cross_fitted_head import HALVES, CrossFittedHead, half_of
 from tempograph.models.heads.question_head import QuestionHead
@@ -32,8 +34,19 @@ class Heads(NamedTuple):
         return self.relation if asked == "relation" else self.time
 
     def with_timeline(self, timeline: Timeline) -> Heads:
-        """The same weights over other train facts."""
-        return Heads(self.relation.with_timeline(timeline), self.time.with_timeline(timeline))
+        """The same weights over other train facts; relations may come after the known ones."""
+        before = self.relation.timeline
+        if timeline.num_relations == before.num_relations:
+            return Heads(self.relation.with_timeline(timeline), self.time.with_timeline(timeline))
+        # The facts of training, as if the new relations had been there without a fact.
+        larger = copy.copy(before)
+        larger.num_relations = timeline.num_relations
+        larger.sizes = (before.sizes[0], timeline.num_relations, *before.sizes[2:])
+        grown = build_heads(larger, seed=0)
+        for old, new in zip(self, grown, strict=True):
+            grow_weights(old, new, before, timeline)
+            new.requires_grad_(False)
+        return grown.with_timeline(timeline)
 
 
 def build_heads(timeline: Timeline, seed: int) -> Heads:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NotRequired, TypedDict
 
+from tempograph.data.split_records import SplitRecord
+from tempograph.evaluation.audit_checks import AuditSummary
 from tempograph.evaluation.calibration import Calibration
 from tempograph.evaluation.evaluations import EvaluationSummary, QuestionSummary
 from tempograph.training.classifier_fit import ClassifierSummary
+from tempograph.training.occurrence_fit import OccurrenceSummary
 from tempograph.training.setting_values import Setting, SettingTables
-from tempograph.typing import SPLITS, Asked, Protocol, Split
+from tempograph.typing import FORECAST_PROTOCOLS, HEAD_ASKED, SPLITS, Asked, Protocol, Split
 
 _METRICS: Final = ("mrr", "hits@1", "hits@3", "hits@10")
 _NUMBERS: Final = (
@@ -57,6 +60,21 @@ class AnswerBasis(TypedDict):
     """How long that took."""
 
 
+class UpdateSummary(TypedDict):
+    """What updates added to a run since its figures were measured, all of them together."""
+
+    number: int
+    """How many updates there were."""
+    facts: int
+    entities: int
+    relations: int
+    steps: int
+    last: str
+    """The last time step of the data."""
+    epochs: int
+    """For how many epochs the model was trained further; 0 if its weights are those measured."""
+
+
 @dataclass
 class RunResults:
     """The results of one run, in a run folder or under results/."""
@@ -91,18 +109,30 @@ class RunResults:
     gate: GateSummary | None = None
     parts: dict[str, SettingTables] = field(default_factory=dict)
     """Settings of the parts of an ensemble, by name; empty in results of earlier versions."""
+    splits: dict[Split, SplitRecord] = field(default_factory=dict)
+    """The facts that it was trained and measured on; empty in results of earlier versions."""
     valid: EvaluationSummary | None = None
     calibration: Calibration | None = None
     test: EvaluationSummary | None = None
     train: EvaluationSummary | None = None
+    multi_step: dict[Split, EvaluationSummary] = field(default_factory=dict)
+    """The figures of a forecaster under protocol forecast-multi, by split."""
+    audit: AuditSummary | None = None
+    """What the figures rest on, if that was checked."""
     relation: dict[Split, QuestionSummary] = field(default_factory=dict)
     """The figures of questions for relations, by split."""
     time: dict[Split, QuestionSummary] = field(default_factory=dict)
     """The figures of questions for times, by split."""
+    tgb: dict[Split, EvaluationSummary] = field(default_factory=dict)
+    """The figures by the rules of TGB 2.0, by split."""
     answers: AnswerBasis | None = None
     """What answers rest on; None for the train facts."""
+    updates: UpdateSummary | None = None
+    """What was added after the figures were measured; they do not depend on it."""
     classifier: ClassifierSummary | None = None
     """How well the classifier recognizes missing facts among proposals."""
+    occurrence: OccurrenceSummary | None = None
+    """How well a forecaster tells which proposals will happen."""
     relation_calibration: Calibration | None = None
     time_calibration: Calibration | None = None
     extra: dict[str, Any] = field(default_factory=dict)
@@ -154,6 +184,20 @@ class RunResults:
         figures: dict[Split, QuestionSummary] = getattr(self, asked)
         return figures
 
+    def is_ranked(self, splits: Iterable[Split]) -> bool:
+        """Whether the entities of these splits have been ranked."""
+        return all(self.evaluation(split) is not None for split in splits)
+
+    def is_measured(self, splits: Sequence[Split]) -> bool:
+        """Whether the entities, the relations and the times of these splits have been ranked.
+
+        A forecaster ranks entities under both protocols of forecasts instead.
+        """
+        figures = [self.questions(asked) for asked in HEAD_ASKED]
+        if self.protocol in FORECAST_PROTOCOLS:
+            return self.is_ranked(splits) and all(split in self.multi_step for split in splits)
+        return self.is_ranked(splits) and all(split in each for each in figures for split in splits)
+
     def calibration_of(self, asked: Asked) -> Calibration | None:
         """How the probabilities of a kind of question are calibrated, if they are."""
         name = "calibration" if asked == "entity" else f"{asked}_calibration"
@@ -165,9 +209,13 @@ class RunResults:
 
         Relations and times are ranked by heads, whose weights stay.
         """
-        measured = (*SPLITS, "calibration", "answers", "classifier")
+        measured = (
+            *(*SPLITS, "calibration", "answers", "classifier", "occurrence"),
+            *("multi_step", "audit"),
+        )
         for name in measured:
-            setattr(self, name, None)
+            setattr(self, name, {} if name == "multi_step" else None)
+        self.tgb = {}
         self.keys = tuple(name for name in self.keys if name not in measured)
 
 

@@ -11,16 +11,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-import safetensors.torch
+import numpy as np
 import torch
 
+from tempograph.data.additions import AdditionSizes
 from tempograph.data.folder import write_folder
-from tempograph.data.graph import TemporalGraph, sort_by_time
+from tempograph.data.graph import TemporalGraph, rows_in
 from tempograph.data.html_table import html_block, html_note, html_properties, html_title
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.timeline import Timeline
 from tempograph.device import environment
-from tempograph.errors import QueryError
 from tempograph.evaluation.evaluations import Evaluation, QuestionEvaluation
 from tempograph.evaluation.metrics_html import html_metrics
 from tempograph.evaluation.rank_table import add_ranks
@@ -29,21 +29,23 @@ from tempograph.io import atomic_folder, lock_folder, write_json, write_text
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble_settings import part_names
 from tempograph.progress import format_duration
+from tempograph.training.answering import answering
 from tempograph.training.config import Config
 from tempograph.training.fit_record import FitRecord, read_fit_record
 from tempograph.training.question_models import Answering, QuestionModels
-from tempograph.training.run_card import run_card
+from tempograph.training.run_card import write_results
 from tempograph.training.run_folder import (
     CHECKPOINT,
     CHECKPOINT_ALL_FACTS,
     CLASSIFIER,
     HEADS,
     IMPORT,
+    OCCURRENCE,
     PARTS,
     RANKS,
     REFITTED,
-    RESULTS,
     RUN_MARKER,
+    UPDATES,
     WEIGHTS,
     explain_damage,
     read_config,
@@ -55,9 +57,10 @@ from tempograph.training.run_folder import (
     write_weights,
 )
 from tempograph.training.run_results import RunResults
+from tempograph.training.updates import Updates
 
 _NOT_COPIED: Final = (
-    *("dataset", "tensorboard", RANKS, HEADS),
+    *("dataset", "tensorboard", RANKS, HEADS, UPDATES),
     *(CHECKPOINT, CHECKPOINT_ALL_FACTS),
 )
 """Files of a part that an ensemble does not need."""
@@ -69,7 +72,8 @@ class Run:
 
     `parts` holds the runs of an ensemble's parts by name. `import_options` are those of the import
     that made the data, if it was one: columns, time format and so on. `fit` is what `fit` read and
-    chose, if it made the run.
+    chose, if it made the run. `updates` is what was added since; `graph`, `model` and the results
+    are those from before.
     """
 
     config: Config
@@ -82,6 +86,7 @@ class Run:
     parts: Mapping[str, Run] = field(default_factory=dict)
     import_options: ImportOptions | None = None
     fit: FitRecord | None = None
+    updates: Updates | None = None
 
     def __repr__(self) -> str:
         where = "" if self.path is None else f", in {self.path}"
@@ -132,6 +137,9 @@ class Run:
             model = config.kind.build(config.model, timeline, *models)
             model.load_state_dict(weights)
             model.eval()
+            updates = None
+            if results.updates is not None:
+                updates = Updates.read(folder, results.updates["number"], graph)
         return Run(
             config,
             graph,
@@ -143,6 +151,7 @@ class Run:
             parts,
             read_import_options(folder),
             read_fit_record(folder),
+            updates,
         )
 
     @staticmethod
@@ -159,7 +168,7 @@ class Run:
         with atomic_folder(path, RUN_MARKER, overwrite) as folder:
             write_folder(self.graph, folder / "dataset")
             self._write(folder)
-        return self._moved(path)
+        return self.moved(path)
 
     def _write(self, folder: Path) -> None:
         """Write everything but the dataset."""
@@ -170,9 +179,11 @@ class Run:
         if self.fit is not None:
             self.fit.write(folder)
         if self.path is not None:
-            for fitted in (REFITTED, HEADS, CLASSIFIER):
+            for fitted in (REFITTED, HEADS, CLASSIFIER, OCCURRENCE):
                 if (self.path / fitted).is_file():
                     shutil.copyfile(self.path / fitted, folder / fitted)
+        if self.updates is not None:
+            self.updates.write(folder)
         saved.write_history()
         saved.write_weights()
         seed_and_protocol = {"seed": self.config.seed, "protocol": self.config.protocol}
@@ -185,8 +196,9 @@ class Run:
                 skipped = shutil.ignore_patterns(*_NOT_COPIED)
                 shutil.copytree(part.path, folder / PARTS / name, ignore=skipped)
 
-    def _moved(self, path: Path) -> Run:
-        parts = {name: part._moved(path / PARTS / name) for name, part in self.parts.items()}
+    def moved(self, path: Path) -> Run:
+        """The run with another folder, which holds a copy of it."""
+        parts = {name: part.moved(path / PARTS / name) for name, part in self.parts.items()}
         return dataclasses.replace(self, path=path, parts=parts)
 
     @property
@@ -208,9 +220,7 @@ class Run:
     def write_results(self) -> None:
         """Write results.json and the card."""
         if self.path is not None:
-            write_json(self.path / RESULTS, self.results.to_json())
-            card = run_card(self.config, self.graph, self.results, list(self.parts))
-            write_text(self.path / "README.md", card)
+            write_results(self.path, self.config, self.graph, self.results, list(self.parts))
 
     def update_results(self, **changes: Any) -> None:
         """Set fields of the results and write them; changes other processes have written stay."""
@@ -229,14 +239,26 @@ class Run:
                 (self.path / RANKS).unlink(missing_ok=True)
 
     def save_evaluation(self, evaluation: Evaluation | QuestionEvaluation) -> None:
-        """Add ranks to ranks.parquet, and figures to results.json and the card."""
+        """Add ranks to ranks.parquet, and figures to results.json and the card.
+
+        Of an evaluation by the rules of another package, or under a protocol that is not the run's
+        own, only the figures are kept.
+        """
+        if isinstance(evaluation, Evaluation) and evaluation.rules is not None:
+            self.update_results(tgb=self.results.tgb | {evaluation.split: evaluation.summary()})
+            return
+        if isinstance(evaluation, Evaluation) and evaluation.protocol != self.config.protocol:
+            figures = self.results.multi_step | {evaluation.split: evaluation.summary()}
+            if evaluation.filter == "time":
+                self.update_results(multi_step=figures)
+            return
         if self.path is not None:
             with lock_folder(self.path), explain_damage(self.path):
                 add_ranks(evaluation, self.path / RANKS)
         if isinstance(evaluation, QuestionEvaluation):
             asked = evaluation.asked
-            figures = self.results.questions(asked) | {evaluation.split: evaluation.summary()}
-            self.update_results(**{asked: figures})
+            answered = self.results.questions(asked) | {evaluation.split: evaluation.summary()}
+            self.update_results(**{asked: answered})
             return
         changes = {evaluation.split: evaluation.summary()} if evaluation.filter == "time" else {}
         self.update_results(**changes)
@@ -255,33 +277,52 @@ class Run:
         )
 
     def answering(self) -> Answering:
-        """What answers questions: the facts of all splits or of train, and the model over them."""
-        if self.results.answers is None:
-            return Answering(self.graph, self.timeline, self.model)
-        graph = all_facts_in_train(self.graph)
-        timeline = Timeline(graph, self.config.protocol, self.timeline.device)
-        return Answering(graph, timeline, self._model_over(timeline))
+        """What answers questions: the facts that answers rest on, and the model over them.
 
-    def _model_over(self, timeline: Timeline) -> Model:
-        """The model over all facts, trained on them if it does not read facts when it answers."""
-        refitted = None if self.path is None else self.path / REFITTED
-        if self.parts:
-            parts = [part._model_over(timeline) for part in self.parts.values()]
-            model = self.config.kind.build(self.config.model, timeline, *parts)
-            model.load_state_dict(self.model.state_dict())
-        elif refitted is not None and refitted.is_file():
-            with explain_damage(refitted.parent):
-                model = self.config.kind.build(self.config.model, timeline)
-                model.load_state_dict(safetensors.torch.load_file(refitted))
-        else:
-            try:
-                model = self.model.with_timeline(timeline)
-            except QueryError:
-                return self.model
-        return model.eval()
+        These are the facts of train or of all splits, and those that updates added.
+        """
+        return answering(self)
 
+    @property
+    def single_models(self) -> Mapping[str, Run]:
+        """The run itself, or the parts of an ensemble, by name."""
+        return self.parts or {self.config.name: self}
 
-def all_facts_in_train(graph: TemporalGraph) -> TemporalGraph:
-    """The graph with the facts of all splits in train."""
-    none = graph.train[:0]
-    return dataclasses.replace(graph, train=sort_by_time(graph.all_facts), valid=none, test=none)
+    @property
+    def known_graph(self) -> TemporalGraph:
+        """The data with what updates added to train; `graph` is what the run was measured on.
+
+        Facts that are held out in `graph` stay held out: another model can be trained on this one.
+        """
+        if self.updates is None:
+            return self.graph
+        added = self.updates.additions
+        held_out = np.concatenate([self.graph.valid, self.graph.test])
+        new = added.facts[~rows_in(added.facts, held_out)]
+        return dataclasses.replace(added, facts=new).onto(self.graph)
+
+    @property
+    def num_trained_entities(self) -> int:
+        """How many entities, the first ones, the model that answers was trained on."""
+        return len(self.graph.entities) + self._trained_on.entities
+
+    @property
+    def num_trained_steps(self) -> int:
+        """How many time steps, the first ones, the model that answers was trained on."""
+        return len(self.graph.times) + self._trained_on.times
+
+    @property
+    def _trained_on(self) -> AdditionSizes:
+        """What updates had added when the model was last trained."""
+        trained = None if self.updates is None else self.updates.trained
+        return AdditionSizes() if trained is None else trained.base
+
+    def with_updates(self, updates: Updates) -> Run:
+        """The run with other updates, in memory; heads and the classifier are shared."""
+        results = dataclasses.replace(self.results, updates=updates.summary(self.graph))
+        run = dataclasses.replace(self, updates=updates, results=results)
+        if "questions" in self.__dict__:
+            run.__dict__["questions"] = dataclasses.replace(
+                self.questions, results=results, update_results=run.update_results
+            )
+        return run

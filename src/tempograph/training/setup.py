@@ -12,6 +12,8 @@ from typing import Final
 import torch
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.protocol import task_of
+from tempograph.data.split_records import split_records
 from tempograph.data.suggestions import did_you_mean
 from tempograph.data.timeline import Timeline
 from tempograph.device import hardware, versions
@@ -46,7 +48,7 @@ def configure(
 ) -> Config:
     """The configuration that `train` uses: the preset's, or one that suits the data and device."""
     kind = model_kind(model)
-    gradient = recipe_for(kind).gradient
+    suggest = recipe_for(kind).suggest_settings
     return make_config(
         model,
         graph.name,
@@ -54,7 +56,9 @@ def configure(
         seed=seed,
         preset=preset,
         overrides=overrides,
-        suggested=gradient.suggest(kind, graph, device) if gradient and preset is None else None,
+        suggested=suggest(kind, graph, device, task_of(protocol))
+        if suggest and preset is None
+        else None,
     )
 
 
@@ -83,7 +87,7 @@ def prepare_run(
         config = dataclasses.replace(config, model=chosen)
         seconds = round(time.perf_counter() - started, 3)
     model = build_model(config, timeline, parts)
-    results = _initial_results(requested, config, model)
+    results = _initial_results(requested, config, model, graph)
     results.parts = {name: part.config.settings() for name, part in parts.items()}
     results.train_seconds = seconds
     return Run(config, graph, model, timeline, history, results, parts=parts)
@@ -131,15 +135,24 @@ def _part_specs(
                 protocol=ensemble.protocol,
                 preset=preset or None,
                 seed=seed,
-                overrides=_part_overrides(ensemble, model),
+                overrides=[
+                    f"{name}={str(value).lower()}"
+                    for name, value in part_changes(ensemble.flat(), model).items()
+                ],
             )
     return specs
 
 
-def _part_overrides(ensemble: Config, model: str) -> tuple[str, ...]:
-    """The settings of an ensemble that its parts take over."""
-    takes_names = "names" in {each.name for each in dataclasses.fields(model_kind(model).settings)}
-    return ("model.names=true",) if ensemble.model.names and takes_names else ()
+def part_changes(settings: Mapping[str, object], model: str) -> dict[str, bool]:
+    """The settings of an ensemble, as `section.setting`, that a part with this model takes over.
+
+    That is `names`, but not if the part has factored embeddings: names made TNTComplEx slower and
+    worse, and the pointer and TeMP better (results/tried.md).
+    """
+    kind = model_kind(model)
+    has_names = "names" in {each.name for each in dataclasses.fields(kind.settings)}
+    takes_names = has_names and kind.defaults.get("relations") != "factored"
+    return {"model.names": True} if settings.get("model.names") and takes_names else {}
 
 
 def _prepare_parts(
@@ -195,8 +208,10 @@ def _check_part(folder: Path, ensemble: Config, graph: TemporalGraph) -> None:
         raise RunError(f"{folder}: trained on other data than {graph.name}; train it again")
 
 
-def _initial_results(requested: Config, config: Config, model: Model) -> RunResults:
-    """The results before training: settings, source, hardware and size."""
+def _initial_results(
+    requested: Config, config: Config, model: Model, graph: TemporalGraph
+) -> RunResults:
+    """The results before training: settings, source, hardware, size and data."""
     fitted = dataclasses.asdict(config.model)
     given = dataclasses.asdict(requested.model)
     return RunResults(
@@ -213,4 +228,5 @@ def _initial_results(requested: Config, config: Config, model: Model) -> RunResu
         hardware=hardware(model.device),
         parameters=model.num_parameters,
         finished=False,
+        splits=split_records(graph),
     )

@@ -18,12 +18,15 @@ from tempograph.data.catalog import load_with_options
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers.any_source import SplitSources
 from tempograph.data.importers.options import ImportOptions
+from tempograph.data.protocol import protocol_for, task_of
 from tempograph.data.timeline import Timeline
 from tempograph.device import peak_memory_bytes, resolve_device
-from tempograph.errors import DataError, RunError
+from tempograph.errors import ConfigError, DataError, RunError
 from tempograph.evaluation.evaluations import Evaluation, QuestionEvaluation
 from tempograph.evaluation.evaluator import evaluate_model, require_facts
+from tempograph.evaluation.history import require_chronological
 from tempograph.evaluation.question_evaluator import rank_questions
+from tempograph.evaluation.tgb_rules import evaluate_by_tgb
 from tempograph.io import refuse_existing
 from tempograph.models.base import Model
 from tempograph.progress import show_progress
@@ -33,8 +36,10 @@ from tempograph.training.fit_record import FitRecord
 from tempograph.training.holdout import train_copies
 from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.training_loss import TrainingLoss
+from tempograph.training.run_card import figures_note
 from tempograph.training.run_folder import HOLDOUT, RUN_MARKER
 from tempograph.training.run_heads import baseline_head
+from tempograph.training.run_protocol import evaluation_protocol
 from tempograph.training.runs import Run
 from tempograph.training.setup import build_model, configure, prepare_run, valid_metrics
 from tempograph.training.train_state import MetricsLine, TrainProgress
@@ -46,7 +51,9 @@ from tempograph.typing import (
     Progress,
     ProgressOption,
     Protocol,
+    RankingRules,
     Split,
+    Task,
 )
 
 
@@ -56,7 +63,8 @@ def train(
     *,
     options: ImportOptions | None = None,
     out: str | Path | None = None,
-    protocol: Protocol = "strict",
+    task: Task | None = None,
+    protocol: Protocol | None = None,
     preset: str | None = None,
     seed: int = 0,
     overrides: Iterable[str] = (),
@@ -73,7 +81,9 @@ def train(
 
     The dataset is one that `load_dataset` takes, with the options: a name or folder, a graph, a
     file of facts, a DataFrame or Arrow table, rows, or a dict of splits. The run remembers how a
-    file or table was imported; for a graph, the options say how it was. Without a preset, settings
+    file or table was imported; for a graph, the options say how it was. The task is to `complete`
+    facts inside a period, or to `forecast` from the facts before; a protocol implies the task, and
+    forecasts need splits by time. Without a preset, settings
     suit the size of the data and the machine; overrides are texts such as `model.sigma=0.1`.
     `report` is called with each line of metrics.jsonl, to which it adds the seconds that are `left`
     at most and, in an ensemble, the `part`. A terminal or notebook shows a bar; with
@@ -86,11 +96,14 @@ def train(
         out = None
     if out is not None:
         refuse_existing(Path(out), RUN_MARKER, overwrite)
+    protocol = protocol_for(task, protocol)
     graph, import_options = load_with_options(dataset, options)
     resolved = resolve_device(device)
     config = configure(
         graph, model, resolved, protocol=protocol, preset=preset, seed=seed, overrides=overrides
     )
+    if task_of(protocol) == "forecast":
+        require_chronological(graph)
     if config.recipe.choose is None and not len(graph.valid):
         raise DataError(
             f"{graph.name}: {model} needs the valid split to know when to stop, and it has no facts"
@@ -164,7 +177,9 @@ def evaluate(
     split: Split = "test",
     *,
     ask: Literal["entity"] = "entity",
+    protocol: Protocol | RankingRules | None = None,
     filter: Filter = "time",
+    negatives: int | None = None,
     device: str = "auto",
     budget: int | None = None,
     progress: ProgressOption = True,
@@ -187,7 +202,9 @@ def evaluate(
     split: Split = "test",
     *,
     ask: Asked = "entity",
+    protocol: Protocol | RankingRules | None = None,
     filter: Filter = "time",
+    negatives: int | None = None,
     device: str = "auto",
     budget: int | None = None,
     progress: ProgressOption = True,
@@ -195,22 +212,51 @@ def evaluate(
     """Rank a split with a trained run, and save ranks and figures in its folder.
 
     By default, the subjects and objects of all facts are ranked; with `ask`, their relations or
-    their times, beside a baseline that counts what the same pair did, or when it was active.
+    their times, beside a baseline that counts what the same pair did, or when it was active. A
+    forecaster can be ranked under either protocol of forecasts; other runs only under their own.
+
+    With the protocol `tgb`, entities are ranked by the rules of TGB 2.0: for tkgl-wikidata, or with
+    `negatives`, among sampled candidates. These figures are saved beside the usual ones.
     Progress is a bar in a terminal or notebook, a function of (done, total), or False for neither.
     """
+    if protocol == "tgb" and (ask, filter) != ("entity", "time"):
+        raise ConfigError(
+            f"the protocol {protocol} ranks entities by the filter time, found ask '{ask}' and "
+            f"filter '{filter}'; leave them out"
+        )
+    if protocol != "tgb" and negatives is not None:
+        raise ConfigError("candidates are sampled by the rules of TGB 2.0; pass the protocol tgb")
     loaded = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
     evaluation: Evaluation | QuestionEvaluation
     with show_progress(f"ranking the {split} facts", progress) as advance:
-        if ask == "entity":
-            evaluation = _evaluate_entities(loaded, split, filter, budget, advance)
+        if protocol == "tgb":
+            evaluation = evaluate_by_tgb(
+                loaded.model,
+                loaded.graph,
+                split,
+                evaluation_protocol(loaded),
+                negatives,
+                budget,
+                advance,
+            )
+        elif ask == "entity":
+            chosen = evaluation_protocol(loaded, protocol)
+            evaluation = _evaluate_entities(loaded, split, chosen, filter, budget, advance)
         else:
             evaluation = _evaluate_questions(loaded, split, ask, advance)
+    note = figures_note(evaluation.note, loaded.results)
+    evaluation = dataclasses.replace(evaluation, note=note)
     loaded.save_evaluation(evaluation)
     return evaluation
 
 
 def _evaluate_entities(
-    run: Run, split: Split, filter: Filter, budget: int | None, progress: Progress | None
+    run: Run,
+    split: Split,
+    protocol: Protocol,
+    filter: Filter,
+    budget: int | None,
+    progress: Progress | None,
 ) -> Evaluation:
     # On valid, the calibration is measured by cross-fitting when it is fitted.
     calibrated = split != "valid" and filter == "time" and run.results.finished
@@ -218,7 +264,7 @@ def _evaluate_entities(
         run.model,
         run.graph,
         split,
-        run.config.protocol,
+        protocol,
         filter,
         budget,
         progress,
@@ -286,7 +332,9 @@ def _combine_parts(run: Run, callbacks: Callbacks) -> Run:
     recipe, seed = run.config.recipe, run.config.seed
     seconds = sum(part.results.train_seconds or 0 for part in run.parts.values())
     model, graph = run.model, run.graph
-    held_out = recipe.hold_out and recipe.hold_out(run.config.model, graph, seed)
+    held_out = recipe.hold_out and recipe.hold_out(
+        run.config.model, graph, seed, run.config.protocol
+    )
     if held_out is not None:
         copies = train_copies(run, held_out, callbacks)
         if copies is None:
@@ -340,6 +388,8 @@ def _train_by_gradient(run: Run, loss: TrainingLoss, callbacks: Callbacks) -> Ru
     if not is_main:
         run.results.finished = progress.finished
         return run
+    # A process that was killed after its last checkpoint has not written the last line.
+    run.write_history()
     if not progress.finished:
         run.results.train_seconds = round(progress.seconds, 3)
         run.write_results()

@@ -133,6 +133,14 @@ def find_inputs(source: FactSource) -> list[FactInput]:
     return [FactInput(path) for path in files]
 
 
+def has_own_splits(source: FactSource) -> bool:
+    """Whether a source says which facts are of which split, other than in a column."""
+    if isinstance(source, TemporalGraph | Mapping):
+        return True
+    paths = as_paths(source)
+    return paths is not None and len(paths) == 1 and is_split_folder(paths[0])
+
+
 def is_split_folder(path: Path) -> bool:
     """Whether a folder holds a table of train facts and at least one of held-out facts."""
     if not path.is_dir() or (path / DATASET_MARKER).is_file():

@@ -45,8 +45,7 @@ class NameIds:
 
     def encode_pairs(self, left: pa.Array, right: pa.Array) -> tuple[Ids, Ids]:
         """The ids of two columns, numbered row by row so that batch borders do not matter."""
-        by_row = np.arange(2 * len(left)).reshape(2, -1).T.ravel()
-        ids = self.encode(pa.concat_arrays([left, right]).take(pa.array(by_row)))
+        ids = self.encode(by_row(left, right))
         return ids[::2], ids[1::2]
 
     def joined(self) -> dict[str, str]:
@@ -78,6 +77,12 @@ class NameIds:
                     if new not in self.ids and new not in written:
                         self._only_changed.add(new)
         return clean
+
+
+def by_row(left: pa.Array, right: pa.Array) -> pa.Array:
+    """The values of two columns row by row: left, right, left, right, ..."""
+    order = np.arange(2 * len(left)).reshape(2, -1).T.ravel()
+    return pa.concat_arrays([left, right]).take(pa.array(order))
 
 
 def clean_names(names: pa.Array) -> pa.Array:

@@ -1,19 +1,14 @@
-"""Equally spaced time steps: parse times to steps, label steps, add steps after the last."""
+"""Equally spaced time steps: parse times to steps, and label steps."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable
-from contextlib import suppress
-from dataclasses import replace
-from datetime import datetime
 from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers.date_formats import DateFormats, first_is_integer, look_like_dates
 from tempograph.data.importers.option_words import COMMAND_LINE, OptionWords
 from tempograph.data.importers.time_parsing import (
@@ -30,16 +25,8 @@ from tempograph.errors import ConfigError, DataError
 from tempograph.typing import Granularity
 
 MAX_STEPS: Final = 1_000_000
-_MAX_NEW_STEPS: Final = 10_000
 
 _UNITS: Final = {"hour": "M8[h]", "day": "M8[D]", "month": "M8[M]", "year": "M8[Y]"}
-_LABEL_PATTERNS: Final[dict[Granularity | None, str]] = {
-    None: r"-?\d{1,18}",
-    "month": r"\d{4}-\d\d",
-    "week": r"\d{4}-W\d\d",
-    "day": r"\d{4}-\d\d-\d\d",
-    "hour": r"\d{4}-\d\d-\d\dT([01]\d|2[0-3])",
-}
 
 
 class TimeGrid:
@@ -198,60 +185,3 @@ def step_labels(first: int, last: int, granularity: Granularity | None) -> tuple
     years = thursdays.astype("M8[Y]")
     weeks = (thursdays - years.astype("M8[D]")).astype(np.int64) // 7 + 1
     return tuple(f"{year}-W{week:02d}" for year, week in zip(years.astype(str), weeks, strict=True))
-
-
-def extend_times(
-    graph: TemporalGraph, labels: Iterable[str]
-) -> tuple[TemporalGraph, dict[str, str]]:
-    """The graph with further time steps, up to the latest of the labels; why some have no step.
-
-    Labels of steps before the last one are not added, and no reason is given for them.
-    """
-    new = sorted({label for label in labels if not graph.has_time(label)})
-    if not new:
-        return graph, {}
-    grid = _find_grid(graph)
-    if grid is None:
-        first, end = graph.times[0], graph.times[-1]
-        why = (
-            f"is not on the time grid of {graph.name}, whose labels, {first} to {end}, are neither "
-            "consecutive dates nor consecutive integers, so it cannot be extended"
-        )
-        return graph, {label: f"'{label}' {why}" for label in new}
-    granularity, last = grid
-    steps = {label: step for label in new if (step := _step(label, granularity)) is not None}
-    far = {
-        label: f"'{label}' is {step - last:,} steps after the last one, {graph.times[-1]}; "
-        "is it a typo?"
-        for label, step in steps.items()
-        if step - last > _MAX_NEW_STEPS
-    }
-    latest = max([last, *(step for label, step in steps.items() if label not in far)])
-    if latest == last:
-        return graph, far
-    return replace(graph, times=(*graph.times, *step_labels(last + 1, latest, granularity))), far
-
-
-def _find_grid(graph: TemporalGraph) -> tuple[Granularity | None, int] | None:
-    """The granularity of a grid, from its labels, and its last step; None if it is irregular."""
-    first, last = graph.times[0], graph.times[-1]
-    for granularity in _LABEL_PATTERNS:
-        start, end = _step(first, granularity), _step(last, granularity)
-        if start is None or end is None:
-            continue
-        if step_labels(start, end, granularity) == graph.times:
-            return granularity, end
-    return None
-
-
-def _step(label: str, granularity: Granularity | None) -> int | None:
-    """The step of a label, counted from 1970, or the integer that it is; None for no label."""
-    if not re.fullmatch(_LABEL_PATTERNS[granularity], label, re.ASCII):
-        return None
-    if granularity is None:
-        return int(label)
-    first_day = {"month": "-01", "week": "-1"}.get(granularity, "")
-    with suppress(ValueError):
-        moment = np.array([datetime.fromisoformat(label + first_day)], dtype="M8[s]")
-        return int(steps_since_1970(moment, granularity)[0])
-    return None

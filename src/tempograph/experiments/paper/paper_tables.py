@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tempograph.experiments.measured_rows import is_shipped, settings_cell, with_sources
+from tempograph.experiments.measured_rows import is_shipped, row_kind, settings_cell, with_sources
 from tempograph.experiments.paper.table_rows import (
     BOTH_COLUMNS,
     BOTH_NAMES,
@@ -65,7 +65,12 @@ def comparative_table(
 
 def leak_table(results: Sequence[RunResults]) -> TextTable:
     """Return what a model gains when facts of valid and test show which entities are active."""
-    best, rows, measured = best_settings(results, result_key), [], []
+    by_facts = [
+        result
+        for result in results
+        if row_kind(result) != "with names" and result.protocol in BOTH_PROTOCOLS
+    ]
+    best, rows, measured = best_settings(by_facts, result_key), [], []
     pairs = {(dataset, model) for dataset, model, _ in best if model in PROTOCOL_DEPENDENT}
     for dataset, model in sorted(pairs):
         both = [best.get((dataset, model, protocol), []) for protocol in ("strict", "paper")]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,8 @@ MEASURED: Final[tuple[Split, ...]] = ("valid", "test")
 """The splits that every table is made from."""
 OUR_MODELS: Final = ("tcomplex", "pointer", "temp-pointer")
 """The rows below the paper's."""
+NAMED_MODELS: Final = ("pointer", "temp-gru", "temp-pointer")
+"""The models that have a row with names."""
 _PLOTTED: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "DE-SimplE": ("de-simple", ()),
     "SRGCN": ("srgcn", ()),
@@ -76,6 +79,51 @@ def required_runs(
         sigmas = PAPER_TED_VALID.get(dataset, ())
         specs = [RunSpec(dataset, "ted", overrides=(f"model.sigma={s:g}",)) for s in sigmas]
     return specs
+
+
+def named_runs(dataset: str, seeds: Sequence[int]) -> list[RunSpec]:
+    """Return the runs of the rows with names, which no table of the paper needs.
+
+    Among them is the part that an ensemble takes without names, so that it is trained beside the
+    others.
+    """
+    wanted = [("tntcomplex", ()), *((model, ("model.names=true",)) for model in NAMED_MODELS)]
+    return [
+        RunSpec(dataset, model, "strict", seed, "tuned", overrides)
+        for model, overrides in wanted
+        if has_preset(model, dataset, "tuned")
+        for seed in seeds
+    ]
+
+
+def forecast_runs(dataset: str, seeds: Sequence[int]) -> list[RunSpec]:
+    """Return the runs of the table of forecasts; models without randomness are measured once.
+
+    The pointer has a row with names and one without. The parts of temp-pointer that have no row of
+    their own are trained beside the others.
+    """
+    plain = [
+        RunSpec(dataset, model, "forecast-single", seed)
+        for model in ("edgebank", "history-frequency", "recurrency", "ted")
+        for seed in seeds[:1]
+    ]
+    trained = [
+        RunSpec(dataset, model, "forecast-single", seed, "tuned", overrides)
+        for model in ("tntcomplex", "temp-gru", "temp-sa", "pointer", "temp-pointer")
+        if has_preset(model, dataset, "tuned")
+        for overrides in _name_variants(model, dataset)
+        for seed in seeds
+    ]
+    return [replace(spec, audit=True) for spec in plain + trained]
+
+
+def _name_variants(model: str, dataset: str) -> list[tuple[str, ...]]:
+    """Return the overrides of a model's rows: with names if temp-pointer takes the model so."""
+    joined = has_preset("temp-pointer", dataset, "tuned")
+    names = joined and preset_configuration("temp-pointer", dataset, "tuned", {})["model.names"]
+    if not names or model in ("tntcomplex", "temp-pointer"):
+        return [()]
+    return [(), ("model.names=true",)] if model == "pointer" else [("model.names=true",)]
 
 
 def plotted_runs(dataset: str) -> dict[str, RunSpec]:

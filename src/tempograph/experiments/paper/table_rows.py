@@ -63,6 +63,8 @@ class TableRow(NamedTuple):
         """What notes call the row."""
         if self.kind == "fitted on valid":
             return f"{self.model} (gate fitted on valid)"
+        if self.kind == "with names":
+            return f"{self.model} (with names)"
         if self.model not in PROTOCOL_DEPENDENT:
             return self.model
         return f"{self.model} ({self.protocol}, {self.preset})"

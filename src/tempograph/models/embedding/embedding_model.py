@@ -62,7 +62,10 @@ class Embedding(Model):
         super().__init__()
         self.name = name or self.name
         self.timeline = timeline
+        # A forecaster learns nothing of the steps after its train facts.
         self.last_known_step = timeline.num_steps - 1
+        if timeline.past_only:
+            self.last_known_step = int(timeline.facts[-1, 3])
         self.settings = settings = settings or self.settings
         self.decoder = _decoder(settings)
         planes = (

@@ -98,9 +98,8 @@ class Ensemble(Model):
         self.frequencies = PatternFrequencies(timeline)
         self.candidate_features = None
         if self.settings.candidate_hidden:
-            self.candidate_features = CandidateFeatures(
-                timeline, self.settings.common_neighbors, self.settings.names
-            )
+            neighbors = self.settings.common_neighbors and not timeline.past_only
+            self.candidate_features = CandidateFeatures(timeline, neighbors, self.settings.names)
 
     @property
     def _num_candidate_features(self) -> int:
@@ -148,8 +147,9 @@ class Ensemble(Model):
             facts = torch.where(left_out[:, None] < 0, -1, timeline.facts[left_out])
         log_probs = [torch.log_softmax(each.float(), 1).clamp_(min=_LOWEST) for each in scores]
         frequencies = [
-            self.frequencies.count_queries(queries, window, window, facts)
+            self.frequencies.count_queries(queries, window, future, facts)
             for window in (timeline.num_steps, self.settings.window)
+            for future in (0 if timeline.past_only else window,)
         ]
         side = queries.relation // timeline.num_relations
         features = [torch.cat(frequencies, 1).float().log1p(), side[:, None].float()]

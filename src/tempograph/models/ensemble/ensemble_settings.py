@@ -40,7 +40,10 @@ class EnsembleSettings:
     candidate_hidden: NonNegativeInt = 0
     """Width of the correction of each candidate; 0 for a gate like the paper's, without one."""
     common_neighbors: bool = False
-    """Whether the correction looks at the neighbors a candidate shares with the query's entity."""
+    """Whether the correction looks at the neighbors a candidate shares with the query's entity.
+
+    A forecaster never does, since neighbors come from facts of all times.
+    """
     names: bool = False
     """Whether parts that are trained, and the correction, look at the words in names."""
     candidates: PositiveInt = 100

@@ -7,8 +7,6 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
-from tempograph.models.heads.fact_features import FEATURES
-
 _HIDDEN: Final = 32
 _KNOTS: Final = (-4.0, -2.0, -1.0, 0.0, 1.0)
 """Log odds at which the slope of g changes."""
@@ -23,9 +21,9 @@ class FactClassifier(nn.Module):
     out for validation.
     """
 
-    def __init__(self, generator: torch.Generator | None = None) -> None:
+    def __init__(self, width: int, generator: torch.Generator | None = None) -> None:
+        """`width` is the number of features."""
         super().__init__()
-        width = len(FEATURES)
         self.first = nn.Parameter(torch.randn(width, _HIDDEN, generator=generator) / width**0.5)
         self.first_bias = nn.Parameter(torch.zeros(_HIDDEN))
         self.second = nn.Parameter(torch.zeros(_HIDDEN))
@@ -48,8 +46,16 @@ class FactClassifier(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """z of each fact, [n]."""
-        scaled = (features.float() - self.centre) / self.spread
-        hidden = torch.tanh(scaled @ self.first + self.first_bias)
+        return self.log_odds(self.scale(features))
+
+    def scale(self, features: Tensor) -> Tensor:
+        """Features [n, features] as the weights take them."""
+        scaled: Tensor = (features.float() - self.centre) / self.spread
+        return scaled
+
+    def log_odds(self, scaled: Tensor) -> Tensor:
+        """z of each fact, [n], from scaled features [n, features]."""
+        hidden = torch.tanh(torch.addmm(self.first_bias, scaled, self.first))
         log_odds: Tensor = hidden @ self.second + scaled @ self.linear + self.bias
         return log_odds
 

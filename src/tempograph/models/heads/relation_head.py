@@ -99,11 +99,11 @@ def nearest_facts(
 
 
 def removed_rows(index: SortedFacts, key: Tensor, left_out: Tensor | None) -> Tensor:
-    """The rows of facts left_out [n] within keys [n], as `SortedFacts.positions_of`, [n, 2]."""
+    """The rows of facts left_out [n] within keys [n], as `SortedFacts.positions_of`."""
     if left_out is None:
         return index.positions_of(key, None)
-    none = index.positions_of(key, None)
-    return torch.where(left_out[:, None] < 0, none, index.positions_of(key, left_out.clamp(min=0)))
+    rows = index.positions_of(key, left_out.clamp(min=0))
+    return torch.where(left_out[:, None] < 0, len(index.time), rows)
 
 
 class RoleCounts:

@@ -24,7 +24,7 @@ from tempograph.nn.votes import (
 
 _GAPS: Final = (1, 2, 4, 9, 23, 61, 161)
 """Gaps in steps, before or after, at which the class of a gap changes."""
-_MAX_RELATIONS: Final = 1024
+MAX_RELATIONS: Final = 1024
 """Directed relations up to which every pair has its own weights: 16 million with the gaps."""
 _RANK: Final = 16
 """Rank of the pair table beyond that."""
@@ -34,6 +34,7 @@ class Copying(nn.Module):
     """contribution(o) = u_r log(1 + c_r S(o)) + v_r log(1 + N(o)) + prior(o)
 
     N(o) counts all facts of the key with candidate o; S(o) sums the weights of the nearest of them.
+    If only the past counts, N(o) counts the facts before t, and is 0 if none of them may vote.
     A fact (x, r', o, t') weighs exp(A[r, r'] + C[r, r', gap] + B[r, t' - t] + M[r, n]): gap is a
     coarse class of t' - t, n counts the facts of the key between t and t', B and M are tables over
     signed logarithmic bins. Each table is the sum of a shared one and one per relation.
@@ -83,8 +84,7 @@ class Copying(nn.Module):
         """The facts that vote on each query, without the train facts left_out [n]."""
         index = self.fact_index
         removed = index.fact_positions(queries, left_out)
-        key_time = index.key_ids(queries) * index.num_steps + queries.time
-        pivot = torch.searchsorted(index.key_time, key_time)
+        pivot = index.first_row_at(index.key_ids(queries), queries.time)
         return VoteRanges(
             facts=index.nearest(queries, self.max_facts, removed),
             pivot=pivot - (removed < pivot[:, None]).sum(1),
@@ -127,9 +127,8 @@ class Copying(nn.Module):
         The term in S is divided by weight, the term in N in equal parts.
         """
         index, ranges, key = self.fact_index, self.look_up(query), self.fact_index.key_ids(query)
-        rows = torch.arange(
-            int(index.key_start[key]), int(index.key_start[key + 1]), device=index.time.device
-        )
+        stop = ranges.facts.stop if index.past_only else index.key_start[key + 1]
+        rows = torch.arange(int(index.key_start[key]), int(stop), device=index.time.device)
         named = index.candidates[ranges.candidates.start + index.candidate_slot[rows]]
         rows = rows[named == candidate]
         weights = self.weights(query.relation)
@@ -166,7 +165,7 @@ class PairTable(nn.Module):
     def __init__(self, relations: int, classes: int) -> None:
         super().__init__()
         self.relations, self.classes = relations, classes
-        self.low_rank = relations > _MAX_RELATIONS
+        self.low_rank = relations > MAX_RELATIONS
         # For any other relation, the same relation and its inverse.
         self.shared = nn.Parameter(torch.tensor([[0.0], [1.0], [0.5]]).repeat(1, classes))
         if self.low_rank:
@@ -187,11 +186,15 @@ class PairTable(nn.Module):
 
         The relations of the rows are None if the table has a row for each relation.
         """
-        if not self.low_rank:
+        few = 2 * len(relation) < self.relations and not torch.is_grad_enabled()
+        if not (self.low_rank or few):
             return self._add_shared(self.own, self.kinds), None, relation
         relations, row = torch.unique(relation, return_inverse=True)
-        own = self.left.index_select(0, relations) @ self.right
-        own = own.view(len(relations), self.relations, self.classes)
+        if self.low_rank:
+            own = self.left.index_select(0, relations) @ self.right
+            own = own.view(len(relations), self.relations, self.classes)
+        else:
+            own = self.own.index_select(0, relations)
         kinds = _pair_kinds(relations, self.relations).to(own.dtype)
         return self._add_shared(own, kinds), relations, row
 

@@ -13,11 +13,15 @@ from torch import Tensor, nn
 from tempograph.data.common_neighbors import NeighborQueries
 from tempograph.data.fact_index import FactIndex, Key
 from tempograph.data.timeline import Queries, Timeline
+from tempograph.errors import ConfigError
 from tempograph.models.base import Evidence, Model, within_budget
 from tempograph.models.pointer.copying import Copying
-from tempograph.models.pointer.entity_counts import EntityCounts, RemovedFacts
-from tempograph.models.pointer.names import NameQueries, Names
+from tempograph.models.pointer.entity_counts import EntityCounts
+from tempograph.models.pointer.names import Names
+from tempograph.models.pointer.partners import PartnerRanges
 from tempograph.models.pointer.paths import Paths
+from tempograph.models.pointer.recent_paths import PathQueries, RecentPaths
+from tempograph.models.pointer.removed_facts import RemovedFacts
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.votes import VoteRanges
@@ -29,8 +33,8 @@ _BYTES_PER_VOTE: Final = 100
 NAME_WIDTH: Final = 64
 """Numbers in the vector of a name."""
 
-VoteSource = Copying | Paths | EntityCounts | Names
-Lookup = VoteRanges | NeighborQueries | RemovedFacts | NameQueries
+VoteSource = Copying | Paths | RecentPaths | EntityCounts | Names
+Lookup = VoteRanges | NeighborQueries | PathQueries | RemovedFacts | PartnerRanges
 """What a source looked up for some queries, independent of any weight."""
 
 
@@ -48,12 +52,14 @@ class PointerSettings:
     """Facts at the query's time, of any entity; 0 for none."""
     max_facts_overall: NonNegativeInt = 0
     """Facts of any kind; 0 for none."""
+    max_facts_per_hop: NonNegativeInt = 0
+    """Latest facts of an entity that are steps of a path of two, in forecasts; 0 for no paths."""
     paths: bool = False
     """Whether candidates gain by the neighbors they share with the query's entity."""
     names: bool = False
     """Whether candidates gain by words in their name and in that of the query's entity.
 
-    What an entity gains as such is then a matter of how many facts it has.
+    What an entity gains as such is then a matter of how many facts it has, except in forecasts.
     """
 
     aliases: ClassVar[Mapping[str, str]] = {
@@ -84,11 +90,19 @@ class Pointer(Model):
         super().__init__()
         self.timeline = timeline
         self.settings = settings
+        if timeline.past_only:
+            if settings.paths:
+                raise ConfigError(
+                    "a forecaster must not look at facts after the query, as model.paths does; "
+                    "set model.paths=false, and model.max_facts_per_hop for paths of earlier facts"
+                )
+            self.bytes_per_candidate += 8
         keys: list[tuple[Key, int, float]] = [
             ("entity", settings.max_facts, 1.0),
             ("relation", settings.max_facts_per_relation, 0.1),
             ("both", settings.max_facts_per_pair, 0.3),
-            ("time", settings.max_facts_per_time, 0.1),
+            # Nothing is known of the day that a forecast is about.
+            ("time", 0 if timeline.past_only else settings.max_facts_per_time, 0.1),
             ("any", settings.max_facts_overall, 0.1),
         ]
         copying = [
@@ -108,11 +122,17 @@ class Pointer(Model):
             paths = Paths(timeline, initial_gain=0.1)
             self.sources.append(paths)
             self.bytes_per_candidate += paths.bytes_per_candidate
+        if settings.max_facts_per_hop and timeline.past_only:
+            self.sources.append(RecentPaths(timeline, settings.max_facts_per_hop, 0.1))
+            votes = _BYTES_PER_VOTE * settings.max_facts_per_hop**2
+            self.bytes_per_candidate += 12 + math.ceil(votes / timeline.num_entities)
         named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
         self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))
-        if settings.names:
-            self.sources.extend([EntityCounts(timeline), Names(timeline, NAME_WIDTH)])
+        if settings.names and not timeline.past_only:
+            self.sources.append(EntityCounts(timeline))
             self.entity.requires_grad_(False).zero_()
+        if settings.names:
+            self.sources.append(Names(timeline, NAME_WIDTH))
         self.to(timeline.device)
 
     @property
@@ -137,7 +157,10 @@ class Pointer(Model):
         return scores
 
     def evidence(self, query: Queries, answer: int) -> Evidence:
-        """The facts that vote for an answer, with their shares of all votes."""
+        """The facts that vote for an answer, with their shares of all votes.
+
+        With names, the reason says what they add to the score of the answer.
+        """
         facts, contributions = zip(
             *(source.fact_contributions(query, answer) for source in self.vote_sources), strict=True
         )
@@ -149,7 +172,19 @@ class Pointer(Model):
         total = total.index_add(0, inverse, torch.cat(contributions).detach())
         order = torch.argsort(total, descending=True, stable=True)
         shares = total[order] / total.abs().sum()
-        return Evidence("learned copying", self.timeline.facts[fact[order]], shares)
+        reason = "".join(["learned copying", *self._describe_names(query, answer)])
+        return Evidence(reason, self.timeline.facts[fact[order]], shares)
+
+    @torch.no_grad()
+    def _describe_names(self, query: Queries, answer: int) -> list[str]:
+        """How far names raise an answer above the mean of all entities, if the model uses them."""
+        gains = []
+        for source in self.vote_sources:
+            if isinstance(source, Names):
+                scores = torch.zeros_like(self.entity)[None]
+                scores = source(scores, query.relation, source.look_up(query))[0]
+                gains.append(f", names {float(scores[answer] - scores.mean()):+.2f}")
+        return gains
 
     def with_timeline(self, timeline: Timeline, cache_bytes: int = 0) -> Pointer:
         if timeline is self.timeline:

@@ -59,6 +59,7 @@ class CachedTeMP(Model):
 
     def scores(self, queries: Queries) -> Tensor:
         scores = torch.empty(len(queries.time), self.timeline.num_entities, device=self.device)
+        queries = self._within_reach(queries)
         for times, index, time_index in chunk_groups(queries.time, _TIMES_PER_BATCH):
             encoded = [self._encoded(time) for time in times.tolist()]
             scores[index] = self._scores_at(queries.take(index), time_index, encoded)
@@ -68,6 +69,7 @@ class CachedTeMP(Model):
         """The score of one entity for each query, [queries]; encodes no other entities."""
         if not len(answer):
             return self._base.new_empty(0)
+        queries = self._within_reach(queries)
         t, (past, future) = self.timeline, self.window
         wanted = queries.time.repeat(2) * t.num_entities + torch.cat([queries.entity, answer])
         pairs, inverse = torch.unique(wanted, return_inverse=True)
@@ -105,6 +107,7 @@ class CachedTeMP(Model):
         The step of each fact is encoded again without it, other steps come from the cache. Only the
         query's entity and the candidates go through the temporal encoder.
         """
+        query = self._within_reach(query)
         entities, index = torch.unique(torch.cat([query.entity, candidates]), return_inverse=True)
         nodes = 4 * self.timeline.max_facts_per_step + len(entities) * self._width
         # -1 leaves no fact out.
@@ -146,8 +149,7 @@ class CachedTeMP(Model):
         nodes = _sorted_nodes(keys, x)
         isolated = self._isolated.index_select(0, entities)
         encoded = network.encode_pairs(
-            *all_pairs(shift + query.time, len(isolated)),
-            EncodedSnapshots(nodes, nodes, isolated, num_steps),
+            *all_pairs(shift + query.time, len(isolated)), self._around(nodes, isolated, num_steps)
         )
         tables = encoded.tables(count)
         repeated = Queries(*(column.expand(count) for column in query))
@@ -188,7 +190,16 @@ class CachedTeMP(Model):
         num_steps, nodes = self.timeline.num_steps, [self._step(step) for step in steps]
         keys = [each.keys * num_steps + step for step, each in zip(steps, nodes, strict=True)]
         together = _sorted_nodes(keys, [each.x for each in nodes])
-        return EncodedSnapshots(together, together, self._isolated, num_steps)
+        return self._around(together, self._isolated, num_steps)
+
+    def _around(self, nodes: Nodes, isolated: Tensor, num_steps: int) -> EncodedSnapshots:
+        """Nodes at the times of queries and around them; a forecast knows none at its time."""
+        current = Nodes(nodes.keys[:0], nodes.x[:0]) if self.timeline.past_only else nodes
+        return EncodedSnapshots(current, nodes, isolated, num_steps)
+
+    def _within_reach(self, queries: Queries) -> Queries:
+        """Forecasts far ahead of the history as if they were for the step after it."""
+        return queries._replace(time=queries.time.clamp(max=self.timeline.history_end + 1))
 
     def _step(self, step: int) -> Nodes:
         """The encoded snapshot of one step; keys are its active entities."""

@@ -106,7 +106,7 @@ class TeMPEncoder(nn.Module):
         self.structure = nn.ModuleList() if settings.structure == "none" else self._structure()
         self.temporal: DecayedGRU | TemporalAttention | None = None
         if settings.temporal == "gru":
-            self.temporal = DecayedGRU(dim, settings.bidirectional)
+            self.temporal = DecayedGRU(dim, self.bidirectional)
         elif settings.temporal == "attention":
             self.temporal = TemporalAttention(dim, settings.heads)
         self.imputation = Imputation() if settings.imputation else None
@@ -126,11 +126,16 @@ class TeMPEncoder(nn.Module):
         return nn.ModuleList(STRUCTURES[s.structure](shape) for _ in range(s.layers))
 
     @property
+    def bidirectional(self) -> bool:
+        """Whether steps after a query are encoded."""
+        return self.settings.bidirectional and not self.timeline.past_only
+
+    @property
     def window(self) -> tuple[int, int]:
         """Steps before and after a query that are encoded; none without a temporal encoder."""
         if self.temporal is None:
             return 0, 0
-        return self.settings.window, self.settings.window if self.settings.bidirectional else 0
+        return self.settings.window, self.settings.window if self.bidirectional else 0
 
     def encode(self, times: Tensor, sample: DropoutSample | None = None) -> Encoded:
         """All entities at distinct times [n]; with a sample, as a training step sees them."""
@@ -138,9 +143,9 @@ class TeMPEncoder(nn.Module):
         before, after = (
             torch.arange(*ends, device=times.device) for ends in ((-past, 0), (1, future + 1))
         )
-        current = self._snapshot(
-            self._step_mask(times, torch.zeros_like(times[:1])), sample.keep if sample else None
-        )
+        # A forecast knows nothing of its own step.
+        now = torch.zeros_like(times[:0] if t.past_only else times[:1])
+        current = self._snapshot(self._step_mask(times, now), sample.keep if sample else None)
         context = self._snapshot(
             self._step_mask(times, torch.cat([before, after])),
             sample.context_keep if sample else None,
@@ -165,7 +170,7 @@ class TeMPEncoder(nn.Module):
         past = key_range(context.keys, first + (time - s.window).clamp(min=0), first + time - 1)
         future = None
         touched = active.lengths + past.lengths
-        if s.bidirectional:
+        if self.bidirectional:
             last = (time + s.window).clamp(max=num_steps - 1)
             future = key_range(context.keys, first + time + 1, first + last)
             touched = touched + future.lengths
@@ -276,7 +281,7 @@ class TeMPEncoder(nn.Module):
         inside = steps[t.facts[:, 3]]
         facts = (inside if keep is None else inside & keep).nonzero()[:, 0]
         subject, object_ = t.subject_pair[facts], t.object_pair[facts]
-        if t.protocol == "strict":
+        if t.protocol != "paper":
             active = torch.zeros(len(t.pair_keys), dtype=torch.bool, device=t.device)
             active[subject] = True
             active[object_] = True

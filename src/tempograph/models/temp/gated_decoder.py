@@ -66,7 +66,7 @@ class TeMPNetwork(TeMPEncoder):
     @property
     def frequency_window(self) -> tuple[int, int]:
         """Steps before and after a query in which facts are counted."""
-        return self.settings.window, self.settings.window if self.settings.bidirectional else 0
+        return self.settings.window, self.settings.window if self.bidirectional else 0
 
     def gate_frequencies(self, queries: Queries, left_out: Tensor | None = None) -> Tensor:
         """What the gate looks at: facts of the entity, of the relation and of both, [n, 3].

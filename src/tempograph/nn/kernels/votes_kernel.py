@@ -62,17 +62,20 @@ class _AddContributions(torch.autograd.Function):
         tables = [table.contiguous() for table in (pair, by_time, by_count)]
         coefficients = coefficients.contiguous()
         slots = inputs.bins.fact_index.max_candidates
-        sums = torch.zeros(len(inputs.row), slots, device=scores.device)
+        size = len(inputs.row), slots
+        sums = torch.zeros(size, device=scores.device)
+        past_only = inputs.bins.fact_index.past_only
+        counts = torch.zeros(size if past_only else 0, dtype=torch.int64, device=scores.device)
         ctx.inputs = inputs
-        ctx.save_for_backward(*tables, coefficients, prior, sums)
-        _run_sums(inputs, tables, sums, None)
+        ctx.save_for_backward(*tables, coefficients, prior, sums, counts)
+        _run_sums(inputs, tables, sums, counts, None)
         ctx.mark_dirty(scores)
-        _run_scores(inputs, coefficients, prior, sums, scores, None)
+        _run_scores(inputs, coefficients, prior, sums, counts, scores, None)
         return scores
 
     @staticmethod
     def backward(ctx: Any, *grad_outputs: Tensor) -> tuple[Tensor | None, ...]:
-        *tables, coefficients, prior, sums = ctx.saved_tensors
+        *tables, coefficients, prior, sums, counts = ctx.saved_tensors
         accumulated = (coefficients, prior, *tables)
         # One allocation of zeros for all gradients: a step makes many calls of this function.
         sizes = [value.numel() for value in accumulated]
@@ -82,15 +85,18 @@ class _AddContributions(torch.autograd.Function):
         )
         grad_scores, grad_sums = grad_outputs[0].contiguous(), torch.empty_like(sums)
         grads = (grad_coefficients, grad_prior, grad_sums)
-        _run_scores(ctx.inputs, coefficients, prior, sums, grad_scores, grads)
-        _run_sums(ctx.inputs, tables, grad_sums, grad_tables)
+        _run_scores(ctx.inputs, coefficients, prior, sums, counts, grad_scores, grads)
+        _run_sums(ctx.inputs, tables, grad_sums, counts, grad_tables)
         return grad_scores, *grad_tables, grad_coefficients, grad_prior, None
 
 
 def _run_sums(
-    inputs: _Inputs, tables: list[Tensor], sums: Tensor, grads: list[Tensor] | None
+    inputs: _Inputs, tables: list[Tensor], sums: Tensor, counts: Tensor, grads: list[Tensor] | None
 ) -> None:
-    """Add to the sums, or read their gradients from `sums` and add to the tables' gradients."""
+    """Add to the sums, or read their gradients from `sums` and add to the tables' gradients.
+
+    If only the past counts, the first pass also fills `counts`.
+    """
     bins, ranges, row, fact_mask = inputs
     index = bins.fact_index
     max_facts = len(bins.count_bin) // 2
@@ -100,16 +106,17 @@ def _run_sums(
     grid = (len(row), triton.cdiv(max_facts + 2, _FACT_BLOCK))
     _sums_kernel[grid](
         (*ranges.facts, ranges.pivot, ranges.time, *ranges.removed.contiguous(), row),
-        (index.relation, index.time, index.candidate_slot, index.fact_id),
+        (index.relation, index.time, index.candidate_slot, index.fact_id, index.occurrence),
         index.fact_id if fact_mask is None else fact_mask,
         (bins.gap_class, bins.time_bin, bins.count_bin),
         tuple(tables),
-        sums,
+        (sums, counts),
         tuple(tables if grads is None else grads),
         (len(bins.time_bin) // 2, max_facts, sums.shape[1]),
         tuple(table.shape[1] for table in tables),
         CLASSES=bins.num_classes,
         MASKED=fact_mask is not None,
+        PAST_ONLY=index.past_only,
         BACKWARD=grads is not None,
         BLOCK=_FACT_BLOCK,
     )
@@ -120,6 +127,7 @@ def _run_scores(
     coefficients: Tensor,
     prior: Tensor,
     sums: Tensor,
+    counts: Tensor,
     scores: Tensor,
     grads: tuple[Tensor, Tensor, Tensor] | None,
 ) -> None:
@@ -129,13 +137,14 @@ def _run_scores(
         return
     grid = (len(inputs.row), max(1, triton.cdiv(index.max_candidates, _CANDIDATE_BLOCK)))
     _scores_kernel[grid](
-        (*ranges.candidates, *ranges.removed.contiguous()),
+        (*ranges.candidates, *ranges.removed.contiguous(), ranges.facts.stop),
         (index.candidate_slot, index.candidates, index.candidate_count),
-        (coefficients, prior, sums),
+        (coefficients, prior, sums, counts),
         scores,
         (coefficients, prior, sums) if grads is None else grads,
         (len(index.time), scores.shape[1], sums.shape[1]),
         PRIOR=len(prior) > 0,
+        PAST_ONLY=index.past_only,
         BACKWARD=grads is not None,
         BLOCK=_CANDIDATE_BLOCK,
     )
@@ -148,18 +157,20 @@ def _sums_kernel(
     fact_mask,
     bins,
     tables,
-    sums,
+    totals,
     grads,
     sizes,
     columns,
     CLASSES: tl.constexpr,
     MASKED: tl.constexpr,
+    PAST_ONLY: tl.constexpr,
     BACKWARD: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
     """One block of the facts of one query; `sums` holds the sums' gradients in backward."""
     start, stop, pivot, query_time, removed, also_removed, query_row = ranges
-    fact_relation, fact_time, fact_slot, fact_id = index
+    fact_relation, fact_time, fact_slot, fact_id, occurrence = index
+    sums, counts = totals
     gap_class, time_bin, count_bin = bins
     pair, by_time, by_count = tables
     grad_pair, grad_by_time, grad_by_count = grads
@@ -172,7 +183,13 @@ def _sums_kernel(
     fact = first + tl.arange(0, BLOCK)
     one = tl.load(removed + query)
     other = tl.load(also_removed + query)
-    votes = (fact < tl.load(stop + query)) & (fact != one) & (fact != other)
+    inside = fact < tl.load(stop + query)
+    if PAST_ONLY and not BACKWARD:
+        # The last fact that names a candidate knows how many there are.
+        slot = tl.load(fact_slot + fact, mask=inside, other=0)
+        number = tl.load(occurrence + fact, mask=inside, other=0)
+        tl.atomic_max(counts + query * slots + slot, number, mask=inside)
+    votes = inside & (fact != one) & (fact != other)
     if MASKED:
         number = tl.load(fact_id + fact, mask=votes, other=0)
         votes = votes & (tl.load(fact_mask + number, mask=votes, other=0) != 0)
@@ -226,13 +243,14 @@ def _scores_kernel(
     grads,
     sizes,
     PRIOR: tl.constexpr,
+    PAST_ONLY: tl.constexpr,
     BACKWARD: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
     """One block of a query's distinct candidates; `scores` holds their gradients in backward."""
-    first, end, removed, also_removed = ranges
+    first, end, removed, also_removed, facts_stop = ranges
     fact_slot, candidates, candidate_count = index
-    coefficients, prior, sums = inputs
+    coefficients, prior, sums, counts = inputs
     grad_coefficients, grad_prior, grad_sums = grads
     facts, entities, slots = sizes
     query = tl.program_id(0).to(tl.int64)
@@ -241,6 +259,8 @@ def _scores_kernel(
         return
     one = tl.load(removed + query)
     other = tl.load(also_removed + query)
+    if PAST_ONLY:
+        facts = tl.load(facts_stop + query)
     one_slot = tl.where(one < facts, tl.load(fact_slot + one, mask=one < facts, other=0), -1)
     other_slot = tl.where(
         other < facts, tl.load(fact_slot + other, mask=other < facts, other=0), -1
@@ -251,8 +271,12 @@ def _scores_kernel(
     slot = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = slot < tl.load(end + query) - start
     total = c * tl.load(sums + query * slots + slot, mask=mask, other=0.0)
-    count = tl.load(candidate_count + start + slot, mask=mask, other=0)
+    if PAST_ONLY:
+        count = tl.load(counts + query * slots + slot, mask=mask, other=0)
+    else:
+        count = tl.load(candidate_count + start + slot, mask=mask, other=0)
     count = count - (slot == one_slot).to(tl.int64) - (slot == other_slot).to(tl.int64)
+    count = tl.maximum(count, 0)
     log_sum = log1p(total)
     log_count = tl.log(1.0 + count.to(tl.float32))
     entity = tl.load(candidates + start + slot, mask=mask, other=0)

@@ -1,4 +1,7 @@
-"""The training loss of the pointer: each fact is queried as if it were not in the data."""
+"""The training loss of the pointer: each fact is queried as if it were not in the data.
+
+A forecaster is asked from the facts before it, as it will be when it is used.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,9 @@ class PointerLoss(TrainingLoss):
         ids = torch.arange(2 * facts, device=self.timeline.device)
         parts = []
         for part in torch.split(ids, _LOOKUP_BATCH):
-            lookups = self.model.look_up(queries.take(part), part % facts)
+            # What is asked from its past alone need not be left out.
+            left_out = None if self.timeline.past_only else part % facts
+            lookups = self.model.look_up(queries.take(part), left_out)
             parts.append(torch.cat([lookup.pack() for lookup in lookups]))
         return torch.cat(parts, dim=1)
 

@@ -36,7 +36,8 @@ class TeMPLoss(TrainingLoss):
         timeline = self.timeline
         dropout = self.sample_dropout(generator)
         time_index, position = timeline.edges(times)
-        if self.settings.targets == "dropped":
+        # A forecaster does not see the edges of its own step, so all of them are targets.
+        if self.settings.targets == "dropped" and not timeline.past_only:
             targets = ~dropout.keep[position]
             time_index, position = time_index[targets], position[targets]
         if timeline.max_facts_per_step > self.settings.max_facts:

@@ -1,0 +1,167 @@
+"""Read the facts of an update: which are new, and what is wrong with the others."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tempograph.data.additions import Additions
+from tempograph.data.arrow_tables import TABLE, ArrowStream, to_arrow_table
+from tempograph.data.fact_ids import FactBatch, FactsLike, read_facts
+from tempograph.data.graph import Facts, TemporalGraph, row_ids, rows_in
+from tempograph.data.importers.arrow_reader import as_text
+from tempograph.data.importers.bad_rows import EXAMPLES, BadValue, SkippedRows, bad_limit
+from tempograph.data.importers.batch_options import Note, merge_options, without_memory
+from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
+from tempograph.data.importers.options import ImportOptions
+from tempograph.data.time_lookup import UNCLEAR_TIME
+from tempograph.errors import DataError
+
+_MAX_LENGTH: Final = 60
+
+
+class UpdateFacts(NamedTuple):
+    """The new facts of an update, with new names and steps, and what became of the other rows."""
+
+    additions: Additions
+    rows: int
+    known: int
+    repeated: int
+    skipped: tuple[SkippedRows, ...]
+    lookalikes: dict[str, str]
+
+
+def read_update(
+    graph: TemporalGraph,
+    history: Sequence[Facts],
+    facts: FactsLike,
+    given: Mapping[str, Any],
+    remembered: ImportOptions | None,
+    note: Note | None = None,
+) -> UpdateFacts:
+    """Read facts that may have new names, and later steps than the graph.
+
+    A file or table is read as by `score`; numbers are names and labels of steps, not ids, except in
+    an array. A row that cannot be read is an error, or is skipped if the options say so. Facts
+    among those of the `history` are known.
+    """
+    batch = read_facts(
+        graph, _as_texts(facts), given, remembered, extend=True, note=note, new_names=True
+    )
+    in_file = isinstance(facts, str | os.PathLike)
+    source = os.fspath(facts) if isinstance(facts, str | os.PathLike) else TABLE
+    skipped = _skip_bad(batch, source, in_file, given, remembered)
+    rows = batch.ids[batch.valid]
+    steps = np.unique(rows[:, 3])
+    known = rows_in(rows, np.concatenate([each[np.isin(each[:, 3], steps)] for each in history]))
+    distinct, first = np.unique(row_ids(rows[~known]), return_index=True)
+    new = rows[~known][np.sort(first)]
+    last = 1 + int(new[:, 3].max(initial=len(graph.times) - 1))
+    additions = Additions.between(graph, batch.graph, new)
+    return UpdateFacts(
+        Additions(
+            additions.entities, additions.relations, batch.graph.times[len(graph.times) : last], new
+        ),
+        len(batch.ids) + sum(each.rows for each in batch.skipped),
+        int(known.sum()),
+        len(rows) - int(known.sum()) - len(distinct),
+        (*batch.skipped, *skipped),
+        _find_lookalikes(graph, additions),
+    )
+
+
+def _as_texts(facts: FactsLike) -> FactsLike:
+    """Facts of which numbers are texts, as in a file; an array holds ids."""
+    if isinstance(facts, str | os.PathLike | np.ndarray):
+        return facts
+    if isinstance(facts, ArrowStream):
+        table = to_arrow_table(facts)
+        columns = [
+            as_text(column) if _is_number(column.type) else column for column in table.columns
+        ]
+        return pa.table(columns, names=table.column_names)  # type: ignore[no-any-return]
+    return [
+        {name: _as_text(value) for name, value in row.items()}
+        if isinstance(row, Mapping)
+        else [_as_text(value) for value in row]
+        if isinstance(row, Sequence) and not isinstance(row, str)
+        else row
+        for row in facts
+    ]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _as_text(value: Any) -> Any:
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return str(value) if is_integer else value
+
+
+def _skip_bad(
+    batch: FactBatch,
+    source: str,
+    in_file: bool,
+    given: Mapping[str, Any],
+    remembered: ImportOptions | None,
+) -> tuple[SkippedRows, ...]:
+    """The rows with an error, reason by reason, if the options allow to skip them."""
+    bad, count = int(batch.errors.mask.sum()), len(batch.ids)
+    if not bad:
+        return ()
+    words = COMMAND_LINE if in_file else PYTHON
+    options = merge_options(given, remembered) or without_memory(given, remembered)
+    unclear = pc.index(batch.errors.kinds, UNCLEAR_TIME).as_py()
+    if unclear >= 0 or not options.skip_bad:
+        row = unclear if unclear >= 0 else batch.errors.first_rows(1)[0]
+        problem = f"{batch.places([row])[0]}: {batch.errors.texts[row].as_py()}"
+        # An option reads unclear dates, so they are not skipped.
+        hint = "" if unclear >= 0 else f"; {words.skip_hint}"
+        raise DataError(f"{problem}{hint}; nothing was changed")
+    skipped = _by_reason(batch)
+    reasons = "; ".join(map(str, skipped))
+    if bad == count:
+        raise DataError(f"{source}: none of {count:,} rows can be added; {reasons}")
+    if bad > bad_limit(options.max_bad, count):
+        raise DataError(
+            f"{source}: {bad:,} of {count:,} rows are bad ({bad / count:.1%}): {reasons}; "
+            f"correct them, or allow more with {words.max_bad}"
+        )
+    return skipped
+
+
+def _by_reason(batch: FactBatch) -> tuple[SkippedRows, ...]:
+    """The rows with an error, those of the most frequent reason first."""
+    parts = [each.texts() for each in batch.columns] or list(batch.names().values())
+    texts = pc.binary_join_element_wise(*parts, ", ", null_handling="replace", null_replacement="")
+    reasons = pc.value_counts(batch.errors.kinds.drop_null()).to_pylist()
+    skipped = []
+    for each in sorted(reasons, key=lambda reason: -reason["counts"]):
+        same = pc.equal(batch.errors.kinds, each["values"]).fill_null(False)
+        rows = np.flatnonzero(same.to_numpy(zero_copy_only=False))[:EXAMPLES].tolist()
+        places = batch.places(rows)
+        examples = tuple(
+            BadValue((texts[row].as_py() or "")[:_MAX_LENGTH], at)
+            for row, at in zip(rows, places, strict=True)
+        )
+        skipped.append(SkippedRows(each["values"], each["counts"], places[0], examples))
+    return tuple(skipped)
+
+
+def _find_lookalikes(graph: TemporalGraph, additions: Additions) -> dict[str, str]:
+    """New names that are known but for case, accents or blanks, and the known ones."""
+    found: dict[str, str] = {}
+    for index, names in (
+        (graph.entity_index, additions.entities),
+        (graph.relation_index, additions.relations),
+    ):
+        for name in names:
+            if (known := index.find(name)) is not None:
+                found[name] = index.names[known]
+    return found
