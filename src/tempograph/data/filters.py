@@ -10,6 +10,7 @@ from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.sorted_ranges import Ranges, equal_range
+from tempograph.data.spans import EVENT_COLUMNS
 from tempograph.data.suggestions import refuse_unknown
 from tempograph.data.timeline import Queries, both_directions
 from tempograph.typing import FILTERS, Filter
@@ -18,7 +19,8 @@ from tempograph.typing import FILTERS, Filter
 class KnownAnswers:
     """The known answers to a query: the entities that complete it to one of the given facts.
 
-    Filter `time` uses the facts of the same step, `static` those of any step, `raw` none.
+    Filter `time` uses the facts that hold at the step, `static` those of any step, `raw` none.
+    facts [n, 4] of events or [n, 6] of facts that hold for a while.
     """
 
     def __init__(
@@ -27,13 +29,23 @@ class KnownAnswers:
         refuse_unknown("filter", filter, FILTERS)
         self.filter: Filter = filter
         self.num_entities, self.num_relations, _, self.num_steps = sizes
+        if facts.shape[1] == EVENT_COLUMNS or filter == "static":
+            facts = facts[:, :EVENT_COLUMNS]
         facts = both_directions(facts if filter != "raw" else facts[:0], self.num_relations)
-        # One row for each distinct (query, answer), sorted by query.
+        self._span: tuple[Tensor, Tensor] | None = None
+        """The first and last step of each row if facts hold for a while, [rows] each."""
+        self._keyed_by_step = filter != "static" and facts.shape[1] == EVENT_COLUMNS
+        # One row for each distinct (query, answer), sorted by query; with its span if it has one.
         key = self._key(Queries(facts[:, 0], facts[:, 1], facts[:, 3]))
-        distinct, number = torch.unique(key, return_inverse=True)
-        pairs = torch.unique(number * self.num_entities + facts[:, 2])
-        self._query_key = distinct[pairs // self.num_entities]
-        self._answer = pairs % self.num_entities
+        if facts.shape[1] == EVENT_COLUMNS:
+            distinct, number = torch.unique(key, return_inverse=True)
+            pairs = torch.unique(number * self.num_entities + facts[:, 2])
+            self._query_key = distinct[pairs // self.num_entities]
+            self._answer = pairs % self.num_entities
+        else:
+            rows = torch.unique(torch.column_stack([key, facts[:, 2:5]]), dim=0)
+            self._query_key, self._answer = rows[:, 0].contiguous(), rows[:, 1].contiguous()
+            self._span = rows[:, 2].contiguous(), rows[:, 3].contiguous()
 
     @staticmethod
     def from_graph(
@@ -53,7 +65,11 @@ class KnownAnswers:
     def __call__(self, queries: Queries) -> tuple[Tensor, Tensor]:
         """Distinct pairs (row of the query, known answer), [pairs] each."""
         row, position = self._ranges(queries).expand()
-        return row, self._answer[position]
+        if self._span is None:
+            return row, self._answer[position]
+        holds = self._holds(position, queries.time[row])
+        pair = torch.unique(row[holds] * self.num_entities + self._answer[position[holds]])
+        return pair // self.num_entities, pair % self.num_entities
 
     def padded_answers(self, queries: Queries, answer: Tensor) -> tuple[Tensor, Tensor]:
         """The same pairs, padded to `max_answers` per query with its own answer [n].
@@ -62,20 +78,23 @@ class KnownAnswers:
         """
         ranges = self._ranges(queries)
         position = ranges.start[:, None] + torch.arange(self.max_answers, device=answer.device)
-        known = self._answer[position.clamp(max=max(0, len(self._answer) - 1))]
+        inside = position < ranges.stop[:, None]
+        position = position.clamp(max=max(0, len(self._answer) - 1))
+        if self._span is not None:
+            inside = inside & self._holds(position, queries.time[:, None])
         row = torch.arange(len(answer), device=answer.device)[:, None].expand_as(position)
-        padded = torch.where(position < ranges.stop[:, None], known, answer[:, None])
+        padded = torch.where(inside, self._answer[position], answer[:, None])
         return row.flatten(), padded.flatten()
 
     @cached_property
     def max_answers(self) -> int:
-        """The largest number of known answers to one query."""
+        """The largest number of known answers to one query, or of facts behind them."""
         counts = torch.unique_consecutive(self._query_key, return_counts=True)[1]
         return int(counts.max()) if len(counts) else 0
 
     def answers_by_relation(self) -> Tensor:
         """The distinct answers to each relation, as relation * entities + answer, ascending."""
-        pair = self._query_key if self.filter == "static" else self._query_key // self.num_steps
+        pair = self._query_key // self.num_steps if self._keyed_by_step else self._query_key
         relation = pair % (2 * self.num_relations)
         pairs: Tensor = torch.unique(relation * self.num_entities + self._answer)
         return pairs
@@ -92,4 +111,10 @@ class KnownAnswers:
 
     def _key(self, queries: Queries) -> Tensor:
         pair = queries.entity * 2 * self.num_relations + queries.relation
-        return pair if self.filter == "static" else pair * self.num_steps + queries.time
+        return pair * self.num_steps + queries.time if self._keyed_by_step else pair
+
+    def _holds(self, position: Tensor, time: Tensor) -> Tensor:
+        """Whether the facts at positions hold at times."""
+        assert self._span is not None
+        start, end = self._span
+        return (start[position] <= time) & (time <= end[position])

@@ -11,13 +11,28 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
+from numpy.typing import NDArray
 
 from tempograph.data.attributes import Attributes, read_attributes, write_attributes
 from tempograph.data.graph import Facts, TemporalGraph, first_out_of_range
+from tempograph.data.spans import (
+    EVENT_COLUMNS,
+    OPEN,
+    UNKNOWN,
+    Bounds,
+    Integers,
+    Spans,
+    as_one_kind,
+    spans_of,
+)
 from tempograph.errors import DataError
 from tempograph.io import atomic_folder
 from tempograph.typing import SPLITS
+
+_EVENT_FIELDS: Final = ("subject", "relation", "object", "time")
+_INTERVAL_FIELDS: Final = ("subject", "relation", "object", "start", "end")
 
 DATASET_MARKER: Final = "entities.txt"
 NAME_FILES: Final = ("entities.txt", "relations.txt", "times.txt")
@@ -31,7 +46,8 @@ def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
         raise DataError(f"{path}: no such dataset folder")
     entities, relations, times = (read_names(path / file) for file in NAME_FILES)
     sizes = (len(entities), len(relations), len(entities), len(times))
-    train, valid, test = (read_fact_file(_split_file(path, split), sizes) for split in SPLITS)
+    files = [_split_file(path, split) for split in SPLITS]
+    train, valid, test = as_one_kind([read_fact_file(file, sizes) for file in files])
     if not len(train):
         raise DataError(f"{_split_file(path, 'train')}: the train split has no facts to learn from")
     attributes: Attributes = {}
@@ -104,7 +120,11 @@ def read_names(path: Path, may_be_empty: bool = False) -> tuple[str, ...]:
 
 
 def read_fact_file(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
-    """The facts in a file of tab-separated ids, plain or gzipped, [n, 4]."""
+    """The facts in a file of tab-separated ids, plain or gzipped, [n, 4 or 6].
+
+    Rows of four ids are events; rows of five have a start and an end, where `..` is an open bound
+    and an empty field an unknown one.
+    """
     data = _read_bytes(path)
     if path.suffix == ".gz":
         try:
@@ -112,24 +132,29 @@ def read_fact_file(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
         except (OSError, EOFError, zlib.error) as error:
             raise DataError(f"{path}: not a complete gzip file ({error})") from None
     if not data:
-        return np.empty((0, 4), np.int64)
+        return np.empty((0, EVENT_COLUMNS), np.int64)
+    intervals = data.split(b"\n", 1)[0].count(b"\t") == len(_INTERVAL_FIELDS) - 1
+    names = _INTERVAL_FIELDS if intervals else _EVENT_FIELDS
+    types = {name: pa.string() if name in ("start", "end") else pa.int64() for name in names}
     try:
         table = pa.csv.read_csv(
             io.BytesIO(data),
             # Arrow threads that are still starting when a command ends abort the process.
-            read_options=pa.csv.ReadOptions(column_names=["s", "r", "o", "t"], use_threads=False),
+            read_options=pa.csv.ReadOptions(column_names=names, use_threads=False),
             parse_options=pa.csv.ParseOptions(
                 delimiter="\t", quote_char=False, ignore_empty_lines=False
             ),
             convert_options=pa.csv.ConvertOptions(
-                column_types=dict.fromkeys("srot", pa.int64()),
-                null_values=[],
-                strings_can_be_null=False,
+                column_types=types, null_values=[], strings_can_be_null=False
             ),
         )
+        triples = [column.to_numpy() for column in table.columns[:3]]
+        if intervals:
+            facts = np.column_stack([*triples, *_read_spans(path, table, sizes[3])])
+        else:
+            facts = np.column_stack([*triples, table["time"].to_numpy()])
     except pa.ArrowInvalid as error:
-        raise _first_fault(path, data, str(error)) from None
-    facts: Facts = np.stack([column.to_numpy() for column in table.columns], axis=1)
+        raise _first_fault(path, data, len(names), str(error)) from None
     faulty = first_out_of_range(facts, sizes)
     if faulty is not None:
         row, column, value, size = faulty
@@ -140,15 +165,50 @@ def read_fact_file(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
     return facts
 
 
-def _first_fault(path: Path, data: bytes, message: str) -> DataError:
+def _read_spans(path: Path, table: pa.Table, num_steps: int) -> Spans:
+    """When the facts of a table with the text columns start and end hold."""
+    start, end = table["start"], table["end"]
+    open_start, open_end = (_equals(bound, OPEN) for bound in (start, end))
+    no_start, no_end = (_equals(bound, UNKNOWN) for bound in (start, end))
+    nothing = (no_start | open_start) & (no_end | open_end) & (no_start | no_end)
+    if nothing.any():
+        row = int(np.argmax(nothing))
+        raise DataError(f"{path}:{row + 1}: neither start nor end is known; give one of them")
+    first = pc.if_else(pa.array(open_start), "0", start)
+    last = pc.if_else(pa.array(open_end), str(num_steps - 1), end)
+    first, last = (
+        pc.if_else(pa.array(no_start), last, first),
+        pc.if_else(pa.array(no_end), first, last),
+    )
+    first, last = (pc.cast(bound, pa.int64()).to_numpy() for bound in (first, last))
+    if (first > last).any():
+        row = int(np.argmax(first > last))
+        raise DataError(f"{path}:{row + 1}: the start {first[row]} is after the end {last[row]}")
+    bounds = (
+        open_start * Bounds.OPEN_START
+        + open_end * Bounds.OPEN_END
+        + no_start * Bounds.UNKNOWN_START
+        + no_end * Bounds.UNKNOWN_END
+    )
+    return Spans(first, last, bounds.astype(np.int64))
+
+
+def _equals(column: pa.ChunkedArray, text: str) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = pc.equal(column, text).to_numpy()
+    return found
+
+
+def _first_fault(path: Path, data: bytes, num_fields: int, message: str) -> DataError:
     """The error of the first faulty line, found by reading line by line."""
     for number, line in enumerate(data.removesuffix(b"\n").split(b"\n"), 1):
         fields = line.removesuffix(b"\r").split(b"\t")
-        if len(fields) != 4:
+        if len(fields) != num_fields:
             return DataError(
-                f"{path}:{number}: expected 4 tab-separated fields, found {len(fields)}"
+                f"{path}:{number}: expected {num_fields} tab-separated fields, found {len(fields)}"
             )
-        for field in fields:
+        for index, field in enumerate(fields):
+            if num_fields > EVENT_COLUMNS and index >= 3 and field.decode() in (OPEN, UNKNOWN):
+                continue
             if not field.removeprefix(b"-").isdigit():
                 return DataError(
                     f"{path}:{number}: '{field.decode(errors='replace')}' is not an integer id"
@@ -170,9 +230,23 @@ def _read_bytes(path: Path) -> bytes:
 def format_facts(facts: Facts, compress: bool) -> bytes:
     """Facts as lines of tab-separated ids, gzipped on request; equal facts give equal bytes."""
     sink = io.BytesIO()
-    table = pa.table({column: facts[:, index] for index, column in enumerate("srot")})
+    columns = {name: facts[:, index] for index, name in enumerate(_EVENT_FIELDS)}
+    if facts.shape[1] > EVENT_COLUMNS:
+        columns = {name: facts[:, index] for index, name in enumerate(_EVENT_FIELDS[:3])}
+        start, end, bounds = spans_of(facts)
+        columns["start"] = _bound_texts(start, bounds, Bounds.OPEN_START, Bounds.UNKNOWN_START)
+        columns["end"] = _bound_texts(end, bounds, Bounds.OPEN_END, Bounds.UNKNOWN_END)
+    table = pa.table(columns)
     options = pa.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
     pa.csv.write_csv(table, sink, options)
     text = sink.getvalue()
     # A time stamp would differ every time.
     return gzip.compress(text, compresslevel=4, mtime=0) if compress else text
+
+
+def _bound_texts(
+    steps: Integers, bounds: Integers, open_bound: Bounds, unknown_bound: Bounds
+) -> pa.Array:
+    """The fields of bounds in a file."""
+    texts = pc.if_else(pa.array((bounds & open_bound) > 0), OPEN, pc.cast(pa.array(steps), "str"))
+    return pc.if_else(pa.array((bounds & unknown_bound) > 0), UNKNOWN, texts)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tempograph.data.attributes import Attributes
 from tempograph.data.name_index import NameIndex
+from tempograph.data.spans import EVENT_COLUMNS, INTERVAL_COLUMNS, Bounds, Spans, spans_of
 from tempograph.data.suggestions import refuse_unknown, suggest
 from tempograph.errors import DataError, QueryError
 from tempograph.typing import SPLITS, Split
@@ -25,9 +26,11 @@ When = str | int | date | np.datetime64
 """A time step by its label, its id, or a date or time in it, of datetime, NumPy or pandas."""
 
 Facts = NDArray[np.int64]
-"""Facts are rows (subject, relation, object, time) of ids: shape [facts, 4]."""
+"""Facts are rows of ids: (subject, relation, object, time) of events, shape [facts, 4], or
+(subject, relation, object, start, end, bounds) of facts that hold for a while, [facts, 6]."""
 
 COLUMNS: Final = ("subject", "relation", "object", "time")
+SPAN_COLUMNS: Final = ("subject", "relation", "object", "start", "end", "bounds")
 
 _ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
 _DATE_LABEL: Final = re.compile(r"\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
@@ -37,7 +40,8 @@ _DATE_LABEL: Final = re.compile(r"\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
 class TemporalGraph:
     """Facts (subject, relation, object, time) in three splits, with the names behind their ids.
 
-    Time steps are equally spaced: the distance of two facts is the difference of their time ids.
+    Either all facts are events, or all hold for a while (`has_intervals`). Time steps are equally
+    spaced: the distance of two facts is the difference of their time ids.
     """
 
     name: str
@@ -61,14 +65,29 @@ class TemporalGraph:
                 )
         for split in SPLITS:
             facts = self.facts(split)
-            if facts.ndim != 2 or facts.shape[1] != 4 or facts.dtype != np.int64:
+            width = self.train.shape[-1]
+            if facts.ndim != 2 or facts.shape[1] != width or facts.dtype != np.int64:
                 found = f"{facts.dtype} {facts.shape}"
-                raise DataError(f"{self.name}: {split} facts must be int64 [n, 4], found {found}")
+                raise DataError(
+                    f"{self.name}: {split} facts must be int64 [n, {width}], found {found}"
+                )
+            if width not in (EVENT_COLUMNS, INTERVAL_COLUMNS):
+                raise DataError(
+                    f"{self.name}: facts must have {EVENT_COLUMNS} columns, or "
+                    f"{INTERVAL_COLUMNS} if they hold for a while; found {width}"
+                )
             invalid = first_out_of_range(facts, self.sizes)
             if invalid is not None:
                 row, column, value, size = invalid
                 raise DataError(
                     f"{self.name}: {split} fact {row} has {column} {value}, outside 0 to {size - 1}"
+                )
+            start, end, _ = spans_of(facts)
+            if (start > end).any():
+                row = int(np.argmax(start > end))
+                raise DataError(
+                    f"{self.name}: {split} fact {row} starts at step {start[row]}, "
+                    f"after its end at step {end[row]}"
                 )
         if not len(self.train):
             raise DataError(f"{self.name}: the train split has no facts to learn from")
@@ -96,14 +115,23 @@ class TemporalGraph:
         """Whether the labels of the time steps are dates."""
         return _is_date_label(self.times[0])
 
+    @property
+    def has_intervals(self) -> bool:
+        """Whether facts hold from a start to an end; otherwise they are events."""
+        return bool(self.train.shape[1] == INTERVAL_COLUMNS)
+
+    def spans(self, split: Split) -> Spans:
+        """When the facts of one split hold; events hold at one step."""
+        return spans_of(self.facts(split))
+
     def facts(self, split: Split) -> Facts:
-        """The facts of one split, [n, 4]."""
+        """The facts of one split, [n, 4] of events or [n, 6] of intervals."""
         refuse_unknown("split", split, SPLITS)
         return {"train": self.train, "valid": self.valid, "test": self.test}[split]
 
     @cached_property
     def all_facts(self) -> Facts:
-        """The facts of the three splits together, [n, 4]."""
+        """The facts of the three splits together, [n, 4 or 6]."""
         return np.concatenate([self.facts(split) for split in SPLITS])
 
     def same_as(self, other: TemporalGraph) -> bool:
@@ -219,11 +247,15 @@ def first_out_of_range(
     facts: Facts, sizes: tuple[int, int, int, int]
 ) -> tuple[int, str, int, int] | None:
     """The first id outside its range as (row, column name, value, size), or None."""
-    invalid = (facts < 0) | (facts >= np.array(sizes))
+    columns: tuple[str, ...] = COLUMNS
+    limits = np.array(sizes)
+    if facts.shape[1] == INTERVAL_COLUMNS:
+        columns, limits = SPAN_COLUMNS, np.array([*sizes, sizes[3], 2 * max(Bounds)])
+    invalid = (facts < 0) | (facts >= limits)
     if not invalid.any():
         return None
     row, column = (int(index) for index in np.argwhere(invalid)[0])
-    return row, COLUMNS[column], int(facts[row, column]), sizes[column]
+    return row, columns[column], int(facts[row, column]), int(limits[column])
 
 
 def step_label(day: date, like: str) -> str:
@@ -246,8 +278,8 @@ def step_label(day: date, like: str) -> str:
 
 
 def sort_by_time(facts: Facts) -> Facts:
-    """The distinct facts, sorted by time, subject, relation and object."""
-    facts = facts[np.lexsort(facts.T[[2, 1, 0, 3]])]
+    """The distinct facts, sorted by time or start, subject, relation, object, end and bounds."""
+    facts = facts[np.lexsort(facts.T[[*range(facts.shape[1] - 1, 3, -1), 2, 1, 0, 3]])]
     first = np.ones(len(facts), bool)
     first[1:] = (facts[1:] != facts[:-1]).any(axis=1)
     return facts[first]

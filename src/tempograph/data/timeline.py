@@ -13,6 +13,7 @@ from tempograph.data.graph import TemporalGraph, sort_by_time
 from tempograph.data.name_tokens import NameTokens, name_tokens
 from tempograph.data.protocol import active_pairs, task_of
 from tempograph.data.sorted_ranges import Ranges, key_range
+from tempograph.data.spans import EVENT_COLUMNS
 from tempograph.typing import Protocol
 
 
@@ -29,10 +30,10 @@ class Queries(NamedTuple):
 
 
 def both_directions(facts: Tensor, num_relations: int) -> Tensor:
-    """Facts, then the same facts inverted: (o, r + |R|, s, t).   [n, 4] -> [2n, 4]."""
-    subject, relation, object_, time = facts.unbind(1)
+    """Facts, then the same facts inverted: (o, r + |R|, s, t).   [n, 4 or 6] -> [2n, 4 or 6]."""
+    subject, relation, object_, *when = facts.unbind(1)
     return torch.cat(
-        [facts, torch.stack([object_, relation + num_relations, subject, time], dim=1)]
+        [facts, torch.stack([object_, relation + num_relations, subject, *when], dim=1)]
     )
 
 
@@ -79,8 +80,15 @@ class Timeline:
         self.entity_names, self.entity_attributes = graph.entities, graph.attributes
         self.vocabulary_names = graph.vocabulary_names
 
-        self.facts = torch.from_numpy(sort_by_time(graph.train)).to(self.device)
-        """Distinct train facts sorted by time, [facts, 4]: the edges of all snapshots."""
+        train = torch.from_numpy(sort_by_time(graph.train)).to(self.device)
+        self.has_intervals = graph.has_intervals
+        """Whether facts hold from a start to an end; otherwise they are events."""
+        self.facts = train[:, :EVENT_COLUMNS].contiguous()
+        """Distinct train facts sorted by time or start, [facts, 4]: the edges of all snapshots."""
+        self.fact_end = train[:, 4].contiguous() if graph.has_intervals else self.facts[:, 3]
+        """The last step at which each train fact holds, [facts]."""
+        self.fact_bounds = train[:, 5].contiguous() if graph.has_intervals else None
+        """Which bounds of each train fact are open or unknown (`data.spans.Bounds`), [facts]."""
         steps = torch.arange(self.num_steps + 1, device=self.device)
         self.step_start = torch.searchsorted(self.facts[:, 3].contiguous(), steps)
         """Edges of step t are facts[step_start[t]:step_start[t + 1]], [steps + 1]."""
