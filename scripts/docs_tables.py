@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from count_test_measurements import Measurement
 
@@ -143,6 +143,18 @@ def measurement_table(measurements: Sequence[Measurement]) -> TextTable:
         "highest",
     )
     return TextTable("Measurements on test", columns, rows, 3)
+
+
+def lost_table(results: Sequence[RunResults], lost: Container[str]) -> TextTable:
+    """Return which results name commits that the history no longer has."""
+    groups: dict[tuple[str, str, str], set[str]] = {}
+    for run in results:
+        if run.commit in lost:
+            variant = f"{run.model} ({run.protocol})"
+            groups.setdefault((str(run.commit)[:7], run.dataset, variant), set()).add(str(run.seed))
+    rows = [[*head, ", ".join(sorted(seeds))] for head, seeds in sorted(groups.items())]
+    columns = ("commit", "dataset", "model (protocol)", "seeds")
+    return TextTable("Results of lost commits", columns, rows, 4)
 
 
 def tried_table(results: Sequence[RunResults], dataset: str, model: str) -> TextTable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -35,6 +35,7 @@ class SourceCheck(NamedTuple):
 
 def check_results(root: Path) -> SourceCheck:
     """Check all results and speed measurements under results/ of a repository."""
+    lost = lost_commits(root)
     sources, runs = [], {}
     for path in sorted((root / "results").glob("*-speed.json")):
         found = json.loads(path.read_text(encoding="utf-8"))["environment"]
@@ -45,14 +46,22 @@ def check_results(root: Path) -> SourceCheck:
         file = path.relative_to(root / "results").as_posix()
         sources.append(Source(file, run.commit, run.dirty, run.code))
         runs[file] = run
-    problems, notes = check_sources(sources, root)
+    problems, notes = check_sources(sources, root, lost)
     return SourceCheck([*problems, *_find_disagreements(runs)], notes)
 
 
-def check_sources(sources: Iterable[Source], root: Path) -> SourceCheck:
+def lost_commits(root: Path) -> dict[str, str]:
+    """Return why commits that results name are not in the history, by commit."""
+    file = root / "results" / "lost-commits.json"
+    lost: dict[str, str] = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return lost
+
+
+def check_sources(sources: Iterable[Source], root: Path, lost: Container[str] = ()) -> SourceCheck:
     """Check sources against the history of a repository.
 
-    Files of earlier versions do not say what their code was. They are not verified, and no problem.
+    Files of earlier versions do not say what their code was, and the code of `lost` commits is not
+    in the history. Neither are verified, and no problem.
     """
     if run_git(root, "rev-parse", "--is-shallow-repository") != "false":
         return SourceCheck([], ["the history is not here, so the code of results is not verified"])
@@ -62,20 +71,28 @@ def check_sources(sources: Iterable[Source], root: Path) -> SourceCheck:
         return run_git(root, "merge-base", "--is-ancestor", commit, "HEAD") is not None
 
     code_at = cache(lambda commit: committed_code(commit, root))
-    problems, unverified = list[str](), Counter[str]()
+    problems, unverified, gone = list[str](), Counter[str](), Counter[str]()
     for source in sources:
         commit = (source.commit or "").removesuffix("-dirty")
         if source.dirty or commit != (source.commit or ""):
             problems.append(f"{source.file}: measured with a changed source")
         elif source.code is None:
             unverified[f"{commit[:7] or 'unknown'}{'' if in_history(commit) else ' (gone)'}"] += 1
+        elif commit in lost:
+            gone[commit[:7]] += 1
         elif not in_history(commit):
             problems.append(f"{source.file}: its commit {commit} is not in the history")
         elif source.code != code_at(commit):
             problems.append(f"{source.file}: its code is not that of its commit {commit}")
-    listed = ", ".join(f"{count} at {commit}" for commit, count in unverified.most_common())
-    note = f"not verified, since earlier versions did not record their code: {listed}"
-    return SourceCheck(problems, [note] if unverified else [])
+    notes = []
+    for counts, reason in (
+        (unverified, "earlier versions did not record their code"),
+        (gone, "the history no longer has their commits"),
+    ):
+        if counts:
+            listed = ", ".join(f"{count} at {commit}" for commit, count in counts.most_common())
+            notes.append(f"not verified, since {reason}: {listed}")
+    return SourceCheck(problems, notes)
 
 
 def _find_disagreements(runs: dict[str, RunResults]) -> list[str]:

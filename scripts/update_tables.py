@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from docs_tables import (
+    lost_table,
     measurement_table,
     model_table,
     names_table,
@@ -25,7 +26,7 @@ from docs_tables import (
     question_table,
     tried_table,
 )
-from result_sources import check_results
+from result_sources import check_results, lost_commits
 
 from tempograph.experiments.forecast_tables import (
     FORECAST_DATASETS,
@@ -90,6 +91,7 @@ def markdown_tables() -> dict[str, str]:
         "temp-presets": preset_table(results, "icews14", ("srgcn", "temp-gru", "temp-sa")),
         "questions": question_table(results),
         "names": names_table(results),
+        "lost-commits": lost_table(results, lost_commits(ROOT)),
         "temp-speed": temp_speed_table(_measured("temp-speed")),
         "methods-speed": methods_speed_table(_measured("methods-speed")),
         "defaults": defaults_table(_measured("defaults")),

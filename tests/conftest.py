@@ -6,6 +6,7 @@ import importlib.util
 import json
 import math
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -31,6 +32,8 @@ settings.register_profile(
 )
 settings.load_profile("tempograph")
 torch.set_num_threads(1)
+# A parent that ignores ended children passes that on: exit codes of processes would be lost.
+signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 # Consoles read their width when they are made. Workers and the programs that tests start share the
 # cores: each takes one thread, and threads that wait do not keep a core busy.
 os.environ |= {

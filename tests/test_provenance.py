@@ -138,6 +138,11 @@ def test_results_are_checked_against_the_history(package: Path) -> None:
     assert check(commit, None, code) == ([], []), "the hash says that the copy was clean"
     assert "its code is not that of its commit" in check(later, False, code).problems[0]
     assert "is not in the history" in check(COMMIT, False, code).problems[0]
+    problems, notes = check_sources([Source("a.json", COMMIT, False, code)], root, {COMMIT: "lost"})
+    assert not problems
+    assert notes == [
+        f"not verified, since the history no longer has their commits: 1 at {COMMIT[:7]}"
+    ]
     for dirty in ((commit, True, code), (f"{commit}-dirty", None, None)):
         assert check(*dirty).problems == ["a.json: measured with a changed source"]
     problems, notes = check(commit[:7], None, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from datetime import date
 
 import pyarrow as pa
@@ -53,7 +54,13 @@ def test_names_ids_and_dates_give_the_same_answers(answerer: Answerer) -> None:
         GRAPH.relations[relation],
         date.fromisoformat(GRAPH.times[time]),
     )
-    assert answerer.objects(*names) == answerer.objects(subject, relation, time)
+    by_name, by_id = answerer.objects(*names), answerer.objects(subject, relation, time)
+    assert replace(by_name, answers=()) == replace(by_id, answers=())
+    for one, other in zip(by_name.answers, by_id.answers, strict=True):
+        assert (one.rank, one.name, one.evidence) == (other.rank, other.name, other.evidence)
+        # On some processors, the last bits depend on where in memory the operands are.
+        assert one.score == pytest.approx(other.score, rel=1e-5)
+        assert one.probability == pytest.approx(other.probability, rel=1e-5)
     fact = GRAPH.describe(GRAPH.test[0])
     rows = [
         fact,

@@ -87,11 +87,13 @@ def test_scores_equal_those_of_a_run_that_had_the_facts_from_the_start(
         WORLD, times=(*WORLD.times, NEXT_DAY), train=np.concatenate([WORLD.train, old, day])
     )
     expected = all_scores(built_from_the_start(run, whole), 14, 8, 21)
+    # Both sum the same numbers, but not on every processor in the same order.
+    largest = float(expected[expected.isfinite()].abs().max())
     before = all_scores(run.model, 14, 8, 20)
     loaded = Run.load(tmp_path / "run")
     for updated in (result.run, loaded, Run.load(tmp_path / "run").save(tmp_path / "copy")):
         scores = all_scores(updated.answering().model, 14, 8, 21)
-        assert_close(scores, expected, rtol=1e-6, atol=1e-6)
+        assert_close(scores, expected, rtol=1e-6, atol=1e-6 * max(1.0, largest))
     assert torch.equal(all_scores(loaded.model, 14, 8, 20), before)
     assert scores.shape != before.shape or not torch.equal(scores, before)
     answers = Predictor(loaded).objects(0, 0, NEXT_DAY, top=14, evidence=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from typing import Annotated
 
@@ -83,6 +84,8 @@ def _global_options(
 
 def main() -> None:
     """Run the command line; exit codes: 0 done, 1 check failed, 2 user error, 130 interrupted."""
+    # A parent that ignores ended children passes that on: exit codes of processes would be lost.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     try:
         with shown_warnings():
             app(prog_name="tempograph")
