@@ -117,8 +117,6 @@ def test_one_client_asks_several_questions_at_once(url: str) -> None:
 
 def test_the_clients_have_the_questions_of_the_predictor() -> None:
     other = {"add", "remove", "save", "complete", "candidate_scores", "question", "score_batch"}
-    # The service does not forecast.
-    other |= {"forecast"}
     questions = {
         name
         for name, member in vars(Predictor).items()

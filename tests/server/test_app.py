@@ -453,6 +453,7 @@ def test_the_api_documentation_is_complete_and_loads_nothing_from_other_hosts(
         "/api/v1/evidence",
         "/api/v1/missing",
         "/api/v1/surprising",
+        "/api/v1/forecast",
         "/api/v1/calibration",
         "/api/v1/timeline",
         "/api/v1/snapshot",

@@ -46,6 +46,7 @@ def test_responses_conform_to_the_api_description(service: Served, mode: Any) ->
         "/api/v1/complete/batch",
         "/api/v1/missing",
         "/api/v1/surprising",
+        "/api/v1/forecast",
         "/api/v1/calibration",
         "/api/v1/score",
         "/api/v1/evidence",

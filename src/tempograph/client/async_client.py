@@ -20,6 +20,7 @@ from tempograph.data.graph import Name, When
 from tempograph.data.result_table import ResultTable
 from tempograph.evaluation.calibration import Calibration
 from tempograph.prediction.answers import Completion
+from tempograph.prediction.forecast import Forecast
 from tempograph.typing import SPLITS, Asked, ProgressOption, Split
 
 
@@ -177,6 +178,25 @@ class AsyncClient:
     ) -> ResultTable:
         """The known facts of some splits that the model finds least plausible, worst first."""
         return await self._run(self._exchanges.surprising(splits, top, progress))
+
+    async def forecast(
+        self,
+        date: When | None = None,
+        days: int = 1,
+        entity: Name | None = None,
+        relations: Sequence[Name] | None = None,
+        top: int = 20,
+        min_probability: float = 0.0,
+        evidence: int = 0,
+        progress: ProgressOption = True,
+    ) -> Forecast:
+        """What is likely to happen, by default at the step after the data; for forecasters.
+
+        Each of the `days` steps from `date` on has its `top` most likely facts, of an entity and of
+        some relations if these are given.
+        """
+        search = (date, days, entity, relations, top, min_probability, evidence)
+        return await self._run(self._exchanges.forecast(*search, progress))
 
     async def calibration(self, asked: Asked = "entity") -> Calibration:
         """How far the probabilities of entities, relations or times can be trusted."""

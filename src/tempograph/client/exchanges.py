@@ -23,6 +23,7 @@ from tempograph.data.result_table import ResultTable
 from tempograph.errors import ConfigError
 from tempograph.evaluation.calibration import Calibration
 from tempograph.prediction.answers import Completion
+from tempograph.prediction.forecast import Forecast, check_forecast
 from tempograph.prediction.scoring import SIDES
 from tempograph.progress import show_progress
 from tempograph.typing import Asked, ProgressOption, Split
@@ -136,6 +137,33 @@ class Exchanges:
             reply = ScanReply(advance)
             yield ApiRequest("surprising", body, reply.read_line)
         return ResultTable(reply.table(SURPRISING))
+
+    def forecast(
+        self,
+        date: When | None,
+        days: int,
+        entity: Name | None,
+        relations: Sequence[Name] | None,
+        top: int,
+        min_probability: float,
+        evidence: int,
+        progress: ProgressOption,
+    ) -> Exchange[Forecast]:
+        """What is likely to happen."""
+        body = self._run | {
+            "date": json_value(date),
+            "days": days,
+            "entity": json_value(entity),
+            "relations": None if relations is None else list(map(json_value, relations)),
+            "top": top,
+            "min_probability": min_probability,
+            "evidence": evidence,
+        }
+        check_forecast(top, days, min_probability)
+        with show_progress("forecasting", progress) as advance:
+            reply = ScanReply(advance)
+            yield ApiRequest("forecast", body, reply.read_line)
+        return reply.forecast()
 
     def calibration(self, asked: Asked) -> Exchange[Calibration]:
         """How far probabilities can be trusted."""

@@ -17,6 +17,7 @@ from tempograph.data.result_table import ResultTable
 from tempograph.errors import ServiceError
 from tempograph.prediction.answer import Answer, EvidenceFact
 from tempograph.prediction.answers import Completion
+from tempograph.prediction.forecast import Forecast, ForecastFact
 from tempograph.prediction.scoring import SIDES
 from tempograph.typing import Progress
 
@@ -67,9 +68,13 @@ def read_explanation(reply: Mapping[str, Any]) -> Completion:
 
 
 def _read_answer(reply: Mapping[str, Any]) -> Answer:
-    evidence = tuple(EvidenceFact(**_members(EvidenceFact, fact)) for fact in reply["evidence"])
+    evidence = _read_evidence(reply)
     score = -math.inf if reply["score"] is None else reply["score"]
     return Answer(**_members(Answer, reply) | {"evidence": evidence, "score": score})
+
+
+def _read_evidence(reply: Mapping[str, Any]) -> tuple[EvidenceFact, ...]:
+    return tuple(EvidenceFact(**_members(EvidenceFact, fact)) for fact in reply["evidence"])
 
 
 def _members(kind: type[Any], reply: Mapping[str, Any]) -> dict[str, Any]:
@@ -120,7 +125,7 @@ class ScanReply:
     def __init__(self, advance: Progress | None) -> None:
         self._advance = advance
         self._facts: list[dict[str, Any]] = []
-        self._finished = False
+        self._end: Mapping[str, Any] | None = None
 
     def read_line(self, line: str) -> None:
         """Take the next line."""
@@ -133,7 +138,7 @@ class ScanReply:
         if event["event"] == "fact":
             self._facts.append(event["fact"])
         elif event["event"] == "end":
-            self._finished = True
+            self._end = event
         elif event["event"] == "error":
             problem = event["problem"]
             raise describe_problem("the search failed", problem["status"], problem)
@@ -142,10 +147,24 @@ class ScanReply:
 
     def table(self, schema: pa.Schema) -> pa.Table:
         """All facts; a score that is null rules the fact out."""
-        if not self._finished:
-            raise ServiceError("the service ended the search before it was finished; try again")
+        self._check_end()
         for fact in self._facts:
             for side in SIDES:
                 if f"{side}_score" in fact and fact[f"{side}_score"] is None:
                     fact[f"{side}_score"] = -math.inf
         return pa.Table.from_pylist(self._facts, schema=schema)
+
+    def forecast(self) -> Forecast:
+        """All facts as a forecast."""
+        end = self._check_end()
+        facts = []
+        for fact in self._facts:
+            members = _members(ForecastFact, fact) | {"evidence": _read_evidence(fact)}
+            facts.append(ForecastFact(**members))
+        steps, notes = tuple(end["steps"]), tuple(end["notes"])
+        return Forecast(tuple(facts), steps, end["known_until"], notes)
+
+    def _check_end(self) -> Mapping[str, Any]:
+        if self._end is None:
+            raise ServiceError("the service ended the search before it was finished; try again")
+        return self._end

@@ -17,6 +17,7 @@ from tempograph.data.html_table import (
     html_title,
 )
 from tempograph.data.result_table import Tabular
+from tempograph.errors import ConfigError
 from tempograph.prediction.answer import EvidenceFact, evidence_legend
 
 _EVIDENCE_TYPE: Final = pa.list_(
@@ -27,6 +28,14 @@ _EVIDENCE_TYPE: Final = pa.list_(
         ]
     )
 )
+
+
+def check_forecast(top: int, days: int, at_least: float) -> None:
+    """Refuse a forecast of no facts, of no steps, or with an impossible probability."""
+    if top < 1 or days < 1:
+        raise ConfigError(f"top and days must be at least 1, found {top} and {days}")
+    if not 0 <= at_least <= 1:
+        raise ConfigError(f"a probability is between 0 and 1, found {at_least}")
 
 
 @dataclass(frozen=True, repr=False)

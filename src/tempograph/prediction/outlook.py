@@ -10,12 +10,12 @@ from torch import Tensor
 
 from tempograph.data.graph import Name, When
 from tempograph.data.timeline import Queries
-from tempograph.errors import ConfigError, QueryError
+from tempograph.errors import QueryError
 from tempograph.models.base import Evidence
 from tempograph.models.heads.fact_candidates import Search
 from tempograph.prediction.completion import named_facts
 from tempograph.prediction.explanation import explain
-from tempograph.prediction.forecast import Forecast, ForecastFact
+from tempograph.prediction.forecast import Forecast, ForecastFact, check_forecast
 from tempograph.prediction.scenario import Scenario
 from tempograph.prediction.time_notes import time_notes
 from tempograph.typing import Progress
@@ -35,6 +35,11 @@ class StepForecast(NamedTuple):
         order = torch.argsort(self.probability, descending=True, stable=True)[:top]
         order = order[self.probability[order] >= at_least]
         return StepForecast(self.facts[order], self.probability[order])
+
+    def row(self, number: int) -> StepForecast:
+        """One of the facts."""
+        one = slice(number, number + 1)
+        return StepForecast(self.facts[one], self.probability[one])
 
 
 class Outlook:
@@ -67,6 +72,16 @@ class Outlook:
             proposals.features, log_probs, proposals.recurring
         )
         return StepForecast(proposals.facts, probability)
+
+    def summary(self, steps: range, facts: Sequence[ForecastFact] = ()) -> Forecast:
+        """The forecast for some steps with the facts that were found."""
+        times = self.scenario.graph.times
+        return Forecast(
+            tuple(facts),
+            times[steps.start : steps.stop],
+            times[self.now(steps.start) - 1],
+            tuple(_notes(self.scenario, self, steps)),
+        )
 
     def describe(self, found: StepForecast, max_evidence: int) -> list[ForecastFact]:
         """Facts of one step in names, with when they happened last, and evidence."""
@@ -120,10 +135,7 @@ def forecast(
     budget: int | None = None,
 ) -> Forecast:
     """The `top` most likely facts of each of some steps, by default of the one after the data."""
-    if top < 1 or days < 1:
-        raise ConfigError(f"top and days must be at least 1, found {top} and {days}")
-    if not 0 <= at_least <= 1:
-        raise ConfigError(f"a probability is between 0 and 1, found {at_least}")
+    check_forecast(top, days, at_least)
     scenario, steps = find_steps(scenario, date, days)
     outlook = Outlook(scenario, progress)
     facts: list[ForecastFact] = []
@@ -132,13 +144,7 @@ def forecast(
         facts += outlook.describe(best, max_evidence)
         if progress is not None:
             progress(number, len(steps))
-    times = scenario.graph.times
-    return Forecast(
-        tuple(facts),
-        times[steps.start : steps.stop],
-        times[outlook.now(steps.start) - 1],
-        tuple(_notes(scenario, outlook, steps)),
-    )
+    return outlook.summary(steps, facts)
 
 
 def find_steps(scenario: Scenario, date: When | None, days: int) -> tuple[Scenario, range]:

@@ -120,10 +120,13 @@ def create_app(
         schema.WhatIfRequest,
         schema.MissingRequest,
         schema.SurprisingRequest,
+        schema.ForecastRequest,
         schema.ReloadRequest,
         schema.ProgressLine,
         schema.MissingLine,
         schema.SurprisingLine,
+        schema.ForecastLine,
+        schema.ForecastEndLine,
         schema.EndLine,
         schema.ErrorLine,
     )

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tempograph.data.graph import COLUMNS
-from tempograph.errors import DataError
+from tempograph.errors import DataError, QueryError
 from tempograph.prediction.answer import evidence_legend
 from tempograph.prediction.answers import Completion
 from tempograph.prediction.candidate_ranking import (
@@ -26,7 +26,7 @@ from tempograph.prediction.completion import (
     score_candidates,
 )
 from tempograph.prediction.questions import read_questions
-from tempograph.prediction.scenario import Fact
+from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.server.entity_questions import EntityAnswer, EntityQuestion
 from tempograph.server.problems import Place, invalid
 from tempograph.server.schema import (
@@ -37,6 +37,7 @@ from tempograph.server.schema import (
     CompletionResponse,
     EvidenceRequest,
     EvidenceResponse,
+    Parts,
 )
 from tempograph.server.served_run import ServedRun
 
@@ -53,14 +54,13 @@ async def complete(run: ServedRun, request: CompletionRequest, client: str) -> C
         raise invalid(ONE_MISSING)
     _check_options(run, request)
     new, top, evidence = request.new, request.top, request.evidence
-    fact = await run.find_ids(lambda: run.browser.fact_ids(request.parts))
+    scenario, fact = await _locate(run, request.parts, client)
     period = None
     if (request.first, request.last) != (None, None):
         if request.time is not None:
             raise invalid("first and last bound the answers to a missing time; leave the time out")
         period = await run.find_ids(lambda: run.browser.span(request.first, request.last))
-    scenario = run.predictor.scenario
-    if asked_part(fact) == "entity":
+    if asked_part(fact) == "entity" and scenario is run.predictor.scenario:
         answer = await run.ask(EntityQuestion(fact, top, new, not evidence), client)
     else:
 
@@ -78,6 +78,29 @@ async def complete(run: ServedRun, request: CompletionRequest, client: str) -> C
         name = partial(name_answers, scenario, ranking, found, evidence)
         completion = await run.work(name, client, admitted=True)
     return CompletionResponse(run=run.name, model=run.model_name, **vars(completion))
+
+
+async def _locate(run: ServedRun, parts: Parts, client: str) -> tuple[Scenario, Fact]:
+    """The ids of a fact, -1 for a missing part, and the scenario for its time.
+
+    A time after the last step, such as +1, is one of a scenario with further steps.
+    """
+    subject, relation, object_, time = parts
+    scenario = run.predictor.scenario
+    if time is None or run.browser.has_time(time):
+        return scenario, await run.find_ids(lambda: run.browser.fact_ids(parts))
+    fact = await run.find_ids(lambda: run.browser.fact_ids((subject, relation, object_, None)))
+
+    def look_ahead() -> tuple[Scenario, int] | None:
+        try:
+            return scenario.at(time)
+        except QueryError:
+            return None
+
+    later = await run.work(look_ahead, client)
+    if later is None:
+        return scenario, await run.find_ids(lambda: run.browser.fact_ids(parts))
+    return later[0], (*fact[:3], later[1])
 
 
 async def complete_batch(
@@ -154,17 +177,18 @@ def _answer_all(run: ServedRun, options: AnswerOptions, facts: Sequence[Fact]) -
 
 async def explain(run: ServedRun, request: EvidenceRequest, client: str) -> EvidenceResponse:
     """The train facts behind a fact, as the answer for one of its parts."""
-    fact = await run.find_ids(lambda: run.browser.fact_ids(request.parts))
-    predictor, part = run.predictor, COLUMNS.index(request.asked)
+    scenario, fact = await _locate(run, request.parts, client)
+    part = COLUMNS.index(request.asked)
     question: Fact = (*fact[:part], -1, *fact[part + 1 :])  # type: ignore[assignment]
 
     def find_evidence() -> Completion:
-        scores = predictor.candidate_scores(question)
-        return predictor.complete(question, scores, 1, request.most, candidate=fact[part])
+        scores = score_candidates(scenario, question)
+        ranking = rank_candidates(scenario, question, scores, 1, candidate=fact[part])
+        return name_and_explain(scenario, ranking, request.most)
 
     completion = await run.work(find_evidence, client)
     (answer,) = completion.answers
-    members: dict[str, Any] = vars(answer) | predictor.graph.describe(np.array(fact))
+    members: dict[str, Any] = vars(answer) | scenario.graph.describe(np.array(fact))
     members["score"] = answer.score if math.isfinite(answer.score) else None
     return EvidenceResponse(
         run=run.name,

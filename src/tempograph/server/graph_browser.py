@@ -91,6 +91,14 @@ class GraphBrowser:
         except QueryError:
             raise UnknownName(part, label, place) from None
 
+    def has_time(self, label: NameOrId) -> bool:
+        """Whether a time is one of the steps of the data."""
+        try:
+            self.graph.time_id(label)
+        except QueryError:
+            return False
+        return True
+
     def search(self, names: NameIndex, text: str, limit: int) -> NamesResponse:
         """The names that contain a text, best match first."""
         found = [NameCount(**match._asdict()) for match in names.search(text, limit)]

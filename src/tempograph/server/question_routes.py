@@ -17,14 +17,14 @@ from tempograph.server.completions import complete, complete_batch, explain
 from tempograph.server.json_responses import encode, encode_list, respond, respond_large
 from tempograph.server.line_stream import LINES, stream_lines
 from tempograph.server.request_bodies import client_of, describe_body, describe_lines, read_body
-from tempograph.server.scans import scan_missing, scan_surprising
+from tempograph.server.scans import scan_forecast, scan_missing, scan_surprising
 from tempograph.server.served_run import ServedRun
 from tempograph.server.service import Service
 from tempograph.server.what_if import what_if
 
 _MAX_SMALL: Final = 100
 """Answers and facts of evidence in a response that is encoded faster than on another thread."""
-Scan = TypeVar("Scan", schema.MissingRequest, schema.SurprisingRequest)
+Scan = TypeVar("Scan", schema.MissingRequest, schema.SurprisingRequest, schema.ForecastRequest)
 
 
 def question_routes(service: Service) -> APIRouter:
@@ -128,6 +128,21 @@ def question_routes(service: Service) -> APIRouter:
         """
         body = await read_body(request, schema.SurprisingRequest, threads)
         return await _stream(service, request, body, scan_surprising)
+
+    @router.post(
+        "/forecast",
+        openapi_extra=describe_body(schema.ForecastRequest),
+        response_class=StreamingResponse,
+        responses=describe_lines(LINES, schema.ForecastLine),
+    )
+    async def post_forecast(request: Request) -> StreamingResponse:
+        """What is likely to happen at some steps, by default at the one after the data.
+
+        The facts come by step, the most likely first. The response has the same lines as that of a
+        search for missing facts; its last line says what the forecast rests on.
+        """
+        body = await read_body(request, schema.ForecastRequest, threads)
+        return await _stream(service, request, body, scan_forecast)
 
     return router
 

@@ -1,4 +1,4 @@
-"""Scans of a served run for missing and surprising facts, as lines that are sent one by one."""
+"""Scans of a served run for missing, surprising and likely facts, as lines sent one by one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ import pyarrow as pa
 import torch
 
 from tempograph.models.heads.fact_candidates import Search
+from tempograph.prediction.forecast import ForecastFact
 from tempograph.prediction.missing import MissingFacts, MissingSearch
+from tempograph.prediction.outlook import Outlook, StepForecast, find_steps
 from tempograph.prediction.scenario import Scenario
 from tempograph.prediction.scoring import measured_scenario, most_surprising, score_columns
 from tempograph.server.problems import Place, invalid
 from tempograph.server.schema import (
     EndLine,
+    ForecastEndLine,
+    ForecastLine,
+    ForecastRequest,
     MissingFact,
     MissingLine,
     MissingRequest,
@@ -29,6 +34,7 @@ from tempograph.server.served_run import ServedRun
 
 MissingLines = AsyncIterator[ProgressLine | MissingLine | EndLine]
 SurprisingLines = AsyncIterator[ProgressLine | SurprisingLine | EndLine]
+ForecastLines = AsyncIterator[ProgressLine | ForecastLine | ForecastEndLine]
 _MAX_ITEMS: Final = 10_000
 """Facts in one unit."""
 
@@ -103,7 +109,40 @@ async def scan_surprising(
     yield EndLine(facts=len(rows))
 
 
-def _search(run: ServedRun, request: MissingRequest) -> Search:
+async def scan_forecast(run: ServedRun, request: ForecastRequest, client: str) -> ForecastLines:
+    """Lines of progress, then the facts that are likely at each step, then the end."""
+    _check_top(run, request.top * request.days)
+    search = await run.find_ids(lambda: _search(run, request))
+
+    def prepare() -> tuple[Outlook, range]:
+        scenario, steps = find_steps(run.predictor.scenario, request.date, request.days)
+        return Outlook(scenario), steps
+
+    outlook, steps = await run.work(prepare, client)
+    yield ProgressLine(done=0, total=len(steps))
+
+    def search_steps(chunk: Sequence[int]) -> list[StepForecast]:
+        found = (outlook.at(step, search, request.top) for step in chunk)
+        return [each.best(request.top, request.min_probability) for each in found]
+
+    single = list[StepForecast]()
+    async for done, found in run.units(steps, search_steps, len(steps), client, admitted=True):
+        single += (each.row(number) for each in found for number in range(len(each.facts)))
+        yield ProgressLine(done=done, total=len(steps))
+
+    def describe(chunk: Sequence[StepForecast]) -> list[ForecastFact]:
+        return [fact for each in chunk for fact in outlook.describe(each, request.evidence)]
+
+    async for _, facts in run.units(single, describe, _MAX_ITEMS, client, admitted=True):
+        for fact in facts:
+            yield ForecastLine(fact=fact)
+    about = outlook.summary(steps)
+    yield ForecastEndLine(
+        facts=len(single), steps=about.steps, known_until=about.known_until, notes=about.notes
+    )
+
+
+def _search(run: ServedRun, request: MissingRequest | ForecastRequest) -> Search:
     browser = run.browser
     return Search(
         None if request.entity is None else browser.entity_id(request.entity),
@@ -113,7 +152,7 @@ def _search(run: ServedRun, request: MissingRequest) -> Search:
             browser.relation_id(name, Place("relations", index))
             for index, name in enumerate(request.relations)
         ],
-        browser.span(request.first, request.last),
+        browser.span(request.first, request.last) if isinstance(request, MissingRequest) else None,
     )
 
 

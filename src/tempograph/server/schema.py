@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, FailFast, Field, create_model, model
 from tempograph.evaluation.calibration import Calibration
 from tempograph.prediction.answer import EvidenceFact
 from tempograph.prediction.answers import Completion
-from tempograph.typing import SPLITS, Asked, Split
+from tempograph.prediction.forecast import ForecastFact
+from tempograph.typing import SPLITS, Asked, Split, Task
 
 Name = Annotated[str, Field(max_length=1000)]
 NameOrId = Name | Annotated[int, Field(ge=0, le=2**53)]
@@ -225,6 +226,27 @@ class SurprisingRequest(RunRequest):
     """Number of facts; the limit is that of facts in /api/v1/info."""
 
 
+class ForecastRequest(RunRequest):
+    """Which steps to forecast, and of which facts; the run must be one of task forecast."""
+
+    model_config = _example(days=3, entity="Talenne", top=5, evidence=2)
+
+    date: NameOrId | None = None
+    """The first step, such as 2015-01-01 or +3; by default the one after the data."""
+    days: int = Field(1, ge=1, le=366)
+    """Number of steps."""
+    entity: NameOrId | None = None
+    """Forecast facts of this entity."""
+    relations: Annotated[list[NameOrId], Field(max_length=1000)] | None = None
+    """Forecast facts of these relations."""
+    top: int = Field(20, ge=1)
+    """Number of facts of each step; the limit on facts in /api/v1/info is for all steps."""
+    min_probability: float = Field(0.0, ge=0, le=1)
+    """Leave out facts that are less likely."""
+    evidence: int = Field(0, ge=0, le=100)
+    """Number of known facts behind each fact."""
+
+
 @dataclass(frozen=True)
 class ServedBy:
     """The run behind a response."""
@@ -416,6 +438,13 @@ class SurprisingLine(_Response):
     fact: SurprisingFact
 
 
+class ForecastLine(_Response):
+    """One fact that may happen."""
+
+    event: Literal["fact"] = "fact"
+    fact: ForecastFact
+
+
 class ErrorLine(_Response):
     """The last line of a scan that failed after its first line was sent."""
 
@@ -429,6 +458,17 @@ class EndLine(_Response):
     event: Literal["end"] = "end"
     facts: int
     """Number of facts."""
+
+
+class ForecastEndLine(EndLine):
+    """The last line of a forecast."""
+
+    steps: tuple[str, ...]
+    """Labels of the steps that the forecast is for."""
+    known_until: str
+    """Label of the last step whose facts were known."""
+    notes: tuple[str, ...]
+    """What a reader should know about the forecast."""
 
 
 class CalibrationResponse(_Response):
@@ -638,6 +678,8 @@ class RunInfo(_Response):
     """Null if the window is unbounded."""
     finished: bool
     """Whether training is finished."""
+    task: Task
+    """Whether the run completes facts or forecasts them."""
 
 
 class RequestLimits(_Response):

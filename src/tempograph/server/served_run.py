@@ -11,6 +11,7 @@ from typing import Final, TypeVar
 
 import torch
 
+from tempograph.data.protocol import task_of
 from tempograph.data.timeline import Queries
 from tempograph.device import memory_budget
 from tempograph.errors import QueryError
@@ -153,6 +154,7 @@ class ServedRun:
             times=shown_labels(graph.times),
             window=None if window is None else WindowSize(past=window[0], future=window[1]),
             finished=run.results.finished,
+            task=task_of(run.config.protocol),
         )
 
     async def look_up(self, function: Callable[[], Result]) -> Result:

@@ -4,6 +4,7 @@ import { askPage } from "./ask-page.js";
 import { calibrationPage } from "./calibration-page.js";
 import { comparePage } from "./compare-page.js";
 import { entityPage } from "./entity-page.js";
+import { forecastPage } from "./forecast-page.js";
 import { historyPage } from "./history-page.js";
 import { missingPage } from "./missing-page.js";
 import { periodPage } from "./period-page.js";
@@ -26,6 +27,7 @@ export const PAGES = [
   whatIfPage,
   missingPage,
   surprisingPage,
+  forecastPage,
   comparePage,
   calibrationPage,
   historyPage,

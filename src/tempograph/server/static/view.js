@@ -15,6 +15,7 @@ const DEFAULTS = {
   time: "",
   first: "",
   last: "",
+  days: "1",
   answer: "",
   top: "10",
   reach: "",
