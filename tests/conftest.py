@@ -27,7 +27,11 @@ from tempograph.experiments.worker import train_and_test
 
 # Derandomised: a failure is about the change at hand, not about luck.
 settings.register_profile(
-    "tempograph", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "tempograph",
+    derandomize=True,
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tempograph")
 torch.set_num_threads(1)
