@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,24 @@ import forked
 import tempograph.experiments.fit_stages
 import tempograph.experiments.scheduler
 import tempograph.progress
+import tempograph.report.html
+import tempograph.training.classifier_fit
+import tempograph.training.head_fit
+import tempograph.training.occurrence_fit
 from tempograph import TemporalGraph
 from tempograph.cli import main
 from tempograph.data.folder import read_folder
 from tempograph.experiments.status import RunStatus
 from tempograph.experiments.worker import train_and_test
+from tempograph.training.log_odds_fit import fit_log_odds
 
 # Derandomised: a failure is about the change at hand, not about luck.
 settings.register_profile(
-    "tempograph", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "tempograph",
+    derandomize=True,
+    deadline=None,
+    max_examples=50,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("tempograph")
 torch.set_num_threads(1)
@@ -108,6 +118,27 @@ def forked_runs() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tempograph.experiments.scheduler, "subprocess", forked)
         yield
+
+
+@pytest.fixture(scope="module")
+def short_fits() -> Iterator[None]:
+    """Heads and classifiers are fitted in few steps, for tests that do not ask how good they are.
+
+    A test must not share runs with tests that do.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tempograph.training.head_fit, "_EPOCHS", 1)
+        patch.setattr(tempograph.training.occurrence_fit, "_OPTIMIZER_STEPS", 50)
+        patch.setattr(
+            tempograph.training.classifier_fit, "fit_log_odds", partial(fit_log_odds, steps=60)
+        )
+        yield
+
+
+@pytest.fixture
+def no_drawings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages have empty pictures, for tests of fits; tests/report draws them."""
+    monkeypatch.setattr(tempograph.report.html, "svg", lambda figure, name: "<svg></svg>")
 
 
 @pytest.fixture

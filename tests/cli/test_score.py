@@ -13,6 +13,8 @@ from coded import ICEWS_HEADER, icews_row
 from conftest import Call, as_json
 from messages import message
 
+pytestmark = pytest.mark.usefixtures("short_fits", "no_drawings")
+
 NFD = unicodedata.normalize("NFD", "José")
 UNKNOWN = message("suggestions.did_you_mean", kind="entity", value="Anne", names="'Ann'")
 

@@ -108,7 +108,7 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(ROWS)
 def test_new_names_are_numbered_as_in_an_import(rows: list[tuple[str, ...]]) -> None:
     """An import of all rows, those that made the graph first, finds the same names and ids."""

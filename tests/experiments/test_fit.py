@@ -25,6 +25,7 @@ from tempograph.training import trainer
 from tempograph.training.callbacks import TrainingBar
 from tempograph.typing import Progress
 
+pytestmark = pytest.mark.usefixtures("short_fits", "no_drawings")
 QUICK = ["train.epochs=2"]
 
 

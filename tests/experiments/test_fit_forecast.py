@@ -19,6 +19,8 @@ from tempograph.evaluation.history import require_chronological
 from tempograph.experiments.autofit import choose_model
 from tempograph.report.run_report import write_report
 
+pytestmark = pytest.mark.usefixtures("short_fits")
+
 QUICK = ["train.epochs=2"]
 
 

@@ -44,7 +44,7 @@ def test_a_method_is_documented_by_its_parts(method: type[Embedding]) -> None:
 
 
 @EVERY
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(graph=graphs(largest=10))
 @torch.no_grad()
 def test_every_fact_has_the_score_of_the_paper(name: str, graph: TemporalGraph) -> None:

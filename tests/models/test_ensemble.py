@@ -211,7 +211,7 @@ def test_part_names_are_unique() -> None:
     assert part_names(parts) == ["complex", "complex-2", "temp-gru", "a", "a-2", "a-2-2", "part"]
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(graphs(), st.integers(0, 99), st.integers(1, 4), st.booleans())
 def test_examples_equal_a_slow_loop(
     graph: TemporalGraph, seed: int, most: int, with_correction: bool

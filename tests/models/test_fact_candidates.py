@@ -82,7 +82,7 @@ def slow_values(
 
 
 @pytest.mark.parametrize("tied", [False, True])
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(graph=graphs(), seed=st.integers(0, 2**16), number=st.integers(0, len(SEARCHES) - 1))
 def test_proposals_equal_a_loop_over_all_facts(
     tied: bool, graph: TemporalGraph, seed: int, number: int

@@ -45,7 +45,7 @@ def with_other_future(graph: TemporalGraph, step: int, seed: int) -> TemporalGra
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(graph=graphs(), data=st.data())
 @torch.no_grad()
 def test_facts_at_or_after_a_query_change_nothing(
@@ -60,7 +60,7 @@ def test_facts_at_or_after_a_query_change_nothing(
 
 
 @pytest.mark.parametrize("kind", EXACT)
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(graph=graphs(), data=st.data())
 @torch.no_grad()
 def test_a_forecast_is_a_completion_of_the_facts_before_it(

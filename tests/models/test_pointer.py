@@ -162,7 +162,7 @@ def dense(source: Copying, queries: Queries, left_out: Tensor | None) -> Tensor:
     return actual
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(SEEDS, st.booleans())
 def test_contributions_equal_a_loop_over_facts(seed: int, leave_out: bool) -> None:
     model = random_pointer(random_graph(seed), seed)
@@ -180,7 +180,7 @@ def test_contributions_equal_a_loop_over_facts(seed: int, leave_out: bool) -> No
             assert actual[row].tolist() == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=16, deadline=None)
 @given(SEEDS, st.integers(1, 9))
 def test_the_nearest_facts_vote(seed: int, most: int) -> None:
     timeline = Timeline(random_graph(seed))
@@ -202,7 +202,7 @@ def test_the_nearest_facts_vote(seed: int, most: int) -> None:
             assert sorted(distance[place] for place in chosen) == sorted(distance.values())[:most]
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(SEEDS, st.booleans())
 def test_scores_without_a_fact_equal_those_of_a_graph_without_it(seed: int, names: bool) -> None:
     graph = random_graph(seed)
@@ -504,7 +504,7 @@ def test_ranking_stays_within_its_budget_where_votes_outnumber_entities(entities
     assert budget / 2 < peak.bytes <= 1.1 * budget
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(SEEDS, st.sampled_from(["strict", "paper"]))
 def test_valid_and_test_facts_change_nothing(seed: int, protocol: Protocol) -> None:
     graph, held = random_graph(seed), random_graph(seed + 1).train

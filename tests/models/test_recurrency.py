@@ -47,7 +47,7 @@ def every_query(graph: TemporalGraph) -> Queries:
 
 
 @pytest.mark.parametrize("chosen", SETTINGS, ids=str)
-@settings(max_examples=15)
+@settings(max_examples=10)
 @given(graph=graphs(), seed=SEEDS)
 def test_scores_equal_a_loop_over_facts(
     chosen: dict[str, Any], graph: TemporalGraph, seed: int

@@ -50,7 +50,7 @@ def order(values: list[tuple[int, float]]) -> list[list[bool]]:
     return [[one > other for other in values] for one in values]
 
 
-@settings(max_examples=200)
+@settings(max_examples=50)
 @given(graphs(largest=60), SIGMAS)
 def test_order_and_ties_equal_a_loop_over_facts(graph: TemporalGraph, sigma: float) -> None:
     query_list = every_question(graph)
@@ -63,7 +63,7 @@ def test_order_and_ties_equal_a_loop_over_facts(graph: TemporalGraph, sigma: flo
         ]
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(graphs(largest=60), SIGMAS, st.sampled_from(["time", "static", "raw"]))
 def test_ranks_of_a_whole_split_equal_a_loop(
     graph: TemporalGraph, sigma: float, filter: str
@@ -248,7 +248,7 @@ def halfway_sigma(gaps: list[int], near: float) -> float:
     return low
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(st.integers(1, 30), min_size=3, max_size=12),
     st.sampled_from([0.01, 0.1, 0.3, 1.0]),
@@ -282,7 +282,7 @@ def test_equal_distances_tie_whatever_their_order_and_the_batch(
         assert torch.equal(model.scores(batch)[position], scores)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(graphs(largest=60), SIGMAS, st.integers(0, 2**32 - 1))
 def test_scores_and_ranks_do_not_depend_on_the_batch(
     graph: TemporalGraph, sigma: float, seed: int

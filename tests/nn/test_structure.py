@@ -104,7 +104,7 @@ def test_edge_weights_equal_a_loop(case: Case, norm: str) -> None:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(cases(), st.sampled_from([1, 2, 3, 6]), st.sampled_from(NORMS), st.booleans())
 def test_rgcn_equals_a_loop_over_edges(case: Case, blocks: int, norm: str, bias: bool) -> None:
     x, layer = case.x(6), RGCN(6, case.relations, blocks, bias).double()
@@ -180,7 +180,7 @@ def geometric_twin(
 
 @pytest.mark.parametrize("kind", ["RGCNConv", "FastRGCNConv"])
 @pytest.mark.parametrize("blocks", [None, 1, 2, 3, 6])
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(cases().filter(lambda case: case.tuples))
 def test_rgcn_equals_pytorch_geometric(
     pyg: ModuleType, kind: str, blocks: int | None, case: Case
@@ -228,7 +228,7 @@ def test_block_diagonal_product_with_more_rows_than_a_tile() -> None:
     )
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(cases(), st.sampled_from(COMPOSITIONS), st.integers(1, 7), st.sampled_from(NORMS))
 def test_compgcn_equals_a_loop_over_edges(
     case: Case, composition: str, dim: int, norm: str
@@ -254,7 +254,7 @@ def test_circular_correlation_by_hand() -> None:
     assert_close(layer(x, edges_of((0, 0, 1), (0, 1, 0)), torch.ones(2)), expected, **EXACT)
 
 
-@settings(max_examples=150)
+@settings(max_examples=50)
 @given(cases(), st.sampled_from([1, 2, 3, 6]))
 def test_rgat_equals_a_loop_over_nodes(case: Case, heads: int) -> None:
     x, layer = case.x(6), RGAT(6, case.relations, heads).double()

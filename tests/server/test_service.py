@@ -1,6 +1,12 @@
-"""Names of runs, and limits."""
+"""Names of runs, limits, and units of work."""
 
 from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
 
 import tempograph
 from messages import raises
@@ -8,7 +14,9 @@ from predicting import GRAPH
 from serving import client_of
 from tempograph import Predictor
 from tempograph.errors import ConfigError
+from tempograph.server import served_run
 from tempograph.server.limits import Limits
+from tempograph.server.served_run import ServedRun
 from tempograph.server.service import Service, named_runs
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.final_fit import answer_from_all_facts
@@ -38,3 +46,31 @@ def test_a_run_that_answers_from_all_facts_names_their_splits() -> None:
         "valid": len(GRAPH.valid),
         "test": len(GRAPH.test),
     }
+
+
+@pytest.mark.parametrize(
+    ("fixed", "each", "fewest", "most"),
+    [(0.0, 1e-4, 10, 25), (0.1, 1e-4, 10, 25), (0.0, 0.2, 2_500, 5_000), (0.0, 0.0, 13, 13)],
+)
+def test_units_are_short_unless_one_item_takes_long(
+    monkeypatch: pytest.MonkeyPatch, fixed: float, each: float, fewest: int, most: int
+) -> None:
+    """5,000 items, of which a unit takes `fixed` seconds and `each` for an item."""
+
+    class Instant(ServedRun):
+        def __init__(self) -> None:
+            """Only units are worked on."""
+
+        async def work(self, unit: Callable[[], Any], *_: object) -> Any:
+            return unit()
+
+    def timed(work: Callable[[Sequence[int]], int], items: Sequence[int]) -> tuple[int, float]:
+        return work(items), max(1e-6, fixed + each * len(items))
+
+    async def sizes() -> list[int]:
+        units = Instant().units(range(5_000), len, 10_000, "client")
+        return [size async for _, size in units]
+
+    monkeypatch.setattr(served_run, "_timed", timed)
+    found = asyncio.run(sizes())
+    assert sum(found) == 5_000 and fewest <= len(found) <= most

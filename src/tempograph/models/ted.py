@@ -90,13 +90,21 @@ class TED(Model):
 
         The log of an entity's sum, scaled to 0..1, plus 2, 1 or 0 for its set; -inf for the rest.
         """
-        scores = self._no_scores(len(queries.time), self.num_entities)
-        keys = self._keys(queries.entity, queries.relation)
+        # Queries with one relation and time share the widest set.
+        distinct, same = torch.unique(queries.relation * 2**32 + queries.time, return_inverse=True)
+        shared = self._no_scores(len(distinct), self.num_entities)
+        self._put_set(shared, 2, distinct // 2**32, distinct % 2**32)
+        scores = shared[same]
         # Better sets overwrite the others.
-        for level, counts, key in zip((0, 1, 2), self.sets[::-1], keys[::-1], strict=True):
-            row, answer, value = counts.at(key, queries.time)
-            scores[row, answer] = (value - self.lowest) / self.span + level
+        keys = self._keys(queries.entity, queries.relation)
+        for number in (1, 0):
+            self._put_set(scores, number, keys[number], queries.time)
         return scores
+
+    def _put_set(self, scores: Tensor, number: int, key: Tensor, time: Tensor) -> None:
+        """Write the scores of a set, the narrowest of which is number 0, for its keys [n]."""
+        row, answer, value = self.sets[number].at(key, time)
+        scores[row, answer] = (value - self.lowest) / self.span + (2 - number)
 
     def _no_scores(self, rows: int, columns: int) -> Tensor:
         return torch.full((rows, columns), -math.inf, dtype=torch.float64, device=self.device)

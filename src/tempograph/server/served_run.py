@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -195,9 +196,11 @@ class ServedRun:
     ) -> AsyncIterator[tuple[int, Result]]:
         """The number of items done and their result, in units of a fraction of a second.
 
-        Other requests go between them, and nothing is computed for a client that has left.
+        Other requests go between them, and nothing is computed for a client that has left. If even
+        one item takes long, a unit may take twice as long as the fastest, or the costs that do not
+        depend on its size would be paid for each item.
         """
-        done, size = 0, 1
+        done, size, fastest = 0, 1, math.inf
         while done < len(items):
             chunk = items[done : done + size]
             unit = partial(_timed, work, chunk)
@@ -205,7 +208,9 @@ class ServedRun:
             result, seconds = await self.work(unit, client, left, admitted or done > 0)
             done += len(chunk)
             yield done, result
-            size = max(1, min(max_items, 2 * size, int(size * _UNIT_SECONDS / seconds)))
+            fastest = min(fastest, seconds)
+            wanted = max(_UNIT_SECONDS, 2 * fastest)
+            size = max(1, min(max_items, 2 * size, int(size * wanted / seconds)))
 
     async def in_units(
         self,

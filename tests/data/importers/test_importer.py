@@ -238,7 +238,7 @@ def write_styled(folder: Path, rows: Sequence[Row], style: Style) -> tuple[Path,
     return path, lines
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(tables(), STYLES, st.sampled_from([150, 400, 1 << 20]))
 def test_a_text_import_equals_its_slow_twin(
     table: tuple[list[Row], Granularity | None], style: Style, block: int
@@ -249,7 +249,7 @@ def test_a_text_import_equals_its_slow_twin(
         assert_same(read(path, granularity=granularity), slow_import(rows, granularity), len(rows))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(tables(), st.integers(1, 5))
 def test_a_parquet_import_equals_its_slow_twin(
     table: tuple[list[Row], Granularity | None], group: int
@@ -272,7 +272,7 @@ EVENT_FAULTS = [
 ]
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=50)
 @given(
     st.integers(2, 40),
     st.lists(st.integers(1, 39), min_size=1, max_size=3),
@@ -320,7 +320,7 @@ BAD = [
 ]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(
     st.lists(st.sampled_from([None, None, *BAD]), min_size=1, max_size=60),
     st.sampled_from([200, 1 << 20]),
@@ -649,7 +649,7 @@ def imported_split(count: int, times: Sequence[int], **options: object) -> Tempo
         return read(write_csv(Path(folder) / "a.csv", rows), **options).graph
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     st.integers(1, 60),
     st.lists(st.integers(0, 9), min_size=1),
@@ -676,7 +676,7 @@ def test_splits_are_whole_disjoint_sorted_and_repeatable(
         assert keys == sorted(keys)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(st.integers(1, 60), SHARES, SHARES)
 @example(1, 0.1, 0.1)
 @example(2, 0.49, 0.49)
@@ -708,7 +708,7 @@ def slow_cut(times: list[int], cut: int) -> int:
     return min(ends, key=lambda end: (abs(end - cut), -end))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(st.integers(1, 60), st.lists(st.integers(0, 9), min_size=1), SHARES, SHARES)
 @example(10, [0, 1], 0.3, 0.0)
 @example(4, [0, 0, 1, 2], 0.25, 0.5)

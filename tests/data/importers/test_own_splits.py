@@ -24,6 +24,8 @@ from tempograph.data.importers.importer import ImportResult
 from tempograph.data.importers.own_splits import find_split
 from tempograph.typing import SPLITS
 
+pytestmark = pytest.mark.usefixtures("short_fits", "no_drawings")
+
 Row = tuple[str, str, str, str, str]
 """Subject, relation, object, time and split."""
 

@@ -235,7 +235,7 @@ def test_a_crowded_world_is_consistent_and_filled_up_with_noise() -> None:
     assert 0.15 < (kinds(crowded) == "noise").mean() < 0.7
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     seed=st.integers(0, 2**32),
     entities=st.integers(2, 40),
