@@ -30,6 +30,8 @@ Facts = NDArray[np.int64]
 (subject, relation, object, start, end, bounds) of facts that hold for a while, [facts, 6]."""
 
 COLUMNS: Final = ("subject", "relation", "object", "time")
+INTERVAL_PARTS: Final = ("subject", "relation", "object", "start", "end")
+"""The parts of a fact that holds for a while, as tables and files have them."""
 SPAN_COLUMNS: Final = ("subject", "relation", "object", "start", "end", "bounds")
 
 _ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
@@ -279,10 +281,15 @@ def step_label(day: date, like: str) -> str:
 
 def sort_by_time(facts: Facts) -> Facts:
     """The distinct facts, sorted by time or start, subject, relation, object, end and bounds."""
-    facts = facts[np.lexsort(facts.T[[*range(facts.shape[1] - 1, 3, -1), 2, 1, 0, 3]])]
+    facts = facts[np.lexsort(sort_keys(facts))]
     first = np.ones(len(facts), bool)
     first[1:] = (facts[1:] != facts[:-1]).any(axis=1)
     return facts[first]
+
+
+def sort_keys(facts: Facts) -> Facts:
+    """The columns by which `sort_by_time` sorts facts, the first one last, as for lexsort."""
+    return facts.T[[*range(facts.shape[1] - 1, 3, -1), 2, 1, 0, 3]]
 
 
 def rows_in(rows: Facts, facts: Facts) -> NDArray[np.bool_]:

@@ -79,6 +79,14 @@ def as_one_kind(splits: Sequence[Integers]) -> list[Integers]:
     return [as_intervals(facts) for facts in splits]
 
 
+def steps_with_facts(facts: Integers, num_steps: int) -> int:
+    """The number of steps at which some fact holds."""
+    start, end, _ = spans_of(facts)
+    change = np.bincount(start, minlength=num_steps + 1)
+    change -= np.bincount(end + 1, minlength=num_steps + 1)
+    return int((np.cumsum(change) > 0).sum())
+
+
 def at_steps(facts: Integers, steps: Integers) -> Integers:
     """The facts as events at some step each.   facts [n, 4 or 6], steps [n] -> [n, 4]."""
     return np.column_stack([facts[:, :3], steps])
