@@ -54,8 +54,8 @@ def get(
     name: Annotated[
         str,
         typer.Argument(
-            help="icews14, icews05-15 or gdelt; or tkgl-smallpedia, tkgl-polecat, tkgl-icews or "
-            "tkgl-wikidata of TGB 2.0."
+            help="icews14, icews05-15 or gdelt; yago11k or wikidata12k, whose facts have a start "
+            "and an end; or tkgl-smallpedia, tkgl-polecat, tkgl-icews or tkgl-wikidata of TGB 2.0."
         ),
     ],
     source: Annotated[

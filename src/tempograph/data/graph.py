@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 
 from tempograph.data.attributes import Attributes
 from tempograph.data.name_index import NameIndex
-from tempograph.data.spans import EVENT_COLUMNS, INTERVAL_COLUMNS, Bounds, Spans, spans_of
+from tempograph.data.spans import (
+    EVENT_COLUMNS,
+    INTERVAL_COLUMNS,
+    Bounds,
+    Spans,
+    bound_labels,
+    spans_of,
+)
 from tempograph.data.suggestions import refuse_unknown, suggest
 from tempograph.errors import DataError, QueryError
 from tempograph.typing import SPLITS, Split
@@ -146,7 +153,7 @@ class TemporalGraph:
     @cached_property
     def entity_index(self) -> NameIndex:
         """The names of entities with the number of facts that each takes part in."""
-        subject, _, object_, _ = self.all_facts.T
+        subject, object_ = self.all_facts[:, [0, 2]].T
         named = np.concatenate([subject, object_[object_ != subject]])
         return NameIndex(self.entities, np.bincount(named, minlength=len(self.entities)))
 
@@ -190,14 +197,17 @@ class TemporalGraph:
         return step_label(when, self.times[0]) if isinstance(when, date) else when
 
     def describe(self, fact: Facts) -> dict[str, str]:
-        """One fact with names instead of ids."""
-        subject, relation, object_, time = (int(value) for value in fact)
-        return {
+        """One fact with names instead of ids; a start or end may be `..` (open) or unknown ("")."""
+        subject, relation, object_, *when = (int(value) for value in fact)
+        names = {
             "subject": self.entities[subject],
             "relation": self.relations[relation],
             "object": self.entities[object_],
-            "time": self.times[time],
         }
+        if len(when) == 1:
+            return names | {"time": self.times[when[0]]}
+        start, end = bound_labels(Spans(*np.array(when)[:, None]), self.times)
+        return names | {"start": start[0], "end": end[0]}
 
     def find_splits(self, rows: Facts) -> list[Split | None]:
         """The split that contains each fact [n, 4], the first if several do."""
