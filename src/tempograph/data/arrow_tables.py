@@ -69,8 +69,7 @@ def _from_rows(data: Iterable[Sequence[Any] | Mapping[str, Any]]) -> pa.Table:
     for number, row in enumerate(rows):
         if not _is_row(row) or len(row) != len(names):
             raise DataError(
-                f"row {number} must be a subject, a relation, an object and a time, or a start and "
-                f"an end in all rows, found {row!r}"
+                f"row {number} must be a subject, a relation, an object and a time, found {row!r}"
             )
     return pa.table(
         {name: _column(name, [row[place] for row in rows]) for place, name in enumerate(names)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Final
@@ -21,6 +21,7 @@ from tempograph.data.spans import (
     Spans,
     bound_labels,
     spans_of,
+    until_last_step,
 )
 from tempograph.data.suggestions import refuse_unknown, suggest
 from tempograph.errors import DataError, QueryError
@@ -42,7 +43,7 @@ INTERVAL_PARTS: Final = ("subject", "relation", "object", "start", "end")
 SPAN_COLUMNS: Final = ("subject", "relation", "object", "start", "end", "bounds")
 
 _ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_DATE_LABEL: Final = re.compile(r"\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
+_DATE_LABEL: Final = re.compile(r"-?\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -142,6 +143,12 @@ class TemporalGraph:
     def all_facts(self) -> Facts:
         """The facts of the three splits together, [n, 4 or 6]."""
         return np.concatenate([self.facts(split) for split in SPLITS])
+
+    def with_later_times(self, times: tuple[str, ...]) -> TemporalGraph:
+        """The graph with further time steps; facts with an open end hold at these as well."""
+        longer = (*self.times, *times)
+        train, valid, test = (until_last_step(self.facts(split), len(longer)) for split in SPLITS)
+        return replace(self, times=longer, train=train, valid=valid, test=test)
 
     def same_as(self, other: TemporalGraph) -> bool:
         """Whether names and facts are equal, whatever the graphs are called."""

@@ -103,6 +103,25 @@ def steps_with_facts(facts: Integers, num_steps: int) -> int:
     return int((np.cumsum(change) > 0).sum())
 
 
+def kinds_of_spans(facts: Integers) -> dict[str, int]:
+    """How many facts are closed, hold for one step, or have an open or unknown bound."""
+    start, end, bounds = spans_of(facts)
+    one_step = (start == end) & (bounds == Bounds.CLOSED)
+    counts = {"closed": (bounds == Bounds.CLOSED) & ~one_step, "one step": one_step}
+    for bound in (Bounds.OPEN_START, Bounds.OPEN_END, Bounds.UNKNOWN_START, Bounds.UNKNOWN_END):
+        counts[(bound.name or "").lower().replace("_", " ")] = (bounds & bound) > 0
+    return {kind: int(mask.sum()) for kind, mask in counts.items()}
+
+
+def until_last_step(facts: Integers, num_steps: int) -> Integers:
+    """The facts on a longer time axis: those with an open end hold to its last step."""
+    if facts.shape[1] == EVENT_COLUMNS:
+        return facts
+    facts = facts.copy()
+    facts[(facts[:, 5] & Bounds.OPEN_END) > 0, 4] = num_steps - 1
+    return facts
+
+
 def at_steps(facts: Integers, steps: Integers) -> Integers:
     """The facts as events at some step each.   facts [n, 4 or 6], steps [n] -> [n, 4]."""
     return np.column_stack([facts[:, :3], steps])
