@@ -70,8 +70,8 @@ def test_a_dataset_is_fetched_and_its_counts_are_checked(
     graph = get_dataset("tiny", tmp_path / "fetched")
     assert read_folder(tmp_path / "fetched").same_as(graph)
     assert get_dataset("tiny", tmp_path / "read", source=write(tmp_path / "here")).same_as(graph)
-    mirror.serve("tiny", TEXTS | {"test.txt": b""})
-    with pytest.raises(DataError, match="which has 1 test facts, found 0"):
+    mirror.serve("tiny", TEXTS | {"test.txt": 2 * TEXTS["test.txt"]})
+    with pytest.raises(DataError, match="which has 1 test facts, found 2"):
         get_dataset("tiny", tmp_path / "changed")
     assert not (tmp_path / "changed").exists()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import json
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -215,9 +216,7 @@ def test_every_kind_of_table_gives_the_same_graph(tmp_path: Path, seed: int) -> 
     rows = make_rows(seed)
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     frame.to_csv(tmp_path / "facts.csv", index=False)
-    pq.write_table(
-        pa.table(dict(zip(COLUMNS, zip(*rows), strict=True))), tmp_path / "facts.parquet"
-    )
+    pq.write_table(pa.Table.from_pandas(frame), tmp_path / "facts.parquet")
     lines = (json.dumps(dict(zip(COLUMNS, row, strict=True))) for row in rows)
     (tmp_path / "facts.jsonl").write_text("\n".join(lines))
     graph = load_dataset(rows)
@@ -277,11 +276,11 @@ def test_events_as_intervals_of_one_step_give_the_same_graph(
     options = ImportOptions(granularity="month" if kind == "months" else None)
     graph = load_dataset(events, options)
     again = load_dataset([(*event, event[3]) for event in events], options)
-    if graph.times[0] == "0" or len(graph.times[0]) == len(again.times[0]):
-        assert again.same_as(graph)
-    assert not again.has_intervals
-    for split in ("train", "valid", "test"):
-        np.testing.assert_array_equal(again.facts(split), graph.facts(split))
+    if kind == "integers":
+        # Numbers that look like years have labels of four digits.
+        assert list(map(int, again.times)) == list(map(int, graph.times))
+        again = replace(again, times=graph.times)
+    assert again.same_as(graph) and not again.has_intervals
 
 
 def test_steps_suit_the_dates_and_the_reason_is_said() -> None:
@@ -299,16 +298,15 @@ def test_steps_suit_the_dates_and_the_reason_is_said() -> None:
     label, reason = steps(("1950-01-01", "1990-01-01"))
     assert label == "1950-01" and "half of the facts last more than 1,000 days" in reason
     label, reason = steps(("1950-01-01", "1990-01-01"), granularity="day")
-    assert (
-        label == "1950-01-01" and "1 fact spans more than 2,000 days, the longest 14,611" in reason
-    )
+    assert label == "1950-01-01"
+    assert "1 fact spans more than 2,000 days, the longest 14,611" in reason
     assert steps(("5", "17"))[0] == "5"
     with pytest.raises(DataError, match="look like dates: pass the time format '%Y%m%d'"):
         steps(("20140131", "20150131"))
     assert steps(("20140131", "20150131"), time_format="%Y%m%d")[0] == "2014-01-31"
     assert steps(("1/2014", "3/2014"), time_format="%m/%Y")[0] == "2014-01"
     with pytest.raises(DataError, match="'20140131' is a number, but others are dates"):
-        steps(("20140131", "2015-01-31"))
+        steps(("2015-01-31", "20140131"))
 
 
 def test_bins_have_about_equally_many_starts_and_ends() -> None:
@@ -321,12 +319,11 @@ def test_bins_have_about_equally_many_starts_and_ends() -> None:
     spans_of_bins = [label.split("/") for label in graph.times]
     firsts, lasts = ([int(each[end]) for each in spans_of_bins] for end in (0, -1))
     assert firsts[1:] == [last + 1 for last in lasts[:-1]]
-    for (start, end), fact in zip(years, sorted(graph.train.tolist()), strict=False):
+    for (start, end), fact in zip(years, sorted(graph.train.tolist()), strict=True):
         assert firsts[fact[3]] <= start <= lasts[fact[3]]
         assert firsts[fact[4]] <= end <= lasts[fact[4]]
-    counts = np.array(
-        [((years >= a) & (years <= b)).sum() for a, b in zip(firsts, lasts, strict=True)]
-    )
+    bins = zip(firsts, lasts, strict=True)
+    counts = np.array([((first <= years) & (years <= last)).sum() for first, last in bins])
     assert counts.max() < 2.5 * counts.mean() and counts.sum() == years.size
     with pytest.raises(ConfigError, match="bins must be at least 1"):
         ImportOptions(bins=0)
