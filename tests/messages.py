@@ -136,6 +136,9 @@ MESSAGES = {
         "'{time}' is not on the time grid of {graph} ({count} steps, {first} to {last})"
     ),
     "graph.out_of_range": "{graph}: {split} fact {row} has {column} {value}, outside 0 to {last}",
+    "graph.wrong_width": (
+        "{graph}: facts must have 4 columns, or 6 if they hold for a while; found {width}"
+    ),
     "graph.wrong_shape": "{graph}: {split} facts must be int64 [n, 4], found {found}",
     "suggestions.choose": "there is no {kind} '{value}'; choose from {names}",
     "id_lookup.not_a_name": "the {column} must be a name or an id, found {value}",
@@ -163,6 +166,10 @@ MESSAGES = {
     "batch_options.other": "{source} does not have the columns of the import, {columns}",
     "column_guessing.end": (
         "warning: column '{column}' is not used: facts are taken at their start, column '{start}'"
+    ),
+    "column_guessing.time_or_bounds": (
+        "{path}: facts have a time, {time}, or a start and an end, {start} and {end}; say which "
+        "with --time, or with --start and --end"
     ),
     "column_guessing.no_header": (
         "{path}: the first row, {columns}, looks like a fact and not like a header; pass "

@@ -56,6 +56,8 @@ RelationLevel = Literal["text", "full", "base", "root"]
 Granularity = Literal["hour", "day", "week", "month", "year"]
 """The length of a time step."""
 GRANULARITIES: Final[tuple[Granularity, ...]] = get_args(Granularity)
+EmptyBound = Literal["open", "unknown"]
+"""What an empty start or end of a fact means: it has none, or nobody knows it."""
 SplitRule = Literal["random", "chronological"]
 """How facts are divided into train, valid and test."""
 

@@ -753,12 +753,17 @@ def test_import_guesses_columns_and_names_those_it_does_not_use(call: Call) -> N
     Path("spans.csv").write_text(f"{header}\nAnn,leads,Bob,2024-01-01,2024-02-01,x\n")
     code, _, err = call("data", "import", "spans.csv", "--out", "spans")
     assert code == 0
-    guessed, unused, end = err.splitlines()
+    guessed, unused, steps = err.splitlines()
     assert "subject from 'actor'" in guessed and "name them with --subject" in guessed
     assert unused == f"note: {message('column_guessing.unused', columns=repr('note'))}"
-    assert message("column_guessing.end", column="end", start="start") in end
-    found = as_json(call("data", "import", "spans.csv", "--out", "spans", "--overwrite", "--json"))
-    assert found["columns"]["time"] == "start" and len(found["notes"]) == 3
+    assert steps.startswith("note: steps are days: all dates are known to the day")
+    again = ("data", "import", "spans.csv", "--out", "spans", "--overwrite", "--json")
+    found = as_json(call(*again))
+    assert (found["columns"]["start"], found["columns"]["end"]) == ("start", "end")
+    assert found["intervals"]["closed"] == 1
+    found = as_json(call(*again, "--time", "start"))
+    assert found["columns"]["time"] == "start" and "intervals" not in found
+    assert message("column_guessing.end", column="end", start="start") in found["notes"]
 
 
 def test_faulty_rows_are_skipped_on_request(call: Call) -> None:

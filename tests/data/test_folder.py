@@ -74,10 +74,10 @@ FAULTS = {
         b"0\t0\t1\t0\n0\t0\t1\n",
         partial(message, "folder.wrong_field_count", line=2, found=3),
     ),
-    "five fields": (
+    "six fields": (
         "test.tsv",
-        b"0\t0\t1\t0\t0\n",
-        partial(message, "folder.wrong_field_count", line=1, found=5),
+        b"0\t0\t1\t0\t0\t0\n",
+        partial(message, "folder.wrong_field_count", line=1, found=6),
     ),
     "a blank line": (
         "train.tsv",
@@ -227,9 +227,12 @@ def test_a_graph_checks_its_arrays() -> None:
     fault = {"split": "valid", "row": 0, "column": "object", "value": 4, "last": 3}
     with raises(DataError, "graph.out_of_range", graph="small", **fault):
         make_graph([(0, 0, 1, 0)], valid=[(0, 0, 4, 0)])
-    found = {"split": "train", "found": "int64 (1, 3)"}
+    found = {"split": "valid", "found": "int64 (1, 3)"}
+    facts = [np.zeros((1, width), np.int64) for width in (4, 3, 4)]
     with raises(DataError, "graph.wrong_shape", graph="x", **found):
-        TemporalGraph("x", ("a",), ("r",), ("0",), *(np.zeros((1, 3), np.int64),) * 3)
+        TemporalGraph("x", ("a",), ("r",), ("0",), *facts)
+    with raises(DataError, "graph.wrong_width", graph="x", width=3):
+        TemporalGraph("x", ("a",), ("r",), ("0",), *[facts[1]] * 3)
 
 
 def test_names_are_looked_up_and_typos_get_suggestions() -> None:

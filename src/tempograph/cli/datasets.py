@@ -54,8 +54,8 @@ def get(
     name: Annotated[
         str,
         typer.Argument(
-            help="icews14, icews05-15 or gdelt; or tkgl-smallpedia, tkgl-polecat, tkgl-icews or "
-            "tkgl-wikidata of TGB 2.0."
+            help="icews14, icews05-15 or gdelt; yago11k or wikidata12k, whose facts have a start "
+            "and an end; or tkgl-smallpedia, tkgl-polecat, tkgl-icews or tkgl-wikidata of TGB 2.0."
         ),
     ],
     source: Annotated[
@@ -113,6 +113,7 @@ def import_events(
     """
     from tempograph.data.folder import DATASET_MARKER, write_folder
     from tempograph.data.importers.any_source import add_attributes, as_note, import_facts
+    from tempograph.data.spans import kinds_of_spans
     from tempograph.io import refuse_existing
 
     refuse_existing(folder, DATASET_MARKER, overwrite)
@@ -137,14 +138,17 @@ def import_events(
         "valid": len(graph.valid),
         "test": len(graph.test),
     }
+    kinds = kinds_of_spans(graph.all_facts) if graph.has_intervals else {}
     notes = [*columns.notes(), *imported.notes(guessed=options.format is None)]
     if json_output:
         reasons = [dataclasses.asdict(skip) for skip in imported.skipped]
         about = {"dataset": str(folder), "format": imported.format, "columns": columns.columns}
-        print_json(about | counts | {"reasons": reasons, "notes": notes})
+        intervals = {"intervals": kinds} if kinds else {}
+        print_json(about | counts | intervals | {"reasons": reasons, "notes": notes})
         return
     for line in notes:
         note(as_note(line))
+    counts |= {f"facts, {kind}": count for kind, count in kinds.items() if count}
     rows = [[name, f"{count:,}"] for name, count in counts.items()]
     out.print(table(str(folder), ["", "count"], rows))
     out.print(imported.account(), soft_wrap=True)

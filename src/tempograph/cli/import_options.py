@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, get_type_hints
 
 import typer
 
-from tempograph.typing import EntityField, FileFormat, Granularity, RelationLevel, SplitRule
+from tempograph.typing import (
+    EmptyBound,
+    EntityField,
+    FileFormat,
+    Granularity,
+    RelationLevel,
+    SplitRule,
+)
 
 if TYPE_CHECKING:
     from tempograph.data.importers.any_source import FactSource
@@ -56,6 +63,11 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
     "relation": (str, _table("relation", help="Column with the relation.")),
     "object": (str, _table("object", help="Column with the object.")),
     "time": (str, _table("time", help="Column with the time.")),
+    "start": (
+        str | None,
+        _table(None, help="Column with the start of facts that hold for a while, not --time."),
+    ),
+    "end": (str | None, _table(None, help="Column with the end of facts that hold for a while.")),
     "header": (
         bool,
         _table(
@@ -90,6 +102,21 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
             None,
             "--day-first/--month-first",
             help="How to read dates such as 01/02/2024; by default, as other dates tell.",
+        ),
+    ),
+    "empty_start": (
+        EmptyBound | None,
+        _table(
+            None,
+            help="What an empty start means: it is unknown (default), or the fact is true from "
+            "the start of records (open).",
+        ),
+    ),
+    "empty_end": (
+        EmptyBound | None,
+        _table(
+            None,
+            help="What an empty end means: the fact is still true (open, default), or unknown.",
         ),
     ),
     "skip_bad": (
@@ -128,7 +155,17 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
     "granularity": (
         Granularity | None,
         _steps(
-            None, help="Length of a time step; by default, a day. Integers are used as they are."
+            None,
+            help="Length of a time step; by default, a day, or with --start and --end one that "
+            "suits the dates. Integers are used as they are.",
+        ),
+    ),
+    "bins": (
+        int | None,
+        _steps(
+            None,
+            help="With --start and --end: join steps to this many bins with about equally many "
+            "starts and ends.",
         ),
     ),
     "split": (SplitRule | None, _steps(None, help="How to split the facts; by default, random.")),
@@ -151,6 +188,7 @@ _OPTIONS: Final[dict[str, tuple[Any, Any]]] = {
 _COLUMNS: Final = ("subject", "relation", "object", "time")
 BATCH_OPTIONS: Final = (
     *_COLUMNS,
+    *("start", "end", "empty_start", "empty_end"),
     *("header", "delimiter", "encoding", "time_format", "day_first", "keep_names"),
     *("format", "entity", "relation_level"),
 )

@@ -11,6 +11,7 @@ import numpy as np
 
 from tempograph.data.folder import NAME_FILES, format_facts, read_fact_file, read_names, write_names
 from tempograph.data.graph import Facts, TemporalGraph
+from tempograph.data.spans import as_intervals, as_one_kind, simplify
 
 ADDED_FACTS: Final = "facts.tsv.gz"
 """The file of added facts, beside the files of added names and steps."""
@@ -58,7 +59,7 @@ class Additions:
             (*self.entities, *other.entities),
             (*self.relations, *other.relations),
             (*self.times, *other.times),
-            np.concatenate([self.facts, other.facts]),
+            np.concatenate(as_one_kind([self.facts, other.facts])),
         )
 
     def onto(self, graph: TemporalGraph) -> TemporalGraph:
@@ -68,12 +69,12 @@ class Additions:
         """
         unknown = ("",) * len(self.entities)
         vocabulary = graph.vocabulary_names
+        graph = graph.with_later_times(self.times)
         return dataclasses.replace(
             graph,
             entities=(*graph.entities, *self.entities),
             relations=(*graph.relations, *self.relations),
-            times=(*graph.times, *self.times),
-            train=np.concatenate([graph.train, self.facts]),
+            train=np.concatenate([graph.train, _like(graph, self.facts)]),
             attributes={name: (*each, *unknown) for name, each in graph.attributes.items()},
             vocabulary_names=len(graph.entities) if vocabulary is None else vocabulary,
         )
@@ -105,3 +106,8 @@ class Additions:
         grown = Additions(entities, relations, times).onto(graph)
         facts = read_fact_file(folder / ADDED_FACTS, grown.sizes)
         return Additions(entities, relations, times, facts)
+
+
+def _like(graph: TemporalGraph, facts: Facts) -> Facts:
+    """Facts as those of the graph: events among facts that hold for a while hold at one step."""
+    return as_intervals(facts) if graph.has_intervals else simplify(facts)

@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 import pyarrow as pa
 
-from tempograph.data.graph import COLUMNS
+from tempograph.data.graph import COLUMNS, INTERVAL_PARTS
 from tempograph.errors import DataError
 
 TABLE: Final = "the table"
@@ -64,14 +64,20 @@ def _from_rows(data: Iterable[Sequence[Any] | Mapping[str, Any]]) -> pa.Table:
     if rows and all(isinstance(row, Mapping) for row in rows):
         names = list(dict.fromkeys(name for row in rows for name in row))
         return pa.table({name: _column(name, [row.get(name) for row in rows]) for name in names})
+    lengths = {len(row) for row in rows if _is_row(row)}
+    names = list(INTERVAL_PARTS if lengths == {len(INTERVAL_PARTS)} else COLUMNS)
     for number, row in enumerate(rows):
-        if isinstance(row, str) or not isinstance(row, Sequence) or len(row) != len(COLUMNS):
+        if not _is_row(row) or len(row) != len(names):
             raise DataError(
                 f"row {number} must be a subject, a relation, an object and a time, found {row!r}"
             )
     return pa.table(
-        {name: _column(name, [row[place] for row in rows]) for place, name in enumerate(COLUMNS)}
+        {name: _column(name, [row[place] for row in rows]) for place, name in enumerate(names)}
     )
+
+
+def _is_row(row: Any) -> bool:
+    return isinstance(row, Sequence) and not isinstance(row, str)
 
 
 def _column(name: str, values: list[Any]) -> pa.Array:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_DATE: Final = re.compile(r"(\d{4})(?:-W(\d{2})|-(\d{2})(?:-(\d{2}))?)?(?:[T ].*)?")
+_DATE: Final = re.compile(r"(-?\d{4})(?:-W(\d{2})|-(\d{2})(?:-(\d{2}))?)?(?:[T ].*)?")
 
 _DAY: Final = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 

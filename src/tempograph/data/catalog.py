@@ -19,6 +19,7 @@ from tempograph.data.importers.any_source import (
     import_facts,
     is_split_folder,
 )
+from tempograph.data.importers.dated_folder import is_dated_folder, read_dated_folder
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.known_datasets import find_known, known_datasets
 from tempograph.data.suggestions import did_you_mean
@@ -112,9 +113,9 @@ def _load(value: str, options: ImportOptions) -> tuple[TemporalGraph, ImportOpti
     path = Path(value)
     # A folder of the same name that is not a dataset, such as a run, must not hide the dataset.
     if value.startswith(".") or "/" in value or (value and _is_dataset(path)):
-        if is_split_folder(path):
+        if is_split_folder(path) and not is_dated_folder(path):
             return _import(path, options, path.resolve().name)
-        return read_folder(path), None
+        return _read(path), None
     folded = value.casefold()
     name = folded if folded in (DEMO, *known_datasets()) else value
     if name == DEMO:
@@ -123,10 +124,15 @@ def _load(value: str, options: ImportOptions) -> tuple[TemporalGraph, ImportOpti
         return make_world().graph, None
     found = _find(name)
     if found is not None:
-        return read_folder(found), None
+        return _read(found), None
     if value and is_split_folder(path):
         return _import(path, options, path.resolve().name)
     raise _not_found(value, name)
+
+
+def _read(folder: Path) -> TemporalGraph:
+    """The dataset in a folder: with time steps, or as published with dates."""
+    return read_dated_folder(folder) if is_dated_folder(folder) else read_folder(folder)
 
 
 def _import(

@@ -16,7 +16,7 @@ import pyarrow.csv
 from numpy.typing import NDArray
 
 from tempograph.data.attributes import Attributes, read_attributes, write_attributes
-from tempograph.data.graph import Facts, TemporalGraph, first_out_of_range
+from tempograph.data.graph import COLUMNS, INTERVAL_PARTS, Facts, TemporalGraph, first_out_of_range
 from tempograph.data.spans import (
     EVENT_COLUMNS,
     OPEN,
@@ -30,9 +30,6 @@ from tempograph.data.spans import (
 from tempograph.errors import DataError
 from tempograph.io import atomic_folder
 from tempograph.typing import SPLITS
-
-_EVENT_FIELDS: Final = ("subject", "relation", "object", "time")
-_INTERVAL_FIELDS: Final = ("subject", "relation", "object", "start", "end")
 
 DATASET_MARKER: Final = "entities.txt"
 NAME_FILES: Final = ("entities.txt", "relations.txt", "times.txt")
@@ -133,8 +130,8 @@ def read_fact_file(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
             raise DataError(f"{path}: not a complete gzip file ({error})") from None
     if not data:
         return np.empty((0, EVENT_COLUMNS), np.int64)
-    intervals = data.split(b"\n", 1)[0].count(b"\t") == len(_INTERVAL_FIELDS) - 1
-    names = _INTERVAL_FIELDS if intervals else _EVENT_FIELDS
+    intervals = data.split(b"\n", 1)[0].count(b"\t") == len(INTERVAL_PARTS) - 1
+    names = INTERVAL_PARTS if intervals else COLUMNS
     types = {name: pa.string() if name in ("start", "end") else pa.int64() for name in names}
     try:
         table = pa.csv.read_csv(
@@ -230,9 +227,9 @@ def _read_bytes(path: Path) -> bytes:
 def format_facts(facts: Facts, compress: bool) -> bytes:
     """Facts as lines of tab-separated ids, gzipped on request; equal facts give equal bytes."""
     sink = io.BytesIO()
-    columns = {name: facts[:, index] for index, name in enumerate(_EVENT_FIELDS)}
+    columns = {name: facts[:, index] for index, name in enumerate(COLUMNS)}
     if facts.shape[1] > EVENT_COLUMNS:
-        columns = {name: facts[:, index] for index, name in enumerate(_EVENT_FIELDS[:3])}
+        columns = {name: facts[:, index] for index, name in enumerate(COLUMNS[:3])}
         start, end, bounds = spans_of(facts)
         columns["start"] = _bound_texts(start, bounds, Bounds.OPEN_START, Bounds.UNKNOWN_START)
         columns["end"] = _bound_texts(end, bounds, Bounds.OPEN_END, Bounds.UNKNOWN_END)

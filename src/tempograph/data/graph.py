@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Final
@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from tempograph.data.attributes import Attributes
 from tempograph.data.name_index import NameIndex
-from tempograph.data.spans import EVENT_COLUMNS, INTERVAL_COLUMNS, Bounds, Spans, spans_of
+from tempograph.data.spans import (
+    EVENT_COLUMNS,
+    INTERVAL_COLUMNS,
+    Bounds,
+    Spans,
+    bound_labels,
+    spans_of,
+    until_last_step,
+)
 from tempograph.data.suggestions import refuse_unknown, suggest
 from tempograph.errors import DataError, QueryError
 from tempograph.typing import SPLITS, Split
@@ -30,10 +38,12 @@ Facts = NDArray[np.int64]
 (subject, relation, object, start, end, bounds) of facts that hold for a while, [facts, 6]."""
 
 COLUMNS: Final = ("subject", "relation", "object", "time")
+INTERVAL_PARTS: Final = ("subject", "relation", "object", "start", "end")
+"""The parts of a fact that holds for a while, as tables and files have them."""
 SPAN_COLUMNS: Final = ("subject", "relation", "object", "start", "end", "bounds")
 
 _ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
-_DATE_LABEL: Final = re.compile(r"\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
+_DATE_LABEL: Final = re.compile(r"-?\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,6 +144,12 @@ class TemporalGraph:
         """The facts of the three splits together, [n, 4 or 6]."""
         return np.concatenate([self.facts(split) for split in SPLITS])
 
+    def with_later_times(self, times: tuple[str, ...]) -> TemporalGraph:
+        """The graph with further time steps; facts with an open end hold at these as well."""
+        longer = (*self.times, *times)
+        train, valid, test = (until_last_step(self.facts(split), len(longer)) for split in SPLITS)
+        return replace(self, times=longer, train=train, valid=valid, test=test)
+
     def same_as(self, other: TemporalGraph) -> bool:
         """Whether names and facts are equal, whatever the graphs are called."""
         return all(
@@ -144,7 +160,7 @@ class TemporalGraph:
     @cached_property
     def entity_index(self) -> NameIndex:
         """The names of entities with the number of facts that each takes part in."""
-        subject, _, object_, _ = self.all_facts.T
+        subject, object_ = self.all_facts[:, [0, 2]].T
         named = np.concatenate([subject, object_[object_ != subject]])
         return NameIndex(self.entities, np.bincount(named, minlength=len(self.entities)))
 
@@ -188,14 +204,17 @@ class TemporalGraph:
         return step_label(when, self.times[0]) if isinstance(when, date) else when
 
     def describe(self, fact: Facts) -> dict[str, str]:
-        """One fact with names instead of ids."""
-        subject, relation, object_, time = (int(value) for value in fact)
-        return {
+        """One fact with names instead of ids; a start or end may be `..` (open) or unknown ("")."""
+        subject, relation, object_, *when = (int(value) for value in fact)
+        names = {
             "subject": self.entities[subject],
             "relation": self.relations[relation],
             "object": self.entities[object_],
-            "time": self.times[time],
         }
+        if len(when) == 1:
+            return names | {"time": self.times[when[0]]}
+        start, end = bound_labels(Spans(*np.array(when)[:, None]), self.times)
+        return names | {"start": start[0], "end": end[0]}
 
     def find_splits(self, rows: Facts) -> list[Split | None]:
         """The split that contains each fact [n, 4], the first if several do."""
@@ -279,10 +298,15 @@ def step_label(day: date, like: str) -> str:
 
 def sort_by_time(facts: Facts) -> Facts:
     """The distinct facts, sorted by time or start, subject, relation, object, end and bounds."""
-    facts = facts[np.lexsort(facts.T[[*range(facts.shape[1] - 1, 3, -1), 2, 1, 0, 3]])]
+    facts = facts[np.lexsort(sort_keys(facts))]
     first = np.ones(len(facts), bool)
     first[1:] = (facts[1:] != facts[:-1]).any(axis=1)
     return facts[first]
+
+
+def sort_keys(facts: Facts) -> Facts:
+    """The columns by which `sort_by_time` sorts facts, the first one last, as for lexsort."""
+    return facts.T[[*range(facts.shape[1] - 1, 3, -1), 2, 1, 0, 3]]
 
 
 def rows_in(rows: Facts, facts: Facts) -> NDArray[np.bool_]:

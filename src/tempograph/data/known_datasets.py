@@ -7,16 +7,21 @@ from pathlib import Path
 from tempograph.data.benchmarks import BENCHMARKS, Benchmark, get_benchmark
 from tempograph.data.downloads import Downloading
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.interval_datasets import (
+    INTERVAL_DATASETS,
+    IntervalDataset,
+    get_interval_dataset,
+)
 from tempograph.data.suggestions import refuse_unknown
 from tempograph.data.tgb_datasets import TGB_DATASETS, TgbDataset, get_tgb_dataset
 from tempograph.errors import DataError
 
-KnownDataset = Benchmark | TgbDataset
+KnownDataset = Benchmark | IntervalDataset | TgbDataset
 
 
 def known_datasets() -> dict[str, KnownDataset]:
     """The published datasets by name."""
-    return {**BENCHMARKS, **TGB_DATASETS}
+    return {**BENCHMARKS, **INTERVAL_DATASETS, **TGB_DATASETS}
 
 
 def find_known(name: str) -> KnownDataset:
@@ -38,4 +43,6 @@ def get_dataset(
     dataset = find_known(name)
     if isinstance(dataset, TgbDataset):
         return get_tgb_dataset(dataset, folder, overwrite, progress, source)
+    if isinstance(dataset, IntervalDataset):
+        return get_interval_dataset(dataset, folder, overwrite, progress, source)
     return get_benchmark(dataset, folder, overwrite, progress, source)

@@ -55,6 +55,22 @@ def spans_of(facts: Integers) -> Spans:
     return Spans(facts[:, 3], facts[:, 4], facts[:, 5])
 
 
+def bound_labels(spans: Spans, labels: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The labels of starts and of ends, [n] each; `OPEN` or `UNKNOWN` if they are no date."""
+    start, end, bounds = spans
+
+    def name(steps: Integers, open_bound: Bounds, unknown_bound: Bounds) -> list[str]:
+        return [
+            OPEN if bound & open_bound else UNKNOWN if bound & unknown_bound else labels[step]
+            for step, bound in zip(steps.tolist(), bounds.tolist(), strict=True)
+        ]
+
+    return (
+        name(start, Bounds.OPEN_START, Bounds.UNKNOWN_START),
+        name(end, Bounds.OPEN_END, Bounds.UNKNOWN_END),
+    )
+
+
 def with_spans(triples: Integers, spans: Spans) -> Integers:
     """Facts [n, 6] from triples [n, 3] and when they hold."""
     return np.column_stack([triples, *spans])
@@ -77,6 +93,33 @@ def as_one_kind(splits: Sequence[Integers]) -> list[Integers]:
     if all(facts.shape[1] == EVENT_COLUMNS for facts in events):
         return events
     return [as_intervals(facts) for facts in splits]
+
+
+def steps_with_facts(facts: Integers, num_steps: int) -> int:
+    """The number of steps at which some fact holds."""
+    start, end, _ = spans_of(facts)
+    change = np.bincount(start, minlength=num_steps + 1)
+    change -= np.bincount(end + 1, minlength=num_steps + 1)
+    return int((np.cumsum(change) > 0).sum())
+
+
+def kinds_of_spans(facts: Integers) -> dict[str, int]:
+    """How many facts are closed, hold for one step, or have an open or unknown bound."""
+    start, end, bounds = spans_of(facts)
+    one_step = (start == end) & (bounds == Bounds.CLOSED)
+    counts = {"closed": (bounds == Bounds.CLOSED) & ~one_step, "one step": one_step}
+    for bound in (Bounds.OPEN_START, Bounds.OPEN_END, Bounds.UNKNOWN_START, Bounds.UNKNOWN_END):
+        counts[(bound.name or "").lower().replace("_", " ")] = (bounds & bound) > 0
+    return {kind: int(mask.sum()) for kind, mask in counts.items()}
+
+
+def until_last_step(facts: Integers, num_steps: int) -> Integers:
+    """The facts on a longer time axis: those with an open end hold to its last step."""
+    if facts.shape[1] == EVENT_COLUMNS:
+        return facts
+    facts = facts.copy()
+    facts[(facts[:, 5] & Bounds.OPEN_END) > 0, 4] = num_steps - 1
+    return facts
 
 
 def at_steps(facts: Integers, steps: Integers) -> Integers:

@@ -8,6 +8,7 @@ from typing import TypedDict
 import numpy as np
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.spans import spans_of
 from tempograph.typing import SPLITS, Split
 
 
@@ -16,10 +17,10 @@ class SplitRecord(TypedDict):
 
     facts: int
     first: str | None
-    """The label of the first time step with a fact."""
+    """The label of the first time step at which a fact holds."""
     last: str | None
     sha256: str
-    """Of the ids (subject, relation, object, time) in the order of the split."""
+    """Of the ids in the order of the split: (subject, relation, object, time), or with bounds."""
 
 
 def split_records(graph: TemporalGraph) -> dict[Split, SplitRecord]:
@@ -29,7 +30,8 @@ def split_records(graph: TemporalGraph) -> dict[Split, SplitRecord]:
 
 def _record(graph: TemporalGraph, split: Split) -> SplitRecord:
     facts = graph.facts(split)
-    ends = (int(facts[:, 3].min()), int(facts[:, 3].max())) if len(facts) else ()
+    start, end, _ = spans_of(facts)
+    ends = (int(start.min()), int(end.max())) if len(facts) else ()
     first, last = (graph.times[step] for step in ends) if ends else (None, None)
     ids = np.ascontiguousarray(facts, dtype="<i8").reshape(-1)
     return {

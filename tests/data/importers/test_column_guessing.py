@@ -128,14 +128,70 @@ def test_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
     ("start", "end"),
     [("start", "end"), ("start_date", "end_date"), ("valid from", "valid_to"), ("since", "until")],
 )
-def test_the_end_of_a_fact_is_not_used_and_this_is_said(
-    tmp_path: Path, start: str, end: str
-) -> None:
-    header = f"subject,relation,object,{end},{start}"
-    options = {"time": start} if "from" in start else {}
-    table = table_of(tmp_path, header, **options)
+def test_an_end_that_is_not_used_is_said(tmp_path: Path, start: str, end: str) -> None:
+    table = table_of(tmp_path, f"subject,relation,object,{end},{start}", time=start)
     assert table.columns["time"] == start
     assert table.notes()[-1] == message("column_guessing.end", column=end, start=start)
+
+
+@pytest.mark.parametrize(
+    ("names", "bounds"),
+    [
+        ("subject relation object start end", "start end"),
+        ("actor action target end start", "start end"),
+        ("person,role,org,start_date,end_date", "start_date,end_date"),
+        ("subject,relation,object,valid from,valid_to", "valid from,valid_to"),
+        ("subject,relation,object,occurs since,occurs until", "occurs since,occurs until"),
+        ("subject,relation,object,begin,until", "begin,until"),
+        ("subject,relation,object,StartDate,EndDate", "StartDate,EndDate"),
+        (
+            "subject,relation,object,start time (P580),end time (P582)",
+            "start time (P580),end time (P582)",
+        ),
+        ("subject,relation,object,from,to", "from,to"),
+        ("subject,relation,object,created date,start,end", "start,end"),
+    ],
+)
+def test_starts_and_ends_are_guessed(names: str, bounds: str) -> None:
+    sign = "," if "," in names else " "
+    given = {"subject": "person", "relation": "role", "object": "org"} if "role" in names else {}
+    found = guess_columns(Path("x.csv"), names.split(sign), ImportOptions(**given))
+    assert [found["start"], found["end"]] == bounds.split(sign) and "time" not in found
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "from,to,type,date",
+        "who,what,whom,since",
+        "subject,relation,object,date,start station,end station",
+        "subject,relation,object,time,to",
+    ],
+)
+def test_other_columns_are_no_start_and_end(names: str) -> None:
+    assert "time" in guess_columns(Path("x.csv"), names.split(","), ImportOptions())
+
+
+def test_a_start_or_an_end_may_be_given() -> None:
+    names = ["subject", "relation", "object", "date", "retired", "until"]
+
+    def bounds(**given: str) -> list[str]:
+        found = guess_columns(Path("x.csv"), names, ImportOptions(**given))  # type: ignore[arg-type]
+        return [found["start"], found["end"]]
+
+    assert bounds(end="retired") == ["date", "retired"]
+    assert bounds(start="date") == ["date", "until"]
+    assert bounds(start="date", end="retired") == ["date", "retired"]
+    with raises(DataError, "column_guessing.no_column", path="x.csv", part="end", columns="'s'"):
+        guess_columns(Path("x.csv"), ["s"], ImportOptions("s", "s1", "s2", start="s3"))
+
+
+def test_a_time_beside_start_and_end_is_a_question() -> None:
+    names = ["subject", "relation", "object", "time", "start", "end"]
+    bounds = {"start": "'start'", "end": "'end'"}
+    with raises(DataError, "column_guessing.time_or_bounds", path="x.csv", time="'time'", **bounds):
+        guess_columns(Path("x.csv"), names, ImportOptions())
+    assert "end" in guess_columns(Path("x.csv"), names, ImportOptions(start="start", end="end"))
 
 
 def test_first_lines_that_are_no_header(tmp_path: Path) -> None:

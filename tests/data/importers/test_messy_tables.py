@@ -41,7 +41,7 @@ def test_messy_tables_equal_their_clean_twin(tmp_path: Path, seed: int, block: i
     for split_column in (None, "fold"):
         options = ImportOptions(split_column=split_column)
         clean, _ = import_facts(tables.clean, options, "events")
-        options = ImportOptions(skip_bad=True, split_column=split_column)
+        options = ImportOptions(time="start", skip_bad=True, split_column=split_column)
         with patch.object(csv_reader, "_BLOCK", block), patch.object(json_reader, "_BLOCK", block):
             imported, columns = import_facts(tables.messy, options, "events")
         check(imported, clean, tables)
@@ -73,7 +73,16 @@ def test_the_tables_are_messy(tmp_path: Path) -> None:
 
 def test_the_command_accounts_for_every_row(call: Call) -> None:
     tables = write_messy_tables(Path())
-    command = ("data", "import", *map(str, tables.messy), "--skip-bad", "--out", "mine")
+    command = (
+        "data",
+        "import",
+        *map(str, tables.messy),
+        "--time",
+        "start",
+        "--skip-bad",
+        "--out",
+        "mine",
+    )
     found = as_json(call(*command, "--json"))
     assert found["rows"] == found["facts"] + found["duplicates"] + found["skipped"]
     assert found["facts"] == tables.facts

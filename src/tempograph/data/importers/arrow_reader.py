@@ -14,14 +14,13 @@ from tempograph.data.importers.bad_rows import SkipCounter
 from tempograph.data.importers.csv_reader import column_positions
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON, OptionWords
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.row_checks import Batch, FaultyRowError, valid_rows
+from tempograph.data.importers.row_checks import Batch, FaultyRowError, Grid, valid_rows
 from tempograph.data.importers.sources import file_size
-from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import DataError
 
 
 def read_parquet(
-    path: Path, options: ImportOptions, grid: TimeGrid, skips: SkipCounter | None
+    path: Path, options: ImportOptions, grid: Grid, skips: SkipCounter | None
 ) -> Iterator[Batch]:
     """The rows of a Parquet file in batches, and the bytes read so far."""
     with pa.parquet.ParquetFile(path) as file:
@@ -35,11 +34,7 @@ def read_parquet(
 
 
 def read_arrow(
-    table: pa.Table,
-    name: str,
-    options: ImportOptions,
-    grid: TimeGrid,
-    skips: SkipCounter | None = None,
+    table: pa.Table, name: str, options: ImportOptions, grid: Grid, skips: SkipCounter | None = None
 ) -> Iterator[Batch]:
     """The rows of a table in memory in batches, and the rows read so far; errors name it."""
     check_fields(name, table.schema, options)
@@ -81,17 +76,18 @@ def _read_batches(
     source: Path | str,
     batches: Iterable[pa.RecordBatch],
     options: ImportOptions,
-    grid: TimeGrid,
+    grid: Grid,
     skips: SkipCounter | None,
     words: OptionWords,
 ) -> Iterator[Batch]:
     """The valid rows of Arrow batches, and the rows read so far."""
     done = 0
     for batch in batches:
-        subjects, relations, objects, times, *splits = map(batch.column, options.used_columns)
+        subjects, relations, objects, *others = map(batch.column, options.used_columns)
+        times, splits = others[: grid.columns], others[grid.columns :]
         try:
             names = map(as_text, (subjects, relations, objects))
-            columns = [*names, times, *map(as_text, splits)]
+            columns = [*names, *times, *map(as_text, splits)]
             lines = done + np.arange(len(batch))
             columns, steps = valid_rows(columns, grid, skips, source, lines)
         except FaultyRowError as error:

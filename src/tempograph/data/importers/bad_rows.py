@@ -22,12 +22,17 @@ NOT_UTF8: Final = "bytes that are not UTF-8"
 NOT_JSON: Final = "not a JSON object of texts and numbers"
 EVENT_FAULTS: Final = (NOT_UTF8, "no subject", "no relation", "no object", "no valid date")
 """Faults of a coded event with the right number of columns; the first one counts."""
+NAME_FAULTS: Final = ("no usable subject", "no usable relation", "no usable object")
+NO_TIME: Final = "no readable time"
+NO_START: Final = "no readable start"
+NO_END: Final = "no readable end"
+NOTHING_KNOWN: Final = "neither start nor end"
+START_AFTER_END: Final = "start after end"
+SPLIT_FAULT: Final = "no known split"
 TABLE_FAULTS: Final = (
-    "no usable subject",
-    "no usable relation",
-    "no usable object",
-    "no readable time",
-    "no known split",
+    *NAME_FAULTS,
+    *(NO_TIME, NO_START, NO_END, NOTHING_KNOWN, START_AFTER_END),
+    SPLIT_FAULT,
 )
 """Faults of a row of a table, column by column; the first one counts."""
 

@@ -20,6 +20,8 @@ from tempograph.data.importers.table_header import header_of
 from tempograph.errors import DataError
 
 Note = Callable[[str], None]
+_BOUNDS = ("start", "end", "empty_start", "empty_end", "bins")
+"""Settings of facts that have a start and an end instead of a time."""
 _ORDERS = {"time_format": "day_first", "day_first": "time_format"}
 """Two settings that cannot be combined."""
 
@@ -62,6 +64,7 @@ def row_options(given: Mapping[str, Any], remembered: ImportOptions | None) -> I
     if merged is None or merged.event_columns is not None:
         return without_memory(settings, remembered)
     subject, relation, object_, time = COLUMNS
+    merged = replace(merged, **dict.fromkeys(_BOUNDS))  # type: ignore[arg-type]
     return replace(
         merged, header=True, subject=subject, relation=relation, object=object_, time=time
     )
@@ -104,6 +107,8 @@ def merge_options(
     if given.get("format", remembered.format) != remembered.format:
         return None
     dropped = {_ORDERS[name]: None for name in given if name in _ORDERS}
+    if "time" in given:
+        dropped |= dict.fromkeys(_BOUNDS)
     return replace(remembered, split_column=None, **(dropped | given))
 
 

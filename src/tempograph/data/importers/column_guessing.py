@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from tempograph.data.arrow_tables import TABLE
-from tempograph.data.graph import COLUMNS
+from tempograph.data.graph import COLUMNS, INTERVAL_PARTS
+from tempograph.data.importers.bound_columns import STARTS, BoundColumns, find_bounds, is_end
+from tempograph.data.importers.column_words import plain_words
 from tempograph.data.importers.event_formats import detect_format
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
@@ -23,10 +25,8 @@ _WORDS: Final = {
     "time": "time date timestamp when datetime",
 }
 """Words that name a column; a column named exactly like the part wins."""
-_STARTS: Final = "start starts started begin begins beginning since"
 _PARTS_OF_DATES: Final = "day month year"
 """Names of a time column if there is no better one."""
-_ENDS: Final = "end ends ended ending until till stop finish finished expires"
 _SPLIT_WORDS: Final = "split fold subset partition"
 _PARTNERS: Final = {
     "source": "target",
@@ -56,9 +56,10 @@ class TableColumns:
     """A note on a column that holds splits and is not used."""
 
     def notes(self) -> list[str]:
-        """Notes on the columns: guessed ones, unused ones, and ends of facts that are not used."""
+        """Notes on the columns: guessed ones, unused ones, and ends of facts that have a time."""
         notes = [describe_columns(self.columns, self.setting)] if self.guessed else []
-        ends = [name for name in self.unused if _is_end(name)]
+        has_time = "time" in self.columns
+        ends = [name for name in self.unused if has_time and is_end(name)]
         others = [repr(name) for name in self.unused if name not in ends]
         if others:
             hint = f"; {self.split_hint}" if self.split_hint else ""
@@ -89,7 +90,7 @@ def resolve_columns(
         columns = guess_columns(paths[0], names, options)
     else:
         names = [str(number) for number in range(len(names))]
-        columns = dict(zip(COLUMNS, options.columns, strict=True))
+        columns = dict(zip(options.parts, options.fact_columns, strict=True))
     return _with_columns(options, names, columns, COMMAND_LINE.columns)
 
 
@@ -97,7 +98,7 @@ def _with_columns(
     options: ImportOptions, names: Sequence[str], columns: dict[str, str], setting: str
 ) -> tuple[ImportOptions, TableColumns]:
     """The options with these columns, and whether the options had named them."""
-    guessed = any(getattr(options, part) != column for part, column in columns.items())
+    guessed = any((getattr(options, part) or part) != column for part, column in columns.items())
     named = replace(options, format="table", **columns)  # type: ignore[arg-type]
     unused = tuple(name for name in names if name not in named.used_columns)
     return named, TableColumns(columns, unused, guessed, setting)
@@ -121,6 +122,7 @@ def guess_columns(
 ) -> dict[str, str]:
     """The column of each part of a fact: as the options say, or by its name.
 
+    A fact has a time, or a start and an end if two columns are named after these.
     If two columns fit, it stops and tells you which option to set, written as in `setting`.
     """
     # A column that is there twice is refused when the table is read.
@@ -136,15 +138,20 @@ def guess_columns(
 
     # A column named after an event may be its date or its actor, so these are matched first.
     if "time" not in fitting:
-        # Facts are taken at their start.
-        times = [name for name in free() if not _is_end(name)]
-        kinds = (None, _STARTS, _PARTS_OF_DATES)
-        fitting["time"] = next(filter(None, (_fitting("time", times, kind) for kind in kinds)), [])
+        times = [name for name in free() if not is_end(name)]
+        kinds = (None, STARTS, _PARTS_OF_DATES)
+        found = next(filter(None, (_fitting("time", times, kind) for kind in kinds)), [])
+        bounds = find_bounds(free(), options.start, options.end)
+        if options.has_intervals or bounds is not None:
+            fitting |= _fitting_bounds(path, bounds, found, options, setting)
+        else:
+            fitting["time"] = found
+    parts = INTERVAL_PARTS if "start" in fitting else COLUMNS
     ends = {part: fitting.get(part) or _fitting(part, free()) for part in ("subject", "object")}
     fitting |= _belonging(ends)
     if "relation" not in fitting:
         fitting["relation"] = _fitting("relation", free())
-    lacking = [part for part in COLUMNS if not fitting[part]]
+    lacking = [part for part in parts if not fitting[part]]
     if lacking:
         part = lacking[0]
         known = ", ".join(map(repr, names))
@@ -157,11 +164,34 @@ def guess_columns(
             f"{path}: no column name suggests the {part}; the columns are {known}: "
             f"name it with {setting.format(part=part)}"
         )
-    unclear = [part for part in COLUMNS if len(fitting[part]) > 1]
+    unclear = [part for part in parts if len(fitting[part]) > 1]
     if unclear:
         questions = (_question(part, fitting[part], setting) for part in unclear)
         raise DataError(f"{path}: {'; '.join(questions)}")
-    return {part: fitting[part][0] for part in COLUMNS}
+    return {part: fitting[part][0] for part in parts}
+
+
+def _fitting_bounds(
+    path: Path | str,
+    bounds: BoundColumns | None,
+    times: Sequence[str],
+    options: ImportOptions,
+    setting: str,
+) -> dict[str, list[str]]:
+    """The columns of start and end; refuses a table that has a column `time` as well."""
+    if bounds is None:
+        # A fact may begin at its date.
+        begins = [options.start] if options.start else [*times]
+        return {"start": begins, "end": [options.end] if options.end else []}
+    rival = [name for name in times if name not in bounds and plain_words(name) == ["time"]]
+    if rival and not options.has_intervals:
+        start, end = map(repr, bounds)
+        both = f"{setting.format(part='start')} and {setting.format(part='end')}"
+        raise DataError(
+            f"{path}: facts have a time, {rival[0]!r}, or a start and an end, {start} and {end}; "
+            f"say which with {setting.format(part='time')}, or with {both}"
+        )
+    return {"start": [bounds.start], "end": [bounds.end]}
 
 
 def describe_columns(columns: Mapping[str, str], options: str) -> str:
@@ -173,16 +203,18 @@ def describe_columns(columns: Mapping[str, str], options: str) -> str:
 def _fitting(part: str, names: Sequence[str], words: str | None = None) -> list[str]:
     """Columns named like the part, else named by a word for it, else containing such a word."""
     known = (words or _WORDS[part]).split()
-    exact = [name for name in names if "".join(_plain(name)) in known]
-    named = [name for name in exact if "".join(_plain(name)) == part]
-    return named or exact or [name for name in names if set(_plain(name)) & set(known)]
+    exact = [name for name in names if "".join(plain_words(name)) in known]
+    named = [name for name in exact if "".join(plain_words(name)) == part]
+    return named or exact or [name for name in names if set(plain_words(name)) & set(known)]
 
 
 def _belonging(ends: Mapping[str, list[str]]) -> dict[str, list[str]]:
     """The columns of subject and object, reduced to pairs of words that belong together."""
 
     def paired(subject: str, object_: str) -> bool:
-        left, right = ({"".join(_plain(name)), *_plain(name)} for name in (subject, object_))
+        left, right = (
+            {"".join(plain_words(name)), *plain_words(name)} for name in (subject, object_)
+        )
         return any(right & set(_PARTNERS.get(word, "").split()) for word in left)
 
     pairs = [
@@ -196,19 +228,7 @@ def _belonging(ends: Mapping[str, list[str]]) -> dict[str, list[str]]:
 
 def named_like_split(name: str) -> bool:
     """Whether a column's name says that it holds splits."""
-    return bool(set(_plain(name)) & set(_SPLIT_WORDS.split()))
-
-
-def _is_end(name: str) -> bool:
-    """Whether a column's name says that it holds the end of a fact, such as 'valid_to'."""
-    words = set(_plain(name))
-    dated = words & {"valid", *_WORDS["time"].split()}
-    return bool(words & set(_ENDS.split())) or ("to" in words and bool(dated))
-
-
-def _plain(name: str) -> list[str]:
-    """The words of a column's name."""
-    return "".join(sign if sign.isalnum() else " " for sign in name.lower()).split()
+    return bool(set(plain_words(name)) & set(_SPLIT_WORDS.split()))
 
 
 def _question(part: str, columns: Sequence[str], setting: str) -> str:

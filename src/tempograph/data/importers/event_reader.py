@@ -56,7 +56,7 @@ def read_events(
                 for number, fault in enumerate(EVENT_FAULTS):
                     skips.add(fault, Path(text.name), lines[complete][faults == number])
                 valid = faults == len(EVENT_FAULTS)
-                events = [value.filter(pa.array(valid)) for value in values]
+                events = [value.filter(pa.array(valid)) for value in values[:3]]
                 yield events, steps[valid], text.file.tell()
 
 

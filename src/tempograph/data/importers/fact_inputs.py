@@ -12,10 +12,9 @@ from tempograph.data.arrow_tables import TABLE
 from tempograph.data.importers.arrow_reader import holds_text, read_arrow
 from tempograph.data.importers.bad_rows import SkipCounter
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.row_checks import Batch
+from tempograph.data.importers.row_checks import Batch, Grid
 from tempograph.data.importers.sources import file_size
 from tempograph.data.importers.table_reader import read_column, read_table
-from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.typing import Split
 
 
@@ -39,7 +38,7 @@ class FactInput:
         return file_size(self.content) if isinstance(self.content, Path) else 0
 
     def read(
-        self, options: ImportOptions, grid: TimeGrid, skips: SkipCounter, remarks: list[str]
+        self, options: ImportOptions, grid: Grid, skips: SkipCounter, remarks: list[str]
     ) -> Iterator[Batch]:
         """The rows in batches; faulty ones are skipped and counted, or stop the import.
 

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tempograph.data.graph import Facts, TemporalGraph
+from tempograph.data.graph import Facts, TemporalGraph, sort_keys
 from tempograph.data.importers.options import ImportOptions
 from tempograph.typing import SPLITS, Split
 
@@ -29,7 +29,7 @@ _USES: Final[Mapping[Split, str]] = {
 
 @dataclass(frozen=True, eq=False)
 class Overlap:
-    """Facts in several splits [n, 4], and the first and last split of each, as indices."""
+    """Facts in several splits [n, 4 or 6], and the first and last split of each, as indices."""
 
     facts: Facts
     first: Ids
@@ -51,12 +51,12 @@ def divide(facts: Facts, options: ImportOptions) -> Division:
 
 
 def divide_as_given(facts: Facts, splits: Ids) -> tuple[Division, Overlap]:
-    """Divide facts [n, 4] by their splits [n], indices of `SPLITS`; repeated facts are merged.
+    """Divide facts [n, 4 or 6] by their splits [n], indices of `SPLITS`; repeated facts are merged.
 
     A fact in several splits stays in the last of them.
     """
     # Copies of a fact become neighbours, that of the last split first.
-    order = np.lexsort([-splits, *facts.T[[2, 1, 0, 3]]])
+    order = np.lexsort([-splits, *sort_keys(facts)])
     facts, splits = facts[order], splits[order]
     starts = np.flatnonzero(np.append(True, (facts[1:] != facts[:-1]).any(axis=1)))
     ends = np.append(starts[1:], len(facts)) - 1

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, chain
+from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from tempograph.data.graph import TemporalGraph, sort_by_time
 from tempograph.data.importers.bad_rows import SkipCounter, SkippedRows, bad_limit
@@ -20,10 +21,11 @@ from tempograph.data.importers.imported_rows import ImportedRows
 from tempograph.data.importers.name_ids import describe_changed_names
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON, OptionWords
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.row_checks import Batch
+from tempograph.data.importers.row_checks import Batch, Grid
 from tempograph.data.importers.sources import find_files
 from tempograph.data.importers.time_grid import TimeGrid
-from tempograph.errors import DataError
+from tempograph.data.spans import simplify, steps_with_facts
+from tempograph.errors import ConfigError, DataError
 from tempograph.typing import FileFormat, Progress
 
 _MANY_STEPS: Final = 1000
@@ -62,7 +64,8 @@ class ImportResult:
         if guessed and self.format != "table":
             guess = f"the file looks like {self.format.upper()} events"
             notes.insert(0, f"{guess}; if it is not, pass --format")
-        times, used = self.graph.times, len(np.unique(self.graph.all_facts[:, 3]))
+        times = self.graph.times
+        used = steps_with_facts(self.graph.all_facts, len(times))
         if len(times) > _MANY_STEPS and 100 * used < len(times):
             notes.append(
                 f"only {used:,} of the {len(times):,} steps from {times[0]} to {times[-1]} "
@@ -98,17 +101,14 @@ def import_inputs(
         options = replace(options, format=_find_format(inputs[0], options))
     words = COMMAND_LINE if all(isinstance(each.content, Path) for each in inputs) else PYTHON
     skips, remarks, rows = SkipCounter(), list[str](), ImportedRows(options.keep_names)
+    grid: Grid
     if columns := options.event_columns:
         grid = TimeGrid(DATE_FORMAT, options.granularity)
         batches = _read_events(inputs, columns, grid, skips)
     else:
-        grid = TimeGrid(
-            options.time_format,
-            options.granularity,
-            options.day_first,
-            lambda: chain.from_iterable(each.read_texts(options.time, options) for each in inputs),
-            words,
-        )
+        if options.bins is not None and not options.has_intervals:
+            raise ConfigError("bins are for facts with a start and an end; name these columns")
+        grid = options.grid(lambda: _read_times(inputs, options), words)
         batches = [each.read(options, grid, skips, remarks) for each in inputs]
     _collect(rows, inputs, batches, progress)
     shown = ", ".join(each.name for each in inputs[:3])
@@ -116,9 +116,10 @@ def import_inputs(
     facts = rows.facts()
     _refuse_bad_rows(shown, len(facts), skips, options, words)
     try:
-        facts[:, 3], times = grid.label(facts[:, 3])
+        placed = grid.place(facts[:, 3:])
     except DataError as error:
         raise DataError(f"{shown}: {error}") from None
+    facts = simplify(np.column_stack([facts[:, :3], placed.rows]))
     splits = rows.splits()
     overlap = None
     if splits is None:
@@ -128,7 +129,7 @@ def import_inputs(
         if not len(division[0]):
             raise DataError(f"{shown}: no fact is in train only, so there is nothing to learn from")
     graph = TemporalGraph(
-        name, tuple(rows.entities.ids), tuple(rows.relations.ids), times, *division
+        name, tuple(rows.entities.ids), tuple(rows.relations.ids), placed.labels, *division
     )
     found = [
         *(describe_own_splits(graph, overlap) if overlap else ()),
@@ -152,6 +153,13 @@ def _find_format(first: FactInput, options: ImportOptions) -> FileFormat:
     """The format of events that the first lines of a file tell, else a table."""
     detectable = isinstance(first.content, Path) and not options.table_settings
     return (detect_format(first.content) if detectable else None) or "table"
+
+
+def _read_times(inputs: Sequence[FactInput], options: ImportOptions) -> Iterator[pa.Array]:
+    """All columns of times in batches of text; those that hold dates or numbers are left out."""
+    for column in options.fact_columns[3:]:
+        for each in inputs:
+            yield from each.read_texts(column, options)
 
 
 def _read_events(
@@ -179,8 +187,8 @@ def _collect(
     sizes = [each.size for each in inputs]
     *starts, total = accumulate(sizes, initial=0)
     for each, read, start, size in zip(inputs, batches, starts, sizes, strict=True):
-        for columns, steps, done in read:
-            rows.add(columns, steps, each.split)
+        for columns, when, done in read:
+            rows.add(columns, when, each.split)
             if progress:
                 progress(start + done, total)
         if progress:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -21,6 +20,7 @@ _LATER: Final = re.compile(r"\+0*[1-9]\d{0,17}", re.ASCII)
 """A step that is counted from the last one."""
 _LABEL_PATTERNS: Final[dict[Granularity | None, str]] = {
     None: r"-?\d{1,18}",
+    "year": r"-?\d{4}",
     "month": r"\d{4}-\d\d",
     "week": r"\d{4}-W\d\d",
     "day": r"\d{4}-\d\d-\d\d",
@@ -41,7 +41,7 @@ def extend_times(
     grid = find_grid(graph)
     if grid is None and all(_LATER.fullmatch(label) for label in new):
         more = max(int(label) for label in new)
-        return replace(graph, times=(*graph.times, *(f"+{step + 1}" for step in range(more)))), {}
+        return graph.with_later_times(tuple(f"+{step + 1}" for step in range(more))), {}
     if grid is None:
         first, end = graph.times[0], graph.times[-1]
         why = (
@@ -59,7 +59,7 @@ def extend_times(
     latest = max([last, *(step for label, step in steps.items() if label not in far)])
     if latest == last:
         return graph, far
-    return replace(graph, times=(*graph.times, *step_labels(last + 1, latest, granularity))), far
+    return graph.with_later_times(step_labels(last + 1, latest, granularity)), far
 
 
 def later_label(graph: TemporalGraph, when: str) -> str | None:
@@ -107,6 +107,8 @@ def _step(label: str, granularity: Granularity | None) -> int | None:
         return None
     if granularity is None:
         return int(label)
+    if granularity == "year":
+        return int(label) - 1970
     first_day = {"month": "-01", "week": "-1"}.get(granularity, "")
     with suppress(ValueError):
         moment = np.array([datetime.fromisoformat(label + first_day)], dtype="M8[s]")

@@ -17,6 +17,10 @@ class OptionWords:
     month_first: str = "--month-first"
     time_format: str = "--time-format {format!r}"
     month: str = "--granularity month"
+    granularity: str = "--granularity"
+    bins: str = "--bins"
+    empty_start: str = "--empty-start {meaning}"
+    empty_end: str = "--empty-end {meaning}"
     column: str = "--{part}"
     columns: str = "--subject, --relation, --object and --time"
     shares: str = "--valid and --test"
@@ -39,6 +43,10 @@ PYTHON: Final = OptionWords(
     month_first="ImportOptions(day_first=False)",
     time_format="ImportOptions(time_format={format!r})",
     month="granularity='month'",
+    granularity="ImportOptions(granularity=...)",
+    bins="ImportOptions(bins=...)",
+    empty_start="ImportOptions(empty_start={meaning!r})",
+    empty_end="ImportOptions(empty_end={meaning!r})",
     column="ImportOptions({part}=...)",
     columns="ImportOptions(subject=...) and so on",
     shares="ImportOptions(valid_share=..., test_share=...)",

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final, get_args
 
-from tempograph.data.graph import COLUMNS
+import pyarrow as pa
+
+from tempograph.data.graph import COLUMNS, INTERVAL_PARTS
 from tempograph.data.importers.event_formats import EVENT_SCHEMAS, EventColumns
+from tempograph.data.importers.interval_grid import IntervalGrid
+from tempograph.data.importers.option_words import COMMAND_LINE, OptionWords
 from tempograph.data.importers.text_encoding import encoding_name
 from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import ConfigError
 from tempograph.typing import (
     GRANULARITIES,
+    EmptyBound,
     EntityField,
     FileFormat,
     Granularity,
@@ -23,8 +28,8 @@ from tempograph.typing import (
 )
 
 TABLE_SETTINGS: Final = (
-    *(*COLUMNS, "split_column", "header", "delimiter", "encoding", "time_format"),
-    "day_first",
+    *(*COLUMNS, "start", "end", "split_column", "header", "delimiter", "encoding"),
+    *("time_format", "day_first", "empty_start", "empty_end", "bins"),
 )
 """The settings that describe a table."""
 SPLIT_SETTINGS: Final = {
@@ -50,6 +55,12 @@ class ImportOptions:
     `day_first` says how to read dates such as 01/02/2024 if no other date tells. Integers are
     steps; dates go on a grid of the granularity, by default days.
 
+    Facts that hold for a while have two columns, `start` and `end`, instead of `time`. Their dates
+    may be known to the year or the month alone; `..` is open and `####` unknown. An empty end is
+    open, so that the fact is still true, and an empty start unknown, unless `empty_end` and
+    `empty_start` say otherwise. The granularity is by default one that suits the dates; `bins`
+    joins steps to that many bins with about equally many starts and ends.
+
     Facts are split at random unless `split` says chronological; `valid_share` and `test_share` are
     by default 0.1. If the table is split already, name its `split_column`, with the values train,
     valid and test, and leave these out.
@@ -69,13 +80,18 @@ class ImportOptions:
     relation: str = "relation"
     object: str = "object"
     time: str = "time"
+    start: str | None = None
+    end: str | None = None
     split_column: str | None = None
     header: bool = True
     delimiter: str | None = None
     encoding: str | None = None
     time_format: str | None = None
     day_first: bool | None = None
+    empty_start: EmptyBound | None = None
+    empty_end: EmptyBound | None = None
     granularity: Granularity | None = None
+    bins: int | None = None
     split: SplitRule | None = None
     valid_share: float | None = None
     test_share: float | None = None
@@ -90,15 +106,12 @@ class ImportOptions:
     def __post_init__(self) -> None:
         _check_choice("format", self.format, (None, "table", *EVENT_SCHEMAS))
         self._check_events()
-        if len(set(self.columns)) < len(COLUMNS):
-            raise ConfigError(
-                f"subject, relation, object and time must be four columns, found {self.columns}"
-            )
+        self._check_times()
         if self.split_column is not None:
-            if self.split_column in self.columns:
+            if self.split_column in self.fact_columns:
                 raise ConfigError(
                     f"split_column must be a column of its own, found '{self.split_column}' "
-                    f"among {self.columns}"
+                    f"among {self.fact_columns}"
                 )
             self.refuse_split_settings(f"column '{self.split_column}'", but="split_column")
         names = [
@@ -129,7 +142,23 @@ class ImportOptions:
                 f"max_bad must be at least 0 and come with skip_bad, found {self.max_bad}"
             )
         check_bounds(self)
-        TimeGrid(self.time_format, self.granularity, self.day_first)
+        self.grid()
+
+    def _check_times(self) -> None:
+        """Check that the parts of a fact are columns of their own, and that settings fit them."""
+        if self.has_intervals and self.time != "time":
+            raise ConfigError(
+                f"facts have a time or a start and an end, found the time '{self.time}' and the "
+                f"start '{self.start}' and end '{self.end}'; leave one of them out"
+            )
+        if len(set(self.fact_columns)) < len(self.fact_columns):
+            parts = "start and end must be five" if self.has_intervals else "time must be four"
+            parts = f", object, {parts}" if self.has_intervals else f", object and {parts}"
+            raise ConfigError(f"subject, relation{parts} columns, found {self.fact_columns}")
+        if self.bins is not None and self.bins < 1:
+            raise ConfigError(f"bins must be at least 1, found {self.bins}")
+        _check_choice("empty_start", self.empty_start, (None, *get_args(EmptyBound)))
+        _check_choice("empty_end", self.empty_end, (None, *get_args(EmptyBound)))
 
     def _check_events(self) -> None:
         """Check that settings of events fit the format, and that tables have none."""
@@ -192,15 +221,57 @@ class ImportOptions:
         return EventColumns(self.format, self.entity or "name", self.relation_level or levels[0])
 
     @property
+    def has_intervals(self) -> bool:
+        """Whether facts have a start and an end; otherwise they have a time."""
+        return self.start is not None or self.end is not None
+
+    @property
     def columns(self) -> tuple[str, str, str, str]:
-        """The columns of subject, relation, object and time."""
-        named = (self.subject, self.relation, self.object, self.time)
-        return named if self.header or named != COLUMNS else ("0", "1", "2", "3")
+        """The columns of subject, relation, object and time, or start if facts have one."""
+        time = (self.start or "start") if self.has_intervals else self.time
+        named = (self.subject, self.relation, self.object, time)
+        if self.header:
+            return named
+        if self.has_intervals and named[:3] == COLUMNS[:3]:
+            return ("0", "1", "2", time)
+        return named if named != COLUMNS else ("0", "1", "2", "3")
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The parts of a fact: with a time, or with a start and an end."""
+        return INTERVAL_PARTS if self.has_intervals else COLUMNS
+
+    @property
+    def fact_columns(self) -> tuple[str, ...]:
+        """The columns of subject, relation and object, and of time or of start and end."""
+        return (*self.columns, self.end or "end") if self.has_intervals else self.columns
 
     @property
     def used_columns(self) -> tuple[str, ...]:
-        """The columns of subject, relation, object and time, and the split column if any."""
-        return self.columns if self.split_column is None else (*self.columns, self.split_column)
+        """The columns of a fact, and the split column if any."""
+        return (
+            self.fact_columns
+            if self.split_column is None
+            else (*self.fact_columns, self.split_column)
+        )
+
+    def grid(
+        self,
+        all_times: Callable[[], Iterable[pa.Array]] | None = None,
+        words: OptionWords = COMMAND_LINE,
+    ) -> TimeGrid | IntervalGrid:
+        """What reads the times of a table, or the starts and ends of its facts."""
+        if not self.has_intervals:
+            return TimeGrid(self.time_format, self.granularity, self.day_first, all_times, words)
+        return IntervalGrid(
+            self.time_format,
+            self.granularity,
+            self.day_first,
+            all_times,
+            words,
+            (self.empty_start or "unknown", self.empty_end or "open"),
+            self.bins,
+        )
 
 
 def _check_choice(setting: str, value: str | None, known: Sequence[str | None]) -> None:

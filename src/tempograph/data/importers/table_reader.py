@@ -21,19 +21,14 @@ from tempograph.data.importers.csv_reader import (
 from tempograph.data.importers.json_reader import json_encoding, read_json_lines
 from tempograph.data.importers.option_words import COMMAND_LINE
 from tempograph.data.importers.options import ImportOptions
-from tempograph.data.importers.row_checks import Batch, FaultyRowError, valid_rows
+from tempograph.data.importers.row_checks import Batch, FaultyRowError, Grid, valid_rows
 from tempograph.data.importers.sources import delimiter_of, is_json_lines, is_parquet, readable
 from tempograph.data.importers.text_encoding import WINDOWS_1252
-from tempograph.data.importers.time_grid import TimeGrid
 from tempograph.errors import DataError
 
 
 def read_table(
-    path: Path,
-    options: ImportOptions,
-    grid: TimeGrid,
-    skips: SkipCounter | None,
-    remarks: list[str],
+    path: Path, options: ImportOptions, grid: Grid, skips: SkipCounter | None, remarks: list[str]
 ) -> Iterator[Batch]:
     """The rows of a file in batches; with `skips`, faulty rows are counted there and left out.
 
@@ -66,11 +61,7 @@ def read_column(path: Path, column: str, options: ImportOptions) -> Iterator[pa.
 
 
 def _json_batches(
-    path: Path,
-    options: ImportOptions,
-    grid: TimeGrid,
-    skips: SkipCounter | None,
-    remarks: list[str],
+    path: Path, options: ImportOptions, grid: Grid, skips: SkipCounter | None, remarks: list[str]
 ) -> Iterator[Batch]:
     encoding = json_encoding(path, options)
     remarks += _encoding_remarks(path, encoding, options)
@@ -91,11 +82,7 @@ def _encoding_remarks(path: Path, encoding: str, options: ImportOptions) -> list
 
 
 def _text_batches(
-    path: Path,
-    options: ImportOptions,
-    grid: TimeGrid,
-    skips: SkipCounter | None,
-    remarks: list[str],
+    path: Path, options: ImportOptions, grid: Grid, skips: SkipCounter | None, remarks: list[str]
 ) -> Iterator[Batch]:
     file = open_table(path, options)
     if options.delimiter is None and file.delimiter != delimiter_of(path):
@@ -137,7 +124,7 @@ def _skip_rows(
         yield ([column[skipped:] for column in columns] if skipped else columns), done
 
 
-def _first_fault(file: TableFile, grid: TimeGrid, message: str) -> DataError:
+def _first_fault(file: TableFile, grid: Grid, message: str) -> DataError:
     """The error of the first faulty row, found by reading the file again record by record."""
     for columns, lines, _ in read_records(file):
         try:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tempograph.data.importers.bad_rows import NO_TIME
 from tempograph.data.importers.date_formats import DateFormats, first_is_integer, look_like_dates
 from tempograph.data.importers.option_words import COMMAND_LINE, OptionWords
 from tempograph.data.importers.time_parsing import (
@@ -29,6 +31,21 @@ MAX_STEPS: Final = 1_000_000
 _UNITS: Final = {"hour": "M8[h]", "day": "M8[D]", "month": "M8[M]", "year": "M8[Y]"}
 
 
+class TimeFault(NamedTuple):
+    """A fault of times: the reason to count, the rows that have it, and the columns to show."""
+
+    reason: str
+    rows: Mask
+    columns: tuple[int, ...]
+
+
+class Placed(NamedTuple):
+    """When facts hold, [n, 1] steps or [n, 3] of start, end and bounds; the labels of all steps."""
+
+    rows: Integers
+    labels: tuple[str, ...]
+
+
 class TimeGrid:
     """Parses the times of a dataset to steps.
 
@@ -36,6 +53,9 @@ class TimeGrid:
     in any common format. `day_first` says how to read dates such as 01/02/2024; without it, other
     dates decide, of those that `all_times` reads.
     """
+
+    columns = 1
+    """The number of columns that say when a fact is."""
 
     def __init__(
         self,
@@ -58,6 +78,16 @@ class TimeGrid:
         self._integers: bool | None = None
         if time_format is not None:
             self._decide(time_format == "integer")
+
+    def read(self, times: Sequence[pa.Array]) -> tuple[Integers, list[TimeFault]]:
+        """The step of each time in the one column, [n, 1], and the times that are no such."""
+        steps, valid = self.steps(times[0])
+        return steps[:, None], [TimeFault(NO_TIME, ~valid, (0,))]
+
+    def place(self, rows: Integers) -> Placed:
+        """The steps of `read`, counted from the first, and the labels of all steps."""
+        steps, labels = self.label(rows[:, 0])
+        return Placed(steps[:, None], labels)
 
     def steps(self, times: pa.Array) -> tuple[Integers, Mask]:
         """The step of each time, and which times are valid.
@@ -131,20 +161,10 @@ class TimeGrid:
     def label(self, steps: Integers) -> tuple[Integers, tuple[str, ...]]:
         """The steps counted from the first, and the labels of all steps from first to last."""
         first, last = int(steps.min()), int(steps.max())
-        if self._integers and self._format is None and (dates := compact_format(steps)):
-            # As steps, the months of 20140131 would be seventy steps apart.
-            raise DataError(
-                f"the times, from {first} to {last}, look like dates: pass the time format "
-                f"'{dates}', or 'integer' if they count steps"
-            )
+        if self._integers and self._format is None:
+            check_integers(first, last, steps)
         granularity = None if self._integers else self._granularity or "day"
-        if last - first >= MAX_STEPS:
-            start, end = (step_labels(step, step, granularity)[0] for step in (first, last))
-            raise DataError(
-                f"the times run from {start} to {end}, which is {last - first + 1:,} steps "
-                f"and more than {MAX_STEPS:,}; {self._how_to_have_fewer(first, last)}"
-            )
-        return steps - first, step_labels(first, last, granularity)
+        return steps - first, check_length(first, last, granularity)
 
     def _decide(self, integers: bool) -> None:
         """Set whether the times are integers, unless that is known already."""
@@ -157,12 +177,34 @@ class TimeGrid:
                 "'%Y%m%d' if they are dates"
             )
 
-    def _how_to_have_fewer(self, first: int, last: int) -> str:
-        if not self._integers:
-            return "choose a coarser granularity"
-        if first >= 10**8 and last < 10**10:
-            return "they look like seconds since 1970: pass the time format '%s' and a granularity"
-        return "number them more coarsely, or pass a time format such as '%Y%m%d' if they are dates"
+
+def check_integers(first: int, last: int, steps: Integers) -> None:
+    """Refuse integers from first to last that look like dates."""
+    if dates := compact_format(steps):
+        # As steps, the months of 20140131 would be seventy steps apart.
+        raise DataError(
+            f"the times, from {first} to {last}, look like dates: pass the time format "
+            f"'{dates}', or 'integer' if they count steps"
+        )
+
+
+def check_length(first: int, last: int, granularity: Granularity | None) -> tuple[str, ...]:
+    """The labels of all steps from first to last, unless there are too many."""
+    if last - first >= MAX_STEPS:
+        start, end = (step_labels(step, step, granularity)[0] for step in (first, last))
+        raise DataError(
+            f"the times run from {start} to {end}, which is {last - first + 1:,} steps "
+            f"and more than {MAX_STEPS:,}; {_how_to_have_fewer(first, last, granularity)}"
+        )
+    return step_labels(first, last, granularity)
+
+
+def _how_to_have_fewer(first: int, last: int, granularity: Granularity | None) -> str:
+    if granularity is not None:
+        return "choose a coarser granularity"
+    if first >= 10**8 and last < 10**10:
+        return "they look like seconds since 1970: pass the time format '%s' and a granularity"
+    return "number them more coarsely, or pass a time format such as '%Y%m%d' if they are dates"
 
 
 def steps_since_1970(moments: Moments, granularity: Granularity) -> Integers:
@@ -173,13 +215,19 @@ def steps_since_1970(moments: Moments, granularity: Granularity) -> Integers:
     return moments.astype(_UNITS[granularity]).astype(np.int64)
 
 
+def _pad_year(label: str) -> str:
+    """A label whose year has four digits before Christ as well: NumPy writes -044."""
+    return f"-0{label[1:]}" if re.match(r"-\d{3}\b", label) else label
+
+
 def step_labels(first: int, last: int, granularity: Granularity | None) -> tuple[str, ...]:
     """The labels of all steps from first to last; integers without a granularity."""
     if granularity is None:
         return tuple(str(step) for step in range(first, last + 1))
     steps = np.arange(first, last + 1)
     if granularity != "week":
-        return tuple(np.datetime_as_string(steps.astype(_UNITS[granularity])).tolist())
+        labels = np.datetime_as_string(steps.astype(_UNITS[granularity])).tolist()
+        return tuple(map(_pad_year, labels) if labels[0].startswith("-") else labels)
     # An ISO week belongs to the year of its Thursday.
     thursdays = (steps * 7).astype("M8[D]")
     years = thursdays.astype("M8[Y]")

@@ -116,10 +116,7 @@ class _DateParts:
         """The month from 1 to 12, given by number or name."""
         if "month_name" not in self.texts:
             return self.integers("month", 1)
-        names = pc.utf8_capitalize(pc.utf8_slice_codeunits(self.texts["month_name"], 0, 3))
-        indices = pc.index_in(names, pa.array(_SHORT_MONTHS.split("|"))).fill_null(0)
-        months: Integers = indices.cast(pa.int64()).to_numpy() + 1
-        return months
+        return month_numbers(self.texts["month_name"])
 
     def seconds(self) -> Integers:
         """Seconds since midnight in UTC; the time zone may push them outside the day."""
@@ -133,6 +130,14 @@ class _DateParts:
 
     def _equals(self, part: str, text: str) -> Mask:
         return to_mask(pc.equal(pc.utf8_lower(self.texts[part]), text).fill_null(False))
+
+
+def month_numbers(names: pa.Array) -> Integers:
+    """The month, from 1 to 12, of each English name, in any case; 1 for others."""
+    short = pc.utf8_capitalize(pc.utf8_slice_codeunits(names, 0, 3))
+    indices = pc.index_in(short, pa.array(_SHORT_MONTHS.split("|"))).fill_null(0)
+    months: Integers = indices.cast(pa.int64()).to_numpy() + 1
+    return months
 
 
 def parse_integers(texts: pa.Array) -> tuple[Integers, Mask]:
