@@ -251,9 +251,13 @@ def first_out_of_range(
     limits = np.array(sizes)
     if facts.shape[1] == INTERVAL_COLUMNS:
         columns, limits = SPAN_COLUMNS, np.array([*sizes, sizes[3], 2 * max(Bounds)])
-    invalid = (facts < 0) | (facts >= limits)
-    if not invalid.any():
+    # The extremes alone take no memory that grows with the facts.
+    if all(
+        column.min(initial=0) >= 0 and column.max(initial=0) < limit
+        for column, limit in zip(facts.T, limits, strict=True)
+    ):
         return None
+    invalid = (facts < 0) | (facts >= limits)
     row, column = (int(index) for index in np.argwhere(invalid)[0])
     return row, columns[column], int(facts[row, column]), int(limits[column])
 
