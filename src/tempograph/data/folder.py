@@ -1,4 +1,4 @@
-"""The dataset folder: names by line, facts as tab-separated ids, plain or gzipped, or as Parquet."""
+"""The dataset folder: names by line; facts as tab-separated ids, plain or gzipped, or Parquet."""
 
 from __future__ import annotations
 

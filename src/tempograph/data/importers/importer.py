@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 
@@ -16,17 +15,18 @@ from tempograph.data.importers.event_formats import EventColumns, detect_format,
 from tempograph.data.importers.event_reader import DATE_FORMAT, read_events
 from tempograph.data.importers.fact_inputs import FactInput
 from tempograph.data.importers.fact_splits import describe_own_splits, divide, divide_as_given
+from tempograph.data.importers.import_summary import ImportSummary
 from tempograph.data.importers.imported_rows import ImportedRows
 from tempograph.data.importers.name_ids import describe_changed_names
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON, OptionWords
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.row_checks import Batch
+from tempograph.data.importers.row_chunks import SpillFolder
 from tempograph.data.importers.sources import find_files
 from tempograph.data.importers.time_grid import TimeGrid
+from tempograph.data.importers.time_parsing import Integers
 from tempograph.errors import DataError
-from tempograph.typing import FileFormat, Progress
-
-_MANY_STEPS: Final = 1000
+from tempograph.typing import SPLITS, FileFormat, Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,27 +48,74 @@ class ImportResult:
     The delimiter and the encoding are those that were set; each file has its own. None for a graph.
     """
 
+    def summary(self) -> ImportSummary:
+        """The size of the dataset, and where every row went."""
+        graph = self.graph
+        return ImportSummary(
+            len(graph.entities),
+            len(graph.relations),
+            graph.times,
+            len(np.unique(graph.all_facts[:, 3])),
+            {split: len(graph.facts(split)) for split in SPLITS},
+            self.format,
+            self.rows,
+            self.duplicates,
+            self.skipped,
+            self.remarks,
+            self.overlaps,
+            self.options,
+        )
+
     def account(self) -> str:
         """Where every row went, in one line."""
-        bad = sum(skip.rows for skip in self.skipped)
-        facts = self.rows - self.duplicates - bad
-        return (
-            f"{self.rows:,} rows = {facts:,} facts + {self.duplicates:,} duplicates + {bad:,} bad"
-        )
+        return self.summary().account()
 
     def notes(self, guessed: bool) -> list[str]:
         """Notes for the user: a guessed format, skipped rows, times that look like a typo."""
-        notes = [*self.remarks, *(f"skipped, {skip}" for skip in self.skipped)]
-        if guessed and self.format != "table":
-            guess = f"the file looks like {self.format.upper()} events"
-            notes.insert(0, f"{guess}; if it is not, pass --format")
-        times, used = self.graph.times, len(np.unique(self.graph.all_facts[:, 3]))
-        if len(times) > _MANY_STEPS and 100 * used < len(times):
-            notes.append(
-                f"only {used:,} of the {len(times):,} steps from {times[0]} to {times[-1]} "
-                "have a fact; is one of these two a typo?"
+        return self.summary().notes(guessed)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadRows:
+    """The valid rows of an import as ids, and what is known of them and of the others."""
+
+    rows: ImportedRows
+    grid: TimeGrid
+    skips: SkipCounter
+    options: ImportOptions
+    """With the format that was found."""
+    shown: str
+    """How messages name the inputs."""
+    words: OptionWords
+    remarks: Sequence[str]
+
+    def label(self, steps: Integers) -> tuple[Integers, tuple[str, ...]]:
+        """The steps counted from the first, and the labels of all steps from first to last."""
+        try:
+            return self.grid.label(steps)
+        except DataError as error:
+            raise DataError(f"{self.shown}: {error}") from None
+
+    def refuse_no_train(self, train: int) -> None:
+        """Refuse splits of the data's own without train facts."""
+        if not train:
+            raise DataError(
+                f"{self.shown}: no fact is in train only, so there is nothing to learn from"
             )
-        return notes
+
+    def all_remarks(self, on_splits: Iterable[str]) -> tuple[str, ...]:
+        """What was changed or decided while reading, and remarks on splits."""
+        found = (
+            *on_splits,
+            *self.grid.remarks(),
+            describe_changed_names(self.rows.entities, "entity", self.words),
+            describe_changed_names(self.rows.relations, "relation", self.words),
+        )
+        return (*self.remarks, *filter(None, found))
+
+    def found_options(self) -> ImportOptions:
+        """The options with what was found."""
+        return replace(self.options, day_first=self.grid.day_first)
 
 
 def import_files(
@@ -90,6 +137,16 @@ def import_inputs(
     with the bytes read and the bytes in all, after each fiftieth of a Parquet file and each
     megabyte of a text file. A file of coded events in another format is refused before any is read.
     """
+    return build_graph(read_rows(inputs, options, progress), name)
+
+
+def read_rows(
+    inputs: Sequence[FactInput],
+    options: ImportOptions,
+    progress: Progress | None = None,
+    spill: SpillFolder | None = None,
+) -> ReadRows:
+    """Read the rows of all inputs; with a spill folder, many rows are kept on disk."""
     if not inputs:
         raise DataError("there is no file to import; name at least one")
     if any(each.split for each in inputs):
@@ -97,7 +154,7 @@ def import_inputs(
     if options.format is None:
         options = replace(options, format=_find_format(inputs[0], options))
     words = COMMAND_LINE if all(isinstance(each.content, Path) for each in inputs) else PYTHON
-    skips, remarks, rows = SkipCounter(), list[str](), ImportedRows(options.keep_names)
+    skips, remarks, rows = SkipCounter(), list[str](), ImportedRows(options.keep_names, spill)
     if columns := options.event_columns:
         grid = TimeGrid(DATE_FORMAT, options.granularity)
         batches = _read_events(inputs, columns, grid, skips)
@@ -113,38 +170,35 @@ def import_inputs(
     _collect(rows, inputs, batches, progress)
     shown = ", ".join(each.name for each in inputs[:3])
     shown += f" and {len(inputs) - 3:,} more" if len(inputs) > 3 else ""
-    facts = rows.facts()
-    _refuse_bad_rows(shown, len(facts), skips, options, words)
-    try:
-        facts[:, 3], times = grid.label(facts[:, 3])
-    except DataError as error:
-        raise DataError(f"{shown}: {error}") from None
+    _refuse_bad_rows(shown, rows.chunks.count, skips, options, words)
+    return ReadRows(rows, grid, skips, options, shown, words, remarks)
+
+
+def build_graph(read: ReadRows, name: str) -> ImportResult:
+    """The dataset of rows that are all in memory."""
+    facts, rows, options = read.rows.facts(), read.rows, read.options
+    facts[:, 3], times = read.label(facts[:, 3])
     splits = rows.splits()
     overlap = None
     if splits is None:
         division = divide(sort_by_time(facts), options)
     else:
         division, overlap = divide_as_given(facts, splits)
-        if not len(division[0]):
-            raise DataError(f"{shown}: no fact is in train only, so there is nothing to learn from")
+        read.refuse_no_train(len(division[0]))
     graph = TemporalGraph(
         name, tuple(rows.entities.ids), tuple(rows.relations.ids), times, *division
     )
-    found = [
-        *(describe_own_splits(graph, overlap) if overlap else ()),
-        *grid.remarks(),
-        describe_changed_names(rows.entities, "entity", words),
-        describe_changed_names(rows.relations, "relation", words),
-    ]
+    sizes = {split: len(graph.facts(split)) for split in SPLITS}
+    own = describe_own_splits(sizes, overlap, graph.describe) if overlap else ()
     return ImportResult(
         graph,
         options.format or "table",
-        rows=len(facts) + skips.count(),
+        rows=len(facts) + read.skips.count(),
         duplicates=len(facts) - len(graph.all_facts),
-        skipped=skips.rows(),
-        remarks=(*remarks, *filter(None, found)),
+        skipped=read.skips.rows(),
+        remarks=read.all_remarks(own),
         overlaps=len(overlap.facts) if overlap else None,
-        options=replace(options, day_first=grid.day_first),
+        options=read.found_options(),
     )
 
 
