@@ -127,6 +127,7 @@ MESSAGES = {
     "folder.two_files": "{path}: exists beside {other}; remove one of the two",
     "folder.unreadable": "{path}: cannot be read: {reason}",
     "folder.wrong_field_count": "{path}:{line}: expected 4 tab-separated fields, found {found}",
+    "row_chunks.not_written": "cannot write beside {path}: {reason}; nothing was changed",
     "parquet_facts.columns": "{path}: expected the columns {columns}, found {found}",
     "parquet_facts.damaged": "{path}: not a complete Parquet file ({reason})",
     "parquet_facts.empty": "{path}: row {row}: the {column} is empty; give an id",

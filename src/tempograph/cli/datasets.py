@@ -144,7 +144,7 @@ def import_events(
         "entities": imported.entities,
         "relations": imported.relations,
         "steps": len(imported.times),
-        **imported.splits,
+        **{str(split): size for split, size in imported.splits.items()},
     }
     notes = [*columns.notes(), *imported.notes(guessed=options.format is None)]
     if json_output:

@@ -93,7 +93,7 @@ def import_to_folder(
         if attributes is not None:
             entities = tuple(read.rows.entities.ids)
             found = _read_attributes(attributes, entities, options.keep_names, note)
-        summary = write_spilled_rows(read, spill, path, overwrite, found, parquet is not False)
+        summary = write_spilled_rows(read, spill, path, overwrite, found, parquet)
     return summary, columns
 
 

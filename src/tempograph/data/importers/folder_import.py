@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempograph.data.attributes import Attributes
-from tempograph.data.folder import DATASET_MARKER, format_facts, write_name_files
+from tempograph.data.folder import DATASET_MARKER, MAX_TSV_FACTS, format_facts, write_name_files
 from tempograph.data.graph import COLUMNS, Facts
 from tempograph.data.importers.fact_splits import (
     Overlap,
@@ -60,7 +60,7 @@ def write_spilled_rows(
     path: Path,
     overwrite: bool = False,
     attributes: Attributes | None = None,
-    parquet: bool = True,
+    parquet: bool | None = None,
 ) -> ImportSummary:
     """Write rows that are on disk as a dataset folder, as `build_graph` and `write_folder` would.
 
@@ -72,6 +72,8 @@ def write_spilled_rows(
     sizes = [len(labels), len(entities), len(relations), len(entities)]
     chunks = (_in_order(chunk, first_step) for chunk in rows.chunks.drain())
     facts = SortedRows(chunks, [*sizes, len(SPLITS)] if rows.has_splits else sizes, spill)
+    if parquet is None:
+        parquet = facts.count > MAX_TSV_FACTS
     overlaps = _Overlaps([])
     used = np.zeros(len(labels), np.int64)
     if rows.has_splits:

@@ -7,10 +7,12 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tempograph.errors import StorageError
 
 Integers = NDArray[np.int64]
 Compact = NDArray[np.int32] | NDArray[np.int64]
@@ -39,14 +41,22 @@ class SpillFolder:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def new_file(self) -> Path:
-        """The path of a new file."""
-        if self._folder is None:
-            parent = self._beside.absolute().parent
-            parent.mkdir(parents=True, exist_ok=True)
-            self._folder = Path(tempfile.mkdtemp(prefix=f".{self._beside.name}.", dir=parent))
-        self._files += 1
-        return self._folder / f"{self._files}.npy"
+    def save(self, array: NDArray[Any]) -> Path:
+        """The new file that an array is saved to."""
+        try:
+            if self._folder is None:
+                parent = self._beside.absolute().parent
+                parent.mkdir(parents=True, exist_ok=True)
+                self._folder = Path(tempfile.mkdtemp(prefix=f".{self._beside.name}.", dir=parent))
+            self._files += 1
+            path = self._folder / f"{self._files}.npy"
+            np.save(path, array)
+        except OSError as error:
+            raise StorageError(
+                f"cannot write beside {self._beside}: {error.strerror or error}; "
+                "nothing was changed"
+            ) from None
+        return path
 
 
 class RowChunks:
@@ -78,9 +88,7 @@ class RowChunks:
         self._rows_pending += rows.shape[1]
         self.count += rows.shape[1]
         if self._rows_pending > self._limit and self._spill is not None:
-            path = self._spill.new_file()
-            np.save(path, np.concatenate(self._pending, axis=1))
-            self._chunks.append(path)
+            self._chunks.append(self._spill.save(np.concatenate(self._pending, axis=1)))
             self._pending, self._rows_pending = [], 0
 
     def read(self) -> Iterator[Integers]:

@@ -76,8 +76,7 @@ class SortedRows:
         runs, samples, count = [], [np.empty(0, np.uint64)], 0
         for columns in chunks:
             words = _sort_distinct(self._packing.pack(columns))
-            runs.append(spill.new_file())
-            np.save(runs[-1], words)
+            runs.append(spill.save(words))
             samples.append(words[0, :: max(1, self._block_rows // _SAMPLES)])
             count += words.shape[1]
         self.count = 0
@@ -85,8 +84,7 @@ class SortedRows:
         self._blocks = []
         merged = _merge(runs, _cuts(np.sort(np.concatenate(samples)), count, self._block_rows))
         for words in merged:
-            self._blocks.append(spill.new_file())
-            np.save(self._blocks[-1], words)
+            self._blocks.append(spill.save(words))
             self.count += words.shape[1]
         for run in runs:
             run.unlink()
