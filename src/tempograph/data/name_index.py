@@ -87,10 +87,7 @@ class NameIndex:
         begins = (rank for rank in ranks if self._folded[rank].startswith(start))
         yield list(islice(begins, limit))
         yield np.flatnonzero(words_start).tolist()
-        containing = self._words.containing(words[0])
-        for word in words[1:]:
-            containing = containing & self._words.containing(word)
-        yield np.flatnonzero(containing).tolist()
+        yield self._words.containing_all(words).tolist()
 
     def _misspelled(self, text: str, limit: int) -> list[int]:
         """The ranks of names whose words are spelled like those of a folded text."""

@@ -23,6 +23,8 @@ _MAX_WORDS: Final = 8
 _MAX_LETTERS: Final = 32
 _UNTYPED_LETTER: Final = 0.01
 """What a letter beyond the typed ones adds to the number of edits: full words come first."""
+_FEW: Final = 5000
+"""So many names are read one by one."""
 _INSIDE, _AFTER_BLANK, _FIRST = range(3)
 """Where a word of a name stands: after a sign such as a bracket, after a blank, at the start."""
 
@@ -38,8 +40,8 @@ class WordIndex:
         word_ids = np.array([numbers[word] for word in words], np.int32)
         by_word = np.argsort(word_ids, kind="stable")
         self._name_ids, self._positions = name_ids[by_word], positions[by_word]
-        sizes = np.bincount(word_ids, minlength=len(numbers))
-        self._first_name = np.append(0, np.cumsum(sizes))
+        self._sizes = np.bincount(word_ids, minlength=len(numbers))
+        self._first_name = np.append(0, np.cumsum(self._sizes))
         self._trigrams = WordTrigrams(self._vocabulary)
         lengths = self._trigrams.counts[word_ids]
         self._name_trigrams = np.bincount(name_ids, lengths, len(names))
@@ -67,10 +69,24 @@ class WordIndex:
         """Which names contain a word without blanks, also inside longer words."""
         found = np.ones(len(self._names), bool)
         for part in _WORD.findall(word):
-            found &= self._mask(self._names_of(self._trigrams.containing(part)))
+            found &= self._mask(
+                self._name_ids[np.repeat(self._trigrams.containing(part), self._sizes)]
+            )
         if not _is_plain(word):
             for name_id in np.flatnonzero(found).tolist():
                 found[name_id] = word in self._names[name_id]
+        return found
+
+    def containing_all(self, words: Sequence[str]) -> Integers:
+        """The names that contain each of some words without blanks, at least one."""
+        first, *others = sorted(words, key=len, reverse=True)
+        found = np.flatnonzero(self.containing(first))
+        for word in others:
+            if len(found) > _FEW:
+                found = found[self.containing(word)[found]]
+            else:
+                kept = [word in self._names[name_id] for name_id in found.tolist()]
+                found = found[np.array(kept, bool)]
         return found
 
     def edits(self, text: str) -> NDArray[np.float32]:
@@ -92,9 +108,8 @@ class WordIndex:
         typed = self._trigrams.of(_short_words(text)[:_MAX_WORDS])
         words, shared = self._trigrams.sharing(typed)
         names = self._names_of(words)
-        sizes = self._first_name[words + 1] - self._first_name[words]
         close, member = np.unique(names, return_inverse=True)
-        common = np.bincount(member, np.repeat(shared, sizes), len(close))
+        common = np.bincount(member, np.repeat(shared, self._sizes[words]), len(close))
         similarity = common / (self._name_trigrams[close] + len(typed) - common)
         best: list[int] = close[np.lexsort((close, -similarity))[:count]].tolist()
         return best
@@ -106,8 +121,7 @@ class WordIndex:
         cost = (prefix + _UNTYPED_LETTER * whole).astype(np.float32)[close]
         matched = candidates[close]
         best = np.full(len(self._names), np.inf, np.float32)
-        sizes = self._first_name[matched + 1] - self._first_name[matched]
-        np.minimum.at(best, self._names_of(matched), np.repeat(cost, sizes))
+        np.minimum.at(best, self._names_of(matched), np.repeat(cost, self._sizes[matched]))
         return best
 
     def _distances(

@@ -50,14 +50,16 @@ class WordTrigrams:
             words, shared = words[best], shared[best]
         return words.astype(np.int64), shared
 
-    def containing(self, part: str) -> Integers:
-        """The words that contain a part."""
+    def containing(self, part: str) -> NDArray[np.bool_]:
+        """Which words contain a part, [words]."""
+        contain = np.zeros(len(self._words), bool)
         codes = letters_of(part).tolist()
         if len(codes) < 3:
             low = sum(code << _SHIFT * (2 - index) for index, code in enumerate(codes))
             width = 1 << _SHIFT * (3 - len(codes))
             first, last = np.searchsorted(self._trigrams, [low, low + width])
-            return np.unique(self._owners[first:last]).astype(np.int64)
+            contain[self._owners[first:last]] = True
+            return contain
         inside = _trigrams([part])[0][len(_BEFORE) : -len(_AFTER)]
         lists = [self._owners[self._range(trigram)] for trigram in inside.tolist()]
         lists.sort(key=len)
@@ -65,8 +67,8 @@ class WordTrigrams:
         for owners in lists[1:]:
             at = np.searchsorted(owners, found)
             found = found[owners[np.minimum(at, len(owners) - 1)] == found]
-        kept = [word for word in found.tolist() if part in self._words[word]]
-        return np.array(kept, np.int64)
+        contain[[word for word in found.tolist() if part in self._words[word]]] = True
+        return contain
 
     def letters(self, words: Integers, most: int) -> tuple[Letters, Integers]:
         """The first letters of some words, [words, at most `most`], and how many each has.
