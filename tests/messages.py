@@ -562,6 +562,9 @@ MESSAGES = {
         "register_recipe({settings}, ...); update or uninstall the package"
     ),
     "recipes.twice": "models with {settings} have a training recipe already",
+    "run_folder.changed_data": (
+        "the data of this run changed: {path}; restore the file, or train the run again"
+    ),
     "run_folder.damaged": "{path}: the run is damaged: {reason}",
     "run_folder.later_format": (
         "{path}: made by a later version (format {format}, here 1); update tempograph"

@@ -28,6 +28,7 @@ from tempograph.data.spans import (
     as_one_kind,
     spans_of,
 )
+from tempograph.data.stored_files import StoredFiles
 from tempograph.errors import DataError
 from tempograph.io import atomic_folder
 from tempograph.typing import SPLITS, Split
@@ -51,15 +52,19 @@ def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
     entities, relations, times = (read_names(path / file) for file in NAME_FILES)
     sizes = (len(entities), len(relations), len(entities), len(times))
     files = [split_file(path, split) for split in SPLITS]
+    named = [path / file for file in (*NAME_FILES, ATTRIBUTES) if (path / file).exists()]
+    stored = StoredFiles.of([*named, *files])
     train, valid, test = as_one_kind([read_fact_file(file, sizes) for file in files])
     if not len(train):
         raise DataError(f"{split_file(path, 'train')}: the train split has no facts to learn from")
     attributes: Attributes = {}
     if (path / ATTRIBUTES).exists():
         attributes = read_attributes(path / ATTRIBUTES, entities, keep_names=True)
-    return TemporalGraph(
+    graph = TemporalGraph(
         name or path.resolve().name, entities, relations, times, train, valid, test, attributes
     )
+    object.__setattr__(graph, "files", stored)
+    return graph
 
 
 def write_folder(
@@ -82,6 +87,12 @@ def write_folder(
             else:
                 file = folder / (f"{split}.tsv.gz" if compress else f"{split}.tsv")
                 file.write_bytes(format_facts(facts, compress))
+
+
+def store_folder(graph: TemporalGraph, path: Path) -> None:
+    """Write a new dataset folder; large files that hold the graph already are linked to."""
+    if graph.files is None or not graph.files.share(path):
+        write_folder(graph, path)
 
 
 def write_name_files(

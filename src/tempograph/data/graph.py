@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tempograph.data.attributes import Attributes
 from tempograph.data.name_index import NameIndex
 from tempograph.data.spans import EVENT_COLUMNS, INTERVAL_COLUMNS, Bounds, Spans, spans_of
+from tempograph.data.stored_files import StoredFiles
 from tempograph.data.suggestions import refuse_unknown, suggest
 from tempograph.errors import DataError, QueryError
 from tempograph.typing import SPLITS, Split
@@ -55,6 +56,8 @@ class TemporalGraph:
     """What is known of entities beside their names, such as a type or a country."""
     vocabulary_names: int | None = None
     """How many entities, the first ones, decide which words of names count; None for all."""
+    files: StoredFiles | None = field(default=None, init=False)
+    """The files that hold exactly this graph; None for one that was changed or not read."""
 
     def __post_init__(self) -> None:
         for column, values in self.attributes.items():
