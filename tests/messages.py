@@ -129,7 +129,6 @@ MESSAGES = {
     "folder.wrong_field_count": "{path}:{line}: expected 4 tab-separated fields, found {found}",
     "row_chunks.not_written": "cannot write beside {path}: {reason}; nothing was changed",
     "parquet_facts.columns": "{path}: expected the columns {columns}, found {found}",
-    "parquet_facts.damaged": "{path}: not a complete Parquet file ({reason})",
     "parquet_facts.empty": "{path}: row {row}: the {column} is empty; give an id",
     "parquet_facts.long_id": "{path}: row {row}: id {value} is out of range",
     "parquet_facts.not_integers": "{path}: column '{column}' must hold integer ids, not {kind}",
