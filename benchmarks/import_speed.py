@@ -1,9 +1,13 @@
-"""Time and memory of importing a synthetic GDELT export, from its file to a dataset folder.
+"""Time and memory of an import, from a synthetic file to a dataset folder.
 
-The file has 61 columns, filled like real ones: names follow Zipf's law, one actor in five is
+A GDELT export has 61 columns, filled like real ones: names follow Zipf's law, one actor in five is
 missing, places and addresses are there but not used, and some rows are cut short.
 
+A table has four columns: half of its subjects and objects follow Zipf's law and half are drawn
+evenly from the names of `--entities`.
+
 PYTHONPATH=src python benchmarks/import_speed.py --rows 3000000 --packing zip --json import.json
+PYTHONPATH=src python benchmarks/import_speed.py --source parquet --rows 10000000
 """
 
 from __future__ import annotations
@@ -25,6 +29,7 @@ from typing import IO, Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
+import pyarrow.parquet
 
 from tempograph.cli.console import err, out, table
 from tempograph.io import write_json
@@ -40,16 +45,17 @@ def main() -> None:
     )
     parser.add_argument("--rows", type=int, default=3_000_000)
     parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--source", choices=("gdelt", "csv", "parquet"), default="gdelt")
+    parser.add_argument("--entities", type=int, default=1_200_000, help="of a table")
+    parser.add_argument("--folder", type=Path, help="where the files are put for the time being")
     parser.add_argument("--packing", choices=("plain", "zip"), default="plain")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         # The peak memory of a child is at least that of its parent: hence another process writes
         # the file, and torch is imported later.
         with ProcessPoolExecutor(1, get_context("spawn")) as maker:
-            path = maker.submit(
-                write_export, Path(folder), arguments.rows, arguments.days, arguments.packing
-            ).result()
+            path = maker.submit(write_source, Path(folder), arguments).result()
         err.print(f"{path.name}: {path.stat().st_size / 1e6:,.0f} MB")
         found = measure(path)
     import torch
@@ -61,7 +67,8 @@ def main() -> None:
     cells = [[name, f"{found['import'][name]:,}"] for name in names]
     cells += [[name.replace("_", " "), f"{found[name]:.1f}"] for name in ("seconds", "cpu_seconds")]
     cells += [["peak MB", f"{found['peak_bytes'] / 1e6:,.0f}"]]
-    title = f"Import of {found['bytes'] / 1e6:,.0f} MB, {arguments.packing}"
+    kind = arguments.packing if arguments.source == "gdelt" else arguments.source
+    title = f"Import of {found['bytes'] / 1e6:,.0f} MB, {kind}"
     out.print(table(title, ["", "count"], cells, caption=hardware(cpu)))
     if arguments.json is not None:
         write_json(arguments.json, {"environment": environment(cpu), **found})
@@ -86,6 +93,38 @@ def measure(path: Path) -> dict[str, Any]:
         "peak_bytes": usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024),
         "import": json.loads(output.read_text(encoding="utf-8")),
     }
+
+
+def write_source(folder: Path, arguments: argparse.Namespace) -> Path:
+    """Write the file to import."""
+    if arguments.source == "gdelt":
+        return write_export(folder, arguments.rows, arguments.days, arguments.packing)
+    return write_table(folder, arguments.source, arguments.rows, arguments.days, arguments.entities)
+
+
+def write_table(folder: Path, kind: str, rows: int, days: int, entities: int) -> Path:
+    """Write a table of subject, relation, object and date as CSV or Parquet."""
+    generator = np.random.default_rng(0)
+    names = pa.array([f"Person {number * 7919 % 10_000_019:08d}" for number in range(entities)])
+    relations = pa.array([f"does thing {number}" for number in range(500)])
+    dates = pa.array((np.datetime64("2010-01-01") + np.arange(days)).astype(str).tolist())
+    path = folder / f"events.{kind}"
+    schema = pa.schema([(name, pa.string()) for name in ("subject", "relation", "object", "time")])
+
+    def draw(count: int) -> pa.Array:
+        evenly = generator.integers(entities, size=count)
+        often = generator.zipf(1.3, count) % entities
+        return names.take(pa.array(np.where(generator.random(count) < 0.5, often, evenly)))
+
+    csv, parquet = pa.csv.CSVWriter, pa.parquet.ParquetWriter
+    with (csv if kind == "csv" else parquet)(path, schema) as writer:
+        for first in range(0, rows, CHUNK):
+            count = min(CHUNK, rows - first)
+            subjects, objects = draw(count), draw(count)
+            done = relations.take(pa.array(generator.integers(500, size=count)))
+            when = dates.take(pa.array(generator.integers(days, size=count)))
+            writer.write(pa.table([subjects, done, objects, when], schema=schema))
+    return path
 
 
 def write_export(folder: Path, rows: int, days: int, packing: str) -> Path:

@@ -116,7 +116,7 @@ MESSAGES = {
     "folder.long_id": "{path}:{line}: id {value} is out of range",
     "folder.no_file": "{path}: no such file",
     "folder.no_folder": "{path}: no such dataset folder",
-    "folder.no_split": "{path}: no such file, nor {split}.tsv.gz",
+    "folder.no_split": "{path}: no such file, nor {split}.tsv.gz or {split}.parquet",
     "folder.no_train_facts": "{path}: the train split has no facts to learn from",
     "folder.not_an_id": "{path}:{line}: '{value}' is not an integer id",
     "folder.not_utf8": "{path}:{line}: byte {byte} is not UTF-8; save the file as UTF-8",
@@ -127,6 +127,15 @@ MESSAGES = {
     "folder.two_files": "{path}: exists beside {other}; remove one of the two",
     "folder.unreadable": "{path}: cannot be read: {reason}",
     "folder.wrong_field_count": "{path}:{line}: expected 4 tab-separated fields, found {found}",
+    "row_chunks.not_written": "cannot write beside {path}: {reason}; nothing was changed",
+    "parquet_facts.columns": "{path}: expected the columns {columns}, found {found}",
+    "parquet_facts.empty": "{path}: row {row}: the {column} is empty; give an id",
+    "parquet_facts.long_id": "{path}: row {row}: id {value} is out of range",
+    "parquet_facts.not_integers": "{path}: column '{column}' must hold integer ids, not {kind}",
+    "parquet_facts.out_of_range": (
+        "{path}: row {row}: {column} id {value} is out of range; the dataset has ids 0 to {last}"
+    ),
+    "parquet_facts.wrong_order": "{path}: row {row}: the start {start} is after the end {end}",
     "frequency.too_many": "{entities} entities and {relations} relations are too many to count",
     "graph.date_for_label": (
         "the time {date} is a date, but the steps have labels such as '{label}'; give a label"
@@ -559,6 +568,9 @@ MESSAGES = {
         "register_recipe({settings}, ...); update or uninstall the package"
     ),
     "recipes.twice": "models with {settings} have a training recipe already",
+    "run_folder.changed_data": (
+        "the data of this run changed: {path}; restore the file, or train the run again"
+    ),
     "run_folder.damaged": "{path}: the run is damaged: {reason}",
     "run_folder.later_format": (
         "{path}: made by a later version (format {format}, here 1); update tempograph"

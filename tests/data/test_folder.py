@@ -5,9 +5,13 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +20,8 @@ from conftest import benchmark
 from graphs import graphs, make_graph
 from messages import message, raises
 from tempograph import TemporalGraph
+from tempograph.data import folder as folder_module
+from tempograph.data import parquet_facts
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.errors import DataError, QueryError, StorageError
 
@@ -267,3 +273,100 @@ def test_names_are_looked_up_and_typos_get_suggestions() -> None:
 @pytest.mark.parametrize(("name", "train"), [("icews14", 72_826), ("icews05-15", 368_962)])
 def test_the_published_data_is_read_completely(name: str, train: int) -> None:
     assert len(benchmark(name).train) == train
+
+
+def interval_graph() -> TemporalGraph:
+    facts = np.array([[0, 0, 1, 0, 3, 0], [2, 1, 3, 0, 4, 2], [2, 1, 3, 2, 2, 8]])
+    splits = (facts, facts[:1], facts[:0])
+    return TemporalGraph("spans", tuple("abcd"), ("r", "q"), tuple("01234"), *splits)
+
+
+@settings(max_examples=20)
+@given(graph=graphs())
+def test_a_graph_in_parquet_is_read_back(
+    tmp_path_factory: pytest.TempPathFactory, graph: TemporalGraph
+) -> None:
+    path = tmp_path_factory.mktemp("data") / "small"
+    with patch.object(parquet_facts, "ROW_GROUP", 2):
+        write_folder(graph, path, parquet=True)
+    assert (path / "train.parquet").exists() and not (path / "train.tsv.gz").exists()
+    assert equal(read_folder(path), graph)
+
+
+def test_facts_that_hold_for_a_while_are_read_back_from_parquet(tmp_path: Path) -> None:
+    write_folder(interval_graph(), tmp_path / "d", parquet=True)
+    assert equal(read_folder(tmp_path / "d"), interval_graph())
+
+
+def test_many_facts_are_written_as_parquet_unless_an_option_says_otherwise(tmp_path: Path) -> None:
+    graph = make_graph([(0, 0, 1, 0), (2, 1, 3, 4)])
+    with patch.object(folder_module, "MAX_TSV_FACTS", 1):
+        write_folder(graph, tmp_path / "d")
+        write_folder(graph, tmp_path / "tsv", parquet=False)
+    assert (tmp_path / "d/test.parquet").exists() and (tmp_path / "tsv/test.tsv.gz").exists()
+    (tmp_path / "d/test.tsv").write_bytes(b"")
+    with raises(DataError, "folder.two_files", path=tmp_path / "d/test.tsv", other="test.parquet"):
+        read_folder(tmp_path / "d")
+
+
+def test_blocks_of_any_length_give_the_same_parquet_file(tmp_path: Path) -> None:
+    facts = np.arange(44).reshape(-1, 4) % 5
+    with patch.object(parquet_facts, "ROW_GROUP", 3):
+        for name, cuts in (("one", [0, 11]), ("two", [0, 1, 1, 5, 8, 11]), ("three", range(12))):
+            blocks = [facts[start:end] for start, end in pairwise(cuts)]
+            parquet_facts.write_parquet_facts(tmp_path / name, blocks, 4)
+    assert len({(tmp_path / name).read_bytes() for name in ("one", "two", "three")}) == 1
+
+
+IDS = {"subject": [0, 0, 0], "relation": [0, 1, 1], "object": [1, 1, 1], "time": [0, 0, 4]}
+PARQUET_FAULTS = {
+    "an entity too large": (
+        {"object": [0, 1, 4]},
+        partial(message, "parquet_facts.out_of_range", row=3, column="object", value=4, last=3),
+    ),
+    "a negative id": (
+        {"relation": [0, 0, -1]},
+        partial(message, "parquet_facts.out_of_range", row=3, column="relation", value=-1, last=1),
+    ),
+    "no id": (
+        {"time": [0, None, 1]},
+        partial(message, "parquet_facts.empty", row=2, column="time"),
+    ),
+    "an id too long": (
+        {"time": np.array([0, 0, 2**64 - 1], np.uint64)},
+        partial(message, "parquet_facts.long_id", row=3, value=2**64 - 1),
+    ),
+    "text": (
+        {"time": ["0", "1", "2"]},
+        partial(message, "parquet_facts.not_integers", column="time", kind="string"),
+    ),
+    "no time": (
+        {"time": None, "when": [0, 0, 0]},
+        partial(
+            message,
+            "parquet_facts.columns",
+            columns="subject, relation, object, time",
+            found="subject, relation, object, when",
+        ),
+    ),
+    "an end before the start": (
+        {"time": None, "start": [0, 1, 2], "end": [0, 1, 1], "bounds": [0, 0, 0]},
+        partial(message, "parquet_facts.wrong_order", row=3, start=2, end=1),
+    ),
+}
+
+
+@pytest.mark.parametrize(("changed", "expected"), PARQUET_FAULTS.values(), ids=PARQUET_FAULTS)
+def test_a_fault_in_parquet_is_named_by_file_row_and_value(
+    folder: Path, changed: dict[str, list[int]], expected: Callable[..., str]
+) -> None:
+    (folder / "train.tsv").unlink()
+    path = folder / "train.parquet"
+    columns = {name: ids for name, ids in (IDS | changed).items() if ids is not None}
+    pa.parquet.write_table(pa.table(columns), path, row_group_size=2)
+    with pytest.raises(DataError) as caught:
+        read_folder(folder)
+    assert str(caught.value) == expected(path=path)
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(DataError, match=rf"^{path}: not a complete Parquet file \("):
+        read_folder(folder)

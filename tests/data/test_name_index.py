@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tempograph.data import word_index
 from tempograph.data.name_index import NameIndex
 from tempograph.data.suggestions import closest_names, fold
 from tempograph.data.word_index import WordIndex
@@ -147,3 +150,42 @@ def test_the_index_suggests_what_a_comparison_with_every_name_does(
         assert len(index.closest(name)) <= 3
         if expected and any(fold(name) in fold(each) for each in names):
             assert fold(name) in fold(index.closest(name)[0])
+
+
+def slow_search(names: list[str], counts: list[int], text: str) -> list[str]:
+    """The order of a search, from a look at every name; no misspelled words."""
+    start = " ".join(fold(text).split())
+    words = list(dict.fromkeys(start.split()))
+    ranked = []
+    for number, name in enumerate(names):
+        folded = fold(name)
+        if all(word in folded for word in words):
+            group = 0 if folded.startswith(start) else 1
+            if group and not all(f" {word}" in f" {folded}" for word in words):
+                group = 2
+            group = -1 if " ".join(folded.split()) == start else group
+            ranked.append((group, -counts[number], number, name))
+    return [name for *_, name in sorted(ranked)]
+
+
+NAME = st.text("aAáb ñ(_-&1", max_size=7)
+
+
+@given(st.lists(NAME, min_size=1, unique=True, max_size=25), NAME, st.data())
+def test_a_search_finds_what_a_look_at_every_name_does(
+    names: list[str], text: str, data: st.DataObject
+) -> None:
+    size = len(names)
+    counts = data.draw(st.lists(st.integers(0, 3), min_size=size, max_size=size))
+    few = data.draw(st.sampled_from([0, 5000]))
+    expected = slow_search(names, counts, text)
+    if expected:
+        with patch.object(word_index, "_FEW", few):
+            every = found(NameIndex(names, np.array(counts)), text, size)
+        assert every == expected
+
+
+def test_similar_names_share_the_largest_part_of_trigrams() -> None:
+    index = WordIndex([fold(name) for name in (*PEOPLE, "Barack Obama Senior", "?")])
+    assert index.similar("barak obama", 9)[:2] == [0, 5]
+    assert index.similar("zz", 9) == index.similar("", 9) == index.similar("?", 9) == []

@@ -100,6 +100,13 @@ def import_events(
     valid_files: ValidFiles = None,
     test_files: TestFiles = None,
     attributes: AttributesFile = None,
+    parquet: Annotated[
+        bool | None,
+        typer.Option(
+            "--parquet/--tsv",
+            help="How the facts are written; by default, Parquet above 5 million of them.",
+        ),
+    ] = None,
     overwrite: OverwriteDataset = False,
     json_output: Json = False,
 ) -> None:
@@ -111,34 +118,35 @@ def import_events(
     **tempograph data import train.csv --valid-file valid.csv --test-file test.csv --out mydata**,
     **tempograph data import 'gdelt/*.export.CSV.zip' --relation-level root --out mydata**
     """
-    from tempograph.data.folder import DATASET_MARKER, write_folder
-    from tempograph.data.importers.any_source import add_attributes, as_note, import_facts
-    from tempograph.data.spans import kinds_of_spans
+    from tempograph.data.folder import DATASET_MARKER
+    from tempograph.data.importers.any_source import as_note, import_to_folder
     from tempograph.io import refuse_existing
 
     refuse_existing(folder, DATASET_MARKER, overwrite)
     source = fact_source(files, valid_files, test_files)
     with progress_bar("importing") as progress:
-        imported, columns = import_facts(source, options, folder.resolve().name, progress)
-    if attributes is not None:
-        show_note = None if json_output else note
-        imported = add_attributes(imported, attributes, options.keep_names, show_note)
-    write_folder(imported.graph, folder, overwrite)
-    graph = imported.graph
+        imported, columns = import_to_folder(
+            source,
+            options,
+            folder,
+            overwrite,
+            parquet,
+            attributes,
+            progress,
+            None if json_output else note,
+        )
     counts = {
         "rows": imported.rows,
         "skipped": sum(skip.rows for skip in imported.skipped),
         "duplicates": imported.duplicates,
         **({} if imported.overlaps is None else {"overlaps": imported.overlaps}),
-        "facts": len(graph.all_facts),
-        "entities": len(graph.entities),
-        "relations": len(graph.relations),
-        "steps": len(graph.times),
-        "train": len(graph.train),
-        "valid": len(graph.valid),
-        "test": len(graph.test),
+        "facts": imported.facts,
+        "entities": imported.entities,
+        "relations": imported.relations,
+        "steps": len(imported.times),
+        **{str(split): size for split, size in imported.splits.items()},
     }
-    kinds = kinds_of_spans(graph.all_facts) if graph.has_intervals else {}
+    kinds = imported.kinds
     notes = [*columns.notes(), *imported.notes(guessed=options.format is None)]
     if json_output:
         reasons = [dataclasses.asdict(skip) for skip in imported.skipped]
@@ -153,9 +161,11 @@ def import_events(
     out.print(table(str(folder), ["", "count"], rows))
     out.print(imported.account(), soft_wrap=True)
     # Only TED with a fixed sigma needs no facts to validate on.
-    model = "pointer" if len(graph.valid) else "ted model.sigma=0.1"
+    model = "pointer" if imported.splits["valid"] else "ted model.sigma=0.1"
     next_step = f"next: tempograph train {quote(str(folder))} --model {model}"
-    out.print(f"steps from {graph.times[0]} to {graph.times[-1]}; {next_step}", soft_wrap=True)
+    out.print(
+        f"steps from {imported.times[0]} to {imported.times[-1]}; {next_step}", soft_wrap=True
+    )
 
 
 @app.command("stats")

@@ -1,11 +1,11 @@
-"""The dataset folder: names by line, facts as tab-separated ids, plain or gzipped."""
+"""The dataset folder: names by line; facts as tab-separated ids, plain or gzipped, or Parquet."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tempograph.data.attributes import Attributes, read_attributes, write_attributes
 from tempograph.data.graph import COLUMNS, INTERVAL_PARTS, Facts, TemporalGraph, first_out_of_range
+from tempograph.data.parquet_facts import read_parquet_facts, write_parquet_facts
 from tempograph.data.spans import (
     EVENT_COLUMNS,
     OPEN,
@@ -27,14 +28,18 @@ from tempograph.data.spans import (
     as_one_kind,
     spans_of,
 )
+from tempograph.data.stored_files import StoredFiles
 from tempograph.errors import DataError
 from tempograph.io import atomic_folder
-from tempograph.typing import SPLITS
+from tempograph.typing import SPLITS, Split
 
 DATASET_MARKER: Final = "entities.txt"
 NAME_FILES: Final = ("entities.txt", "relations.txt", "times.txt")
 ATTRIBUTES: Final = "attributes.csv"
 """The optional file with attributes of entities."""
+MAX_TSV_FACTS: Final = 5_000_000
+"""Datasets with more facts are written as Parquet by default."""
+_FORMATS: Final = (".tsv", ".tsv.gz", ".parquet")
 
 
 def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
@@ -43,44 +48,77 @@ def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
         raise DataError(f"{path}: no such dataset folder")
     entities, relations, times = (read_names(path / file) for file in NAME_FILES)
     sizes = (len(entities), len(relations), len(entities), len(times))
-    files = [_split_file(path, split) for split in SPLITS]
+    files = [split_file(path, split) for split in SPLITS]
+    named = [path / file for file in (*NAME_FILES, ATTRIBUTES) if (path / file).exists()]
+    stored = StoredFiles.of([*named, *files])
     train, valid, test = as_one_kind([read_fact_file(file, sizes) for file in files])
     if not len(train):
-        raise DataError(f"{_split_file(path, 'train')}: the train split has no facts to learn from")
+        raise DataError(f"{split_file(path, 'train')}: the train split has no facts to learn from")
     attributes: Attributes = {}
     if (path / ATTRIBUTES).exists():
         attributes = read_attributes(path / ATTRIBUTES, entities, keep_names=True)
-    return TemporalGraph(
+    graph = TemporalGraph(
         name or path.resolve().name, entities, relations, times, train, valid, test, attributes
     )
+    object.__setattr__(graph, "files", stored)
+    return graph
 
 
 def write_folder(
-    graph: TemporalGraph, path: Path, overwrite: bool = False, compress: bool = True
+    graph: TemporalGraph,
+    path: Path,
+    overwrite: bool = False,
+    compress: bool = True,
+    parquet: bool | None = None,
 ) -> None:
-    """Write a dataset folder atomically."""
+    """Write a dataset folder atomically; without `parquet`, the number of facts decides on it."""
+    if parquet is None:
+        parquet = sum(len(graph.facts(split)) for split in SPLITS) > MAX_TSV_FACTS
     with atomic_folder(path, DATASET_MARKER, overwrite) as folder:
-        for name_file, names in zip(
-            NAME_FILES, (graph.entities, graph.relations, graph.times), strict=True
-        ):
-            broken = next((name for name in names if "\n" in name), None)
-            if broken is not None:
-                raise DataError(f"{path / name_file}: the name {broken!r} contains a line break")
-            write_names(folder / name_file, names)
-        if graph.attributes:
-            write_attributes(graph.attributes, graph.entities, folder / ATTRIBUTES)
+        names = (graph.entities, graph.relations, graph.times)
+        write_name_files(folder, names, graph.attributes, path)
         for split in SPLITS:
-            file = folder / (f"{split}.tsv.gz" if compress else f"{split}.tsv")
-            file.write_bytes(format_facts(graph.facts(split), compress))
+            facts = graph.facts(split)
+            if parquet:
+                write_parquet_facts(folder / f"{split}.parquet", [facts], facts.shape[1])
+            else:
+                file = folder / (f"{split}.tsv.gz" if compress else f"{split}.tsv")
+                file.write_bytes(format_facts(facts, compress))
 
 
-def _split_file(folder: Path, split: str) -> Path:
-    found = [
-        path for path in (folder / f"{split}.tsv", folder / f"{split}.tsv.gz") if path.exists()
-    ]
+def store_folder(graph: TemporalGraph, path: Path) -> None:
+    """Write a new dataset folder; large files that hold the graph already are linked to."""
+    if graph.files is None or not graph.files.share(path):
+        write_folder(graph, path)
+
+
+def write_name_files(
+    folder: Path,
+    all_names: tuple[Sequence[str], Sequence[str], Sequence[str]],
+    attributes: Attributes,
+    path: Path,
+) -> None:
+    """Write the names of entities, relations and times, and attributes if there are some.
+
+    `path` is what the folder is called in messages.
+    """
+    for name_file, names in zip(NAME_FILES, all_names, strict=True):
+        broken = next((name for name in names if "\n" in name), None)
+        if broken is not None:
+            raise DataError(f"{path / name_file}: the name {broken!r} contains a line break")
+        write_names(folder / name_file, names)
+    if attributes:
+        write_attributes(attributes, all_names[0], folder / ATTRIBUTES)
+
+
+def split_file(folder: Path, split: Split) -> Path:
+    """The file with the facts of a split, in whichever format it is."""
+    found = [path for suffix in _FORMATS if (path := folder / f"{split}{suffix}").exists()]
     if not found:
-        raise DataError(f"{folder / split}.tsv: no such file, nor {split}.tsv.gz")
-    if len(found) == 2:
+        raise DataError(
+            f"{folder / split}.tsv: no such file, nor {split}.tsv.gz or {split}.parquet"
+        )
+    if len(found) > 1:
         raise DataError(f"{found[0]}: exists beside {found[1].name}; remove one of the two")
     return found[0]
 
@@ -117,11 +155,13 @@ def read_names(path: Path, may_be_empty: bool = False) -> tuple[str, ...]:
 
 
 def read_fact_file(path: Path, sizes: tuple[int, int, int, int]) -> Facts:
-    """The facts in a file of tab-separated ids, plain or gzipped, [n, 4 or 6].
+    """The facts in a file of tab-separated ids, plain or gzipped, or in Parquet, [n, 4 or 6].
 
     Rows of four ids are events; rows of five have a start and an end, where `..` is an open bound
-    and an empty field an unknown one.
+    and an empty field an unknown one. A Parquet file has a column of ids for each part.
     """
+    if path.suffix == ".parquet":
+        return read_parquet_facts(path, sizes)
     data = _read_bytes(path)
     if path.suffix == ".gz":
         try:

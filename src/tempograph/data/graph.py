@@ -23,6 +23,7 @@ from tempograph.data.spans import (
     spans_of,
     until_last_step,
 )
+from tempograph.data.stored_files import StoredFiles
 from tempograph.data.suggestions import refuse_unknown, suggest
 from tempograph.errors import DataError, QueryError
 from tempograph.typing import SPLITS, Split
@@ -65,6 +66,8 @@ class TemporalGraph:
     """What is known of entities beside their names, such as a type or a country."""
     vocabulary_names: int | None = None
     """How many entities, the first ones, decide which words of names count; None for all."""
+    files: StoredFiles | None = field(default=None, init=False)
+    """The files that hold exactly this graph; None for one that was changed or not read."""
 
     def __post_init__(self) -> None:
         for column, values in self.attributes.items():
@@ -270,9 +273,13 @@ def first_out_of_range(
     limits = np.array(sizes)
     if facts.shape[1] == INTERVAL_COLUMNS:
         columns, limits = SPAN_COLUMNS, np.array([*sizes, sizes[3], 2 * max(Bounds)])
-    invalid = (facts < 0) | (facts >= limits)
-    if not invalid.any():
+    # The extremes alone take no memory that grows with the facts.
+    if all(
+        column.min(initial=0) >= 0 and column.max(initial=0) < limit
+        for column, limit in zip(facts.T, limits, strict=True)
+    ):
         return None
+    invalid = (facts < 0) | (facts >= limits)
     row, column = (int(index) for index in np.argwhere(invalid)[0])
     return row, columns[column], int(facts[row, column]), int(limits[column])
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,7 +26,10 @@ class NameMatch(NamedTuple):
 
 
 class NameIndex:
-    """An index of entity or relation names; `counts` [names] is the number of facts of each."""
+    """An index of entity or relation names; `counts` [names] is the number of facts of each.
+
+    What a search needs is built when it is first needed, in a few seconds for a million names.
+    """
 
     def __init__(self, names: Sequence[str], counts: NDArray[np.int64]) -> None:
         self.names = names
@@ -39,7 +43,8 @@ class NameIndex:
         """The id of a name, or None; case and accents may differ if the match is unique."""
         if name in self._ids:
             return self._ids[name]
-        matches = self._by_fold.get(" ".join(fold(name).split()), [])
+        ranks = self._spelled(" ".join(fold(name).split()))
+        matches = self._by_count[ranks].tolist()
         if len(matches) > 1:
             matches = [
                 name_id for name_id in matches if self.names[name_id].casefold() == name.casefold()
@@ -56,80 +61,84 @@ class NameIndex:
         """
         start = " ".join(fold(text).split())
         words = list(dict.fromkeys(start.split()))[:_MAX_WORDS]
-        containing = self._folded
-        for word in words:
-            containing = [(name, name_id) for name, name_id in containing if word in name]
-        groups: tuple[list[int], list[int], list[int]] = ([], [], [])
-        for name, name_id in containing:
-            starts_words = all(f" {word}" in f" {name}" for word in words)
-            groups[0 if name.startswith(start) else 1 if starts_words else 2].append(name_id)
-            if len(groups[0]) == limit:
+        found = dict.fromkeys(self._spelled(start))
+        for group in self._groups(start, words, limit):
+            if len(found) >= limit:
                 break
-        found = dict.fromkeys([*self._by_fold.get(start, []), *groups[0], *groups[1], *groups[2]])
-        found = found or dict.fromkeys(self._misspelled(start, limit))
+            found |= dict.fromkeys(group)
+        if not found:
+            found = dict.fromkeys(self._misspelled(start, limit))
         return [
             NameMatch(self.names[name_id], int(self.counts[name_id]))
-            for name_id in list(found)[:limit]
+            for name_id in self._by_count[list(found)[:limit]].tolist()
         ]
 
+    def _groups(self, start: str, words: Sequence[str], limit: int) -> Iterator[list[int]]:
+        """The ranks of names that start with a text, have its words at the start of words, or
+        contain them; the last ones take longest to find.
+        """
+        if not words:
+            yield list(range(min(limit, len(self.names))))
+            return
+        at_start, words_start = self._words.starting_with(words[0])
+        for word in words[1:]:
+            words_start = words_start & self._words.starting_with(word)[1]
+        ranks = np.flatnonzero(at_start & words_start).tolist()
+        begins = (rank for rank in ranks if self._folded[rank].startswith(start))
+        yield list(islice(begins, limit))
+        yield np.flatnonzero(words_start).tolist()
+        yield self._words.containing_all(words).tolist()
+
     def _misspelled(self, text: str, limit: int) -> list[int]:
-        """The ids of names whose words are spelled like those of a folded text."""
-        edits = self._word_index.edits(text)
+        """The ranks of names whose words are spelled like those of a folded text."""
+        edits = self._words.edits(text)
         matches = np.flatnonzero(np.isfinite(edits))
-        order = np.lexsort((-self.counts[matches], edits[matches]))
-        best: list[int] = matches[order[:limit]].tolist()
+        best: list[int] = matches[np.argsort(edits[matches], kind="stable")[:limit]].tolist()
         return best
 
     def closest(self, name: str) -> list[str]:
         """The names closest to one that does not exist, at most three, as `closest_names`."""
         name = name[:_MAX_LETTERS]
         containing = [match.name for match in self.search(name, _MAX_SIMILAR)] if name else []
-        return closest_names(name, [*containing, *self._share_trigrams(name)])
+        ranks = self._words.similar(fold(name), _MAX_SIMILAR)
+        similar = [self.names[name_id] for name_id in self._by_count[ranks].tolist()]
+        return closest_names(name, [*containing, *similar])
 
-    def _share_trigrams(self, name: str) -> list[str]:
-        """The names that share the largest part of their trigrams with a name."""
-        trigrams = _trigrams(fold(name))
-        shared = np.zeros(len(self.names))
-        for trigram in trigrams:
-            shared[self._names_with_trigram.get(trigram, [])] += 1
-        similarity = shared / (self._num_trigrams + len(trigrams) - shared)
-        best = np.argsort(-similarity, kind="stable")[:_MAX_SIMILAR]
-        return [self.names[name_id] for name_id in best if shared[name_id]]
+    def prepare(self) -> None:
+        """Build what searches need, so that the first one does not wait for it."""
+        self.find("")
+        self.closest("a")
+
+    def _spelled(self, folded: str) -> list[int]:
+        """The ranks of the names that are a folded text, apart from blanks."""
+        hashes, ranks = self._by_hash
+        wanted = hash(folded)
+        first, last = np.searchsorted(hashes, wanted), np.searchsorted(hashes, wanted, "right")
+        found = ranks[first:last].tolist()
+        return [rank for rank in found if " ".join(self._folded[rank].split()) == folded]
 
     @cached_property
     def _ids(self) -> dict[str, int]:
         return {name: name_id for name_id, name in enumerate(self.names)}
 
     @cached_property
-    def _folded(self) -> list[tuple[str, int]]:
-        """Folded names with their ids, frequent names first."""
-        by_count = np.argsort(-self.counts, kind="stable").tolist()
-        return [(fold(self.names[name_id]), name_id) for name_id in by_count]
+    def _by_count(self) -> NDArray[np.int64]:
+        """The ids of names by rank, which counts from the most frequent one."""
+        return np.argsort(-self.counts, kind="stable")
 
     @cached_property
-    def _by_fold(self) -> dict[str, list[int]]:
-        ids: dict[str, list[int]] = {}
-        for name, name_id in self._folded:
-            ids.setdefault(" ".join(name.split()), []).append(name_id)
-        return ids
+    def _folded(self) -> list[str]:
+        """The folded names by rank."""
+        return [fold(self.names[name_id]) for name_id in self._by_count.tolist()]
 
     @cached_property
-    def _word_index(self) -> WordIndex:
-        return WordIndex([fold(name) for name in self.names])
+    def _by_hash(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Sorted hashes of folded names, and the rank of each: less memory than a dict."""
+        hashes = np.array([hash(" ".join(name.split())) for name in self._folded], np.int64)
+        order = np.argsort(hashes, kind="stable")
+        return hashes[order], order
 
     @cached_property
-    def _names_with_trigram(self) -> dict[str, NDArray[np.int64]]:
-        ids: dict[str, list[int]] = {}
-        for name, name_id in self._folded:
-            for trigram in _trigrams(name):
-                ids.setdefault(trigram, []).append(name_id)
-        return {trigram: np.array(each) for trigram, each in ids.items()}
-
-    @cached_property
-    def _num_trigrams(self) -> NDArray[np.float64]:
-        return np.array([len(_trigrams(fold(name))) for name in self.names], np.float64)
-
-
-def _trigrams(name: str) -> set[str]:
-    padded = f"  {name} "
-    return {padded[start : start + 3] for start in range(len(padded) - 2)}
+    def _words(self) -> WordIndex:
+        """The words of the folded names by rank."""
+        return WordIndex(self._folded)

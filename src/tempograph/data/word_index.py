@@ -1,42 +1,93 @@
-"""The words of names, to find names by misspelled words."""
+"""The words of names, to find names by words, by parts of words and by misspelled words."""
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tempograph.data.word_trigrams import WordTrigrams, letters_of
+
+Integers = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
 _WORD: Final = re.compile(r"[^\W_]+")
+_LAST: Final = "\U0010ffff"
+"""Comes after all letters."""
 _MAX_WORDS: Final = 8
-"""Words of a text; a longer text matches nothing."""
+"""Words of a text; a longer text has no misspelled words."""
 _MAX_LETTERS: Final = 32
-_MAX_CANDIDATES: Final = 2000
-"""Words to compare letter by letter: those that share the most trigrams."""
 _UNTYPED_LETTER: Final = 0.01
 """What a letter beyond the typed ones adds to the number of edits: full words come first."""
+_FEW: Final = 5000
+"""So many names are read one by one."""
+_INSIDE, _AFTER_BLANK, _FIRST = range(3)
+"""Where a word of a name stands: after a sign such as a bracket, after a blank, at the start."""
 
 
 class WordIndex:
-    """The distinct words of `names`, which are folded, by their trigrams."""
+    """The distinct words of `names`, which are folded. Names are known by their index."""
 
     def __init__(self, names: Sequence[str]) -> None:
-        self._num_names = len(names)
-        words_of_names = [_words(name) for name in names]
-        ids: dict[str, int] = {}
-        word_ids = [ids.setdefault(word, len(ids)) for words in words_of_names for word in words]
-        name_ids = np.repeat(np.arange(len(names)), list(map(len, words_of_names)))
-        by_word = np.argsort(np.array(word_ids, np.int64), kind="stable")
-        self._name_ids = name_ids[by_word]
-        self._first_name = np.searchsorted(np.array(word_ids)[by_word], np.arange(len(ids) + 1))
-        self._lengths = np.array(list(map(len, ids)), np.int64)
-        self._letters = _letters("".join(ids))
-        self._first_letter = np.cumsum(self._lengths) - self._lengths
-        trigrams, owners = _trigrams(list(ids))
-        by_trigram = np.argsort(trigrams, kind="stable")
-        self._trigrams, self._owners = trigrams[by_trigram], owners[by_trigram]
+        self._names = names
+        words, name_ids, positions = _find_words(names)
+        self._vocabulary = sorted(set(words))
+        numbers = {word: number for number, word in enumerate(self._vocabulary)}
+        word_ids = np.array([numbers[word] for word in words], np.int32)
+        by_word = np.argsort(word_ids, kind="stable")
+        self._name_ids, self._positions = name_ids[by_word], positions[by_word]
+        self._sizes = np.bincount(word_ids, minlength=len(numbers))
+        self._first_name = np.append(0, np.cumsum(self._sizes))
+        self._trigrams = WordTrigrams(self._vocabulary)
+        lengths = self._trigrams.counts[word_ids]
+        self._name_trigrams = np.bincount(name_ids, lengths, len(names))
+
+    def starting_with(self, word: str) -> tuple[Mask, Mask]:
+        """Which names start with a word without blanks, and which have it after a blank or there.
+
+        In both cases, more letters may follow it.
+        """
+        if _is_plain(word):
+            first = self._first_name[bisect_left(self._vocabulary, word)]
+            last = self._first_name[bisect_left(self._vocabulary, word + _LAST)]
+            name_ids, positions = self._name_ids[first:last], self._positions[first:last]
+            return (
+                self._mask(name_ids[positions == _FIRST]),
+                self._mask(name_ids[positions != _INSIDE]),
+            )
+        found = np.flatnonzero(self.containing(word))
+        names = [self._names[name_id] for name_id in found.tolist()]
+        at_start = np.array([name.startswith(word) for name in names], bool)
+        after_blank = np.array([f" {word}" in f" {name}" for name in names], bool)
+        return self._mask(found[at_start]), self._mask(found[after_blank])
+
+    def containing(self, word: str) -> Mask:
+        """Which names contain a word without blanks, also inside longer words."""
+        found = np.ones(len(self._names), bool)
+        for part in _WORD.findall(word):
+            found &= self._mask(
+                self._name_ids[np.repeat(self._trigrams.containing(part), self._sizes)]
+            )
+        if not _is_plain(word):
+            for name_id in np.flatnonzero(found).tolist():
+                found[name_id] = word in self._names[name_id]
+        return found
+
+    def containing_all(self, words: Sequence[str]) -> Integers:
+        """The names that contain each of some words without blanks, at least one."""
+        first, *others = sorted(words, key=len, reverse=True)
+        found = np.flatnonzero(self.containing(first))
+        for word in others:
+            if len(found) > _FEW:
+                found = found[self.containing(word)[found]]
+            else:
+                kept = [word in self._names[name_id] for name_id in found.tolist()]
+                found = found[np.array(kept, bool)]
+        return found
 
     def edits(self, text: str) -> NDArray[np.float32]:
         """The letters to change in a text so that its words start words of each name, [names].
@@ -44,88 +95,103 @@ class WordIndex:
         A change adds, removes or replaces a letter, or swaps two neighbors. A word of 3 to 5
         letters may have one change and a longer one two; infinite if a name needs more.
         """
-        words = _words(text)
+        words = _short_words(text)
         if not 0 < len(words) <= _MAX_WORDS:
-            return np.full(self._num_names, np.inf, np.float32)
-        total = np.zeros(self._num_names, np.float32)
+            return np.full(len(self._names), np.inf, np.float32)
+        total = np.zeros(len(self._names), np.float32)
         for word in words:
             total += self._edits_of_word(word)
         return total
 
+    def similar(self, text: str, count: int) -> list[int]:
+        """The names whose words share the largest part of their trigrams with those of a text."""
+        typed = self._trigrams.of(_short_words(text)[:_MAX_WORDS])
+        words, shared = self._trigrams.sharing(typed)
+        names = self._names_of(words)
+        close, member = np.unique(names, return_inverse=True)
+        common = np.bincount(member, np.repeat(shared, self._sizes[words]), len(close))
+        similarity = common / (self._name_trigrams[close] + len(typed) - common)
+        best: list[int] = close[np.lexsort((close, -similarity))[:count]].tolist()
+        return best
+
     def _edits_of_word(self, word: str) -> NDArray[np.float32]:
-        candidates = self._sharing_trigrams(word)
+        candidates, _ = self._trigrams.sharing(self._trigrams.of([word]))
         prefix, whole = self._distances(word, candidates)
         close = prefix <= (0 if len(word) < 3 else 1 if len(word) <= 5 else 2)
         cost = (prefix + _UNTYPED_LETTER * whole).astype(np.float32)[close]
         matched = candidates[close]
-        first, last = self._first_name[matched], self._first_name[matched + 1]
-        best = np.full(self._num_names, np.inf, np.float32)
-        names = self._name_ids[_ranges(first, last)]
-        np.minimum.at(best, names, np.repeat(cost, last - first))
+        best = np.full(len(self._names), np.inf, np.float32)
+        np.minimum.at(best, self._names_of(matched), np.repeat(cost, self._sizes[matched]))
         return best
 
-    def _sharing_trigrams(self, word: str) -> NDArray[np.int64]:
-        """The ids of the words that share the most trigrams with a word."""
-        trigrams = np.unique(_trigrams([word])[0])
-        first = np.searchsorted(self._trigrams, trigrams)
-        last = np.searchsorted(self._trigrams, trigrams, "right")
-        words, shared = np.unique(self._owners[_ranges(first, last)], return_counts=True)
-        if len(words) <= _MAX_CANDIDATES:
-            return words
-        return words[np.argpartition(-shared, _MAX_CANDIDATES)[:_MAX_CANDIDATES]]
-
     def _distances(
-        self, word: str, candidates: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        self, word: str, candidates: Integers
+    ) -> tuple[NDArray[np.int16], NDArray[np.int16]]:
         """Edits from a word to the closest prefix of each candidate, and to the whole, [n] each.
 
         These are optimal string alignment distances, for all candidates at a time. An insertion
         depends on the column before, which the running minimum of (distance - column) resolves.
         """
-        lengths = self._lengths[candidates]
-        columns = np.arange(max(1, lengths.max(initial=1)))
-        inside = columns < lengths[:, None]
-        positions = np.where(inside, self._first_letter[candidates][:, None] + columns, 0)
-        letters = np.where(inside, self._letters[positions], 0)
-        typed = _letters(word)
-        column = np.arange(letters.shape[1] + 1)
-        before, row = np.zeros((2, len(candidates), len(column)), np.int64)
+        letters, lengths = self._trigrams.letters(candidates, _MAX_LETTERS)
+        typed = letters_of(word)
+        column = np.arange(letters.shape[1] + 1, dtype=np.int16)
+        before, row = np.zeros((2, len(candidates), len(column)), np.int16)
         row[:] = column
         for index, letter in enumerate(typed):
-            new = row + 1
+            new = row + np.int16(1)
             new[:, 1:] = np.minimum(new[:, 1:], row[:, :-1] + (letters != letter))
             if index:
                 swapped = (letters[:, :-1] == letter) & (letters[:, 1:] == typed[index - 1])
                 new[:, 2:] = np.where(
-                    swapped, np.minimum(new[:, 2:], before[:, :-2] + 1), new[:, 2:]
+                    swapped, np.minimum(new[:, 2:], before[:, :-2] + np.int16(1)), new[:, 2:]
                 )
             new = column + np.minimum.accumulate(new - column, axis=1)
             before, row = row, new
         return row.min(axis=1), row[np.arange(len(row)), lengths]
 
+    def _names_of(self, words: Integers) -> NDArray[np.int32]:
+        """The names with some words, word by word."""
+        return self._name_ids[_ranges(self._first_name[words], self._first_name[words + 1])]
 
-def _words(text: str) -> list[str]:
+    def _mask(self, name_ids: NDArray[np.integer]) -> Mask:
+        found = np.zeros(len(self._names), bool)
+        found[name_ids] = True
+        return found
+
+
+def _find_words(names: Sequence[str]) -> tuple[list[str], NDArray[np.int32], NDArray[np.int8]]:
+    """All words of names one after the other, their names, and where they stand in them."""
+    text = "\n".join([*names, ""])
+    codes = letters_of(text)
+    present = np.zeros(0x110000, bool)
+    present[codes] = True
+    is_letter = np.zeros(len(present), bool)
+    for code in np.flatnonzero(present).tolist():
+        is_letter[code] = _WORD.match(chr(code)) is not None
+    inside = is_letter[codes]
+    starts = np.flatnonzero(inside & ~np.append(False, inside[:-1]))
+    lengths = np.fromiter(map(len, names), np.int64, len(names)) + 1
+    first = np.cumsum(lengths) - lengths
+    name_ids = np.searchsorted(first, starts, side="right") - 1
+    at_start = first[name_ids] == starts
+    # The letter before the first one does not matter: it is at the start of a name.
+    after_blank = codes[starts - 1] == ord(" ")
+    positions = np.where(at_start, _FIRST, np.where(after_blank, _AFTER_BLANK, _INSIDE))
+    return _WORD.findall(text), name_ids.astype(np.int32), positions.astype(np.int8)
+
+
+def _is_plain(word: str) -> bool:
+    """Whether a word is all letters and digits."""
+    return _WORD.fullmatch(word) is not None
+
+
+def _short_words(text: str) -> list[str]:
     return [word[:_MAX_LETTERS] for word in _WORD.findall(text)]
 
 
-def _letters(text: str) -> NDArray[np.int64]:
-    """The code points of a text."""
-    return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
-
-
-def _trigrams(words: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Three letters in a row as one number, and the index of their word; words are padded."""
-    padded = [f"  {word} " for word in words]
-    owners = np.repeat(np.arange(len(words)), list(map(len, padded)))
-    letters = _letters("".join(padded))
-    within = owners[:-2] == owners[2:]
-    trigrams = (letters[:-2] << 42) | (letters[1:-1] << 21) | letters[2:]
-    return trigrams[within], owners[:-2][within]
-
-
-def _ranges(first: NDArray[np.int64], last: NDArray[np.int64]) -> NDArray[np.int64]:
+def _ranges(first: Integers, last: Integers) -> Integers:
     """All integers from each `first` up to its `last`, which is left out."""
     sizes = last - first
     start = np.cumsum(sizes) - sizes
-    integers: NDArray[np.int64] = np.arange(sizes.sum()) + np.repeat(first - start, sizes)
+    integers: Integers = np.arange(sizes.sum()) + np.repeat(first - start, sizes)
     return integers

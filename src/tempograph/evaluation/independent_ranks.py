@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import pyarrow.parquet
+
 _SPLITS: Final = ("train", "valid", "test")
 
 RawFact = tuple[int, int, int, int]
@@ -93,6 +95,9 @@ def _rank(scores: Sequence[float], answer: int, known: set[int]) -> float:
 
 def _read_facts(folder: Path, split: str) -> list[RawFact]:
     plain, packed = folder / f"{split}.tsv", folder / f"{split}.tsv.gz"
+    if (columns := folder / f"{split}.parquet").exists():
+        found = pyarrow.parquet.read_table(columns, use_threads=False).to_pylist()
+        return [(row["subject"], row["relation"], row["object"], row["time"]) for row in found]
     with gzip.open(packed, "rt") if packed.exists() else plain.open() as file:
         rows = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
         return [(int(s), int(r), int(o), int(t)) for s, r, o, t in rows]

@@ -105,7 +105,7 @@ class ServedRun:
         fact = (0, 0, -1, len(graph.times) - 1)
         self.predictor.complete(fact, torch.zeros(len(graph.entities)), 1, 0)
         for names in (graph.entity_index, graph.relation_index):
-            names.find("")
+            names.prepare()
 
     @property
     def _cached_bytes(self) -> int:

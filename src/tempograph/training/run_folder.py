@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from tempograph.data.folder import read_folder
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers.options import ImportOptions
+from tempograph.data.stored_files import changed_files
 from tempograph.errors import RunError, TempographError
 from tempograph.io import atomic_file, lock_folder
 from tempograph.training.config import Config
@@ -39,6 +40,8 @@ CHECKPOINT: Final = "checkpoint.safetensors"
 CHECKPOINT_ALL_FACTS: Final = "checkpoint-all-facts.safetensors"
 """The state of an interrupted training on the facts of all splits."""
 RANKS: Final = "ranks.parquet"
+CHECKSUMS: Final = "dataset.json"
+"""The SHA-256 of each file of the dataset when the run was saved."""
 IMPORT: Final = "import.json"
 """The options of the import that made the data, if the run was trained on a file or table."""
 PARTS: Final = "parts"
@@ -109,8 +112,19 @@ def dataset_folder(folder: Path) -> Path:
 
 
 def read_graph(folder: Path, name: str) -> TemporalGraph:
-    """The dataset of a run folder."""
-    return read_folder(dataset_folder(folder), name)
+    """The dataset of a run folder; a file that changed since the run was saved is refused."""
+    data = dataset_folder(folder)
+    graph = read_folder(data, name)
+    recorded = data.parent / CHECKSUMS
+    if recorded.is_file():
+        with explain_damage(folder):
+            changed = changed_files(data, json.loads(_text(recorded)))
+        if changed:
+            raise RunError(
+                f"the data of this run changed: {data / changed[0]}; restore the file, or train "
+                "the run again"
+            )
+    return graph
 
 
 def read_weights(folder: Path, config: Config) -> dict[str, Tensor]:

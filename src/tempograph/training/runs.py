@@ -15,10 +15,11 @@ import numpy as np
 import torch
 
 from tempograph.data.additions import AdditionSizes
-from tempograph.data.folder import write_folder
+from tempograph.data.folder import store_folder
 from tempograph.data.graph import TemporalGraph, rows_in
 from tempograph.data.html_table import html_block, html_note, html_properties, html_title
 from tempograph.data.importers.options import ImportOptions
+from tempograph.data.stored_files import checksums
 from tempograph.data.timeline import Timeline
 from tempograph.device import environment
 from tempograph.evaluation.evaluations import Evaluation, QuestionEvaluation
@@ -37,6 +38,7 @@ from tempograph.training.run_card import write_results
 from tempograph.training.run_folder import (
     CHECKPOINT,
     CHECKPOINT_ALL_FACTS,
+    CHECKSUMS,
     CLASSIFIER,
     HEADS,
     IMPORT,
@@ -166,7 +168,8 @@ class Run:
     def save(self, path: Path, overwrite: bool = False) -> Run:
         """Write the run folder, whole or not at all."""
         with atomic_folder(path, RUN_MARKER, overwrite) as folder:
-            write_folder(self.graph, folder / "dataset")
+            store_folder(self.graph, folder / "dataset")
+            write_json(folder / CHECKSUMS, checksums(folder / "dataset"))
             self._write(folder)
         return self.moved(path)
 

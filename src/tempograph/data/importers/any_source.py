@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from tempograph.data.arrow_tables import TABLE, TableLike, to_arrow_table
-from tempograph.data.attributes import read_attributes
-from tempograph.data.folder import DATASET_MARKER
+from tempograph.data.attributes import Attributes, read_attributes
+from tempograph.data.folder import DATASET_MARKER, write_folder
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers.column_guessing import (
     TableColumns,
@@ -19,10 +19,13 @@ from tempograph.data.importers.column_guessing import (
     resolve_table_columns,
 )
 from tempograph.data.importers.fact_inputs import FactInput
-from tempograph.data.importers.importer import ImportResult, import_inputs
+from tempograph.data.importers.folder_import import write_spilled_rows
+from tempograph.data.importers.import_summary import ImportSummary
+from tempograph.data.importers.importer import ImportResult, build_graph, import_inputs, read_rows
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.own_splits import find_split, find_split_files, parse_splits
+from tempograph.data.importers.row_chunks import SpillFolder
 from tempograph.data.importers.sources import find_files
 from tempograph.errors import DataError
 from tempograph.typing import SPLITS, Progress, Split
@@ -53,6 +56,51 @@ def import_facts(
     """
     if isinstance(source, TemporalGraph):
         return ImportResult(source, "table", len(source.all_facts), 0), TableColumns({})
+    inputs, options, columns = _resolve(source, options, note)
+    imported = import_inputs(inputs, options, name, progress)
+    if note:
+        for line in imported.notes(guessed=options.format is None):
+            note(as_note(line))
+    return imported, columns
+
+
+def import_to_folder(
+    source: FactSource,
+    options: ImportOptions,
+    path: Path,
+    overwrite: bool = False,
+    parquet: bool | None = None,
+    attributes: PathLike | TableLike | None = None,
+    progress: Progress | None = None,
+    note: Callable[[str], None] | None = None,
+) -> tuple[ImportSummary, TableColumns]:
+    """Import facts into a dataset folder; what was made, and the columns of the parts of a fact.
+
+    If there are many rows, they are collected and sorted in a temporary folder beside the path.
+    Without `parquet`, the number of facts decides whether their files are Parquet. `note` is called
+    with what is worth knowing of the attributes.
+    """
+    inputs, options, columns = _resolve(source, options, None)
+    with SpillFolder(path) as spill:
+        read = read_rows(inputs, options, progress, spill)
+        if not read.rows.chunks.on_disk:
+            imported = build_graph(read, path.resolve().name)
+            if attributes is not None:
+                imported = add_attributes(imported, attributes, options.keep_names, note)
+            write_folder(imported.graph, path, overwrite, parquet=parquet)
+            return imported.summary(), columns
+        found: Attributes = {}
+        if attributes is not None:
+            entities = tuple(read.rows.entities.ids)
+            found = _read_attributes(attributes, entities, options.keep_names, note)
+        summary = write_spilled_rows(read, spill, path, overwrite, found, parquet)
+    return summary, columns
+
+
+def _resolve(
+    source: FactSource, options: ImportOptions, note: Callable[[str], None] | None
+) -> tuple[list[FactInput], ImportOptions, TableColumns]:
+    """The inputs of a source, the options with the columns that were guessed, and these columns."""
     inputs = find_inputs(source)
     first = inputs[0]
     if isinstance(first.content, Path):
@@ -64,11 +112,7 @@ def import_facts(
     if note:
         for line in columns.notes():
             note(line)
-    imported = import_inputs(inputs, options, name, progress)
-    if note:
-        for line in imported.notes(guessed=options.format is None):
-            note(as_note(line))
-    return imported, columns
+    return inputs, options, columns
 
 
 def add_attributes(
@@ -78,10 +122,19 @@ def add_attributes(
     note: Callable[[str], None] | None = None,
 ) -> ImportResult:
     """Add attributes of entities, from a CSV file or a table with a column `entity`."""
+    found = _read_attributes(attributes, imported.graph.entities, keep_names, note)
+    return replace(imported, graph=replace(imported.graph, attributes=found))
+
+
+def _read_attributes(
+    attributes: PathLike | TableLike,
+    entities: tuple[str, ...],
+    keep_names: bool,
+    note: Callable[[str], None] | None,
+) -> Attributes:
     paths = as_paths(attributes)
     source = paths[0] if paths else to_arrow_table(attributes)  # type: ignore[arg-type]
-    found = read_attributes(source, imported.graph.entities, note, keep_names)
-    return replace(imported, graph=replace(imported.graph, attributes=found))
+    return read_attributes(source, entities, note, keep_names)
 
 
 def as_note(line: str) -> str:

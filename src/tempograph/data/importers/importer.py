@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,18 +16,19 @@ from tempograph.data.importers.event_formats import EventColumns, detect_format,
 from tempograph.data.importers.event_reader import DATE_FORMAT, read_events
 from tempograph.data.importers.fact_inputs import FactInput
 from tempograph.data.importers.fact_splits import describe_own_splits, divide, divide_as_given
+from tempograph.data.importers.import_summary import ImportSummary
 from tempograph.data.importers.imported_rows import ImportedRows
 from tempograph.data.importers.name_ids import describe_changed_names
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON, OptionWords
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.row_checks import Batch, Grid
+from tempograph.data.importers.row_chunks import SpillFolder
 from tempograph.data.importers.sources import find_files
-from tempograph.data.importers.time_grid import TimeGrid
-from tempograph.data.spans import simplify, steps_with_facts
+from tempograph.data.importers.time_grid import Placed, TimeGrid
+from tempograph.data.importers.time_parsing import Integers
+from tempograph.data.spans import kinds_of_spans, simplify, steps_with_facts
 from tempograph.errors import ConfigError, DataError
-from tempograph.typing import FileFormat, Progress
-
-_MANY_STEPS: Final = 1000
+from tempograph.typing import SPLITS, FileFormat, Progress
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,28 +50,75 @@ class ImportResult:
     The delimiter and the encoding are those that were set; each file has its own. None for a graph.
     """
 
+    def summary(self) -> ImportSummary:
+        """The size of the dataset, and where every row went."""
+        graph = self.graph
+        return ImportSummary(
+            len(graph.entities),
+            len(graph.relations),
+            graph.times,
+            steps_with_facts(graph.all_facts, len(graph.times)),
+            {split: len(graph.facts(split)) for split in SPLITS},
+            self.format,
+            self.rows,
+            self.duplicates,
+            self.skipped,
+            self.remarks,
+            self.overlaps,
+            self.options,
+            kinds_of_spans(graph.all_facts) if graph.has_intervals else {},
+        )
+
     def account(self) -> str:
         """Where every row went, in one line."""
-        bad = sum(skip.rows for skip in self.skipped)
-        facts = self.rows - self.duplicates - bad
-        return (
-            f"{self.rows:,} rows = {facts:,} facts + {self.duplicates:,} duplicates + {bad:,} bad"
-        )
+        return self.summary().account()
 
     def notes(self, guessed: bool) -> list[str]:
         """Notes for the user: a guessed format, skipped rows, times that look like a typo."""
-        notes = [*self.remarks, *(f"skipped, {skip}" for skip in self.skipped)]
-        if guessed and self.format != "table":
-            guess = f"the file looks like {self.format.upper()} events"
-            notes.insert(0, f"{guess}; if it is not, pass --format")
-        times = self.graph.times
-        used = steps_with_facts(self.graph.all_facts, len(times))
-        if len(times) > _MANY_STEPS and 100 * used < len(times):
-            notes.append(
-                f"only {used:,} of the {len(times):,} steps from {times[0]} to {times[-1]} "
-                "have a fact; is one of these two a typo?"
+        return self.summary().notes(guessed)
+
+
+@dataclass(frozen=True, eq=False)
+class ReadRows:
+    """The valid rows of an import as ids, and what is known of them and of the others."""
+
+    rows: ImportedRows
+    grid: Grid
+    skips: SkipCounter
+    options: ImportOptions
+    """With the format that was found."""
+    shown: str
+    """How messages name the inputs."""
+    words: OptionWords
+    remarks: Sequence[str]
+
+    def place(self, when: Integers) -> Placed:
+        """When facts are, in steps from the first, and the labels of all steps.   when [n, k]."""
+        try:
+            return self.grid.place(when)
+        except DataError as error:
+            raise DataError(f"{self.shown}: {error}") from None
+
+    def refuse_no_train(self, train: int) -> None:
+        """Refuse splits of the data's own without train facts."""
+        if not train:
+            raise DataError(
+                f"{self.shown}: no fact is in train only, so there is nothing to learn from"
             )
-        return notes
+
+    def all_remarks(self, on_splits: Iterable[str]) -> tuple[str, ...]:
+        """What was changed or decided while reading, and remarks on splits."""
+        found = (
+            *on_splits,
+            *self.grid.remarks(),
+            describe_changed_names(self.rows.entities, "entity", self.words),
+            describe_changed_names(self.rows.relations, "relation", self.words),
+        )
+        return (*self.remarks, *filter(None, found))
+
+    def found_options(self) -> ImportOptions:
+        """The options with what was found."""
+        return replace(self.options, day_first=self.grid.day_first)
 
 
 def import_files(
@@ -93,6 +140,16 @@ def import_inputs(
     with the bytes read and the bytes in all, after each fiftieth of a Parquet file and each
     megabyte of a text file. A file of coded events in another format is refused before any is read.
     """
+    return build_graph(read_rows(inputs, options, progress), name)
+
+
+def read_rows(
+    inputs: Sequence[FactInput],
+    options: ImportOptions,
+    progress: Progress | None = None,
+    spill: SpillFolder | None = None,
+) -> ReadRows:
+    """Read the rows of all inputs; with a spill folder, many rows are kept on disk."""
     if not inputs:
         raise DataError("there is no file to import; name at least one")
     if any(each.split for each in inputs):
@@ -100,7 +157,9 @@ def import_inputs(
     if options.format is None:
         options = replace(options, format=_find_format(inputs[0], options))
     words = COMMAND_LINE if all(isinstance(each.content, Path) for each in inputs) else PYTHON
-    skips, remarks, rows = SkipCounter(), list[str](), ImportedRows(options.keep_names)
+    # Facts that hold for a while are placed on the time axis together, in memory.
+    spill = None if options.has_intervals else spill
+    skips, remarks, rows = SkipCounter(), list[str](), ImportedRows(options.keep_names, spill)
     grid: Grid
     if columns := options.event_columns:
         grid = TimeGrid(DATE_FORMAT, options.granularity)
@@ -113,12 +172,14 @@ def import_inputs(
     _collect(rows, inputs, batches, progress)
     shown = ", ".join(each.name for each in inputs[:3])
     shown += f" and {len(inputs) - 3:,} more" if len(inputs) > 3 else ""
-    facts = rows.facts()
-    _refuse_bad_rows(shown, len(facts), skips, options, words)
-    try:
-        placed = grid.place(facts[:, 3:])
-    except DataError as error:
-        raise DataError(f"{shown}: {error}") from None
+    _refuse_bad_rows(shown, rows.chunks.count, skips, options, words)
+    return ReadRows(rows, grid, skips, options, shown, words, remarks)
+
+
+def build_graph(read: ReadRows, name: str) -> ImportResult:
+    """The dataset of rows that are all in memory."""
+    facts, rows, options = read.rows.facts(), read.rows, read.options
+    placed = read.place(facts[:, 3:])
     facts = simplify(np.column_stack([facts[:, :3], placed.rows]))
     splits = rows.splits()
     overlap = None
@@ -126,26 +187,21 @@ def import_inputs(
         division = divide(sort_by_time(facts), options)
     else:
         division, overlap = divide_as_given(facts, splits)
-        if not len(division[0]):
-            raise DataError(f"{shown}: no fact is in train only, so there is nothing to learn from")
+        read.refuse_no_train(len(division[0]))
     graph = TemporalGraph(
         name, tuple(rows.entities.ids), tuple(rows.relations.ids), placed.labels, *division
     )
-    found = [
-        *(describe_own_splits(graph, overlap) if overlap else ()),
-        *grid.remarks(),
-        describe_changed_names(rows.entities, "entity", words),
-        describe_changed_names(rows.relations, "relation", words),
-    ]
+    sizes = {split: len(graph.facts(split)) for split in SPLITS}
+    own = describe_own_splits(sizes, overlap, graph.describe) if overlap else ()
     return ImportResult(
         graph,
         options.format or "table",
-        rows=len(facts) + skips.count(),
+        rows=len(facts) + read.skips.count(),
         duplicates=len(facts) - len(graph.all_facts),
-        skipped=skips.rows(),
-        remarks=(*remarks, *filter(None, found)),
+        skipped=read.skips.rows(),
+        remarks=read.all_remarks(own),
         overlaps=len(overlap.facts) if overlap else None,
-        options=replace(options, day_first=grid.day_first),
+        options=read.found_options(),
     )
 
 

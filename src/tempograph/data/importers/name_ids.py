@@ -32,21 +32,30 @@ class NameIds:
         self._keep_names = keep_names
         self._only_changed: set[str] = set()
 
-    def encode(self, names: pa.Array) -> Ids:
+    def encode(self, names: pa.Array | pa.ChunkedArray) -> Ids:
         """The id of each name; a new name gets the next id."""
-        encoded = names.dictionary_encode()
-        distinct = encoded.dictionary
+        # Arrow lists the distinct names in order of appearance.
+        codes, distinct = _distinct(names)
+        return self._number(distinct)[codes]
+
+    def encode_pairs(self, left: pa.ChunkedArray, right: pa.ChunkedArray) -> tuple[Ids, Ids]:
+        """The ids of two columns, numbered row by row: the left name of a row before the right."""
+        codes, distinct = _distinct(pa.chunked_array([*left.chunks, *right.chunks], left.type))
+        by_row = codes.reshape(2, -1).T.ravel()
+        first = np.empty(len(distinct), np.int64)
+        # Of several assignments to one element, NumPy keeps the last.
+        first[by_row[::-1]] = np.arange(len(by_row))[::-1]
+        order = np.argsort(first)
+        ids = np.empty(len(distinct), np.int64)
+        ids[order] = self._number(distinct.take(pa.array(order)))
+        return ids[codes[: len(left)]], ids[codes[len(left) :]]
+
+    def _number(self, distinct: pa.Array) -> Ids:
+        """The ids of distinct names, in order of appearance."""
         if not self._keep_names:
             distinct = self._clean(distinct)
-        # Arrow lists the distinct names in order of appearance.
         ids = [self.ids.setdefault(name, len(self.ids)) for name in distinct.to_pylist()]
-        codes: Ids = encoded.indices.to_numpy()
-        return np.array(ids, np.int64)[codes]
-
-    def encode_pairs(self, left: pa.Array, right: pa.Array) -> tuple[Ids, Ids]:
-        """The ids of two columns, numbered row by row so that batch borders do not matter."""
-        ids = self.encode(by_row(left, right))
-        return ids[::2], ids[1::2]
+        return np.array(ids, np.int64)
 
     def joined(self) -> dict[str, str]:
         """The spellings that were joined with another one, and the name they became.
@@ -79,6 +88,18 @@ class NameIds:
         return clean
 
 
+def _distinct(names: pa.Array | pa.ChunkedArray) -> tuple[Ids, pa.Array]:
+    """The distinct names in order of appearance, and the index of each name among them."""
+    if isinstance(names, pa.Array):
+        names = pa.chunked_array([names])
+    # All chunks have the same dictionary.
+    chunks = names.dictionary_encode().chunks
+    if not chunks:
+        return np.empty(0, np.int64), pa.array([], pa.string())
+    codes: Ids = np.concatenate([chunk.indices.to_numpy() for chunk in chunks])
+    return codes, chunks[0].dictionary
+
+
 def by_row(left: pa.Array, right: pa.Array) -> pa.Array:
     """The values of two columns row by row: left, right, left, right, ..."""
     order = np.arange(2 * len(left)).reshape(2, -1).T.ravel()
@@ -87,7 +108,9 @@ def by_row(left: pa.Array, right: pa.Array) -> pa.Array:
 
 def clean_names(names: pa.Array) -> pa.Array:
     """Names without surrounding blanks and in the Unicode form NFC."""
-    return pc.utf8_trim_whitespace(pc.utf8_normalize(names, "NFC"))
+    if not pc.all(pc.string_is_ascii(names)).as_py():
+        names = pc.utf8_normalize(names, "NFC")
+    return pc.utf8_trim_whitespace(names)
 
 
 def describe_changed_names(
