@@ -9,10 +9,11 @@ WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() * 3 // 2)')
 demo: .venv/ready
 	$(BIN)/tempograph demo
 
+# Every worker imports everything: compiled modules are kept, also where Python is told not to.
 # The explorer is tested in a browser. Without one, those tests are skipped with a message.
 test: .venv/ready
 	@command -v chromium > /dev/null || $(BIN)/playwright install chromium || echo "could not install a browser"
-	$(BIN)/pytest -n $(WORKERS) --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 check: .venv/ready
 	$(BIN)/ruff format --check

@@ -83,6 +83,7 @@ def test_a_script_can_add_a_decoder_to_the_command_line(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.usefixtures("no_drawings")
 def test_the_commands_run(call: Call) -> None:
     write_event_files()
     write_folder(SMALL_DEMO, Path("demo"))

@@ -24,6 +24,7 @@ from tempograph.progress import Work, format_duration, show_on_console, show_pro
 from tempograph.typing import ProgressOption
 
 pytest_plugins = ("predictor_fixtures",)
+pytestmark = pytest.mark.usefixtures("short_fits")
 
 QUESTIONS = [
     {"subject": 0, "relation": 0, "object": None, "time": 4},

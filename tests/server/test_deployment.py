@@ -95,10 +95,11 @@ def test_the_unit_starts_the_service() -> None:
     assert parser["Service"]["ExecReload"].endswith("kill -HUP $MAINPID")
 
 
+@pytest.mark.usefixtures("short_fits")
 def test_the_client_in_the_docs_works() -> None:
     start = SERVE.index("    from tempograph import Client")
     program = SERVE[start : SERVE.index("`AsyncClient`", start)].replace("\n    ", "\n").strip()
-    run = tempograph.train(make_world(facts=4000).graph, "ted", device="cpu")
+    run = tempograph.train(make_world(facts=1500).graph, "ted", device="cpu")
     # Fitted before, because a busy machine may need longer for it than a request may take.
     run.questions.heads()
     with live_service({"ted": Predictor(run)}) as url:
