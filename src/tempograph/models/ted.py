@@ -9,6 +9,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from tempograph.data.held_facts import signed_gap
 from tempograph.data.sorted_ranges import equal_range
 from tempograph.data.timeline import Queries, Timeline, both_directions, undirected_facts
 from tempograph.errors import ConfigError
@@ -54,7 +55,8 @@ class TED(Model):
 
     for a query (e, r, ?, t), over three sets of facts: same entity and relation, same entity, same
     relation. Answers of the first set rank before those of the second, the third and the rest.
-    To forecast, it takes facts with t' < t.
+    To forecast, it takes facts with t' < t. For a fact that holds for a while, |t - t'| is 0 while
+    it holds, else the steps since its end or until its start; a fact of t alone does not count.
     The baseline of Wu, Cao, Cheung, Hamilton: TeMP: Temporal Message Passing for Temporal Knowledge
     Graph Completion. EMNLP 2020.
     """
@@ -74,11 +76,14 @@ class TED(Model):
         self.num_relations = timeline.num_relations
         self.num_entities = timeline.num_entities
         self.facts = both_directions(timeline.facts, timeline.num_relations)
+        self.ends = timeline.fact_end.repeat(2)
+        """The last step of each of `facts`."""
         # Smaller logarithms leave more digits for the counts.
         self.rate = rate = min(sigma, _LARGEST_SIGMA)
-        answer, time = self.facts[:, 2], self.facts[:, 3]
+        answer, start = self.facts[:, 2], self.facts[:, 3]
+        end = self.ends if timeline.has_intervals else None
         self.sets = [
-            DecayedCounts(key, answer, time, rate, timeline)
+            DecayedCounts(key, answer, start, rate, timeline, end)
             for key in self._keys(self.facts[:, 0], self.facts[:, 1])
         ]
         self.lowest = -rate * timeline.num_steps
@@ -103,16 +108,16 @@ class TED(Model):
 
     def evidence(self, query: Queries, answer: int) -> Evidence:
         """The facts behind the rank of an answer, nearest first, with their shares of the sum."""
-        eligible = self.facts[(self.facts[:, 2] == answer) & self._counts_for(query)]
+        counts = (self.facts[:, 2] == answer) & self._counts_for(query)
+        eligible, distance = self.facts[counts], self._distances(query)[counts]
         entity, relation = eligible[:, 0], eligible[:, 1]
         for shared, key, query_key in zip(
             SAME, self._keys(entity, relation), self._keys(*query[:2]), strict=True
         ):
-            facts = eligible[key == query_key]
+            facts, gap = eligible[key == query_key], distance[key == query_key]
             if len(facts):
-                distance = (facts[:, 3] - query.time).abs()
-                order = torch.argsort(distance, stable=True)
-                shares = torch.softmax(-self.sigma * distance[order].double(), dim=0)
+                order = torch.argsort(gap, stable=True)
+                shares = torch.softmax(-self.sigma * gap[order].double(), dim=0)
                 return Evidence(shared, undirected_facts(facts[order], self.num_relations), shares)
         return Evidence("nothing", self.facts[:0], torch.empty(0, dtype=torch.float64))
 
@@ -120,8 +125,11 @@ class TED(Model):
         return self if timeline is self.timeline else TED(timeline, self.sigma, self.capacity)
 
     def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
-        entity, relation, answer, time = self.facts.unbind(1)
-        scores = self._no_scores(1 + len(left_out), len(candidates))
+        entity, relation, answer, _ = self.facts.unbind(1)
+        scores, distance = (
+            self._no_scores(1 + len(left_out), len(candidates)),
+            self._distances(query),
+        )
         column = torch.full((self.num_entities,), -1, device=self.device)
         column[candidates] = torch.arange(len(candidates), device=self.device)
         row = torch.zeros(len(self.timeline.facts), dtype=torch.int64, device=self.device)
@@ -132,7 +140,7 @@ class TED(Model):
             matches = (key == query_key) & self._counts_for(query) & (column[answer] >= 0)
             facts = matches.nonzero()[:, 0]
             its_column, its_row = column[answer[facts]], row[facts % len(self.timeline.facts)]
-            weight = -self.rate * (time[facts] - query.time).abs().double()
+            weight = -self.rate * distance[facts].double()
             whole, without = sums_without_each(weight, its_column, len(candidates))
             value = whole.repeat(1 + len(left_out), 1)
             # A fact is in a set in one direction only, so one candidate loses it.
@@ -145,8 +153,14 @@ class TED(Model):
 
     def _counts_for(self, query: Queries) -> Tensor:
         """Which facts are at a time that counts for one query, [2 facts]."""
-        time = self.facts[:, 3]
-        return time < query.time if self.timeline.past_only else time != query.time
+        start = self.facts[:, 3]
+        if self.timeline.past_only:
+            return start < query.time
+        return (start != query.time) | (self.ends != query.time)
+
+    def _distances(self, query: Queries) -> Tensor:
+        """Steps between facts and one query, 0 while a fact holds, [2 facts]."""
+        return signed_gap(self.facts[:, 3], self.ends, query.time).abs()
 
     def _keys(self, entity: Tensor, relation: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """What a fact must share with a query to be in each of the three sets, [n] each."""
@@ -173,6 +187,10 @@ class DecayedCounts:
     Two running sums over the facts of each (key, answer), from the past and from the future, are
     computed once. A sum at any t is then one entry of each, decayed to t: O(log facts).
 
+    With `end` [n], facts hold from `time` to `end`. Then the first sum is over the ends of those
+    that ended before t, the second over the starts of those that begin after t, and those that hold
+    at t and at another step count 1 each.
+
     The logarithms are rounded, so that equal sums tie. The last bits of a logarithm depend on the
     order of its terms and on its position in a batch. They could decide which way it is rounded if
     it is halfway between two multiples, so those few are computed again by `_exact`, from the
@@ -180,7 +198,13 @@ class DecayedCounts:
     """
 
     def __init__(
-        self, key: Tensor, answer: Tensor, time: Tensor, rate: float, timeline: Timeline
+        self,
+        key: Tensor,
+        answer: Tensor,
+        time: Tensor,
+        rate: float,
+        timeline: Timeline,
+        end: Tensor | None = None,
     ) -> None:
         self.rate = rate
         self.num_steps, self.past_only = timeline.num_steps, timeline.past_only
@@ -190,17 +214,19 @@ class DecayedCounts:
         pairs, group = torch.unique(key_id * entities + answer, return_inverse=True)
         self.group_key = keys[pairs // entities]
         self.group_answer = pairs % entities
-        # One moment for each (group, step), with the number of facts it holds.
-        self.moments, count = torch.unique(group * self.num_steps + time, return_counts=True)
-        self.time = self.moments % self.num_steps
-        own = self.moments // self.num_steps
-        groups = torch.arange(len(pairs), device=key.device)
-        self.group_moments = equal_range(own, groups)
-        self.count = count
-        value = count.double().log()
-        self.past = decayed_running_sum(value, self.time, own, rate)
+        self.starts = self.ends = _Moments(group, time, len(pairs), self.num_steps)
+        self.held: tuple[Tensor, Tensor] | None = None
+        """(group, start) and (group, end) of the facts of several steps, sorted."""
+        if end is not None:
+            self.ends = _Moments(group, end, len(pairs), self.num_steps)
+            longer, cells = end > time, (group * self.num_steps + step for step in (time, end))
+            first, last = (torch.sort(cell[longer]).values for cell in cells)
+            self.held = first, last
+        moments = self.ends
+        self.past = decayed_running_sum(moments.value, moments.time, moments.own, rate)
+        moments = self.starts
         self.future = decayed_running_sum(
-            value.flip(0), -self.time.flip(0), own.flip(0), rate
+            moments.value.flip(0), -moments.time.flip(0), moments.own.flip(0), rate
         ).flip(0)
         largest_error = torch.finfo(torch.float64).eps * rate * self.num_steps
         self.tie = max(_TIE, 1024 * largest_error)
@@ -217,13 +243,17 @@ class DecayedCounts:
         """Answers of keys [n] at times [n]: row of the key, answer, log of the sum, [m] each."""
         row, group = equal_range(self.group_key, key).expand()
         now = time[row]
-        here = equal_range(self.moments, group * self.num_steps + now)
-        start, stop = self.group_moments.take(group)
-        before, after = here.start - 1, here.stop
-        value = self._decayed(self.past, before, before >= start, now)
+        cell = group * self.num_steps + now
+        before = torch.searchsorted(self.ends.keys, cell) - 1
+        past = before >= self.ends.of_group.start[group]
+        value = self._decayed(self.past, self.ends.time, before, past, now)
         if not self.past_only:
-            later = self._decayed(self.future, after, after < stop, now)
+            after = torch.searchsorted(self.starts.keys, cell, right=True)
+            future = after < self.starts.of_group.stop[group]
+            later = self._decayed(self.future, self.starts.time, after, future, now)
             value = torch.logaddexp(value, later)
+        if self.held is not None:
+            value = torch.logaddexp(value, self._number_held(cell).double().log())
         exists = value > -math.inf
         row, group, value = row[exists], group[exists], value[exists]
         scaled = value * self.per_tie
@@ -244,20 +274,53 @@ class DecayedCounts:
 
         Sums of integers are exact in any order, atomic additions of a GPU included.
         """
-        row, moment = self.group_moments.take(group).expand()
-        gap = time[row] - self.time[moment]
+        row, gap, count = self._gaps(self.starts, group, time)
         counts = gap > 0 if self.past_only else gap != 0
+        if self.held is not None:
+            past_row, past_gap, past_count = self._gaps(self.ends, group, time)
+            number = self._number_held(group * self.num_steps + time)
+            row = torch.cat([row, past_row, torch.arange(len(time), device=row.device)])
+            counts = torch.cat([gap < 0, past_gap > 0, number > 0])
+            gap = torch.cat([gap, past_gap, torch.zeros_like(time)])
+            count = torch.cat([count, past_count, number])
         gap = gap.abs()
-        row, gap, count = row[counts], gap[counts], self.count[moment[counts]]
+        row, gap, count = row[counts], gap[counts], count[counts]
         nearest = torch.full_like(time, self.num_steps).scatter_reduce_(0, row, gap, "amin")
         limbs = self.weight[gap - nearest[row]] * count[:, None]
         high, low = limbs.new_zeros(len(time), 2).index_add_(0, row, limbs).double().unbind(1)
         return portable_log(high + low / 2**_LIMB) - _LIMB * _LOG_2 - self.rate * nearest.double()
 
-    def _decayed(self, running: Tensor, moment: Tensor, exists: Tensor, now: Tensor) -> Tensor:
+    def _gaps(
+        self, moments: _Moments, group: Tensor, time: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Row, steps back in time and number of facts of each moment of groups [n], [m] each."""
+        row, moment = moments.of_group.take(group).expand()
+        return row, time[row] - moments.time[moment], moments.count[moment]
+
+    def _number_held(self, cell: Tensor) -> Tensor:
+        """Facts of several steps that hold, for cells group * steps + step [n], [n]."""
+        assert self.held is not None
+        first, last = self.held
+        return torch.searchsorted(first, cell, right=True) - torch.searchsorted(last, cell)
+
+    def _decayed(
+        self, running: Tensor, times: Tensor, moment: Tensor, exists: Tensor, now: Tensor
+    ) -> Tensor:
         moment = moment.clamp(0, len(running) - 1)
-        value: Tensor = running[moment] - self.rate * (self.time[moment] - now).abs().double()
+        value: Tensor = running[moment] - self.rate * (times[moment] - now).abs().double()
         return value.masked_fill(~exists, -math.inf)
+
+
+class _Moments:
+    """One moment for each (group, step), with the number of facts it has.   group, time [facts]."""
+
+    def __init__(self, group: Tensor, time: Tensor, num_groups: int, num_steps: int) -> None:
+        self.keys, self.count = torch.unique(group * num_steps + time, return_counts=True)
+        self.time = self.keys % num_steps
+        self.own = self.keys // num_steps
+        """The group of each moment."""
+        self.of_group = equal_range(self.own, torch.arange(num_groups, device=group.device))
+        self.value = self.count.double().log()
 
 
 def portable_log(value: Tensor) -> Tensor:
