@@ -14,7 +14,7 @@ from tempograph.data.held_facts import HeldFacts
 from tempograph.data.name_tokens import NameTokens, name_tokens
 from tempograph.data.protocol import active_pairs, task_of
 from tempograph.data.sorted_ranges import Ranges, key_range
-from tempograph.data.spans import EVENT_COLUMNS
+from tempograph.data.spans import EVENT_COLUMNS, Bounds
 from tempograph.errors import DataError
 from tempograph.typing import Protocol
 
@@ -129,6 +129,13 @@ class Timeline:
         if self.fact_bounds is None:
             return self.facts
         return torch.column_stack([self.facts, self.fact_end, self.fact_bounds])
+
+    @cached_property
+    def unknown_bounds(self) -> Tensor:
+        """Whether the start or the end of each train fact is unknown, [facts]."""
+        if self.fact_bounds is None:
+            return torch.zeros_like(self.fact_end, dtype=torch.bool)
+        return (self.fact_bounds & (Bounds.UNKNOWN_START | Bounds.UNKNOWN_END)) > 0
 
     @cached_property
     def longest(self) -> int:
