@@ -40,7 +40,9 @@ def test_nearest_facts_equal_a_sort(seed: int, shared: Key, max_facts: int, remo
     for number, now in enumerate(queries.time.tolist()):
         ended, held, later = [], [], []
         for row in range(len(index.time)):
-            if index.row_key[row] != key[number] or removes and index.fact_id[row] == fact[number]:
+            if index.row_key[row] != key[number] or (
+                removes and index.fact_id[row] == fact[number]
+            ):
                 continue
             start, stop = int(index.time[row]), int(end[row])
             if stop < now:
