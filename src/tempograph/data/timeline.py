@@ -123,7 +123,7 @@ class Timeline:
         attributes = self.entity_attributes.values()
         return name_tokens(self.entity_names, attributes, self.vocabulary_names)
 
-    @property
+    @cached_property
     def rows(self) -> Tensor:
         """The train facts as rows of a graph, [facts, 4] of events or [facts, 6] of intervals."""
         if self.fact_bounds is None:

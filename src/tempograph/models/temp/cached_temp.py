@@ -153,7 +153,7 @@ class CachedTeMP(Model):
         )
         tables = encoded.tables(count)
         repeated = Queries(*(column.expand(count) for column in query))
-        facts = torch.where(left_out[:, None] < 0, -1, t.facts[left_out])
+        facts = torch.where(left_out[:, None] < 0, -1, t.rows[left_out])
         frequencies = network.gate_frequencies(repeated, facts)
         vectors = network.query_vectors(repeated, tables[:, index[0]], frequencies)
         return network.score(vectors.unsqueeze(), tables[:, index[1:]])[:, 0]
