@@ -142,12 +142,7 @@ class CandidateFeatures:
         return distance.masked_fill(~valid, self.num_steps).amin(1)
 
     def _interval_distance(
-        self,
-        facts: _SortedFacts,
-        group: Tensor,
-        time: Tensor,
-        excluded: Tensor,
-        gone: list[Tensor],
+        self, facts: _SortedFacts, group: Tensor, time: Tensor, excluded: Tensor, gone: list[Tensor]
     ) -> tuple[Tensor, Tensor]:
         """How many facts of groups [m] hold at times [m], and the distance to the others, [m]."""
         assert facts.ends is not None and self._spans is not None

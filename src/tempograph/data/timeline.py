@@ -65,7 +65,8 @@ class Timeline:
 
     The key of a pair (entity, step) is entity * steps + step. `pair_keys` holds the active pairs in
     ascending order, so the active steps of an entity inside any window are a contiguous range of
-    `pair_entity` and `pair_time`.
+    `pair_entity` and `pair_time`. Of facts that hold for a while, only the first step is among
+    them: an entity is active as long as they hold, which `edges` says of the steps that are needed.
     """
 
     def __init__(
