@@ -58,11 +58,11 @@ class CandidateFeatures:
     def compute(self, queries: Queries, left_out: Tensor | None = None) -> Tensor:
         """log(1 + facts) and log(1 + steps to the nearest fact), for each entry of `SHARED`.
 
-        A fact that holds at the step is 0 steps away. If the timeline is past-only, facts before the query alone. Returns [n, entities,
-        num_features]. Without any fact the distance is the number of steps. With `through_others`
-        there is the path score of `CommonNeighbors`, with `names` the `NameSimilarity` to the
-        query's entity. left_out [n] is the position of a train fact that does not count for a
-        query, or -1.
+        A fact that holds at the step is 0 steps away. If the timeline is past-only, facts before
+        the query alone. Returns [n, entities, num_features]. Without any fact the distance is the
+        number of steps. With `through_others` there is the path score of `CommonNeighbors`, with
+        `names` the `NameSimilarity` to the query's entity. left_out [n] is the position of a train
+        fact that does not count for a query, or -1.
         """
         size = len(queries.time), self.num_entities, self.num_features
         features = torch.empty(size, device=queries.time.device)

@@ -13,6 +13,12 @@ def signed_gap(start: Tensor, end: Tensor, time: Tensor) -> Tensor:
     return (start - time).clamp(min=0) + (end - time).clamp(max=0)
 
 
+def random_steps(start: Tensor, end: Tensor, generator: torch.Generator) -> Tensor:
+    """A random step of each interval, uniformly from start to end inclusive, [n]."""
+    uniform = torch.rand(len(start), device=start.device, generator=generator, dtype=torch.float64)
+    return torch.minimum(start + (uniform * (end - start + 1)).long(), end)
+
+
 class HeldFacts:
     """Facts sorted by (key, length class, start), so that those holding at a step are few ranges.
 

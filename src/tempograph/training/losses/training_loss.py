@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.data.filters import KnownAnswers
+from tempograph.data.held_facts import random_steps
 from tempograph.data.sorted_ranges import equal_range
 from tempograph.data.timeline import Queries, Timeline
 
@@ -43,12 +44,8 @@ class TrainingLoss(nn.Module, ABC):
         """Draw the step of each fact, uniformly from those at which it is known to hold."""
         if self.timeline.longest == 1:
             return
-        start, last = self.timeline.facts[:, 3], self.timeline.fact_end
-        uniform = torch.rand(
-            len(start), device=start.device, generator=generator, dtype=torch.float64
-        )
-        step = start + (uniform * (last - start + 1)).long()
-        self.fact_time, self._by_time = torch.minimum(step, last), None
+        start, end = self.timeline.facts[:, 3], self.timeline.fact_end
+        self.fact_time, self._by_time = random_steps(start, end, generator), None
 
     def asked_facts(self, positions: Tensor) -> Tensor:
         """The train facts at positions [n], each at the step at which it is asked, [n, 4]."""
