@@ -146,7 +146,10 @@ def suggest_pointer(
     most, epochs = 512, min(max(_CPU_FACTS // facts, 3), 14)
     gpu = device.type == "cuda"
     if gpu:
-        most, epochs = min(max(_power_of_two(facts / 18), 512), 16384), 14 if facts < 20_000 else 10
+        # Votes of facts that hold for a while are listed one by one, not summed by a kernel.
+        largest = 1024 if graph.has_intervals else 16384
+        most = min(max(_power_of_two(facts / 18), 512), largest)
+        epochs = 14 if facts < 20_000 else 10
     return {
         "model": {
             "max_facts": most,
