@@ -91,3 +91,36 @@ def ted(graph: TemporalGraph, question: Question, sigma: float) -> list[tuple[in
         else:
             result.append((0, 0.0))
     return result
+
+
+def interval_ted(graph: TemporalGraph, question: Question, sigma: float) -> list[tuple[int, float]]:
+    """`ted` of facts that hold for a while: 0 steps away while they hold."""
+    entity, relation, time = question
+    count = len(graph.relations)
+    rows = {tuple(row) for row in graph.train.tolist()}
+    facts = [
+        (s, r, o, max(0, a - t, t - b), side)
+        for s, r, o, a, b, t, side in (
+            (*((s, r, o) if side == 0 else (o, r + count, s)), a, b, time, side)
+            for s, r, o, a, b, _ in rows
+            for side in (0, 1)
+            if (a, b) != (time, time)
+        )
+    ]
+    result = []
+    for candidate in range(len(graph.entities)):
+        sets = {
+            3: [f for f in facts if f[0] == entity and f[1] == relation],
+            2: [f for f in facts if f[0] == entity and f[4] == relation // count],
+            1: [f for f in facts if f[1] == relation],
+        }
+        for level, members in sets.items():
+            distances = [f[3] for f in members if f[2] == candidate]
+            if distances:
+                nearest = min(distances)
+                rest = math.fsum(math.exp(-sigma * (distance - nearest)) for distance in distances)
+                result.append((level, round(math.log(rest) - sigma * nearest, 9)))
+                break
+        else:
+            result.append((0, 0.0))
+    return result

@@ -23,16 +23,8 @@ from tempograph.data.filters import KnownAnswers
 from tempograph.data.timeline import Queries, Timeline, both_directions
 from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluator import evaluate_model, rank_facts
-from tempograph.models.ted import (
-    PAPER_SIGMAS,
-    SAME,
-    TED,
-    DecayedCounts,
-    TEDSettings,
-    decayed_running_sum,
-    portable_log,
-    sums_without_each,
-)
+from tempograph.models.decayed_counts import DecayedCounts, decayed_running_sum, portable_log
+from tempograph.models.ted import PAPER_SIGMAS, SAME, TED, TEDSettings, sums_without_each
 from tempograph.prediction.explanation import explain
 
 SIGMAS = st.sampled_from([0.0, *PAPER_SIGMAS, 30.0])

@@ -142,3 +142,17 @@ def test_names_go_to_the_gate_and_to_the_parts_that_gain_by_them() -> None:
     ]
     without = configure(graph, "temp-pointer", CPU, overrides=["model.names=false"])
     assert not part_configs(without, graph, CPU)[1].model.names
+
+
+@pytest.mark.usefixtures("h200")
+def test_facts_that_hold_for_long_take_smaller_steps() -> None:
+    """Each is an edge of many snapshots, and each vote of one is listed."""
+    events = graph_of_shape(1_000_000, 1000, 400)
+    spans = np.zeros((len(events.train), 6), dtype=np.int64)
+    spans[:, 4] = 200
+    empty = spans[:0]
+    intervals = dataclasses.replace(events, train=spans, valid=empty, test=empty)
+    for model, name in (("temp-gru", "train.times_per_step"), ("pointer", "model.max_facts")):
+        short, long = (configure(graph, model, GPU).flat()[name] for graph in (events, intervals))
+        assert isinstance(short, int) and isinstance(long, int) and 1 <= long < short
+    assert long == 1024

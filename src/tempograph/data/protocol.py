@@ -42,11 +42,13 @@ def protocol_for(task: Task | None, protocol: Protocol | None) -> Protocol:
 def active_pairs(graph: TemporalGraph, protocol: Protocol) -> tuple[Facts, Facts]:
     """Keys entity * steps + step of active pairs: those in train, and those the protocol adds.
 
-    Both are sorted and distinct, [pairs] each.
+    Both are sorted and distinct, [pairs] each. Facts that hold for a while count at their start,
+    and a protocol adds none of them.
     """
     refuse_unknown("protocol", protocol, PROTOCOLS)
     held_out = np.concatenate([graph.valid, graph.test])
-    added = held_out if protocol == "paper" else held_out[:0]
+    leaks = protocol == "paper" and not graph.has_intervals
+    added = held_out if leaks else held_out[:0]
     return _pair_keys(graph.train, graph.sizes[3]), _pair_keys(added, graph.sizes[3])
 
 

@@ -67,7 +67,7 @@ class SortedFacts:
         stop_without = stop - (removed < stop[:, None]).sum(1)
         low, high = first, torch.maximum(first, stop_without - max_facts)
         if self.past_only:
-            return Ranges(torch.minimum(_skip_removed(high, removed), stop), stop)
+            return Ranges(torch.minimum(skip_removed(high, removed), stop), stop)
         # Bisection: the range slides right while the row after its end is nearer than its first.
         for _ in range(int((high - low).max()).bit_length() if len(key) else 0):
             middle = (low + high) // 2
@@ -75,8 +75,8 @@ class SortedFacts:
             slide = gap_before > self._time_at(middle + max_facts, removed) - time
             slide &= middle < high
             low, high = torch.where(slide, middle + 1, low), torch.where(slide, high, middle)
-        end = _skip_removed(torch.minimum(low + max_facts, stop_without) - 1, removed) + 1
-        return Ranges(torch.minimum(_skip_removed(low, removed), end), end)
+        end = skip_removed(torch.minimum(low + max_facts, stop_without) - 1, removed) + 1
+        return Ranges(torch.minimum(skip_removed(low, removed), end), end)
 
     def first_row_at(self, key: Tensor, time: Tensor) -> Tensor:
         """The position of the first row of keys [n] at or after times [n], [n]."""
@@ -99,7 +99,7 @@ class SortedFacts:
         return torch.where(inside, both, missing).sort(1).values
 
     def _time_at(self, number: Tensor, removed: Tensor) -> Tensor:
-        return self.time[_skip_removed(number, removed).clamp(max=len(self.time) - 1)]
+        return self.time[skip_removed(number, removed).clamp(max=len(self.time) - 1)]
 
 
 def hash_facts(facts: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ def hash_facts(facts: Tensor) -> Tensor:
     return number
 
 
-def _skip_removed(number: Tensor, removed: Tensor) -> Tensor:
+def skip_removed(number: Tensor, removed: Tensor) -> Tensor:
     """Positions of rows numbered without the removed ones, which ascend.   [n], [n, k] -> [n]."""
     for row in removed.unbind(1):
         number = number + (row <= number)

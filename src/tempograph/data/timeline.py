@@ -10,10 +10,12 @@ import torch
 from torch import Tensor
 
 from tempograph.data.graph import TemporalGraph, sort_by_time
+from tempograph.data.held_facts import HeldFacts
 from tempograph.data.name_tokens import NameTokens, name_tokens
 from tempograph.data.protocol import active_pairs, task_of
 from tempograph.data.sorted_ranges import Ranges, key_range
-from tempograph.data.spans import EVENT_COLUMNS
+from tempograph.data.spans import EVENT_COLUMNS, Bounds
+from tempograph.errors import DataError
 from tempograph.typing import Protocol
 
 
@@ -38,7 +40,11 @@ def both_directions(facts: Tensor, num_relations: int) -> Tensor:
 
 
 def fact_queries(facts: Tensor, num_relations: int) -> tuple[Queries, Tensor]:
-    """The object queries of all facts, then their subject queries; and the answers, [2n] each."""
+    """The object queries of all facts, then their subject queries; and the answers, [2n] each.
+
+    Facts that hold for a while are asked at their start.
+    """
+    facts = facts[:, :EVENT_COLUMNS]
     entity, relation, answer, time = both_directions(facts, num_relations).unbind(1)
     return Queries(entity, relation, time), answer
 
@@ -59,7 +65,8 @@ class Timeline:
 
     The key of a pair (entity, step) is entity * steps + step. `pair_keys` holds the active pairs in
     ascending order, so the active steps of an entity inside any window are a contiguous range of
-    `pair_entity` and `pair_time`.
+    `pair_entity` and `pair_time`. Of facts that hold for a while, only the first step is among
+    them: an entity is active as long as they hold, which `edges` says of the steps that are needed.
     """
 
     def __init__(
@@ -71,6 +78,11 @@ class Timeline:
     ) -> None:
         self.protocol: Protocol = protocol
         self.past_only = task_of(protocol) == "forecast"
+        if self.past_only and graph.has_intervals:
+            raise DataError(
+                f"{graph.name}: facts that hold for a while cannot be forecast; "
+                "train with task=complete, or import their starts as events"
+            )
         self.history_end = len(graph.times) - 1 if history_end is None else history_end
         """The last step whose facts are known; a forecast may be about a step long after it."""
         self.device = torch.device(device)
@@ -91,7 +103,7 @@ class Timeline:
         """Which bounds of each train fact are open or unknown (`data.spans.Bounds`), [facts]."""
         steps = torch.arange(self.num_steps + 1, device=self.device)
         self.step_start = torch.searchsorted(self.facts[:, 3].contiguous(), steps)
-        """Edges of step t are facts[step_start[t]:step_start[t + 1]], [steps + 1]."""
+        """Facts that begin at step t are facts[step_start[t]:step_start[t + 1]], [steps + 1]."""
 
         train_keys, extra_keys = active_pairs(graph, protocol)
         self.extra_pair_keys = torch.from_numpy(extra_keys).to(self.device)
@@ -113,12 +125,46 @@ class Timeline:
         return name_tokens(self.entity_names, attributes, self.vocabulary_names)
 
     @cached_property
+    def rows(self) -> Tensor:
+        """The train facts as rows of a graph, [facts, 4] of events or [facts, 6] of intervals."""
+        if self.fact_bounds is None:
+            return self.facts
+        return torch.column_stack([self.facts, self.fact_end, self.fact_bounds])
+
+    @cached_property
+    def unknown_bounds(self) -> Tensor:
+        """Whether the start or the end of each train fact is unknown, [facts]."""
+        if self.fact_bounds is None:
+            return torch.zeros_like(self.fact_end, dtype=torch.bool)
+        return (self.fact_bounds & (Bounds.UNKNOWN_START | Bounds.UNKNOWN_END)) > 0
+
+    @cached_property
+    def longest(self) -> int:
+        """The steps at which the fact that holds longest is known to hold."""
+        return int((self.fact_end - self.facts[:, 3]).max()) + 1
+
+    @cached_property
+    def held_facts(self) -> HeldFacts:
+        """Which train facts hold at a step; their key is 0."""
+        start = self.facts[:, 3]
+        return HeldFacts(torch.zeros_like(start), start, self.fact_end, self.num_steps)
+
+    @cached_property
     def max_facts_per_step(self) -> int:
-        """The largest number of train facts of one step."""
-        return int(self.step_start.diff().max())
+        """The largest number of train facts that hold at one step."""
+        begin, end = (
+            torch.bincount(steps, minlength=self.num_steps + 1).cumsum(0)
+            for steps in (self.facts[:, 3], self.fact_end + 1)
+        )
+        return int((begin - end).max())
 
     def edges(self, times: Tensor) -> tuple[Tensor, Tensor]:
-        """The edges of some snapshots as (row in times, position in facts), [edges] each."""
+        """The edges of some snapshots as (row in times, position in facts), [edges] each.
+
+        A fact that holds for a while is an edge of every step at which it is known to hold.
+        """
+        if self.has_intervals:
+            return self.held_facts.holding(torch.zeros_like(times), times)
         return Ranges(self.step_start[times], self.step_start[times + 1]).expand()
 
     def window(self, entity: Tensor, first: Tensor, last: Tensor) -> Ranges:

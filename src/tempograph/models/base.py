@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from tempograph.cache import TensorCache
+from tempograph.data.held_facts import signed_gap
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget
 from tempograph.errors import QueryError
@@ -123,7 +124,7 @@ class Model(torch.nn.Module, ABC):
         if self.timeline.past_only:
             counts &= facts[:, 3] < query.time
         similar = counts.nonzero()[:, 0]
-        gap = (facts[similar, 3] - query.time).abs()
+        gap = signed_gap(facts[similar, 3], self.timeline.fact_end[similar], query.time).abs()
         order = torch.argsort(-num_shared[similar] * self.timeline.num_steps + gap, stable=True)
         return Evidence("two of three parts in common", facts[similar[order]])
 

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import torch
 from torch import Tensor
 
+from tempograph.data.held_facts import signed_gap
 from tempograph.data.sorted_ranges import Ranges
 from tempograph.nn.inplace import add_at
 
 if TYPE_CHECKING:
     from tempograph.data.fact_index import FactIndex
+    from tempograph.data.nearest_intervals import NearestFacts, NearestIntervals
 
 
 _BEYOND_ALL: Final = 2**31 - 1
@@ -45,6 +47,20 @@ class VoteRanges(NamedTuple):
         return VoteRanges(Ranges(start, stop), pivot, Ranges(first, end), time, packed[6:])
 
 
+class VoteList(NamedTuple):
+    """The facts that hold for a while and may vote on each query; independent of any weight."""
+
+    facts: NearestFacts
+    candidates: Ranges
+    """Ranges of the key's distinct candidates."""
+    time: Tensor
+    removed: Tensor
+    """Positions of facts that do not count, ascending, [2, queries] or [0, queries]."""
+
+
+VoteLookup = VoteRanges | VoteList
+
+
 def two_rows(removed: Tensor) -> Tensor:
     """Positions of removed facts [2 or 0, queries] as [2, queries]: none is beyond all facts."""
     return removed if len(removed) else removed.new_full((2, removed.shape[1]), _BEYOND_ALL)
@@ -61,6 +77,26 @@ class VoteBins(NamedTuple):
     count_bin: Tensor
     """Bin of n + max_facts, [2 max_facts + 1]."""
     num_classes: int
+    intervals: NearestIntervals | None = None
+    """When the facts of the index hold; None for events."""
+
+
+PHASES: Final = 6
+"""The phases of a fact at a step: see `phase`."""
+
+
+def phase(start: Tensor, end: Tensor, unknown: Tensor, time: Tensor) -> Tensor:
+    """What a gap does not say of facts: where in it a step is, and if it might still hold.
+
+    1 if a fact begins at the step, 2 if it ends there, 3 if it began before and ends later; 4 if
+    it ended before, but was only known to begin, 5 if it begins later, but was only known to end;
+    else 0.
+    """
+    result = torch.where((start < time) & (time < end), 3, 0)
+    result = torch.where((start < end) & (end == time), 2, result)
+    result = torch.where((start < end) & (start == time), 1, result)
+    result = torch.where(unknown & (end < time), 4, result)
+    return torch.where(unknown & (time < start), 5, result)
 
 
 class VoteWeights(NamedTuple):
@@ -78,12 +114,14 @@ class VoteWeights(NamedTuple):
     """u, log c and v of each query, [queries, 3]."""
     prior: Tensor | None
     """One score for each distinct candidate of each key, [candidates of the index]."""
+    by_phase: Tensor | None = None
+    """[rows, relations, phases] of facts that hold for a while."""
 
 
 def add_contributions_torch(
     scores: Tensor,
     bins: VoteBins,
-    ranges: VoteRanges,
+    ranges: VoteLookup,
     weights: VoteWeights,
     fact_mask: Tensor | None,
 ) -> Tensor:
@@ -94,7 +132,7 @@ def add_contributions_torch(
     voted_query, weight, slot = fact_weights(bins, ranges, weights, fact_mask)
     sums = weight.new_zeros(len(query)).index_add(0, offset[voted_query] + slot, weight)
     counted, count = ranges.removed < len(index.time), index.candidate_count[position]
-    if index.past_only:
+    if index.past_only and isinstance(ranges, VoteRanges):
         counted = ranges.removed < ranges.facts.stop
         count = _past_counts(ranges, index, offset, len(query))
     which, column = counted.nonzero().unbind(1)
@@ -121,21 +159,25 @@ def _past_counts(ranges: VoteRanges, index: FactIndex, offset: Tensor, slots: in
 
 
 def fact_weights(
-    bins: VoteBins, ranges: VoteRanges, weights: VoteWeights, fact_mask: Tensor | None
+    bins: VoteBins, ranges: VoteLookup, weights: VoteWeights, fact_mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """For each voting fact: its query, its weight and the slot of its candidate, [votes] each."""
-    index = bins.fact_index
-    query, position = voting_facts(ranges, index, fact_mask)
-    gap = index.time[position] - ranges.time[query]
+    index, max_facts = bins.fact_index, len(bins.count_bin) // 2
+    if isinstance(ranges, VoteList):
+        query, position, count = listed_facts(ranges, index, fact_mask)
+        assert bins.intervals is not None
+        start, end = index.time[position], bins.intervals.end[position]
+        gap = signed_gap(start, end, ranges.time[query])
+    else:
+        query, position = voting_facts(ranges, index, fact_mask)
+        gap = index.time[position] - ranges.time[query]
+        count = position - ranges.pivot[query]
+        if len(ranges.removed):
+            count = count - (ranges.removed[:, query] < position).sum(0)
     row, relation = weights.row[query], index.relation[position]
-    max_facts = len(bins.count_bin) // 2
-    count = position - ranges.pivot[query]
-    if len(ranges.removed):
-        count = count - (ranges.removed[:, query] < position).sum(0)
     count = count.clamp(-max_facts, max_facts)
-    pair_cell = (row * weights.pair.shape[1] + relation) * bins.num_classes + bins.gap_class[
-        gap + len(bins.gap_class) // 2
-    ]
+    pair = row * weights.pair.shape[1] + relation
+    pair_cell = pair * bins.num_classes + bins.gap_class[gap + len(bins.gap_class) // 2]
     time_cell = row * weights.by_time.shape[1] + bins.time_bin[gap + len(bins.time_bin) // 2]
     count_cell = row * weights.by_count.shape[1] + bins.count_bin[count + max_facts]
     exponent = (
@@ -143,7 +185,28 @@ def fact_weights(
         + weights.by_time.flatten().index_select(0, time_cell)
         + weights.by_count.flatten().index_select(0, count_cell)
     )
+    if weights.by_phase is not None and bins.intervals is not None:
+        intervals, time = bins.intervals, ranges.time[query]
+        phases = phase(
+            index.time[position], intervals.end[position], intervals.unknown[position], time
+        )
+        # Phase 0 says nothing more, and has no weight.
+        known = (phases > 0).to(exponent.dtype)
+        exponent = exponent + known * weights.by_phase.flatten().index_select(
+            0, pair * PHASES + phases
+        )
     return query, torch.exp(exponent), index.candidate_slot[position]
+
+
+def listed_facts(
+    votes: VoteList, index: FactIndex, fact_mask: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The query, position in the index and number of each voting fact, [votes] each."""
+    query, position, number = votes.facts
+    if fact_mask is None:
+        return query, position, number
+    chosen = fact_mask[index.fact_id[position]]
+    return query[chosen], position[chosen], number[chosen]
 
 
 def voting_facts(

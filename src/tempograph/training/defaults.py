@@ -41,7 +41,13 @@ def suggest_temp(
     dim = 256 if gpu else 64 if len(graph.train) < 50_000 else 128
     # The embeddings of all entities at the times of a step must fit into memory, and so must their
     # scores for the two queries of each fact; an epoch should have about a dozen training steps.
-    max_times = memory_budget("temp_step", device) // (8 * dim * entities)
+    window = 16 if task == "forecast" else 8
+    nodes = float(entities)
+    if graph.has_intervals:
+        # A fact is an edge, in both directions, of every step of a window at which it holds.
+        start, end, _ = graph.spans("train")
+        nodes += 2 * (2 * window + 1) * float((end - start + 1).sum()) / steps
+    max_times = int(memory_budget("temp_step", device) // (8 * dim * nodes))
     if gpu:
         queries = 2 * math.ceil(len(graph.train) / steps)
         max_times = min(max_times, memory_budget("temp_scores", device) // (4 * queries * entities))
@@ -53,7 +59,7 @@ def suggest_temp(
     return {
         "model": {
             "dim": dim,
-            "window": 16 if forecast else 8,
+            "window": window,
             "feature_dropout": 0.5 if gpu else 0.3,
             "initial_scale": 0.3,
         },
@@ -140,7 +146,10 @@ def suggest_pointer(
     most, epochs = 512, min(max(_CPU_FACTS // facts, 3), 14)
     gpu = device.type == "cuda"
     if gpu:
-        most, epochs = min(max(_power_of_two(facts / 18), 512), 16384), 14 if facts < 20_000 else 10
+        # Votes of facts that hold for a while are listed one by one, not summed by a kernel.
+        largest = 1024 if graph.has_intervals else 16384
+        most = min(max(_power_of_two(facts / 18), 512), largest)
+        epochs = 14 if facts < 20_000 else 10
     return {
         "model": {
             "max_facts": most,

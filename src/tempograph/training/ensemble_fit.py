@@ -15,7 +15,9 @@ from torch import Tensor, nn
 
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph, sort_by_time
+from tempograph.data.held_facts import random_steps
 from tempograph.data.protocol import task_of
+from tempograph.data.spans import EVENT_COLUMNS
 from tempograph.data.timeline import fact_queries
 from tempograph.errors import DataError
 from tempograph.evaluation.evaluator import query_batches
@@ -102,7 +104,7 @@ def fit_ensemble(
     """
     settings = ensemble.settings
     chosen = shuffle_facts(len(graph.valid), seed)[: settings.max_facts].sort().values
-    facts = torch.from_numpy(graph.valid)[chosen].to(ensemble.device)
+    facts = _asked_facts(torch.from_numpy(graph.valid)[chosen], seed).to(ensemble.device)
     known = KnownAnswers.from_train_and_valid(graph, ensemble.device)
     protocol = ensemble.timeline.protocol
     asked = cast(Ensemble, with_history(ensemble, graph, "valid", protocol))
@@ -140,6 +142,15 @@ def fit_ensemble(
         "sharpness": sharpness,
         "weights": table,
     }
+
+
+def _asked_facts(facts: Tensor, seed: int) -> Tensor:
+    """Facts [n, 4]; those that hold for a while at a random step each, as parts are trained."""
+    if facts.shape[1] == EVENT_COLUMNS:
+        return facts
+    generator = torch.Generator().manual_seed(seed)
+    step = random_steps(facts[:, 3], facts[:, 4], generator)
+    return torch.column_stack([facts[:, :3], step])
 
 
 @torch.no_grad()

@@ -144,7 +144,7 @@ class Ensemble(Model):
         """
         timeline, facts = self.timeline, None
         if left_out is not None:
-            facts = torch.where(left_out[:, None] < 0, -1, timeline.facts[left_out])
+            facts = torch.where(left_out[:, None] < 0, -1, timeline.rows[left_out])
         log_probs = [torch.log_softmax(each.float(), 1).clamp_(min=_LOWEST) for each in scores]
         frequencies = [
             self.frequencies.count_queries(queries, window, future, facts)

@@ -10,15 +10,20 @@ from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
 from tempograph.data.fact_index import FactIndex
+from tempograph.data.nearest_intervals import NearestIntervals
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.votes import (
+    PHASES,
     VoteBins,
+    VoteList,
+    VoteLookup,
     VoteRanges,
     VoteWeights,
     add_contributions_torch,
     fact_weights,
+    listed_facts,
     voting_facts,
 )
 
@@ -38,15 +43,24 @@ class Copying(nn.Module):
     A fact (x, r', o, t') weighs exp(A[r, r'] + C[r, r', gap] + B[r, t' - t] + M[r, n]): gap is a
     coarse class of t' - t, n counts the facts of the key between t and t', B and M are tables over
     signed logarithmic bins. Each table is the sum of a shared one and one per relation.
+
+    Of facts that hold for a while, t' - t is 0 while they hold, else the steps since the end or
+    until the start, and the weight has one more term, D[r, r', phase] (`nn.votes.phase`).
     """
 
     def __init__(
-        self, fact_index: FactIndex, max_facts: int, initial_gain: float, *, prior: bool = False
+        self,
+        fact_index: FactIndex,
+        max_facts: int,
+        initial_gain: float,
+        intervals: NearestIntervals | None = None,
+        *,
+        prior: bool = False,
     ) -> None:
         super().__init__()
         self.max_facts = max_facts
         relations = fact_index.num_directed_relations
-        self.bins = _vote_bins(fact_index, max_facts)
+        self.bins = _vote_bins(fact_index, max_facts, intervals)
         time_bins, count_bins = (
             int(bins.max()) + 1 for bins in (self.bins.time_bin, self.bins.count_bin)
         )
@@ -61,6 +75,10 @@ class Copying(nn.Module):
         self.gain = nn.Parameter(torch.zeros(relations, 3))
         """u, log c and v of each relation."""
         self.prior = nn.Parameter(torch.zeros(len(fact_index.candidates))) if prior else None
+        self.phase: PairTable | None = None
+        if intervals is not None:
+            self.phase = PairTable(relations, PHASES)
+            nn.init.zeros_(self.phase.shared)
 
     @property
     def fact_index(self) -> FactIndex:
@@ -71,7 +89,9 @@ class Copying(nn.Module):
         """The same weights for other facts; new candidates have no prior."""
         twin, old = copy_sharing_weights(self), self.fact_index
         index = FactIndex(timeline, old.key, None if self.prior is None else old)
-        bins, known = _vote_bins(index, self.max_facts), self.by_time.shape[1] // 2
+        intervals = None if self.phase is None else NearestIntervals(timeline, index)
+        bins = _vote_bins(index, self.max_facts, intervals)
+        known = self.by_time.shape[1] // 2
         middle = len(torch.unique(bins.time_bin)) // 2
         twin.bins = bins._replace(time_bin=(bins.time_bin - middle).clamp(-known, known) + known)
         if self.prior is not None:
@@ -80,10 +100,18 @@ class Copying(nn.Module):
             twin.prior = nn.Parameter(prior.index_copy(0, position, self.prior.detach()))
         return twin
 
-    def look_up(self, queries: Queries, left_out: Tensor | None = None) -> VoteRanges:
+    def look_up(self, queries: Queries, left_out: Tensor | None = None) -> VoteLookup:
         """The facts that vote on each query, without the train facts left_out [n]."""
         index = self.fact_index
         removed = index.fact_positions(queries, left_out)
+        if self.bins.intervals is not None:
+            key, time = index.key_ids(queries), queries.time
+            return VoteList(
+                self.bins.intervals.nearest(key, time, self.max_facts, removed),
+                index.candidate_ranges(queries),
+                time,
+                removed.T.contiguous(),
+            )
         pivot = index.first_row_at(index.key_ids(queries), queries.time)
         return VoteRanges(
             facts=index.nearest(queries, self.max_facts, removed),
@@ -96,7 +124,7 @@ class Copying(nn.Module):
     unpack = staticmethod(VoteRanges.unpack)
 
     def forward(
-        self, scores: Tensor, relation: Tensor, ranges: VoteRanges, sample: VoteSample | None = None
+        self, scores: Tensor, relation: Tensor, ranges: VoteLookup, sample: VoteSample | None = None
     ) -> Tensor:
         """Add the contributions to scores [n, entities] of queries with relations [n], in place.
 
@@ -119,6 +147,7 @@ class Copying(nn.Module):
             row,
             (self.shared_gain + self.gain).index_select(0, relation),
             self.prior,
+            None if self.phase is None else self.phase(relation)[0],
         )
 
     def fact_contributions(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
@@ -127,21 +156,29 @@ class Copying(nn.Module):
         The term in S is divided by weight, the term in N in equal parts.
         """
         index, ranges, key = self.fact_index, self.look_up(query), self.fact_index.key_ids(query)
-        stop = ranges.facts.stop if index.past_only else index.key_start[key + 1]
+        stop = index.key_start[key + 1]
+        if isinstance(ranges, VoteRanges) and index.past_only:
+            stop = ranges.facts.stop
         rows = torch.arange(int(index.key_start[key]), int(stop), device=index.time.device)
         named = index.candidates[ranges.candidates.start + index.candidate_slot[rows]]
         rows = rows[named == candidate]
         weights = self.weights(query.relation)
         _, weight, _ = fact_weights(self.bins, ranges, weights, None)
         all_weights = torch.zeros(len(index.time), dtype=weight.dtype, device=weight.device)
-        own = all_weights.index_copy(0, voting_facts(ranges, index, None)[1], weight)[rows]
+        if isinstance(ranges, VoteList):
+            voting = listed_facts(ranges, index, None)[1]
+        else:
+            voting = voting_facts(ranges, index, None)[1]
+        own = all_weights.index_copy(0, voting, weight)[rows]
         u, log_c, v = weights.coefficients[0]
         by_weight = u * torch.log1p(torch.exp(log_c) * own.sum()) * own
         by_count = v * math.log1p(len(rows)) / max(1, len(rows))
         return index.fact_id[rows], by_weight / own.sum().clamp(min=1e-30) + by_count
 
 
-def _vote_bins(fact_index: FactIndex, max_facts: int) -> VoteBins:
+def _vote_bins(
+    fact_index: FactIndex, max_facts: int, intervals: NearestIntervals | None
+) -> VoteBins:
     device, steps = fact_index.time.device, fact_index.num_steps
     gaps = torch.arange(steps + 1, device=device)
     distance = torch.bucketize(gaps, torch.tensor(_GAPS, device=device), right=True)
@@ -151,6 +188,7 @@ def _vote_bins(fact_index: FactIndex, max_facts: int) -> VoteBins:
         time_bin=signed_bins(steps, per_octave=3).to(device),
         count_bin=signed_bins(max_facts, per_octave=2).to(device),
         num_classes=2 * len(_GAPS) + 1,
+        intervals=intervals,
     )
 
 
@@ -223,12 +261,12 @@ def signed_bins(largest: int, per_octave: int) -> Tensor:
 def add_contributions(
     scores: Tensor,
     bins: VoteBins,
-    ranges: VoteRanges,
+    ranges: VoteLookup,
     weights: VoteWeights,
     fact_mask: Tensor | None,
 ) -> Tensor:
     """Add u log(1 + c S) + v log(1 + N) + prior to the scores [n, entities], in place."""
-    if scores.device.type == "cuda":
+    if scores.device.type == "cuda" and isinstance(ranges, VoteRanges):
         from tempograph.nn.kernels.votes_kernel import add_contributions as fused
 
         return fused(scores, bins, ranges, weights, fact_mask)

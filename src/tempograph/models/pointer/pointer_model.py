@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from tempograph.data.common_neighbors import NeighborQueries
 from tempograph.data.fact_index import FactIndex, Key
+from tempograph.data.nearest_intervals import NearestIntervals
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import ConfigError
 from tempograph.models.base import Evidence, Model, within_budget
@@ -24,17 +25,19 @@ from tempograph.models.pointer.recent_paths import PathQueries, RecentPaths
 from tempograph.models.pointer.removed_facts import RemovedFacts
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.shared_weights import copy_sharing_weights
-from tempograph.nn.votes import VoteRanges
+from tempograph.nn.votes import VoteLookup
 from tempograph.typing import NonNegativeInt, PositiveInt, check_bounds
 
 _BYTES_PER_VOTE: Final = 100
 """Memory of a vote on a CPU; the kernels of a GPU store no votes."""
+_BYTES_PER_LISTED_VOTE: Final = 240
+"""Memory of a vote of a fact that holds for a while, which is listed on any device."""
 
 NAME_WIDTH: Final = 64
 """Numbers in the vector of a name."""
 
 VoteSource = Copying | Paths | RecentPaths | EntityCounts | Names
-Lookup = VoteRanges | NeighborQueries | PathQueries | RemovedFacts | PartnerRanges
+Lookup = VoteLookup | NeighborQueries | PathQueries | RemovedFacts | PartnerRanges
 """What a source looked up for some queries, independent of any weight."""
 
 
@@ -49,7 +52,7 @@ class PointerSettings:
     max_facts_per_pair: NonNegativeInt = 128
     """Facts of the query's entity with its relation; 0 for none."""
     max_facts_per_time: NonNegativeInt = 512
-    """Facts at the query's time, of any entity; 0 for none."""
+    """Facts at the query's time, of any entity; 0 for none, as for facts of several steps."""
     max_facts_overall: NonNegativeInt = 0
     """Facts of any kind; 0 for none."""
     max_facts_per_hop: NonNegativeInt = 0
@@ -97,22 +100,26 @@ class Pointer(Model):
                     "set model.paths=false, and model.max_facts_per_hop for paths of earlier facts"
                 )
             self.bytes_per_candidate += 8
+        # Nothing is known of the day that a forecast is about. Of facts of several steps, the
+        # other sources have those that hold.
+        has_time = not timeline.past_only and timeline.longest == 1
         keys: list[tuple[Key, int, float]] = [
             ("entity", settings.max_facts, 1.0),
             ("relation", settings.max_facts_per_relation, 0.1),
             ("both", settings.max_facts_per_pair, 0.3),
-            # Nothing is known of the day that a forecast is about.
-            ("time", 0 if timeline.past_only else settings.max_facts_per_time, 0.1),
+            ("time", settings.max_facts_per_time if has_time else 0, 0.1),
             ("any", settings.max_facts_overall, 0.1),
         ]
         copying = [
-            Copying(FactIndex(timeline, key), max_facts, gain, prior=key == "relation")
-            for key, max_facts, gain in keys
-            if max_facts
+            _copying(timeline, key, max_facts, gain) for key, max_facts, gain in keys if max_facts
         ]
         # Sources run one after another, so the largest decides, spread over all entities.
         per_query = [max(source.pair.bytes_per_query for source in copying)]
-        if timeline.device.type == "cpu":
+        if timeline.has_intervals:
+            # All sources look up their votes before the first one runs.
+            votes = sum(max_facts for _, max_facts, _ in keys)
+            per_query.append(_BYTES_PER_LISTED_VOTE * votes)
+        elif timeline.device.type == "cpu":
             per_query.append(_BYTES_PER_VOTE * max(max_facts for _, max_facts, _ in keys))
         self.bytes_per_candidate += sum(
             math.ceil(size / timeline.num_entities) for size in per_query
@@ -134,6 +141,11 @@ class Pointer(Model):
         if settings.names:
             self.sources.append(Names(timeline, NAME_WIDTH))
         self.to(timeline.device)
+
+    @property
+    def packs_lookups(self) -> bool:
+        """Whether what sources look up has a packed form: not if facts hold for a while."""
+        return not self.timeline.has_intervals
 
     @property
     def vote_sources(self) -> Iterable[VoteSource]:
@@ -201,3 +213,11 @@ class Pointer(Model):
             without = self.score(repeated.relation, self.look_up(repeated, part))
             scores.append(without[:, candidates])
         return torch.cat(scores)
+
+
+def _copying(timeline: Timeline, key: Key, max_facts: int, gain: float) -> Copying:
+    index = FactIndex(timeline, key)
+    # Facts of one time are events, even if they are written as intervals.
+    listed = timeline.has_intervals and key != "time"
+    intervals = NearestIntervals(timeline, index) if listed else None
+    return Copying(index, max_facts, gain, intervals, prior=key == "relation")

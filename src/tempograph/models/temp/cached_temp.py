@@ -104,12 +104,14 @@ class CachedTeMP(Model):
     def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
         """Scores with all facts, then without each of some, [1 + n, candidates].
 
-        The step of each fact is encoded again without it, other steps come from the cache. Only the
+        The steps of each fact are encoded again without it, others come from the cache. Only the
         query's entity and the candidates go through the temporal encoder.
         """
         query = self._within_reach(query)
         entities, index = torch.unique(torch.cat([query.entity, candidates]), return_inverse=True)
-        nodes = 4 * self.timeline.max_facts_per_step + len(entities) * self._width
+        # A fact that holds for a while may be in every step of the window.
+        steps = self._width if self.timeline.has_intervals else 1
+        nodes = 4 * steps * self.timeline.max_facts_per_step + len(entities) * self._width
         # -1 leaves no fact out.
         facts = torch.cat([left_out.new_tensor([-1]), left_out])
         parts = within_budget(facts, 8 * self.network.settings.dim * nodes)
@@ -123,28 +125,32 @@ class CachedTeMP(Model):
         index: position among the entities of the query's entity, then of the candidates.
         """
         t, network, count = self.timeline, self.network, len(left_out)
-        step = torch.where(left_out < 0, -1, t.facts[left_out, 3])
+        start = torch.where(left_out < 0, t.num_steps, t.facts[left_out, 3])
+        end = t.fact_end[left_out]
         # Each fact has its own copy of the window, `width` steps long.
         first, num_steps = int(query.time) - self.window[0], count * self._width
         shift = torch.arange(count, device=t.device) * self._width - first
         keys, x = [], []
-        for now in range(max(0, first), min(t.num_steps, first + self._width)):
+        window = range(max(0, first), min(t.num_steps, first + self._width))
+        for now in window:
             nodes = self._step(now)
             match = equal_range(nodes.keys, entities)
             active = match.lengths.nonzero()[:, 0]
             copy, which = torch.cartesian_prod(
-                (step != now).nonzero()[:, 0], torch.arange(len(active), device=t.device)
+                ((start > now) | (end < now)).nonzero()[:, 0],
+                torch.arange(len(active), device=t.device),
             ).T
             keys.append(active[which] * num_steps + shift[copy] + now)
             x.append(nodes.x[match.start[active]][which])
-        near = ((left_out >= 0) & (step >= first) & (step < first + self._width)).nonzero()[:, 0]
+        steps = torch.tensor(window, device=t.device)
+        near, which = ((start[:, None] <= steps) & (steps <= end[:, None])).nonzero().unbind(1)
         if len(near):
-            nodes = self._encode_steps(step[near], left_out[near])
+            nodes = self._encode_steps(steps[which], left_out[near])
             row, entity = nodes.keys // t.num_entities, nodes.keys % t.num_entities
             match = equal_range(entities, entity)
             active = match.lengths.nonzero()[:, 0]
             copy = near[row[active]]
-            keys.append(match.start[active] * num_steps + shift[copy] + step[copy])
+            keys.append(match.start[active] * num_steps + shift[copy] + steps[which][row[active]])
             x.append(nodes.x[active])
         nodes = _sorted_nodes(keys, x)
         isolated = self._isolated.index_select(0, entities)
@@ -153,7 +159,7 @@ class CachedTeMP(Model):
         )
         tables = encoded.tables(count)
         repeated = Queries(*(column.expand(count) for column in query))
-        facts = torch.where(left_out[:, None] < 0, -1, t.facts[left_out])
+        facts = torch.where(left_out[:, None] < 0, -1, t.rows[left_out])
         frequencies = network.gate_frequencies(repeated, facts)
         vectors = network.query_vectors(repeated, tables[:, index[0]], frequencies)
         return network.score(vectors.unsqueeze(), tables[:, index[1:]])[:, 0]

@@ -77,6 +77,13 @@ class DropoutSample(NamedTuple):
     context_keep: Tensor
     generator: torch.Generator
 
+    def without(self, facts: Tensor) -> DropoutSample:
+        """The sample without the train facts at positions [n] at any step."""
+        keep, context_keep = (
+            mask.index_fill(0, facts, False) for mask in (self.keep, self.context_keep)
+        )
+        return self._replace(keep=keep, context_keep=context_keep)
+
 
 class _Snapshot(NamedTuple):
     keys: Tensor
@@ -278,6 +285,8 @@ class TeMPEncoder(nn.Module):
     def _snapshot(self, steps: Tensor, keep: Tensor | None) -> _Snapshot:
         """The active entities and the kept facts of the steps in a mask [steps], as one graph."""
         t = self.timeline
+        if t.has_intervals:
+            return self._held_snapshot(steps.nonzero()[:, 0], keep)
         inside = steps[t.facts[:, 3]]
         facts = (inside if keep is None else inside & keep).nonzero()[:, 0]
         subject, object_ = t.subject_pair[facts], t.object_pair[facts]
@@ -290,6 +299,19 @@ class TeMPEncoder(nn.Module):
         node = active.cumsum(0) - 1
         edges = Edges(node[subject], t.facts[facts, 1], node[object_])
         return _Snapshot(t.pair_keys[active], edges)
+
+    def _held_snapshot(self, steps: Tensor, keep: Tensor | None) -> _Snapshot:
+        """The same for the facts that hold at steps [n]: only these are laid out step by step."""
+        t = self.timeline
+        row, facts = t.edges(steps)
+        if keep is not None:
+            kept = keep[facts]
+            row, facts = row[kept], facts[kept]
+        subject, relation, object_, _ = t.facts[facts].unbind(1)
+        keys, node = torch.unique(
+            torch.cat([subject, object_]) * t.num_steps + steps[row].repeat(2), return_inverse=True
+        )
+        return _Snapshot(keys, Edges(node[: len(row)], relation, node[len(row) :]))
 
 
 def all_pairs(times: Tensor, num_entities: int) -> tuple[Tensor, Tensor]:

@@ -62,14 +62,14 @@ class EmbeddingLoss(TrainingLoss):
         return [
             part
             for times in self.shuffled_times(s.times_per_step, generator)
-            for facts in [timeline.edges(times)[1]]
+            for facts in [self.facts_asked_at(times)[1]]
             for part in torch.tensor_split(facts, -(-len(facts) // max_facts))
         ]
 
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> the loss, a scalar."""
         s, timeline = self.settings, self.timeline
-        queries, answer = fact_queries(timeline.facts[batch], timeline.num_relations)
+        queries, answer = fact_queries(self.asked_facts(batch), timeline.num_relations)
         terms = self.model.relations.terms(queries)
         query = self.model.encode_queries(queries, sum_terms(terms))
         if s.dropout:

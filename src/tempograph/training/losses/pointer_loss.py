@@ -15,9 +15,10 @@ from torch.utils.checkpoint import checkpoint
 
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import memory_budget
-from tempograph.models.pointer.pointer_model import NAME_WIDTH, Pointer
+from tempograph.models.pointer.pointer_model import NAME_WIDTH, Lookup, Pointer
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.loss_functions import softmax_loss
+from tempograph.nn.votes import VoteList
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.settings import PointerTrainSettings
 
@@ -84,17 +85,30 @@ class PointerLoss(TrainingLoss):
             # What is asked from its past alone need not be left out.
             left_out = None if self.timeline.past_only else part % facts
             lookups = self.model.look_up(queries.take(part), left_out)
-            parts.append(torch.cat([lookup.pack() for lookup in lookups]))
+            packed = [each.pack() for each in lookups if not isinstance(each, VoteList)]
+            parts.append(torch.cat(packed))
         return torch.cat(parts, dim=1)
+
+    def _asked(self, query_ids: Tensor) -> tuple[Queries, Tensor, Tensor]:
+        """Queries by their id at the steps of this epoch, their answers and the facts behind."""
+        fact = query_ids % len(self.timeline.facts)
+        both, answers = fact_queries(self.asked_facts(fact), self.timeline.num_relations)
+        number = torch.arange(len(fact), device=fact.device)
+        number = number + len(fact) * (query_ids >= len(self.timeline.facts))
+        return both.take(number), answers[number], fact
 
     def _loss(self, query_ids: Tensor, sample: VoteSample) -> Tensor:
         """The mean loss of queries by their id."""
-        queries, answer = self._queries[0].take(query_ids), self._queries[1][query_ids]
-        packed = self._lookups.index_select(1, query_ids).chunk(len(self.model.sources))
-        lookups = [
-            source.unpack(each)
-            for source, each in zip(self.model.vote_sources, packed, strict=True)
-        ]
+        if self.model.packs_lookups:
+            queries, answer = self._queries[0].take(query_ids), self._queries[1][query_ids]
+            packed = self._lookups.index_select(1, query_ids).chunk(len(self.model.sources))
+            lookups: list[Lookup] = [
+                source.unpack(each)
+                for source, each in zip(self.model.vote_sources, packed, strict=True)
+            ]
+        else:
+            queries, answer, left_out = self._asked(query_ids)
+            lookups = self.model.look_up(queries, left_out)
         scores = self.model.score(queries.relation, lookups, sample)
         rows = torch.arange(len(answer), device=answer.device)
         known = self.true_answers(queries, answer)

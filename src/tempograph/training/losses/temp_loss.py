@@ -35,9 +35,12 @@ class TeMPLoss(TrainingLoss):
         """Distinct times [n] -> a scalar; 0 if no fact is a target."""
         timeline = self.timeline
         dropout = self.sample_dropout(generator)
-        time_index, position = timeline.edges(times)
-        # A forecaster does not see the edges of its own step, so all of them are targets.
-        if self.settings.targets == "dropped" and not timeline.past_only:
+        time_index, position = self.facts_asked_at(times)
+        if timeline.longest > 1:
+            # A fact must not answer for itself at the other steps at which it holds.
+            dropout = dropout.without(position)
+        elif self.settings.targets == "dropped" and not timeline.past_only:
+            # A forecaster does not see the edges of its own step, so all of them are targets.
             targets = ~dropout.keep[position]
             time_index, position = time_index[targets], position[targets]
         if timeline.max_facts_per_step > self.settings.max_facts:
@@ -47,11 +50,9 @@ class TeMPLoss(TrainingLoss):
         encoded = self.model.encode(times, dropout)
         if not len(position):
             return encoded.base.sum() * 0
-        queries, answer = fact_queries(timeline.facts[position], timeline.num_relations)
+        queries, answer = fact_queries(self.asked_facts(position), timeline.num_relations)
         time_index = time_index.repeat(2)
-        frequencies = self._frequencies
-        if frequencies is not None:
-            frequencies = frequencies[:, position].flatten(0, 1)
+        frequencies = self._frequencies_of(queries, position)
         given = encoded.take(time_index, queries.entity)
         vectors = self.model.query_vectors(queries, given, frequencies)
         if self.settings.negatives == "all":
@@ -78,6 +79,15 @@ class TeMPLoss(TrainingLoss):
         patterns = self.model.frequencies.count(self.timeline.facts, *self.model.frequency_window)
         counts = patterns[:, PATTERNS.index("so")].float().log1p()
         return 0.2 + 0.6 * counts / counts.max().clamp(min=0.5)
+
+    def _frequencies_of(self, queries: Queries, position: Tensor) -> Tensor | None:
+        """What the gate looks at for both queries of the facts at positions [n], [2n, 3]."""
+        if self.model.gate is not None and self.timeline.longest > 1:
+            # Each fact may hold in its window, and is asked at another step in each epoch.
+            left_out = self.timeline.rows[position].repeat(2, 1)
+            return self.model.gate_frequencies(queries, left_out)
+        frequencies = self._frequencies
+        return None if frequencies is None else frequencies[:, position].flatten(0, 1)
 
     @cached_property
     def _frequencies(self) -> Tensor | None:
