@@ -80,11 +80,10 @@ class Embedding(Model):
         self.relations = _relations(settings, timeline, planes, self.decoder)
         self.to(timeline.device)
 
-    def encode_queries(self, queries: Queries, relation: Tensor | None = None) -> Tensor:
-        """The query vectors, [n, width]; the relation embeddings [n, width] may be given."""
+    def encode_queries(self, queries: Queries) -> Tensor:
+        """The query vectors, [n, width]."""
         entity = self.entities(queries.entity, queries.time)
-        relation = self.relations(queries) if relation is None else relation
-        return self.decoder.compose(entity, relation)
+        return self.decoder.compose(entity, self.relations(queries))
 
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each query, [queries, entities]."""
