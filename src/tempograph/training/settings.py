@@ -15,9 +15,8 @@ from tempograph.typing import (
     check_bounds,
 )
 
-
 Sampling = Literal["uniform", "frequency", "batch", "mixed"]
-"""How negatives are drawn: uniformly, by facts of an entity, from the step, or from two of these."""
+"""Drawn uniformly, by the facts of an entity, from the step, or half from it, half uniformly."""
 
 
 @dataclass(frozen=True)

@@ -95,6 +95,19 @@ class Embedding(Model):
         queries = self._at_known_steps(queries)
         return self.score_pairs(self.encode_queries(queries), queries.time, answer)
 
+    @property
+    def scores_blocks(self) -> bool:  # type: ignore[override]
+        """Whether one product scores a block of candidates, whatever the times of the queries."""
+        return not self.entities.time_dependent
+
+    def candidate_scores(self, queries: Queries, candidates: Tensor) -> Tensor:
+        """Scores of some entities, candidates [count], for each query, [queries, count]."""
+        if self.entities.time_dependent:
+            return super().candidate_scores(queries, candidates)
+        queries = self._at_known_steps(queries)
+        vectors = self.entities(candidates, torch.zeros_like(candidates))
+        return self.decoder.score(self.encode_queries(queries), vectors)
+
     def score_all(self, query: Tensor, time: Tensor) -> Tensor:
         """Scores of every entity for query vectors [n, width] at times [n]: [n, entities]."""
         if not self.entities.time_dependent:
