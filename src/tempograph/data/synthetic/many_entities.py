@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tempograph.data.folder import DATASET_MARKER, format_facts, write_names
 from tempograph.data.graph import Facts, TemporalGraph, rows_in
-from tempograph.typing import PositiveInt, check_bounds
+from tempograph.io import atomic_folder
+from tempograph.typing import SPLITS, PositiveInt, check_bounds
 
 Ids = NDArray[np.int64]
 
@@ -72,26 +75,49 @@ class MadeWorld:
             found = np.concatenate([found, rng.permutation(more)[:missing]])
         return np.column_stack([found, np.full(len(found), day)])
 
-    def facts_by_day(self) -> Iterator[Facts]:
-        """The facts of each day."""
-        return (self.day(day) for day in range(self.days))
+    def write(self, path: Path) -> None:
+        """Write a dataset folder day by day, in memory for one day's facts."""
+        rng = np.random.default_rng((self.seed, self.days))
+        left = np.array([self.train, self.valid, self.test])
+        with atomic_folder(path, DATASET_MARKER) as folder:
+            write_names(folder / "entities.txt", self._names("entity", self.entities))
+            write_names(folder / "relations.txt", self._names("relation", self.relations))
+            write_names(folder / "times.txt", self._dates())
+            with ExitStack() as files:
+                opened = [
+                    files.enter_context((folder / f"{split}.tsv").open("wb")) for split in SPLITS
+                ]
+                for number in range(self.days):
+                    facts = self.day(number)
+                    dealt = rng.multivariate_hypergeometric(left, len(facts))
+                    left -= dealt
+                    parts = np.split(rng.permutation(facts), dealt.cumsum()[:-1])
+                    for file, part in zip(opened, parts, strict=True):
+                        file.write(format_facts(part, compress=False))
 
     def graph(self, name: str = "made") -> TemporalGraph:
         """The world as a graph, split at random."""
-        facts = np.concatenate(list(self.facts_by_day()))
+        facts = np.concatenate([self.day(number) for number in range(self.days)])
         order = np.random.default_rng((self.seed, self.days)).permutation(len(facts))
         bounds = [self.valid, self.valid + self.test]
         valid, test, train = (np.sort(part) for part in np.split(order, bounds))
-        dates = np.datetime64("2000-01-01") + np.arange(self.days)
         return TemporalGraph(
             name,
-            tuple(f"entity {number}" for number in range(self.entities)),
-            tuple(f"relation {number}" for number in range(self.relations)),
-            tuple(dates.astype(str).tolist()),
+            self._names("entity", self.entities),
+            self._names("relation", self.relations),
+            self._dates(),
             facts[train],
             facts[valid],
             facts[test],
         )
+
+    @staticmethod
+    def _names(kind: str, count: int) -> tuple[str, ...]:
+        return tuple(f"{kind} {number}" for number in range(count))
+
+    def _dates(self) -> tuple[str, ...]:
+        dates = np.datetime64("2000-01-01") + np.arange(self.days)
+        return tuple(dates.astype(str).tolist())
 
     def _events(self, rng: np.random.Generator, day: int, count: int) -> Facts:
         """Events (s, r, o) of a day, [count, 3]."""

@@ -147,15 +147,24 @@ class EmbeddingLoss(TrainingLoss):
         """
         times, group = self._groups(queries.time)
         negatives = sampler.draw(facts, len(times), generator)
-        scores = self.model.score_candidates(query, group, negatives.entity, times).float()
+        scores = self._shared_scores(query, group, negatives.entity, times).float()
         answer_vectors = entity.roll(len(facts), 0)
         positive = self.model.decoder.score(query[:, None], answer_vectors[:, None])[:, 0, 0]
         known = columns_of(*self.known(queries), group, negatives.entity, sampler.num_entities)
-        excluded = tuple(torch.cat(pair) for pair in zip(known, negatives.own, strict=True))
+        row, column = (torch.cat(pair) for pair in zip(known, negatives.own, strict=True))
         log_expected = negatives.log_expected.to(scores.dtype)
         if len(log_expected) > 1:
             log_expected = log_expected[group]
-        return corrected_loss(positive.float(), scores, log_expected, excluded).mean()
+        return corrected_loss(positive.float(), scores, log_expected, (row, column)).mean()
+
+    def _shared_scores(
+        self, query: Tensor, group: Tensor, entities: Tensor, times: Tensor
+    ) -> Tensor:
+        """`Embedding.score_candidates`, without the copies for several groups if there is one."""
+        if len(times) > 1:
+            return self.model.score_candidates(query, group, entities, times)
+        vectors = self.model.entities(entities[0], times.expand(entities.shape[1]))
+        return self.model.decoder.score(query, vectors)
 
     def _sampled(
         self,
