@@ -52,8 +52,8 @@ def test_there_is_structure_to_learn() -> None:
     popularity = np.sort(np.bincount(facts[:, 0], minlength=2000))[::-1]
     assert popularity[:20].sum() > 5 * popularity[1000:1020].sum()
     # The objects of a community's subjects live in a few others.
-    lives = facts[facts[:, 0] % 50 == 7, 2] % 50
-    assert np.sort(np.bincount(lives, minlength=50))[-8:].sum() > 0.6 * len(lives)
+    lives = facts[facts[:, 0] % 125 == 7, 2] % 125
+    assert np.sort(np.bincount(lives, minlength=125))[-8:].sum() > 0.6 * len(lives)
 
 
 def test_sizes_have_bounds() -> None:

@@ -21,11 +21,11 @@ _LIFETIME: Final = 0.4
 """The part of all days during which a pair may meet."""
 _MEETINGS: Final = 4.0
 """Facts of a pair over its lifetime, in the mean."""
-_NEWCOMERS: Final = 0.2
+_NEWCOMERS: Final = 0.35
 """The share of facts of pairs that meet once."""
 _STRANGERS: Final = 0.1
 """The share of pairs whose object is not where its relation leads."""
-_COMMUNITY: Final = 40
+_COMMUNITY: Final = 16
 """Entities of a community."""
 _NEIGHBORS: Final = 8
 """How many communities the relations lead to from each one."""
@@ -135,14 +135,14 @@ class MadeWorld:
     def _members(self, pair: Ids, quarter: int) -> tuple[Ids, Ids, Ids]:
         """The subject, the relation and the object of pairs, [n] each."""
         draws = [_noise(pair, 8 * self.seed + column) for column in range(4)]
-        # Squares make the first ids frequent.
+        # Powers make the first ids frequent.
         subject = (self.entities * draws[0] ** 2).astype(np.int64)
         relation = (self.relations * draws[1] ** 2).astype(np.int64)
         communities = max(1, self.entities // _COMMUNITY)
         leads = _noise(_QUARTERS * relation + quarter, 8 * self.seed + 4)
         community = (subject + 1 + (_NEIGHBORS * leads).astype(np.int64)) % communities
         members = (self.entities - 1 - community) // communities + 1
-        neighbor = community + communities * (members * draws[2] ** 2).astype(np.int64)
+        neighbor = community + communities * (members * draws[2] ** 3).astype(np.int64)
         stranger = (self.entities * (draws[3] / _STRANGERS) ** 2).astype(np.int64)
         return subject, relation, np.where(draws[3] < _STRANGERS, stranger, neighbor)
 
