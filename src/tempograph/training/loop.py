@@ -156,8 +156,7 @@ def _validate(
     """Rank valid with the weights, or their average, and keep them if they are the best so far."""
     model, progress = state.model, state.progress
     model.eval()
-    # Ranking changes no weights, and a copy of large tables takes as much memory as they do.
-    weights = _copied(model.state_dict()) if state.average else {}
+    weights = _copied(model.state_dict())
     if state.average:
         model.load_state_dict(state.average)
     metrics: MetricsLine = fabric.broadcast(validate(model) if fabric.is_global_zero else {})
@@ -166,8 +165,7 @@ def _validate(
         progress.best_mrr, progress.best_epoch = metrics["mrr"], progress.epoch
         state.best = _copied(model.state_dict())
         save_weights()
-    if weights:
-        model.load_state_dict(weights)
+    model.load_state_dict(weights)
 
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:
