@@ -24,7 +24,8 @@ class LargestTensor(TorchDispatchMode):
     ) -> Any:
         result = operation(*args, **(kwargs or {}))
         for leaf in tree_leaves(result):
-            if isinstance(leaf, Tensor):
+            # The indices and values of a sparse tensor are results of their own.
+            if isinstance(leaf, Tensor) and not leaf.is_sparse:
                 self.bytes = max(self.bytes, leaf.untyped_storage().nbytes())
         return result
 

@@ -434,6 +434,11 @@ MESSAGES = {
         "{facts} facts do not fit: {entities} entities, {relations} relations and {steps} steps "
         "leave room for {room} and at most half of it is filled; ask for {limit} facts or fewer"
     ),
+    # The layers of the nn package
+    "entities.sparse_gradients": (
+        "sparse_gradients are for entities fixed or projected, not those with several vectors; "
+        "set train.sparse_gradients=false"
+    ),
     # The models package
     "embedding_settings.drifting": "drifting vectors are for decoder gaussian, not {decoder}",
     "embedding_settings.even_dim": "decoder {decoder} needs an even dim, found {dim}",
@@ -516,6 +521,10 @@ MESSAGES = {
         "decoder gaussian takes no dropout, which would set variances to 0; set train.dropout=0"
     ),
     "embedding_loss.negatives": "loss {loss} needs a number of negatives, found 'all'",
+    "embedding_loss.one_sample": (
+        "{model}'s entities change with time, so each time needs negatives of its own; "
+        "set train.negative_sampling=uniform"
+    ),
     "embedding_loss.season_penalty": (
         "season_penalty is for drifting entities or relations, found entities {entities} "
         "and relations {relations}; set train.season_penalty=0"
@@ -597,8 +606,26 @@ MESSAGES = {
     ),
     "setting_values.unknown": "{owner} has no setting '{setting}'",
     "setting_values.wrong_type": "{owner}: {setting} must be {kind}, found {value!r}",
+    "settings.corrected_loss": (
+        "loss {loss} takes negatives as they are drawn; set train.negative_sampling=uncorrected"
+    ),
+    "settings.from_the_step": (
+        "negative_sampling {sampling} needs steps of random facts; "
+        "set train.batch=facts or train.negative_sampling=uniform"
+    ),
+    "settings.number_of_negatives": (
+        "{setting} needs a number of negatives, found 'all'; set train.negatives=4096"
+    ),
     "settings.pointer_negatives": (
         "the pointer is trained against all entities, found negatives = {value}"
+    ),
+    "settings.sparse_optimizer": (
+        "sparse_gradients are for optimizer adagrad, found {optimizer}, which moves all entities "
+        "in every step; set train.optimizer=adagrad"
+    ),
+    "settings.sparse_with": (
+        "{setting} would touch all entities in every step, and sparse_gradients do not; "
+        "set train.{setting}=0"
     ),
     "setup.no_such_part": (
         "'{part}' cannot be a part of {model}: there is no such model or run folder; "

@@ -34,7 +34,7 @@ MEMORY_BUDGETS: Final = {
     # Scores of the queries that are ranked together.
     "ranking": Budget(2**29, 2**32),
     # Scores of the validation queries that a temperature is fitted on.
-    "calibration": Budget(2**28, 2**28),
+    "calibration": Budget(2**29, 2**32),
     # Scores with some facts left out, or of every relation.
     "counterfactual": Budget(2**27, 2**27),
     # Scores of the queries that the service answers together.

@@ -90,6 +90,27 @@ def test_tables_of_many_entities_fit_into_memory() -> None:
     assert 3 * 4 * dim * 10**6 <= 2**33
 
 
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize("device", [CPU, GPU], ids=str)
+@pytest.mark.parametrize("model", ["transe", "complex", "ta-distmult", "tntcomplex"])
+def test_many_entities_are_trained_against_a_sample_with_sparse_gradients(
+    model: str, device: torch.device
+) -> None:
+    few, many = (
+        configure(graph_of_shape(100_000, entities, 30), model, device).train
+        for entities in (30_000, 30_001)
+    )
+    assert (few.negative_sampling, few.sparse_gradients) == ("uncorrected", False)
+    assert (many.negative_sampling, many.sparse_gradients) == ("mixed", True)
+    assert 1000 <= many.negatives <= 10_000
+
+
+@pytest.mark.usefixtures("h200")
+@pytest.mark.parametrize("model", ["hyte", "de-simple", "atise-er"])
+def test_many_entities_that_change_with_time_are_never_all_scored_in_a_step(model: str) -> None:
+    assert configure(graph_of_shape(100_000, 30_001, 30), model, GPU).train.negatives == 500
+
+
 @pytest.mark.parametrize(
     ("names", "attributes", "matter"),
     [

@@ -24,6 +24,7 @@ from tempograph.evaluation.history import with_history
 from tempograph.evaluation.probabilities import Calibrator, Confidence
 from tempograph.evaluation.ranking import Ranks, filtered_ranks, sampled_ranks
 from tempograph.evaluation.relation_negatives import RelationNegatives
+from tempograph.evaluation.streamed_ranks import needs_blocks, rank_in_blocks
 from tempograph.models.base import CrossFitted, Model
 from tempograph.typing import Filter, Progress, Protocol, Split
 
@@ -117,6 +118,8 @@ def rank_with_confidence(
 ) -> tuple[Ranks, Confidence | None]:
     """`rank_facts`, and with a calibrator how sure the queries are of their best answers."""
     queries, answer = fact_queries(facts, known.num_relations)
+    if negatives is None and cross_fitted is None and needs_blocks(model, known, budget):
+        return rank_in_blocks(model, queries, answer, known, budget, progress, calibrator)
     ranks = Ranks(*_empty(answer, _RANK_TYPES))
     confidence = None if calibrator is None else Confidence(*_empty(answer, _CONFIDENCE_TYPES))
     batches = query_batches(model, queries, known, budget, progress)

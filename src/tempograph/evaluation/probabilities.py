@@ -82,9 +82,16 @@ class Calibrator(NamedTuple):
 
         scores [n, all candidates], excluded candidates at -inf; eligible [n]: how many are not.
         """
-        total = torch.logsumexp(scores / self.temperature, 1, keepdim=True).double()
-        own = scores.gather(1, candidates).double() / self.temperature
-        return self._mix(own - _finite(total), total, eligible[:, None])
+        total = torch.logsumexp(scores / self.temperature, 1).double()
+        return self.log_probs_of(scores.gather(1, candidates), total, eligible)
+
+    def log_probs_of(self, own: Tensor, total: Tensor, eligible: Tensor) -> Tensor:
+        """Log probabilities of candidates with the scores `own` [n, k], [n, k].
+
+        total [n]: logsumexp of the scores of all candidates, divided by the temperature.
+        """
+        log_softmax = own.double() / self.temperature - _finite(total)[:, None]
+        return self._mix(log_softmax, total[:, None], eligible[:, None])
 
     def _mix(self, log_softmax: Tensor, total: Tensor, eligible: Tensor) -> Tensor:
         """Mix a softmax with the uniform distribution; a softmax without any score is uniform."""

@@ -36,19 +36,29 @@ def filtered_ranks(scores: Tensor, answer: Tensor, known: tuple[Tensor, Tensor])
     answer), [pairs] each. An answer is never filtered from its own query.
     """
     answer_score = scores.gather(1, answer[:, None])
+    row, candidate = known
+    others = candidate != answer[row]
+    greater, equal = filtered_counts(scores, answer_score, (row[others], candidate[others]))
+    return ranks_of(greater, equal - 1)
+
+
+def filtered_counts(
+    scores: Tensor, answer_score: Tensor, removed: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
+    """How many candidates score more than the answer, and how many as much, [queries] each.
+
+    scores [queries, candidates], answer_score [queries, 1]; distinct pairs (query, candidate) that
+    are `removed` do not count.
+    """
     _refuse_nan(scores)
     # Short integers add up several times as fast on a CPU.
     greater = (scores > answer_score).sum(1, dtype=torch.int32).long()
-    equal = (scores == answer_score).sum(1, dtype=torch.int32).long() - 1
-
-    row, candidate = known
-    others = candidate != answer[row]
-    row, candidate = row[others], candidate[others]
-    removed, threshold = scores[row, candidate], answer_score[row, 0]
-    greater.index_add_(0, row, (removed > threshold).to(greater.dtype), alpha=-1)
-    equal.index_add_(0, row, (removed == threshold).to(equal.dtype), alpha=-1)
-
-    return _ranks(greater, equal)
+    equal = (scores == answer_score).sum(1, dtype=torch.int32).long()
+    row, candidate = removed
+    score, threshold = scores[row, candidate], answer_score[row, 0]
+    greater.index_add_(0, row, (score > threshold).to(greater.dtype), alpha=-1)
+    equal.index_add_(0, row, (score == threshold).to(equal.dtype), alpha=-1)
+    return greater, equal
 
 
 def sampled_ranks(scores: Tensor, answer: Tensor, negatives: Tensor) -> Ranks:
@@ -59,7 +69,7 @@ def sampled_ranks(scores: Tensor, answer: Tensor, negatives: Tensor) -> Ranks:
     """
     answer_score, others = scores.gather(1, answer[:, None]), scores.gather(1, negatives)
     _refuse_nan(torch.cat([answer_score, others], dim=1))
-    return _ranks((others > answer_score).sum(1), (others == answer_score).sum(1))
+    return ranks_of((others > answer_score).sum(1), (others == answer_score).sum(1))
 
 
 def metrics(ranks: Tensor, hits: Iterable[int] = (1, 3, 10)) -> Metrics:
@@ -79,7 +89,7 @@ def _refuse_nan(scores: Tensor) -> None:
         raise FloatingPointError("a score is NaN, so its rank is undefined")
 
 
-def _ranks(greater: Tensor, equal: Tensor) -> Ranks:
+def ranks_of(greater: Tensor, equal: Tensor) -> Ranks:
     """The ranks of answers with so many candidates above them and tied with them, [n] each."""
     optimistic = greater + 1
     pessimistic = optimistic + equal

@@ -67,6 +67,9 @@ class Model(torch.nn.Module, ABC):
     probabilistic = False
     """Whether a softmax over the scores of a query gives probabilities, as ensembles need."""
 
+    scores_blocks = False
+    """Whether `candidate_scores` scores only the candidates, so that many are scored in blocks."""
+
     uses_train_facts = True
     """Whether train facts matter at prediction time, or only while the weights are trained."""
 
@@ -100,6 +103,10 @@ class Model(torch.nn.Module, ABC):
     def answer_scores(self, queries: Queries, answer: Tensor) -> Tensor:
         """The score of one entity, answer [queries], for each query, [queries]."""
         return self.scores(queries).gather(1, answer[:, None])[:, 0]
+
+    def candidate_scores(self, queries: Queries, candidates: Tensor) -> Tensor:
+        """Scores of some entities, candidates [count], for each query, [queries, count]."""
+        return self.scores(queries)[:, candidates]
 
     def entity_vectors(self, times: Tensor) -> Tensor:
         """Vectors of all entities, [times, entities, width], or [1, ...] if constant in time."""

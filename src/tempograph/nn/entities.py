@@ -8,6 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from tempograph.errors import ConfigError
 from tempograph.nn.name_vectors import NameVectors
 
 
@@ -28,21 +29,34 @@ class Entities(nn.Module):
         """Amplitudes of the seasons, which a penalty keeps small, [entities, dim]."""
         return None
 
+    def use_sparse_gradients(self) -> None:
+        """Let `forward` give a gradient to the rows that it reads, and not to all entities."""
+        raise ConfigError(
+            "sparse_gradients are for entities fixed or projected, not those with several vectors; "
+            "set train.sparse_gradients=false"
+        )
+
 
 class FixedEntities(Entities):
     """e: one vector for each entity."""
 
     time_dependent = False
+    sparse_gradients = False
 
     def __init__(self, count: int, width: int, scale: float) -> None:
         super().__init__()
         self.entity = nn.Parameter(torch.randn(count, width) * scale)
 
     def forward(self, entity: Tensor, time: Tensor) -> Tensor:
+        if self.sparse_gradients:
+            return nn.functional.embedding(entity, self.entity, sparse=True)
         return self.entity.index_select(0, entity)
 
     def tables(self, times: Tensor) -> Tensor:
         return self.entity[None]
+
+    def use_sparse_gradients(self) -> None:
+        self.sparse_gradients = True
 
 
 class NamedEntities(Entities):
@@ -60,6 +74,9 @@ class NamedEntities(Entities):
 
     def tables(self, times: Tensor) -> Tensor:
         return self.own.tables(times) + self.names.table()
+
+    def use_sparse_gradients(self) -> None:
+        self.own.use_sparse_gradients()
 
 
 class DiachronicEntities(Entities):

@@ -75,6 +75,20 @@ def sampled_loss(positive: Tensor, negative: Tensor, excluded: Tensor) -> Tensor
     return torch.logsumexp(torch.cat([positive[:, None], negative], dim=1), dim=1) - positive
 
 
+def corrected_loss(
+    positive: Tensor, negative: Tensor, log_expected: Tensor, excluded: tuple[Tensor, Tensor]
+) -> Tensor:
+    """log(exp(positive) + sum of exp(negative) / expected) - positive of each query, [n].
+
+    positive [n], negative [n, count]; log_expected [n or 1, count] is the logarithm of how often
+    each negative is expected to be drawn, so that the sum estimates the one over all entities.
+    Pairs (query, column) that are `excluded` are true answers and do not count.
+    """
+    scores = torch.cat([negative - log_expected, positive[:, None]], dim=1)
+    row = torch.arange(len(positive), device=positive.device)
+    return softmax_loss(scores, row, torch.full_like(row, negative.shape[1]), excluded)
+
+
 def margin_loss(positive: Tensor, negative: Tensor, excluded: Tensor, margin: float) -> Tensor:
     """Mean of max(0, margin + negative - positive).   Shapes as in `sampled_loss`."""
     violation = (margin + negative - positive[:, None]).clamp(min=0).masked_fill(excluded, 0)

@@ -26,6 +26,10 @@ _CPU_FACTS: Final = 300_000
 _MAX_FACTORED: Final = 5_000_000_000
 """Train facts times entities from which factored embeddings take minutes, and again on all facts:
 an ensemble does without."""
+_MANY_ENTITIES: Final = 30_000
+"""Entities from which embedding methods are trained against a sample of them."""
+_MAX_SAMPLED_DIM: Final = 1000
+"""The widest factored embeddings of many entities, which have few facts each."""
 _MAX_GATE_FACTS: Final = 20_000
 """Facts that are enough for the gate of an ensemble."""
 
@@ -86,18 +90,38 @@ def suggest_embedding(
         return _suggest_factored(graph, device)
     # Distributions allow no dropout, and scoring all entities would take too much memory.
     gaussian = kind.defaults["decoder"] == "gaussian"
+    some = gaussian or (not gpu and entities > 2000) or entities > _MANY_ENTITIES
+    constant = kind.defaults["entities"] == "fixed" and not gaussian
     return {
         "model": {"dim": 200 if gpu else 100},
         "train": {
             "epochs": 200 if gpu else 50,
             "facts_per_step": 1000 if len(graph.train) > 20_000 else 200,
-            "negatives": "all" if (gpu or entities <= 2000) and not gaussian else 500,
+            "negatives": 500 if some else "all",
             "learning_rate": 0.005,
             "dropout": 0.0 if gaussian else 0.3,
             "validate_every": 5,
             "patience": 5,
             "precision": "tf32" if gpu else "32-true",
+            **(_sampled_training(graph, device) if constant else {}),
         },
+    }
+
+
+def _sampled_training(graph: TemporalGraph, device: torch.device) -> dict[str, Setting]:
+    """Settings of training that costs the same for each fact however many entities there are.
+
+    None of them for fewer entities, where scoring all is as fast and more accurate.
+    """
+    if len(graph.entities) <= _MANY_ENTITIES:
+        return {}
+    return {
+        "negatives": 4096 if device.type == "cuda" else 1000,
+        "negative_sampling": "mixed",
+        "sparse_gradients": True,
+        "optimizer": "adagrad",
+        "learning_rate": 0.1,
+        "clip": 0.0,
     }
 
 
@@ -113,6 +137,8 @@ def _suggest_factored(graph: TemporalGraph, device: torch.device) -> SettingTabl
     smoothness = 10.0 ** round(math.log10(0.01 * (steps / 365) ** 2))
     # Weights, gradients and the state of Adagrad.
     widest = memory_budget("factored_tables", device) // (3 * 4 * len(graph.entities))
+    if len(graph.entities) > _MANY_ENTITIES:
+        widest = min(widest, _MAX_SAMPLED_DIM)
     return {
         "model": {
             "dim": max(64, min(4000 if gpu else 200, widest // 2 * 2)),
@@ -129,6 +155,7 @@ def _suggest_factored(graph: TemporalGraph, device: torch.device) -> SettingTabl
             "validate_every": 4,
             "patience": 3,
             "precision": "tf32" if gpu else "32-true",
+            **_sampled_training(graph, device),
         },
     }
 

@@ -15,6 +15,9 @@ from tempograph.typing import (
     check_bounds,
 )
 
+Sampling = Literal["uniform", "frequency", "batch", "mixed"]
+"""Drawn uniformly, by the facts of an entity, from the step, or half from it, half uniformly."""
+
 
 @dataclass(frozen=True)
 class TrainSettings:
@@ -70,6 +73,13 @@ class FactTrainSettings(TrainSettings):
     """A step takes facts of any time, or all facts of some times, if memory allows."""
     facts_per_step: PositiveInt = 1000
     times_per_step: PositiveInt = 8
+    negative_sampling: Literal["uncorrected"] | Sampling = "uncorrected"
+    """How a number of negatives is drawn, and corrected for how often each is expected.
+
+    `uncorrected` is uniform, and takes the sample for all entities as published losses do.
+    """
+    sparse_gradients: bool = False
+    """Whether a step reads and changes only the entities in it; with a number of negatives."""
     loss: Literal["softmax", "margin", "logistic"] = "softmax"
     margin: NonNegativeFloat = 1.0
     """The margin of the answer over each negative (margin), or the bias of scores (logistic)."""
@@ -81,6 +91,43 @@ class FactTrainSettings(TrainSettings):
     """Weight of the cubed differences between embeddings of consecutive steps."""
     season_penalty: NonNegativeFloat = 0.0
     """Weight of the squared season amplitudes of each fact's entities and relation (ATiSE)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.negative_sampling != "uncorrected":
+            self._refuse_unless_sampled(f"negative_sampling {self.negative_sampling}")
+            if self.loss != "softmax":
+                raise ConfigError(
+                    f"loss {self.loss} takes negatives as they are drawn; "
+                    "set train.negative_sampling=uncorrected"
+                )
+            if self.negative_sampling in ("batch", "mixed") and self.batch != "facts":
+                raise ConfigError(
+                    f"negative_sampling {self.negative_sampling} needs steps of random facts; "
+                    "set train.batch=facts or train.negative_sampling=uniform"
+                )
+        if self.sparse_gradients:
+            self._check_sparse()
+
+    def _check_sparse(self) -> None:
+        self._refuse_unless_sampled("sparse_gradients")
+        if self.optimizer != "adagrad":
+            raise ConfigError(
+                f"sparse_gradients are for optimizer adagrad, found {self.optimizer}, "
+                "which moves all entities in every step; set train.optimizer=adagrad"
+            )
+        for name in ("clip", "weight_decay", "average"):
+            if getattr(self, name):
+                raise ConfigError(
+                    f"{name} would touch all entities in every step, and sparse_gradients do not; "
+                    f"set train.{name}=0"
+                )
+
+    def _refuse_unless_sampled(self, what: str) -> None:
+        if self.negatives == "all":
+            raise ConfigError(
+                f"{what} needs a number of negatives, found 'all'; set train.negatives=4096"
+            )
 
 
 @dataclass(frozen=True)

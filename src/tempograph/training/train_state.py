@@ -19,6 +19,7 @@ from tempograph.io import atomic_file
 from tempograph.models.base import Model
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.settings import TrainSettings
+from tempograph.training.sparse_adagrad import SparseAdagrad
 
 MetricsLine = dict[str, float]
 """One line of metrics.jsonl."""
@@ -130,5 +131,5 @@ def _make_optimizer(loss: TrainingLoss, settings: TrainSettings) -> torch.optim.
     weights = list(loss.parameters())
     rate, decay = settings.learning_rate, settings.weight_decay
     if settings.optimizer == "adagrad":
-        return torch.optim.Adagrad(weights, rate, weight_decay=decay, foreach=weights[0].is_cuda)
+        return SparseAdagrad(weights, rate, weight_decay=decay, foreach=weights[0].is_cuda)
     return torch.optim.Adam(weights, rate, weight_decay=decay, fused=True)

@@ -80,11 +80,10 @@ class Embedding(Model):
         self.relations = _relations(settings, timeline, planes, self.decoder)
         self.to(timeline.device)
 
-    def encode_queries(self, queries: Queries, relation: Tensor | None = None) -> Tensor:
-        """The query vectors, [n, width]; the relation embeddings [n, width] may be given."""
+    def encode_queries(self, queries: Queries) -> Tensor:
+        """The query vectors, [n, width]."""
         entity = self.entities(queries.entity, queries.time)
-        relation = self.relations(queries) if relation is None else relation
-        return self.decoder.compose(entity, relation)
+        return self.decoder.compose(entity, self.relations(queries))
 
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each query, [queries, entities]."""
@@ -95,6 +94,19 @@ class Embedding(Model):
         """The score of one entity for each query, [queries]."""
         queries = self._at_known_steps(queries)
         return self.score_pairs(self.encode_queries(queries), queries.time, answer)
+
+    @property
+    def scores_blocks(self) -> bool:  # type: ignore[override]
+        """Whether one product scores a block of candidates, whatever the times of the queries."""
+        return not self.entities.time_dependent
+
+    def candidate_scores(self, queries: Queries, candidates: Tensor) -> Tensor:
+        """Scores of some entities, candidates [count], for each query, [queries, count]."""
+        if self.entities.time_dependent:
+            return super().candidate_scores(queries, candidates)
+        queries = self._at_known_steps(queries)
+        vectors = self.entities(candidates, torch.zeros_like(candidates))
+        return self.decoder.score(self.encode_queries(queries), vectors)
 
     def score_all(self, query: Tensor, time: Tensor) -> Tensor:
         """Scores of every entity for query vectors [n, width] at times [n]: [n, entities]."""

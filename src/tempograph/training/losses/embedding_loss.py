@@ -12,8 +12,15 @@ from tempograph.device import memory_budget
 from tempograph.errors import ConfigError
 from tempograph.models.embedding.embedding_model import Embedding
 from tempograph.nn.dropout import dropout
-from tempograph.nn.loss_functions import logistic_loss, margin_loss, sampled_loss, softmax_loss
+from tempograph.nn.loss_functions import (
+    corrected_loss,
+    logistic_loss,
+    margin_loss,
+    sampled_loss,
+    softmax_loss,
+)
 from tempograph.nn.relations import sum_terms
+from tempograph.training.losses.negative_sampling import NegativeSampler, columns_of
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.settings import FactTrainSettings
 
@@ -50,6 +57,23 @@ class EmbeddingLoss(TrainingLoss):
                     f"{model.name}'s entities change with time, so scoring all of them "
                     "needs batches of whole time steps; set train.batch=times or train.negatives"
                 )
+        self.sampler = self._make_sampler()
+        if settings.sparse_gradients:
+            model.entities.use_sparse_gradients()
+
+    def _make_sampler(self) -> NegativeSampler | None:
+        """Draws negatives that are corrected for; None if all entities or uncorrected ones are."""
+        s, timeline = self.settings, self.timeline
+        if s.negatives == "all" or s.negative_sampling == "uncorrected":
+            return None
+        if self.model.entities.time_dependent and s.negative_sampling in ("batch", "mixed"):
+            raise ConfigError(
+                f"{self.model.name}'s entities change with time, so each time needs negatives of "
+                "its own; set train.negative_sampling=uniform"
+            )
+        return NegativeSampler(
+            timeline.facts, timeline.num_entities, s.negatives, s.negative_sampling
+        )
 
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
         """Positions of train facts; the facts of some times may take several steps."""
@@ -69,9 +93,11 @@ class EmbeddingLoss(TrainingLoss):
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of facts [n] -> the loss, a scalar."""
         s, timeline = self.settings, self.timeline
-        queries, answer = fact_queries(self.asked_facts(batch), timeline.num_relations)
+        facts = self.asked_facts(batch)
+        queries, answer = fact_queries(facts, timeline.num_relations)
         terms = self.model.relations.terms(queries)
-        query = self.model.encode_queries(queries, sum_terms(terms))
+        entity = self.model.entities(queries.entity, queries.time)
+        query = self.model.decoder.compose(entity, sum_terms(terms))
         if s.dropout:
             query = dropout(query, s.dropout, generator)
         if s.negatives == "all":
@@ -79,9 +105,11 @@ class EmbeddingLoss(TrainingLoss):
             row = torch.arange(len(answer), device=answer.device)
             known = self.true_answers(queries, answer)
             loss = softmax_loss(scores.float(), row, answer, known).mean()
+        elif self.sampler is not None:
+            loss = self._corrected(self.sampler, query, entity, facts, queries, generator)
         else:
             loss = self._sampled(query, queries, answer, s.negatives, generator)
-        return loss + self._penalty(queries, answer, terms)
+        return loss + self._penalty(queries, answer, terms, entity)
 
     def draw_negatives(
         self, time: Tensor, count: int, generator: torch.Generator
@@ -90,14 +118,53 @@ class EmbeddingLoss(TrainingLoss):
 
         Queries of one time [n] share a sample; all queries do if entities ignore the time.
         """
-        times, group = torch.unique(time, return_inverse=True)
-        if not self.model.entities.time_dependent:
-            times, group = times[:1], torch.zeros_like(group)
+        times, group = self._groups(time)
         size = len(times), count
         negatives = torch.randint(
             self.timeline.num_entities, size, device=time.device, generator=generator
         )
         return negatives, times, group
+
+    def _groups(self, time: Tensor) -> tuple[Tensor, Tensor]:
+        """The times at which queries share candidates, [groups], and the group of each query."""
+        if not self.model.entities.time_dependent:
+            return time[:1], torch.zeros_like(time)
+        times, group = torch.unique(time, return_inverse=True)
+        return times, group
+
+    def _corrected(
+        self,
+        sampler: NegativeSampler,
+        query: Tensor,
+        entity: Tensor,
+        facts: Tensor,
+        queries: Queries,
+        generator: torch.Generator,
+    ) -> Tensor:
+        """The loss of each answer against negatives in place of all entities.
+
+        A fact's answer to one query is the entity of its other query, whose vector is looked up.
+        """
+        times, group = self._groups(queries.time)
+        negatives = sampler.draw(facts, len(times), generator)
+        scores = self._shared_scores(query, group, negatives.entity, times).float()
+        answer_vectors = entity.roll(len(facts), 0)
+        positive = self.model.decoder.score(query[:, None], answer_vectors[:, None])[:, 0, 0]
+        known = columns_of(*self.known(queries), group, negatives.entity, sampler.num_entities)
+        row, column = (torch.cat(pair) for pair in zip(known, negatives.own, strict=True))
+        log_expected = negatives.log_expected.to(scores.dtype)
+        if len(log_expected) > 1:
+            log_expected = log_expected[group]
+        return corrected_loss(positive.float(), scores, log_expected, (row, column)).mean()
+
+    def _shared_scores(
+        self, query: Tensor, group: Tensor, entities: Tensor, times: Tensor
+    ) -> Tensor:
+        """`Embedding.score_candidates`, without the copies for several groups if there is one."""
+        if len(times) > 1:
+            return self.model.score_candidates(query, group, entities, times)
+        vectors = self.model.entities(entities[0], times.expand(entities.shape[1]))
+        return self.model.decoder.score(query, vectors)
 
     def _sampled(
         self,
@@ -118,13 +185,22 @@ class EmbeddingLoss(TrainingLoss):
             return logistic_loss(positive, negative, excluded, self.settings.margin)
         return sampled_loss(positive, negative, excluded).mean()
 
-    def _penalty(self, queries: Queries, answer: Tensor, terms: list[Tensor]) -> Tensor | float:
+    def _penalty(
+        self, queries: Queries, answer: Tensor, terms: list[Tensor], entity: Tensor
+    ) -> Tensor | float:
         """The penalties: N3, smoothness of consecutive times, and squared season amplitudes."""
         s, decoder = self.settings, self.model.decoder
         penalty: Tensor | float = 0.0
         if s.n3:
             relations = torch.stack([decoder.cubed_moduli(term).sum() for term in terms]).sum()
-            penalty = s.n3 * (relations + self._entity_n3(queries, answer)) / len(answer)
+            # Each entity of a step is asked about once and is an answer once. Looked up anew,
+            # each distinct one needs its gradient once.
+            entities = (
+                2 * decoder.cubed_moduli(entity).sum()
+                if self.sampler is not None
+                else self._entity_n3(queries, answer)
+            )
+            penalty = s.n3 * (relations + entities) / len(answer)
         times = self.model.relations.time_embeddings()
         if s.smoothness and times is not None and len(times) > 1:
             change = decoder.cubed_moduli(times[1:] - times[:-1])
