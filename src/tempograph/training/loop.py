@@ -67,7 +67,8 @@ def _train(
     model: Model, loss: TrainingLoss, settings: TrainSettings, seed: int, hooks: LoopHooks
 ) -> TrainProgress:
     processes = Processes.from_environment()
-    fabric = launch_fabric(model.device, settings, processes)
+    together = loss.shares_batches
+    fabric = launch_fabric(model.device, settings, processes, sharded=together)
     state = TrainState(model, loss, settings, seed)
     if hooks.checkpoint is not None and hooks.checkpoint.exists():
         state.load(hooks.checkpoint)
@@ -80,7 +81,9 @@ def _train(
         total = torch.zeros((), device=model.device)
         # Processes draw differently within an epoch, and start the next one in the same state.
         state.generator.set_state(fabric.broadcast(state.generator.get_state()))
-        batches = processes.shard(loss.batches(state.generator))
+        batches = loss.batches(state.generator)
+        if not together:
+            batches = processes.shard(batches)
         for group in state.optimizer.param_groups:
             group["lr"] = learning_rate(settings, progress.epoch)
         model.train()
@@ -96,6 +99,8 @@ def _train(
             total += value.detach()
             state.update_average()
         progress.epoch += 1
+        if together:
+            fabric.all_reduce(total, reduce_op="sum")
         line = {
             "epoch": progress.epoch,
             "loss": float(total) / len(batches),
@@ -110,7 +115,7 @@ def _train(
         if hooks.validate is not None and (
             progress.epoch % settings.validate_every == 0 or progress.epoch == last_epoch
         ):
-            _validate(state, line, hooks.validate, hooks.save_weights, fabric)
+            _validate(state, line, hooks.validate, hooks.save_weights, fabric, together)
         if not progress.best_epoch:
             # A run that is used before its first validation answers with the weights so far.
             hooks.save_weights()
@@ -122,7 +127,9 @@ def _train(
         passed = time.perf_counter() - started
         late = fabric.broadcast(hooks.max_seconds is not None and passed > hooks.max_seconds)
         due = progress.finished or late or time.perf_counter() >= next_checkpoint
-        if hooks.checkpoint is not None and processes.is_main and due:
+        if together:
+            due = fabric.broadcast(due)
+        if hooks.checkpoint is not None and (processes.is_main or together) and due:
             next_checkpoint = _save_checkpoint(state, hooks.checkpoint)
         hooks.on_epoch(line, progress)
         if late:
@@ -152,14 +159,19 @@ def _validate(
     validate: Callable[[Model], MetricsLine],
     save_weights: Callable[[], None],
     fabric: Fabric,
+    together: bool,
 ) -> None:
-    """Rank valid with the weights, or their average, and keep them if they are the best so far."""
+    """Rank valid with the weights, or their average, and keep them if they are the best so far.
+
+    The main process ranks, or all of them `together`.
+    """
     model, progress = state.model, state.progress
     model.eval()
     weights = _copied(model.state_dict())
     if state.average:
         model.load_state_dict(state.average)
-    metrics: MetricsLine = fabric.broadcast(validate(model) if fabric.is_global_zero else {})
+    ranks_here = together or fabric.is_global_zero
+    metrics: MetricsLine = fabric.broadcast(validate(model) if ranks_here else {})
     line |= {f"valid/{name}": value for name, value in metrics.items()}
     if metrics["mrr"] > progress.best_mrr:
         progress.best_mrr, progress.best_epoch = metrics["mrr"], progress.epoch

@@ -42,6 +42,7 @@ from tempograph.training.run_heads import baseline_head
 from tempograph.training.run_protocol import evaluation_protocol
 from tempograph.training.runs import Run
 from tempograph.training.setup import build_model, configure, prepare_run, valid_metrics
+from tempograph.training.sharded_checkpoint import remove_shards
 from tempograph.training.train_state import MetricsLine, TrainProgress
 from tempograph.typing import (
     Asked,
@@ -92,7 +93,8 @@ def train(
     are finished in the folder `finished_runs` are loaded instead of trained. `fit` passes what it
     read and chose as `fit_record`, which is kept in the run folder.
     """
-    if not Processes.from_environment().is_main:
+    is_main, folder = Processes.from_environment().is_main, out
+    if not is_main:
         out = None
     if out is not None:
         refuse_existing(Path(out), RUN_MARKER, overwrite)
@@ -118,7 +120,12 @@ def train(
         )
         # Settings that do not fit together are refused here, before a run folder is written.
         losses = _build_losses(run)
-        return _train_run(run if out is None else run.save(Path(out), overwrite), losses, callbacks)
+        if out is not None:
+            run = run.save(Path(out), overwrite)
+        elif folder is not None and run.model.shards is not None:
+            # Every process writes its part of a checkpoint.
+            run = run.moved(Path(folder))
+        return _train_run(run, losses, callbacks)
 
 
 def resume(
@@ -260,6 +267,7 @@ def _evaluate_entities(
 ) -> Evaluation:
     # On valid, the calibration is measured by cross-fitting when it is fitted.
     calibrated = split != "valid" and filter == "time" and run.results.finished
+    calibrated = calibrated and run.model.shards is None
     return evaluate_model(
         run.model,
         run.graph,
@@ -306,11 +314,13 @@ def _unfinished(run: Run) -> Iterator[Run]:
 
 def _build_losses(run: Run) -> dict[Model, TrainingLoss]:
     """The loss of every model that is still to be trained by gradient."""
-    return {
-        each.model: each.config.recipe.gradient.loss(each.model, each.config.train)
-        for each in _unfinished(run)
-        if each.config.recipe.gradient is not None
-    }
+    losses = {}
+    for each in _unfinished(run):
+        if (gradient := each.config.recipe.gradient) is not None:
+            loss = gradient.loss if each.model.shards is None else gradient.sharded_loss
+            assert loss is not None
+            losses[each.model] = loss(each.model, each.config.train)
+    return losses
 
 
 def _train_run(run: Run, losses: dict[Model, TrainingLoss], callbacks: Callbacks) -> Run:
@@ -385,7 +395,7 @@ def _train_by_gradient(run: Run, loss: TrainingLoss, callbacks: Callbacks) -> Ru
     run.history[:] = progress.history
     run.results.best_epoch = progress.best_epoch
     run.results.epoch_seconds = progress.epoch_seconds
-    if not is_main:
+    if not is_main and run.model.shards is None:
         run.results.finished = progress.finished
         return run
     # A process that was killed after its last checkpoint has not written the last line.
@@ -405,9 +415,11 @@ def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
     run.write_results()
     if len(run.graph.valid):
         evaluate(run, "valid", progress=progress)
-        run.questions.calibrator("entity", progress)
+        if run.model.shards is None:
+            run.questions.calibrator("entity", progress)
     # Last, so that a run interrupted before this is resumed; only valid is measured twice.
     run.update_results(finished=True)
     if run.checkpoint is not None:
         run.checkpoint.unlink(missing_ok=True)
+        remove_shards(run.checkpoint)
     return run

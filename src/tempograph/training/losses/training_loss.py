@@ -16,6 +16,12 @@ from tempograph.data.timeline import Queries, Timeline
 class TrainingLoss(nn.Module, ABC):
     """The loss that training minimizes; a module, so that it can run in several processes."""
 
+    shares_batches = False
+    """Whether all processes get the same batch and compute its loss together.
+
+    Otherwise each has batches of its own, and gradients are averaged.
+    """
+
     def __init__(self, timeline: Timeline) -> None:
         super().__init__()
         self.timeline = timeline

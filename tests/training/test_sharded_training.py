@@ -1,0 +1,86 @@
+"""Tables sharded over processes: the same training as in one process, and checkpoints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.testing import assert_close
+
+import tempograph
+from processes import run_processes
+from tempograph.data.folder import write_folder
+from tempograph.data.synthetic.world import make_world
+from tempograph.training.runs import Run
+
+GRAPH = make_world(seed=2, entities=21, relations=4, steps=10, facts=300).graph
+SETTINGS = [
+    "train.tables=sharded",
+    "model.dim=8",
+    "train.epochs=5",
+    "train.facts_per_step=110",
+    "train.optimizer=adagrad",
+    "train.learning_rate=0.1",
+    "train.n3=0.01",
+    "train.smoothness=0.1",
+    "train.dropout=0.2",
+    "train.average=0.5",
+    "train.validate_every=5",
+]
+"""Two steps in each of five epochs; the second has fewer facts than the first."""
+VARIANTS = {
+    "all": ["train.negatives=all", "train.clip=0.1"],
+    "sampled": ["train.negatives=30", "train.clip=0"],
+}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "world"
+    write_folder(GRAPH, path)
+    return path
+
+
+def arguments(data: Path, out: Path, *more: str) -> list[str]:
+    options = ["--model", "tntcomplex", "--device", "cpu", "--out", str(out)]
+    return ["train", str(data), *options, *SETTINGS, *more]
+
+
+def losses(path: Path) -> torch.Tensor:
+    lines = (path / "metrics.jsonl").read_text().splitlines()
+    return torch.tensor([json.loads(line)["loss"] for line in lines])
+
+
+@pytest.fixture(scope="module")
+def alone(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    paths = {}
+    for name, variant in VARIANTS.items():
+        paths[name] = tmp_path_factory.mktemp("alone") / name
+        tempograph.train(
+            data, "tntcomplex", device="cpu", out=paths[name], overrides=[*SETTINGS, *variant]
+        )
+    return paths
+
+
+def assert_same_training(path: Path, other: Path) -> None:
+    assert_close(losses(path), losses(other), rtol=0, atol=1e-5)
+    one, many = (load_file(each / "model.safetensors") for each in (other, path))
+    assert_close(many, one, rtol=0, atol=1e-5)
+    first, second = (Run.load(each).results for each in (other, path))
+    assert first.valid is not None and second.valid is not None
+    assert second.valid["metrics"] == pytest.approx(first.valid["metrics"], abs=1e-3)
+    assert second.parameters == first.parameters and second.finished
+
+
+@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_processes_with_sharded_tables_train_as_one(
+    data: Path, alone: dict[str, Path], tmp_path: Path, size: int, variant: str
+) -> None:
+    out = tmp_path / "run"
+    run_processes(size, arguments(data, out, *VARIANTS[variant]))
+    assert_same_training(out, alone[variant])
+    assert not list(out.glob("checkpoint*"))
