@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
+import time
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch.testing import assert_close
 
 import tempograph
-from processes import run_processes
+from processes import run_processes, start_processes
 from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
 from tempograph.training.runs import Run
@@ -75,8 +78,7 @@ def assert_same_training(path: Path, other: Path) -> None:
     assert second.parameters == first.parameters and second.finished
 
 
-@pytest.mark.parametrize("size", [2, 4])
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize(("size", "variant"), [(2, "all"), (4, "all"), (4, "sampled")])
 def test_processes_with_sharded_tables_train_as_one(
     data: Path, alone: dict[str, Path], tmp_path: Path, size: int, variant: str
 ) -> None:
@@ -84,3 +86,56 @@ def test_processes_with_sharded_tables_train_as_one(
     run_processes(size, arguments(data, out, *VARIANTS[variant]))
     assert_same_training(out, alone[variant])
     assert not list(out.glob("checkpoint*"))
+
+
+@pytest.mark.parametrize(("before", "after"), [(4, 2), (2, 1)])
+def test_a_checkpoint_resumes_on_another_number_of_processes(
+    data: Path, alone: dict[str, Path], tmp_path: Path, before: int, after: int
+) -> None:
+    out, variant = tmp_path / "run", VARIANTS["all"]
+    run_processes(before, arguments(data, out, *variant, "--max-time", "0"))
+    assert len(losses(out)) == 1, "stopped after the first epoch"
+    names = [f"checkpoint-1-{rank}-of-{before}.safetensors" for rank in range(before)]
+    assert {path.name for path in out.glob("checkpoint-*")} == set(names)
+    rows = [len(load_file(out / name)["model.entities.entity"]) for name in names]
+    assert sum(rows) == len(GRAPH.entities) and max(rows) - min(rows) <= 1
+    if after == 1:
+        tempograph.resume(out, device="cpu")
+    else:
+        run_processes(after, ["resume", str(out), "--device", "cpu"])
+    assert_same_training(out, alone["all"])
+    assert not list(out.glob("checkpoint*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_processes_end_when_another_one_dies_or_hangs(
+    data: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    out = tmp_path / "run"
+    long = ["train.epochs=100000", "train.patience=100000"]
+    timeout = {"TEMPOGRAPH_PROCESS_TIMEOUT": "3"}
+    processes = start_processes(3, arguments(data, out, *long), **timeout)
+    deadline = time.monotonic() + 40
+    while not (out / "checkpoint.safetensors").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    killed = processes.pop(1)
+    killed.send_signal(number)
+    reasons = []
+    for rank, process in zip((0, 2), processes, strict=True):
+        _, lines = process.communicate(timeout=20)
+        assert process.returncode == 2
+        (line,) = [line for line in lines.splitlines() if line.startswith("error:")]
+        start, end = f"error: process {rank} of 3: ", f"with: tempograph resume {out}"
+        assert line.startswith(start) and line.endswith(end)
+        reasons.append(line.removeprefix(start).partition(";")[0])
+    if number == signal.SIGKILL:
+        assert reasons == ["another process is gone"] * 2
+    else:
+        assert "process 1 has given no sign of life for 3 s" in reasons
+    killed.kill()
+    killed.communicate()
+    with safe_open(out / "checkpoint.safetensors", "pt") as file:
+        done = json.loads(file.metadata()["progress"])["epoch"]
+    before = losses(out)[:done]
+    tempograph.resume(out, device="cpu", max_seconds=0)
+    assert len(losses(out)) == done + 1 and torch.equal(losses(out)[:done], before)

@@ -18,6 +18,7 @@ from tempograph.errors import RunError
 from tempograph.models.base import Model
 from tempograph.training.distributed import Processes, launch_fabric
 from tempograph.training.losses.training_loss import TrainingLoss
+from tempograph.training.lost_processes import watch_processes
 from tempograph.training.lr_schedule import learning_rate
 from tempograph.training.settings import TrainSettings
 from tempograph.training.train_state import MetricsLine, TrainProgress, TrainState
@@ -59,16 +60,23 @@ def train_model(
         if hasattr(settings, name)
     )
     way_out = f"take smaller steps, with {smaller}, or a smaller model"
+    processes = Processes.from_environment()
+    folder = None if hooks.checkpoint is None else hooks.checkpoint.parent
     with _matmul_precision(settings), explain_out_of_memory("training", way_out):
-        return _train(model, loss, settings, seed, hooks)
+        fabric = launch_fabric(model.device, settings, processes, sharded=loss.shares_batches)
+        with watch_processes(processes, folder):
+            return _train(model, loss, settings, seed, hooks, fabric)
 
 
 def _train(
-    model: Model, loss: TrainingLoss, settings: TrainSettings, seed: int, hooks: LoopHooks
+    model: Model,
+    loss: TrainingLoss,
+    settings: TrainSettings,
+    seed: int,
+    hooks: LoopHooks,
+    fabric: Fabric,
 ) -> TrainProgress:
-    processes = Processes.from_environment()
-    together = loss.shares_batches
-    fabric = launch_fabric(model.device, settings, processes, sharded=together)
+    processes, together = Processes.from_environment(), loss.shares_batches
     state = TrainState(model, loss, settings, seed)
     if hooks.checkpoint is not None and hooks.checkpoint.exists():
         state.load(hooks.checkpoint)

@@ -36,6 +36,7 @@ from tempograph.training.fit_record import FitRecord
 from tempograph.training.holdout import train_copies
 from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.training_loss import TrainingLoss
+from tempograph.training.lost_processes import watch_processes
 from tempograph.training.run_card import figures_note
 from tempograph.training.run_folder import HOLDOUT, RUN_MARKER
 from tempograph.training.run_heads import baseline_head
@@ -404,7 +405,11 @@ def _train_by_gradient(run: Run, loss: TrainingLoss, callbacks: Callbacks) -> Ru
         run.results.train_seconds = round(progress.seconds, 3)
         run.write_results()
         return run
-    return _finish(run, progress.seconds, callbacks.progress)
+    if run.model.shards is None:
+        return _finish(run, progress.seconds, callbacks.progress)
+    folder = None if checkpoint is None else checkpoint.parent
+    with watch_processes(Processes.from_environment(), folder):
+        return _finish(run, progress.seconds, callbacks.progress)
 
 
 def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
