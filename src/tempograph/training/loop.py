@@ -175,8 +175,8 @@ def _validate(
     """
     model, progress = state.model, state.progress
     model.eval()
-    weights = _copied(model.state_dict())
-    if state.average:
+    weights = _copied(model.state_dict()) if state.average else None
+    if weights:
         model.load_state_dict(state.average)
     ranks_here = together or fabric.is_global_zero
     metrics: MetricsLine = fabric.broadcast(validate(model) if ranks_here else {})
@@ -185,7 +185,8 @@ def _validate(
         progress.best_mrr, progress.best_epoch = metrics["mrr"], progress.epoch
         state.best = _copied(model.state_dict())
         save_weights()
-    model.load_state_dict(weights)
+    if weights:
+        model.load_state_dict(weights)
 
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:
