@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from shlex import quote
-from typing import Final
+from typing import Any, Final
 
 from torch import distributed
 
@@ -100,9 +100,9 @@ class _Watch(threading.Thread):
             if silent or now - answered > self._seconds:
                 self._end(f"process {silent[0]}" if silent else "the main process")
 
-    def _connect(self) -> distributed.Store:
+    def _connect(self) -> Any:
         if "_store" not in self.__dict__:
-            self._store = distributed.TCPStore(
+            self._store = distributed.TCPStore(  # type: ignore[attr-defined]
                 os.environ["MASTER_ADDR"],
                 int(os.environ["MASTER_PORT"]),
                 is_master=False,
