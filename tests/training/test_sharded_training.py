@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -17,7 +18,11 @@ import tempograph
 from processes import run_processes, start_processes
 from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
+from tempograph.errors import TempographWarning
+from tempograph.nn.row_shards import RowShards
+from tempograph.training.config import make_config
 from tempograph.training.runs import Run
+from tempograph.training.sharding import row_shards
 
 GRAPH = make_world(seed=2, entities=21, relations=4, steps=10, facts=300).graph
 SETTINGS = [
@@ -86,6 +91,36 @@ def test_processes_with_sharded_tables_train_as_one(
     run_processes(size, arguments(data, out, *VARIANTS[variant]))
     assert_same_training(out, alone[variant])
     assert not list(out.glob("checkpoint*"))
+
+
+def test_an_evaluation_is_shared_out(alone: dict[str, Path], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(alone["all"], out)
+    printed = run_processes(2, ["evaluate", str(out), "--split", "test", "--json"])
+    metrics = tempograph.evaluate(alone["all"], "test", device="cpu").summary()["metrics"]
+    assert json.loads(printed)["metrics"] == pytest.approx(metrics, abs=1e-3)
+    results = Run.load(out).results
+    assert results.test is not None and results.test["metrics"] == json.loads(printed)["metrics"]
+
+
+def test_other_models_say_why_their_tables_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    sharded = "train.tables=sharded"
+    for model, override, reason in (
+        ("temp-gru", sharded, "only embedding methods whose entities have one fixed vector each"),
+        ("de-simple", sharded, "only embedding methods whose entities have one fixed vector each"),
+        ("complex", "train.batch=times", "sharded tables need train.batch=facts"),
+        ("complex", "train.loss=margin", "sharded tables need train.loss=softmax"),
+    ):
+        config = make_config(model, "world", overrides=[sharded, override])
+        with pytest.warns(
+            TempographWarning, match=f"^{model}: every process holds all tables; {reason}"
+        ):
+            assert row_shards(config) is None
+    assert row_shards(make_config("complex", "world")) is None
+    assert row_shards(make_config("complex", "world", overrides=[sharded])) == RowShards(0, 2)
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    assert row_shards(make_config("temp-gru", "world", overrides=[sharded])) is None
 
 
 @pytest.mark.parametrize(("before", "after"), [(4, 2), (2, 1)])

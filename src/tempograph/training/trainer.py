@@ -31,7 +31,7 @@ from tempograph.io import refuse_existing
 from tempograph.models.base import Model
 from tempograph.progress import show_progress
 from tempograph.training.callbacks import Callbacks
-from tempograph.training.distributed import Processes
+from tempograph.training.distributed import Processes, launch_fabric
 from tempograph.training.fit_record import FitRecord
 from tempograph.training.holdout import train_copies
 from tempograph.training.loop import LoopHooks, train_model
@@ -235,6 +235,13 @@ def evaluate(
     if protocol != "tgb" and negatives is not None:
         raise ConfigError("candidates are sampled by the rules of TGB 2.0; pass the protocol tgb")
     loaded = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
+    if loaded.model.shards is not None:
+        if protocol == "tgb" or ask != "entity":
+            raise ConfigError(
+                "several processes rank entities by our own rules; rank relations, times or by the "
+                "rules of TGB 2.0 in one process"
+            )
+        loaded = _join_processes(loaded)
     evaluation: Evaluation | QuestionEvaluation
     with show_progress(f"ranking the {split} facts", progress) as advance:
         if protocol == "tgb":
@@ -256,6 +263,15 @@ def evaluate(
     evaluation = dataclasses.replace(evaluation, note=note)
     loaded.save_evaluation(evaluation)
     return evaluation
+
+
+def _join_processes(run: Run) -> Run:
+    """The run, ready to exchange rows with other processes; only the main one writes to it."""
+    processes = Processes.from_environment()
+    assert run.config.train is not None
+    if not torch.distributed.is_initialized():
+        launch_fabric(run.model.device, run.config.train, processes, sharded=True)
+    return run if processes.is_main else dataclasses.replace(run, path=None)
 
 
 def _evaluate_entities(
