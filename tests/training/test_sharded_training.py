@@ -18,7 +18,7 @@ import tempograph
 from processes import run_processes, start_processes
 from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
-from tempograph.errors import TempographWarning
+from tempograph.errors import ConfigError, TempographWarning
 from tempograph.nn.row_shards import RowShards
 from tempograph.training.config import make_config
 from tempograph.training.runs import Run
@@ -101,6 +101,14 @@ def test_an_evaluation_is_shared_out(alone: dict[str, Path], tmp_path: Path) -> 
     assert json.loads(printed)["metrics"] == pytest.approx(metrics, abs=1e-3)
     results = Run.load(out).results
     assert results.test is not None and results.test["metrics"] == json.loads(printed)["metrics"]
+
+
+def test_several_processes_refuse_other_questions(
+    alone: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(ConfigError, match="^several processes rank entities by our own rules;"):
+        tempograph.evaluate(alone["all"], "test", ask="relation", device="cpu")
 
 
 def test_other_models_say_why_their_tables_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,9 @@ class ShardedLoss(TrainingLoss):
             and not settings.weight_decay
             and not settings.clip
         )
+        if self.entities.sparse:
+            # torch warns unless it is told whether to check indices in every step.
+            torch.sparse.check_sparse_tensor_invariants.disable()
 
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
         """Positions of train facts, the same in all processes."""
