@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from tempograph.experiments.paper.reproduction import Reproduction as Reproduction
     from tempograph.experiments.paper.reproduction import reproduce as reproduce
     from tempograph.experiments.run_audit import audit as audit
+    from tempograph.experiments.slurm import SlurmArray as SlurmArray
     from tempograph.experiments.specs import RunSpec as RunSpec
     from tempograph.experiments.status import RunStatus as RunStatus
     from tempograph.models.base import CrossFitted as CrossFitted
@@ -127,6 +128,7 @@ _EXPORTS = {
     "experiments.fit_result": ("FitResult",),
     "experiments.paper.reproduction": ("Reproduction", "reproduce"),
     "experiments.run_audit": ("audit",),
+    "experiments.slurm": ("SlurmArray",),
     "experiments.specs": ("RunSpec",),
     "experiments.status": ("RunStatus",),
     "models.base": ("CrossFitted", "Evidence", "Model"),

@@ -23,6 +23,10 @@ class RunError(TempographError):
     """A run folder is missing, damaged or unsuitable for what is asked of it."""
 
 
+class ProcessLostError(RunError):
+    """Another process of a training died, so this one cannot go on."""
+
+
 class QueryError(TempographError):
     """A query names something that is not in the data."""
 

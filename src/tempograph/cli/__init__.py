@@ -24,8 +24,8 @@ from tempograph.cli import (
     train,
     update,
 )
-from tempograph.cli.console import err, out, shown_warnings
-from tempograph.errors import TempographError
+from tempograph.cli.console import err, every_process, out, process_name, shown_warnings
+from tempograph.errors import ProcessLostError, TempographError
 from tempograph.version import __version__
 
 app = typer.Typer(
@@ -90,9 +90,10 @@ def main() -> None:
         with shown_warnings():
             app(prog_name="tempograph")
     except TempographError as error:
-        err.print(Text.assemble(("error:", "bold red"), f" {error}"), soft_wrap=True)
+        console = every_process if isinstance(error, ProcessLostError) else err
+        console.print(Text.assemble(("error:", "bold red"), f" {error}"), soft_wrap=True)
         sys.exit(2)
     except SystemExit as leaving:
         if leaving.code == 130:
-            err.print("interrupted; nothing is half-written")
+            every_process.print(f"{process_name()}interrupted; nothing is half-written")
         raise

@@ -36,6 +36,16 @@ RunMaxTime = Annotated[
     ),
 ]
 
+Slurm = Annotated[
+    str | None,
+    typer.Option(
+        "--slurm",
+        metavar="OPTIONS",
+        help="Submit the runs to Slurm as an array with these options of sbatch, such as "
+        "'--partition=gpu --gpus=1'; repeat the command when it has ended.",
+    ),
+]
+
 
 def compare(
     dataset: Dataset,
@@ -72,6 +82,7 @@ def compare(
         int, typer.Option(min=1, help="Number of parallel runs, each in its own process.")
     ] = 1,
     max_time: RunMaxTime = None,
+    slurm: Slurm = None,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
@@ -82,6 +93,7 @@ def compare(
     Example: **tempograph compare icews14 --models ted,temp-gru --seeds 0,1,2 --out runs/table**
     """
     from tempograph.experiments.comparison import compare as run_comparison
+    from tempograph.experiments.slurm import SlurmArray
 
     max_seconds = None if max_time is None else 60 * max_time
     with show_progress(jobs, max_seconds, quiet=json_output) as watch:
@@ -96,6 +108,7 @@ def compare(
             device=device,
             jobs=jobs,
             max_seconds=max_seconds,
+            slurm=None if slurm is None else SlurmArray(slurm, jobs if jobs > 1 else None),
             note=None if json_output else note,
             watch=watch,
             progress=False,

@@ -21,7 +21,8 @@ from tempograph.report.text_table import TextTable
 from tempograph.training.distributed import Processes
 from tempograph.typing import Progress
 
-_is_main = Processes.from_environment().is_main
+_processes = Processes.from_environment()
+_is_main = _processes.is_main
 # Names from the data are printed verbatim: brackets are not markup, and colons not emoji.
 _console = partial(Console, highlight=False, markup=False, emoji=False, quiet=not _is_main)
 
@@ -30,6 +31,14 @@ out = _console()
 
 err = _console(stderr=True)
 """Progress, notes and errors."""
+
+every_process = _console(stderr=True, quiet=False)
+"""Why a process ends, which of several processes each says for itself."""
+
+
+def process_name() -> str:
+    """The rank of this process as the beginning of a line; nothing if it is the only one."""
+    return f"process {_processes.rank} of {_processes.size}: " if _processes.size > 1 else ""
 
 
 def print_json(value: Mapping[str, Any]) -> None:

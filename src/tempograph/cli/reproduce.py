@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from tempograph.cli.compare import RunMaxTime, parse_seeds, show_progress
+from tempograph.cli.compare import RunMaxTime, Slurm, parse_seeds, show_progress
 from tempograph.cli.console import note, out, print_json, show
 from tempograph.cli.shared_options import Device, Json
 from tempograph.typing import ARTEFACTS, Artefact, CompletionProtocol
@@ -53,6 +53,7 @@ def reproduce(
         ),
     ] = None,
     max_time: RunMaxTime = None,
+    slurm: Slurm = None,
     device: Device = "auto",
     json_output: Json = False,
 ) -> None:
@@ -65,6 +66,7 @@ def reproduce(
     """
     from tempograph.device import max_parallel_runs, resolve_device
     from tempograph.experiments.paper.reproduction import reproduce as run_reproduction
+    from tempograph.experiments.slurm import SlurmArray
 
     max_seconds = None if max_time is None else 60 * max_time
     parallel = jobs or max_parallel_runs(resolve_device(device))
@@ -80,6 +82,7 @@ def reproduce(
             device=device,
             jobs=parallel,
             max_seconds=max_seconds,
+            slurm=None if slurm is None else SlurmArray(slurm, jobs),
             note=None if json_output else note,
             watch=watch,
             progress=False,

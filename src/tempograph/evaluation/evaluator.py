@@ -24,6 +24,7 @@ from tempograph.evaluation.history import with_history
 from tempograph.evaluation.probabilities import Calibrator, Confidence
 from tempograph.evaluation.ranking import Ranks, filtered_ranks, sampled_ranks
 from tempograph.evaluation.relation_negatives import RelationNegatives
+from tempograph.evaluation.sharded_ranks import sharded_ranks
 from tempograph.evaluation.streamed_ranks import needs_blocks, rank_in_blocks
 from tempograph.models.base import CrossFitted, Model
 from tempograph.typing import Filter, Progress, Protocol, Split
@@ -126,11 +127,12 @@ def rank_with_confidence(
     for index, score in with_scorers(batches, model, cross_fitted):
         batch, right = queries.take(index), answer[index]
         scores, pairs = score(batch), known(batch)
-        found = (
-            filtered_ranks(scores, right, pairs)
-            if negatives is None
-            else sampled_ranks(scores, right, negatives(batch))
-        )
+        if model.shards is not None:
+            found = sharded_ranks(scores, right, pairs, model.shards)
+        elif negatives is None:
+            found = filtered_ranks(scores, right, pairs)
+        else:
+            found = sampled_ranks(scores, right, negatives(batch))
         _assign(ranks, index, found)
         if confidence is not None and calibrator is not None:
             row, other = (part[pairs[1] != right[pairs[0]]] for part in pairs)

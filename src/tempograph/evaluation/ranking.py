@@ -39,7 +39,7 @@ def filtered_ranks(scores: Tensor, answer: Tensor, known: tuple[Tensor, Tensor])
     row, candidate = known
     others = candidate != answer[row]
     greater, equal = filtered_counts(scores, answer_score, (row[others], candidate[others]))
-    return ranks_of(greater, equal - 1)
+    return ranks_from_counts(greater, equal - 1)
 
 
 def filtered_counts(
@@ -50,7 +50,7 @@ def filtered_counts(
     scores [queries, candidates], answer_score [queries, 1]; distinct pairs (query, candidate) that
     are `removed` do not count.
     """
-    _refuse_nan(scores)
+    refuse_nan(scores)
     # Short integers add up several times as fast on a CPU.
     greater = (scores > answer_score).sum(1, dtype=torch.int32).long()
     equal = (scores == answer_score).sum(1, dtype=torch.int32).long()
@@ -68,8 +68,8 @@ def sampled_ranks(scores: Tensor, answer: Tensor, negatives: Tensor) -> Ranks:
     better than ranks among all candidates, and not comparable with them.
     """
     answer_score, others = scores.gather(1, answer[:, None]), scores.gather(1, negatives)
-    _refuse_nan(torch.cat([answer_score, others], dim=1))
-    return ranks_of((others > answer_score).sum(1), (others == answer_score).sum(1))
+    refuse_nan(torch.cat([answer_score, others], dim=1))
+    return ranks_from_counts((others > answer_score).sum(1), (others == answer_score).sum(1))
 
 
 def metrics(ranks: Tensor, hits: Iterable[int] = (1, 3, 10)) -> Metrics:
@@ -83,13 +83,14 @@ def metrics(ranks: Tensor, hits: Iterable[int] = (1, 3, 10)) -> Metrics:
     return {name: float(value) for name, value in values.items()}
 
 
-def _refuse_nan(scores: Tensor) -> None:
+def refuse_nan(scores: Tensor) -> None:
+    """Raise FloatingPointError if a score is NaN."""
     # A NaN compares false with everything and would silently rank first.
     if torch.isnan(scores).any():
         raise FloatingPointError("a score is NaN, so its rank is undefined")
 
 
-def ranks_of(greater: Tensor, equal: Tensor) -> Ranks:
+def ranks_from_counts(greater: Tensor, equal: Tensor) -> Ranks:
     """The ranks of answers with so many candidates above them and tied with them, [n] each."""
     optimistic = greater + 1
     pessimistic = optimistic + equal

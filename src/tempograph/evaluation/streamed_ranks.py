@@ -18,7 +18,7 @@ from tempograph.data.filters import KnownAnswers
 from tempograph.data.timeline import Queries
 from tempograph.device import memory_budget
 from tempograph.evaluation.probabilities import TOP, Calibrator, Confidence
-from tempograph.evaluation.ranking import Ranks, filtered_counts, ranks_of
+from tempograph.evaluation.ranking import Ranks, filtered_counts, ranks_from_counts
 from tempograph.models.base import Model
 from tempograph.typing import Progress
 
@@ -30,7 +30,8 @@ _MAX_QUERIES: Final = 2048
 
 def needs_blocks(model: Model, known: KnownAnswers, budget: int | None) -> bool:
     """Whether only few queries fit the budget with all candidates, and the model scores blocks."""
-    return model.scores_blocks and _cells(model, budget) < _FEW_QUERIES * known.num_entities
+    blocks = model.scores_blocks and model.shards is None
+    return blocks and _cells(model, budget) < _FEW_QUERIES * known.num_entities
 
 
 def rank_in_blocks(
@@ -55,7 +56,7 @@ def rank_in_blocks(
         done += len(index)
         if progress is not None:
             progress(done, len(answer))
-    ranks = [ranks_of(part.greater, part.equal) for part in parts]
+    ranks = [ranks_from_counts(part.greater, part.equal) for part in parts]
     joined = Ranks(*(torch.cat(column) for column in zip(*ranks, strict=True)))
     if calibrator is None:
         return joined, None

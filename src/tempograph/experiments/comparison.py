@@ -28,6 +28,7 @@ from tempograph.experiments.results import (
     seeds_cells,
 )
 from tempograph.experiments.scheduler import train_missing
+from tempograph.experiments.slurm import SlurmArray
 from tempograph.experiments.specs import RunSpec, describe_settings, specs_per_model
 from tempograph.experiments.status import Notify, RunStatus, Watch, count_ended
 from tempograph.io import lock_folder, make_folder, write_json, write_text
@@ -154,7 +155,8 @@ class Comparison:
             for asked, mrr in self.question_mrr().items()
         ]
         return questions + [
-            f"{run.name}: {stopped if run.state == 'unfinished' else f'failed: {run.reason}'}"
+            f"{run.name}: "
+            + (f"failed: {run.reason}" if run.state == "failed" else run.reason or stopped)
             for row in self.rows
             for run in row.runs
             if run.state != "finished"
@@ -225,6 +227,7 @@ def compare(
     device: str = "auto",
     jobs: int = 1,
     max_seconds: float | None = None,
+    slurm: SlurmArray | None = None,
     note: Notify | None = None,
     watch: Watch | None = None,
     progress: ProgressOption = True,
@@ -233,7 +236,8 @@ def compare(
 
     Each run has a process and a folder of its own, MODEL-seedN in `out`; `jobs` run at a time. The
     same call later takes over finished runs, resumes the others, and refuses a run with other
-    settings. Task and protocol are those of `train`. The preset applies to the models that have it
+    settings. With `slurm`, they are submitted as an array, and the same call later makes the table.
+    Task and protocol are those of `train`. The preset applies to the models that have it
     for the dataset, an override to those that have the setting. `note` is called with lines for
     people, `watch` with the status of all runs and of the one that has changed. A terminal or
     notebook shows a bar; with `progress=False` there is none, and a function as `progress` is
@@ -275,7 +279,8 @@ def compare(
             for line in describe_settings(per_model, given):
                 note(line)
         with show_progress(f"comparing models on {graph.name}", progress) as advance:
-            runs = train_missing(specs, graph, jobs, note, count_ended(watch, advance))
+            counted = count_ended(watch, advance)
+            runs = train_missing(specs, graph, jobs, note, counted, slurm=slurm)
         rows = [
             ComparisonRow(
                 spec.model,

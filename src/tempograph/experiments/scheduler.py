@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import queue
@@ -15,9 +14,10 @@ from typing import Any, Final
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.device import resolve_device
+from tempograph.experiments.slurm import SlurmArray
 from tempograph.experiments.specs import RunSpec
 from tempograph.experiments.status import Notify, RunStatus, Watch
-from tempograph.experiments.worker import log_file, measured_splits
+from tempograph.experiments.worker import log_file, measured_splits, write_spec
 from tempograph.training.setup import part_configs
 
 _PROGRAM: Final = (
@@ -37,11 +37,13 @@ def train_missing(
     notify: Notify | None = None,
     watch: Watch | None = None,
     on_finished: Callable[[RunStatus], None] | None = None,
+    slurm: SlurmArray | None = None,
 ) -> list[RunStatus]:
     """Train the runs that are not finished, rank test once with each, and return all statuses.
 
     An ensemble waits for those of its parts that are among the runs, and takes them over.
-    `on_finished` is called with each run as soon as it is finished.
+    `on_finished` is called with each run as soon as it is finished. With `slurm`, the runs are
+    submitted and not waited for: they are unfinished until a later call finds their results.
     """
     runs = [initial_status(spec, graph) for spec in specs]
     done = sum(run.state == "finished" for run in runs)
@@ -55,7 +57,17 @@ def train_missing(
             watch(runs, run)
 
     waiting = [run for run in runs if run.state == "waiting"]
-    run_processes(waiting, _dependencies(specs, graph), jobs, on_change)
+    dependencies = _dependencies(specs, graph)
+    if slurm is None:
+        run_processes(waiting, dependencies, jobs, on_change)
+    elif waiting:
+        folder = waiting[0].spec.folder.parent
+        numbers = ", ".join(slurm.submit([run.spec for run in waiting], dependencies, folder))
+        for run in waiting:
+            run.state = "unfinished"
+            run.reason = f"submitted to Slurm, job {numbers}; repeat the command when it has ended"
+        if notify is not None:
+            notify(f"submitted {len(waiting)} runs to Slurm, job {numbers}; see {folder / 'slurm'}")
     return runs
 
 
@@ -150,7 +162,7 @@ def _start_process(spec: RunSpec, jobs: int) -> subprocess.Popen[str]:
             start_new_session=True,
         )
     assert process.stdin is not None
-    process.stdin.write(json.dumps(dataclasses.asdict(spec), default=str) + "\n")
+    process.stdin.write(write_spec(spec))
     process.stdin.flush()
     return process
 

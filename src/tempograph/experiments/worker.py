@@ -39,9 +39,7 @@ def main() -> None:
 
     for stop in (signal.SIGINT, signal.SIGTERM):
         signal.signal(stop, signal.default_int_handler)
-    values = json.loads(sys.stdin.readline())
-    paths = {"folder": Path(values["folder"]), "overrides": tuple(values["overrides"])}
-    spec = RunSpec(**values | paths)
+    spec = read_spec(sys.stdin.readline())
     threading.Thread(target=_stop_with_parent, daemon=True).start()
     time_is_up = _interrupt_after(spec.stop_seconds)
     try:
@@ -55,6 +53,18 @@ def main() -> None:
             reason = f"{type(error).__name__}: {reason}; see {log_file(spec)}"
         send({"failed": reason})
         sys.exit(1)
+
+
+def read_spec(line: str) -> RunSpec:
+    """The run that a line of JSON describes."""
+    values = json.loads(line)
+    paths = {"folder": Path(values["folder"]), "overrides": tuple(values["overrides"])}
+    return RunSpec(**values | paths)
+
+
+def write_spec(spec: RunSpec) -> str:
+    """The line of JSON that `read_spec` reads."""
+    return json.dumps(dataclasses.asdict(spec), default=str) + "\n"
 
 
 def _stop_with_parent() -> None:

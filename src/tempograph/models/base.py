@@ -15,6 +15,7 @@ from tempograph.data.held_facts import signed_gap
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget
 from tempograph.errors import QueryError
+from tempograph.nn.row_shards import RowShards
 from tempograph.typing import Split
 
 
@@ -75,6 +76,13 @@ class Model(torch.nn.Module, ABC):
 
     timeline: Timeline
     """The train facts it is built from."""
+
+    shards: RowShards | None = None
+    """How entities are shared out over processes.
+
+    `scores` then has the columns of the own entities; all processes must call it, with the same
+    queries.
+    """
 
     @property
     def device(self) -> torch.device:

@@ -21,7 +21,7 @@ from typing import Any, Final
 from tempograph.data.suggestions import refuse_unknown
 from tempograph.errors import ConfigError, TempographWarning
 from tempograph.models.base import Model
-from tempograph.models.embedding.embedding_model import Embedding
+from tempograph.models.embedding.embedding_model import Embedding, can_shard
 from tempograph.models.embedding.embedding_settings import EmbeddingSettings
 from tempograph.models.embedding.methods import METHODS
 from tempograph.models.ensemble.ensemble_model import Ensemble
@@ -59,6 +59,8 @@ class ModelKind:
     """Settings that differ from the defaults of their class."""
     train_defaults: Mapping[str, Any] = field(default_factory=dict)
     """Training settings that differ from the defaults of their class."""
+    can_shard: Callable[[Any], bool] | None = None
+    """Called with settings: whether `build` takes `shards` to build a model with sharded tables."""
     has_parts: bool = False
     """Whether it combines other trained models, which its setting `parts` names."""
 
@@ -163,7 +165,8 @@ def _embedding(method: type[Embedding]) -> ModelKind:
         time_dependent=method.time_dependent,
         reference=method.reference,
         settings=EmbeddingSettings,
-        build=lambda settings, timeline: method(timeline, settings),
+        build=lambda settings, timeline, shards=None: method(timeline, settings, shards=shards),
+        can_shard=can_shard,
         defaults=vars(method.settings),
         train_defaults=method.train_defaults,
     )

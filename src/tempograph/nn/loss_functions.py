@@ -35,12 +35,7 @@ class _SoftmaxLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, scores: Tensor, row: Tensor, answer: Tensor) -> Tensor:
-        if _has_kernels(scores):
-            from tempograph.nn.kernels.softmax_kernel import row_logsumexp
-
-            total = row_logsumexp(scores)
-        else:
-            total = torch.cat([torch.logsumexp(scores[rows], 1) for rows in row_blocks(scores)])
+        total = _row_logsumexp(scores)
         ctx.save_for_backward(scores, total, row, answer)
         return total[row] - scores[row, answer]
 
@@ -51,15 +46,58 @@ class _SoftmaxLoss(torch.autograd.Function):
         # Rows without a query have no gradient.
         scale = torch.zeros_like(total).index_copy(0, row, grad)
         total = torch.full_like(total, torch.inf).index_copy(0, row, total[row])
-        if _has_kernels(scores):
-            from tempograph.nn.kernels.softmax_kernel import scaled_softmax_
-
-            scaled_softmax_(scores, total, scale)
-        else:
-            for rows in row_blocks(scores):
-                scores[rows].sub_(total[rows, None]).exp_().mul_(scale[rows, None])
+        _scaled_softmax_(scores, total, scale)
         scores[row, answer] -= grad
         return scores, None, None
+
+
+def masked_logsumexp(scores: Tensor, left_out: tuple[Tensor, Tensor]) -> Tensor:
+    """logsumexp of each row of scores without the pairs (row, column) that are left out, [rows].
+
+    Like `softmax_loss`, it consumes the scores; a row without a candidate has -inf.
+    """
+    scores.detach().index_put_(left_out, scores.new_full((), -torch.inf))
+    totals: Tensor = _LogSumExp.apply(scores)
+    return totals
+
+
+class _LogSumExp(torch.autograd.Function):
+    """Backward overwrites the scores with their gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, scores: Tensor) -> Tensor:
+        total = _row_logsumexp(scores)
+        ctx.save_for_backward(scores, total)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        scores, total = ctx.saved_tensors
+        return _scaled_softmax_(scores, total.masked_fill(total == -torch.inf, torch.inf), grad)
+
+
+def _row_logsumexp(scores: Tensor) -> Tensor:
+    if not scores.shape[1]:
+        return scores.new_full((len(scores),), -torch.inf)
+    if _has_kernels(scores):
+        from tempograph.nn.kernels.softmax_kernel import row_logsumexp
+
+        return row_logsumexp(scores)
+    parts = [torch.logsumexp(scores[rows], 1) for rows in row_blocks(scores)]
+    return torch.cat(parts) if parts else scores.new_empty(0)
+
+
+def _scaled_softmax_(scores: Tensor, total: Tensor, scale: Tensor) -> Tensor:
+    """Overwrite scores with scale * exp(scores - total), total and scale [rows]."""
+    if _has_kernels(scores) and scores.numel():
+        from tempograph.nn.kernels.softmax_kernel import scaled_softmax_
+
+        scaled_softmax_(scores, total, scale)
+    else:
+        for rows in row_blocks(scores):
+            scores[rows].sub_(total[rows, None]).exp_().mul_(scale[rows, None])
+    return scores
 
 
 def _has_kernels(scores: Tensor) -> bool:

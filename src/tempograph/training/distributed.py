@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     import torch
     from lightning.fabric import Fabric
+    from lightning.fabric.strategies.strategy import Strategy
 
     from tempograph.training.settings import TrainSettings
 
@@ -50,20 +51,32 @@ class Processes:
         ]
 
 
-def launch_fabric(device: torch.device, settings: TrainSettings, processes: Processes) -> Fabric:
-    """Lightning Fabric for one or several processes on this kind of device."""
+def launch_fabric(
+    device: torch.device, settings: TrainSettings, processes: Processes, sharded: bool = False
+) -> Fabric:
+    """Lightning Fabric for one or several processes on this kind of device.
+
+    With sharded tables, the processes compute the loss of a batch together.
+    """
     # Imported here because ranking, and fitting without a gradient, need not wait for it.
     from lightning.fabric import Fabric
 
     # Lightning would repeat the chosen precision, or recommend another.
     for name in ("lightning.fabric", "lightning.pytorch"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    strategy: str | Strategy = "auto"
+    if sharded:
+        from tempograph.training.sharded_strategy import ShardedStrategy
+
+        strategy = ShardedStrategy()
+    elif processes.size > 1:
+        # A step whose snapshots have no target facts leaves some weights without a gradient.
+        strategy = "ddp_find_unused_parameters_true"
     fabric = Fabric(
         accelerator=device.type,
         devices=processes.local_size,
         num_nodes=processes.size // processes.local_size,
-        # A step whose snapshots have no target facts leaves some weights without a gradient.
-        strategy="ddp_find_unused_parameters_true" if processes.size > 1 else "auto",
+        strategy=strategy,
         precision="32-true" if settings.precision == "tf32" else settings.precision,
     )
     fabric.launch()

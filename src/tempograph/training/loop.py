@@ -18,6 +18,7 @@ from tempograph.errors import RunError
 from tempograph.models.base import Model
 from tempograph.training.distributed import Processes, launch_fabric
 from tempograph.training.losses.training_loss import TrainingLoss
+from tempograph.training.lost_processes import watch_processes
 from tempograph.training.lr_schedule import learning_rate
 from tempograph.training.settings import TrainSettings
 from tempograph.training.train_state import MetricsLine, TrainProgress, TrainState
@@ -59,15 +60,23 @@ def train_model(
         if hasattr(settings, name)
     )
     way_out = f"take smaller steps, with {smaller}, or a smaller model"
+    processes = Processes.from_environment()
+    folder = None if hooks.checkpoint is None else hooks.checkpoint.parent
     with _matmul_precision(settings), explain_out_of_memory("training", way_out):
-        return _train(model, loss, settings, seed, hooks)
+        fabric = launch_fabric(model.device, settings, processes, sharded=loss.shares_batches)
+        with watch_processes(processes, folder):
+            return _train(model, loss, settings, seed, hooks, fabric)
 
 
 def _train(
-    model: Model, loss: TrainingLoss, settings: TrainSettings, seed: int, hooks: LoopHooks
+    model: Model,
+    loss: TrainingLoss,
+    settings: TrainSettings,
+    seed: int,
+    hooks: LoopHooks,
+    fabric: Fabric,
 ) -> TrainProgress:
-    processes = Processes.from_environment()
-    fabric = launch_fabric(model.device, settings, processes)
+    processes, together = Processes.from_environment(), loss.shares_batches
     state = TrainState(model, loss, settings, seed)
     if hooks.checkpoint is not None and hooks.checkpoint.exists():
         state.load(hooks.checkpoint)
@@ -80,7 +89,9 @@ def _train(
         total = torch.zeros((), device=model.device)
         # Processes draw differently within an epoch, and start the next one in the same state.
         state.generator.set_state(fabric.broadcast(state.generator.get_state()))
-        batches = processes.shard(loss.batches(state.generator))
+        batches = loss.batches(state.generator)
+        if not together:
+            batches = processes.shard(batches)
         for group in state.optimizer.param_groups:
             group["lr"] = learning_rate(settings, progress.epoch)
         model.train()
@@ -96,6 +107,8 @@ def _train(
             total += value.detach()
             state.update_average()
         progress.epoch += 1
+        if together:
+            fabric.all_reduce(total, reduce_op="sum")
         line = {
             "epoch": progress.epoch,
             "loss": float(total) / len(batches),
@@ -110,7 +123,7 @@ def _train(
         if hooks.validate is not None and (
             progress.epoch % settings.validate_every == 0 or progress.epoch == last_epoch
         ):
-            _validate(state, line, hooks.validate, hooks.save_weights, fabric)
+            _validate(state, line, hooks.validate, hooks.save_weights, fabric, together)
         if not progress.best_epoch:
             # A run that is used before its first validation answers with the weights so far.
             hooks.save_weights()
@@ -122,7 +135,9 @@ def _train(
         passed = time.perf_counter() - started
         late = fabric.broadcast(hooks.max_seconds is not None and passed > hooks.max_seconds)
         due = progress.finished or late or time.perf_counter() >= next_checkpoint
-        if hooks.checkpoint is not None and processes.is_main and due:
+        if together:
+            due = fabric.broadcast(due)
+        if hooks.checkpoint is not None and (processes.is_main or together) and due:
             next_checkpoint = _save_checkpoint(state, hooks.checkpoint)
         hooks.on_epoch(line, progress)
         if late:
@@ -152,20 +167,26 @@ def _validate(
     validate: Callable[[Model], MetricsLine],
     save_weights: Callable[[], None],
     fabric: Fabric,
+    together: bool,
 ) -> None:
-    """Rank valid with the weights, or their average, and keep them if they are the best so far."""
+    """Rank valid with the weights, or their average, and keep them if they are the best so far.
+
+    The main process ranks, or all of them `together`.
+    """
     model, progress = state.model, state.progress
     model.eval()
-    weights = _copied(model.state_dict())
-    if state.average:
+    weights = _copied(model.state_dict()) if state.average else None
+    if weights:
         model.load_state_dict(state.average)
-    metrics: MetricsLine = fabric.broadcast(validate(model) if fabric.is_global_zero else {})
+    ranks_here = together or fabric.is_global_zero
+    metrics: MetricsLine = fabric.broadcast(validate(model) if ranks_here else {})
     line |= {f"valid/{name}": value for name, value in metrics.items()}
     if metrics["mrr"] > progress.best_mrr:
         progress.best_mrr, progress.best_epoch = metrics["mrr"], progress.epoch
         state.best = _copied(model.state_dict())
         save_weights()
-    model.load_state_dict(weights)
+    if weights:
+        model.load_state_dict(weights)
 
 
 def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:

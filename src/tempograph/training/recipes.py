@@ -27,6 +27,7 @@ from tempograph.training.defaults import (
 from tempograph.training.ensemble_fit import fit_ensemble, hold_out
 from tempograph.training.losses.embedding_loss import EmbeddingLoss
 from tempograph.training.losses.pointer_loss import PointerLoss
+from tempograph.training.losses.sharded_loss import ShardedLoss
 from tempograph.training.losses.temp_loss import TeMPLoss
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.recurrency_fit import fit_recurrency
@@ -52,6 +53,8 @@ class GradientTraining:
     settings: type[TrainSettings]
     suggest: Suggest
     """Defaults for a dataset and a device."""
+    sharded_loss: Callable[[Any, Any], TrainingLoss] | None = None
+    """The loss of a model whose tables are sharded over processes, if its kind can be."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,7 @@ _RECIPES: Final[dict[type, Recipe]] = {
     TEDSettings: Recipe(choose=choose_sigma),
     RecurrencySettings: Recipe(combine=fit_recurrency),
     EmbeddingSettings: Recipe(
-        GradientTraining(EmbeddingLoss, FactTrainSettings, suggest_embedding)
+        GradientTraining(EmbeddingLoss, FactTrainSettings, suggest_embedding, ShardedLoss)
     ),
     PointerSettings: Recipe(GradientTraining(PointerLoss, PointerTrainSettings, suggest_pointer)),
     TeMPSettings: Recipe(GradientTraining(TeMPLoss, SnapshotTrainSettings, suggest_temp)),

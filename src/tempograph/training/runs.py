@@ -59,6 +59,8 @@ from tempograph.training.run_folder import (
     write_weights,
 )
 from tempograph.training.run_results import RunResults
+from tempograph.training.sharded_files import load_sharded_weights, write_sharded_weights
+from tempograph.training.sharding import build_sharded_or_whole
 from tempograph.training.updates import Updates
 
 _NOT_COPIED: Final = (
@@ -132,12 +134,14 @@ class Run:
         """Read a run folder whose dataset is loaded already."""
         with explain_damage(folder):
             config, results = read_config(folder), read_results(folder)
-            weights = read_weights(folder, config)
             names = part_names(config.model.parts) if config.kind.has_parts else ()
             parts = {name: Run.load_with(folder / PARTS / name, graph, timeline) for name in names}
             models = (part.model for part in parts.values())
-            model = config.kind.build(config.model, timeline, *models)
-            model.load_state_dict(weights)
+            model = build_sharded_or_whole(config, timeline, *models)
+            if model.shards is None:
+                model.load_state_dict(read_weights(folder, config))
+            elif results.finished or (folder / WEIGHTS).is_file():
+                load_sharded_weights(model, folder / WEIGHTS)
             model.eval()
             updates = None
             if results.updates is not None:
@@ -188,7 +192,8 @@ class Run:
         if self.updates is not None:
             self.updates.write(folder)
         saved.write_history()
-        saved.write_weights()
+        if self.model.shards is None:
+            saved.write_weights()
         seed_and_protocol = {"seed": self.config.seed, "protocol": self.config.protocol}
         write_json(folder / "environment.json", environment(self.model.device) | seed_and_protocol)
         saved.write_results()
@@ -216,9 +221,12 @@ class Run:
             write_text(self.path / "metrics.jsonl", lines)
 
     def write_weights(self) -> None:
-        """Write model.safetensors."""
-        if self.path is not None:
-            write_weights(self.model, self.path / WEIGHTS)
+        """Write model.safetensors; if tables are sharded, all processes must call this."""
+        file = None if self.path is None else self.path / WEIGHTS
+        if self.model.shards is not None:
+            write_sharded_weights(self.model, self.model.shards, file)
+        elif file is not None:
+            write_weights(self.model, file)
 
     def write_results(self) -> None:
         """Write results.json and the card."""

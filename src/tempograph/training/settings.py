@@ -39,6 +39,8 @@ class TrainSettings:
     average: ProperFraction = 0.0
     """Decay of the running average of the weights, which is validated and saved; 0 for none."""
     precision: Literal["32-true", "tf32", "bf16-mixed"] = "32-true"
+    tables: Literal["copied", "sharded"] = "copied"
+    """Whether each of several processes holds all vectors of entities, or its share of them."""
 
     def __post_init__(self) -> None:
         check_bounds(self)

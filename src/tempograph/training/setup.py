@@ -30,6 +30,7 @@ from tempograph.training.recipes import recipe_for
 from tempograph.training.run_folder import RUN_MARKER, read_config, read_graph, read_results
 from tempograph.training.run_results import RunResults
 from tempograph.training.runs import Run
+from tempograph.training.sharding import build_sharded_or_whole
 from tempograph.typing import Progress, Protocol
 
 _SEED_STEP: Final = 1000
@@ -96,7 +97,7 @@ def prepare_run(
 def build_model(config: Config, timeline: Timeline, parts: Mapping[str, Run]) -> Model:
     """A model with the weights it has before training."""
     torch.manual_seed(config.seed)
-    return config.kind.build(config.model, timeline, *(part.model for part in parts.values()))
+    return build_sharded_or_whole(config, timeline, *(part.model for part in parts.values()))
 
 
 def valid_metrics(

@@ -11,14 +11,19 @@ from typing import Any
 
 import safetensors.torch
 import torch
-from safetensors import safe_open
 from torch import Tensor
 
 from tempograph.errors import RunError
 from tempograph.io import atomic_file
 from tempograph.models.base import Model
+from tempograph.nn.sharded_entities import sharded_weights
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.settings import TrainSettings
+from tempograph.training.sharded_checkpoint import (
+    read_checkpoint,
+    remove_shards,
+    save_sharded_checkpoint,
+)
 from tempograph.training.sparse_adagrad import SparseAdagrad
 
 MetricsLine = dict[str, float]
@@ -70,7 +75,10 @@ class TrainState:
             )
 
     def save(self, path: Path) -> None:
-        """Write everything into one file, so that a kill leaves the old state or the new one."""
+        """Write everything into one file, so that a kill leaves the old state or the new one.
+
+        Of sharded tables, each process writes its rows to a file of its own; all must call this.
+        """
         tensors = {
             f"{part}.{name}": value
             for part, values in (
@@ -86,8 +94,25 @@ class TrainState:
         tensors["generator."] = self.generator.get_state()
         metadata = {"progress": json.dumps(vars(self.progress)), "device": self.model.device.type}
         packed = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
+        if self.model.shards is not None:
+            save_sharded_checkpoint(
+                path, packed, metadata, self._is_sharded, self.progress.epoch, self.model.shards
+            )
+            return
         with atomic_file(path) as temporary:
             safetensors.torch.save_file(packed, temporary, metadata)
+        remove_shards(path)
+
+    def _is_sharded(self, name: str) -> bool:
+        """Whether a name in a checkpoint is a table with a row for each row of a sharded weight."""
+        weights = sharded_weights(self.model)
+        tables = {id(each.entity) for each in weights.values()}
+        part, _, rest = name.partition(".")
+        if part != "optimizer":
+            return rest in weights
+        number, _, kind = rest.partition(".")
+        weight = self.optimizer.param_groups[0]["params"][int(number)]
+        return id(weight) in tables and kind != "step"
 
     def load(self, path: Path) -> None:
         """Restore what `save` wrote."""
@@ -100,12 +125,11 @@ class TrainState:
 
     def _load(self, path: Path) -> None:
         parts: dict[str, dict[str, Tensor]] = {"best": {}, "average": {}, "optimizer": {}}
-        with safe_open(path, "pt") as file:
-            metadata = file.metadata()
-            self.progress = TrainProgress(**json.loads(metadata["progress"]))
-            for name in file.keys():  # noqa: SIM118
-                part, _, rest = name.partition(".")
-                parts.setdefault(part, {})[rest] = file.get_tensor(name)
+        metadata, tensors = read_checkpoint(path, self._is_sharded, self.model.shards)
+        self.progress = TrainProgress(**json.loads(metadata["progress"]))
+        for name, value in tensors.items():
+            part, _, rest = name.partition(".")
+            parts.setdefault(part, {})[rest] = value
         device, here = metadata.get("device"), self.generator.device.type
         if device not in (None, here):
             raise RunError(

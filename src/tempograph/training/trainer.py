@@ -31,17 +31,19 @@ from tempograph.io import refuse_existing
 from tempograph.models.base import Model
 from tempograph.progress import show_progress
 from tempograph.training.callbacks import Callbacks
-from tempograph.training.distributed import Processes
+from tempograph.training.distributed import Processes, launch_fabric
 from tempograph.training.fit_record import FitRecord
 from tempograph.training.holdout import train_copies
 from tempograph.training.loop import LoopHooks, train_model
 from tempograph.training.losses.training_loss import TrainingLoss
+from tempograph.training.lost_processes import watch_processes
 from tempograph.training.run_card import figures_note
 from tempograph.training.run_folder import HOLDOUT, RUN_MARKER
 from tempograph.training.run_heads import baseline_head
 from tempograph.training.run_protocol import evaluation_protocol
 from tempograph.training.runs import Run
 from tempograph.training.setup import build_model, configure, prepare_run, valid_metrics
+from tempograph.training.sharded_checkpoint import remove_shards
 from tempograph.training.train_state import MetricsLine, TrainProgress
 from tempograph.typing import (
     Asked,
@@ -92,7 +94,8 @@ def train(
     are finished in the folder `finished_runs` are loaded instead of trained. `fit` passes what it
     read and chose as `fit_record`, which is kept in the run folder.
     """
-    if not Processes.from_environment().is_main:
+    is_main, folder = Processes.from_environment().is_main, out
+    if not is_main:
         out = None
     if out is not None:
         refuse_existing(Path(out), RUN_MARKER, overwrite)
@@ -118,7 +121,12 @@ def train(
         )
         # Settings that do not fit together are refused here, before a run folder is written.
         losses = _build_losses(run)
-        return _train_run(run if out is None else run.save(Path(out), overwrite), losses, callbacks)
+        if out is not None:
+            run = run.save(Path(out), overwrite)
+        elif folder is not None and run.model.shards is not None:
+            # Every process writes its part of a checkpoint.
+            run = run.moved(Path(folder))
+        return _train_run(run, losses, callbacks)
 
 
 def resume(
@@ -227,6 +235,13 @@ def evaluate(
     if protocol != "tgb" and negatives is not None:
         raise ConfigError("candidates are sampled by the rules of TGB 2.0; pass the protocol tgb")
     loaded = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
+    if loaded.model.shards is not None:
+        if protocol == "tgb" or ask != "entity":
+            raise ConfigError(
+                "several processes rank entities by our own rules; rank relations, times or by the "
+                "rules of TGB 2.0 in one process"
+            )
+        loaded = _join_processes(loaded)
     evaluation: Evaluation | QuestionEvaluation
     with show_progress(f"ranking the {split} facts", progress) as advance:
         if protocol == "tgb":
@@ -250,6 +265,15 @@ def evaluate(
     return evaluation
 
 
+def _join_processes(run: Run) -> Run:
+    """The run, ready to exchange rows with other processes; only the main one writes to it."""
+    processes = Processes.from_environment()
+    assert run.config.train is not None
+    if not torch.distributed.is_initialized():
+        launch_fabric(run.model.device, run.config.train, processes, sharded=True)
+    return run if processes.is_main else dataclasses.replace(run, path=None)
+
+
 def _evaluate_entities(
     run: Run,
     split: Split,
@@ -260,6 +284,7 @@ def _evaluate_entities(
 ) -> Evaluation:
     # On valid, the calibration is measured by cross-fitting when it is fitted.
     calibrated = split != "valid" and filter == "time" and run.results.finished
+    calibrated = calibrated and run.model.shards is None
     return evaluate_model(
         run.model,
         run.graph,
@@ -306,11 +331,13 @@ def _unfinished(run: Run) -> Iterator[Run]:
 
 def _build_losses(run: Run) -> dict[Model, TrainingLoss]:
     """The loss of every model that is still to be trained by gradient."""
-    return {
-        each.model: each.config.recipe.gradient.loss(each.model, each.config.train)
-        for each in _unfinished(run)
-        if each.config.recipe.gradient is not None
-    }
+    losses = {}
+    for each in _unfinished(run):
+        if (gradient := each.config.recipe.gradient) is not None:
+            loss = gradient.loss if each.model.shards is None else gradient.sharded_loss
+            assert loss is not None
+            losses[each.model] = loss(each.model, each.config.train)
+    return losses
 
 
 def _train_run(run: Run, losses: dict[Model, TrainingLoss], callbacks: Callbacks) -> Run:
@@ -385,7 +412,7 @@ def _train_by_gradient(run: Run, loss: TrainingLoss, callbacks: Callbacks) -> Ru
     run.history[:] = progress.history
     run.results.best_epoch = progress.best_epoch
     run.results.epoch_seconds = progress.epoch_seconds
-    if not is_main:
+    if not is_main and run.model.shards is None:
         run.results.finished = progress.finished
         return run
     # A process that was killed after its last checkpoint has not written the last line.
@@ -394,7 +421,11 @@ def _train_by_gradient(run: Run, loss: TrainingLoss, callbacks: Callbacks) -> Ru
         run.results.train_seconds = round(progress.seconds, 3)
         run.write_results()
         return run
-    return _finish(run, progress.seconds, callbacks.progress)
+    if run.model.shards is None:
+        return _finish(run, progress.seconds, callbacks.progress)
+    folder = None if checkpoint is None else checkpoint.parent
+    with watch_processes(Processes.from_environment(), folder):
+        return _finish(run, progress.seconds, callbacks.progress)
 
 
 def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
@@ -405,9 +436,11 @@ def _finish(run: Run, seconds: float, progress: Progress | None) -> Run:
     run.write_results()
     if len(run.graph.valid):
         evaluate(run, "valid", progress=progress)
-        run.questions.calibrator("entity", progress)
+        if run.model.shards is None:
+            run.questions.calibrator("entity", progress)
     # Last, so that a run interrupted before this is resumed; only valid is measured twice.
     run.update_results(finished=True)
     if run.checkpoint is not None:
         run.checkpoint.unlink(missing_ok=True)
+        remove_shards(run.checkpoint)
     return run

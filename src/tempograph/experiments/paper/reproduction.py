@@ -31,6 +31,7 @@ from tempograph.experiments.paper.required_runs import (
 )
 from tempograph.experiments.published import PAPER_TED_VALID, PAPER_TEST, PROTOCOL_DEPENDENT
 from tempograph.experiments.results import EpochSeconds, load_results, load_unshared_epochs
+from tempograph.experiments.slurm import SlurmArray
 from tempograph.experiments.specs import RunSpec
 from tempograph.experiments.status import Notify, RunStatus, Watch, count_ended
 from tempograph.io import lock_folder, make_folder, write_text
@@ -79,6 +80,7 @@ def reproduce(
     device: str = "auto",
     jobs: int = 1,
     max_seconds: float | None = None,
+    slurm: SlurmArray | None = None,
     note: Notify | None = None,
     watch: Watch | None = None,
     progress: ProgressOption = True,
@@ -87,7 +89,8 @@ def reproduce(
 
     Missing runs are trained in `out`, `jobs` at a time, and their results are added to the folder
     `results`; with `train=False` they stay dashes. The data of a benchmark is needed only to train,
-    to count, or to draw. `note`, `watch` and `progress` are those of `compare`.
+    to count, or to draw. `slurm`, `note`, `watch` and `progress` are those of
+    `compare`.
     """
     wanted = list(dict.fromkeys(_artefact(name) for name in artefacts))
     notify: Notify = note or (lambda _: None)
@@ -114,7 +117,7 @@ def reproduce(
         if train and graph is not None:
             with show_progress(f"training on {name}", progress) as advance:
                 counted = count_ended(watch, advance)
-                failed = train_required(required, graph, measured, jobs, notify, counted)
+                failed = train_required(required, graph, measured, jobs, notify, counted, slurm)
         all_results, epochs = load_results(measured, MEASURED), load_unshared_epochs(measured)
         tables: dict[str, TextTable] = {}
         empty: list[Artefact] = []

@@ -20,6 +20,7 @@ from tempograph.experiments.published import (
 )
 from tempograph.experiments.results import load_results, save_result
 from tempograph.experiments.scheduler import initial_status, train_missing
+from tempograph.experiments.slurm import SlurmArray
 from tempograph.experiments.specs import RunSpec, has_preset
 from tempograph.experiments.status import Notify, RunStatus, Watch
 from tempograph.io import make_folder
@@ -162,6 +163,7 @@ def train_required(
     jobs: int,
     notify: Notify,
     watch: Watch | None,
+    slurm: SlurmArray | None = None,
 ) -> list[RunStatus]:
     """Train the missing runs, save the result of each once it is finished; return what failed."""
     missing = missing_runs(required, results)
@@ -192,7 +194,7 @@ def train_required(
     notify(f"{count} are missing and will be trained: {_listed(waiting)}")
     make_folder(waiting[0].folder.parent)
     # The rows further down take the longest; started last, they would run alone at the end.
-    runs = train_missing(waiting[::-1], graph, jobs, notify, watch, save)
+    runs = train_missing(waiting[::-1], graph, jobs, notify, watch, save, slurm)
     return [run for run in runs if run.state == "failed"]
 
 

@@ -36,6 +36,8 @@ from tempograph.nn.relations import (
     ShiftedRelations,
     TokenRelations,
 )
+from tempograph.nn.row_shards import RowShards
+from tempograph.nn.sharded_entities import ShardedEntities
 from tempograph.nn.shared_weights import copy_sharing_weights
 
 
@@ -57,7 +59,11 @@ class Embedding(Model):
     uses_train_facts = False
 
     def __init__(
-        self, timeline: Timeline, settings: EmbeddingSettings | None = None, name: str | None = None
+        self,
+        timeline: Timeline,
+        settings: EmbeddingSettings | None = None,
+        name: str | None = None,
+        shards: RowShards | None = None,
     ) -> None:
         super().__init__()
         self.name = name or self.name
@@ -73,12 +79,22 @@ class Embedding(Model):
             if settings.entities == "projected"
             else None
         )
-        self.entities = _entities(settings, timeline, planes)
+        self.shards = shards
+        self.entities = _entities(settings, timeline, planes, shards)
         if settings.names:
             names = NameVectors(timeline, settings.dim, settings.initial_scale)
             self.entities = NamedEntities(self.entities, names)
         self.relations = _relations(settings, timeline, planes, self.decoder)
         self.to(timeline.device)
+
+    @property
+    def num_parameters(self) -> int:
+        """Number of trained weights, those that other processes hold included."""
+        total = super().num_parameters
+        if isinstance(self.entities, ShardedEntities):
+            own, width = self.entities.entity.shape
+            total += (self.entities.count - own) * width
+        return total
 
     def encode_queries(self, queries: Queries) -> Tensor:
         """The query vectors, [n, width]."""
@@ -168,8 +184,20 @@ def _decoder(s: EmbeddingSettings) -> Decoder:
     return L1TranslationDecoder() if s.distance == "l1" else DECODERS[s.decoder]
 
 
-def _entities(s: EmbeddingSettings, timeline: Timeline, planes: Hyperplanes | None) -> Entities:
+def can_shard(s: EmbeddingSettings) -> bool:
+    """Whether entities have one vector each, so that several processes can share them out."""
+    return s.entities == "fixed" and s.decoder != "gaussian" and not s.names
+
+
+def _entities(
+    s: EmbeddingSettings,
+    timeline: Timeline,
+    planes: Hyperplanes | None,
+    shards: RowShards | None = None,
+) -> Entities:
     size = timeline.num_entities, s.dim, s.initial_scale
+    if shards is not None:
+        return ShardedEntities(*size, shards)
     if s.decoder == "gaussian":
         return AdditiveTimeSeries(*size, _series(s, timeline), drift=s.entities == "drifting")
     if s.entities == "diachronic":

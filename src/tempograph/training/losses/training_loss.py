@@ -22,6 +22,12 @@ class TrainingLoss(nn.Module, ABC):
     count no more than short ones.
     """
 
+    shares_batches = False
+    """Whether all processes get the same batch and compute its loss together.
+
+    Otherwise each has batches of its own, and gradients are averaged.
+    """
+
     def __init__(self, timeline: Timeline) -> None:
         super().__init__()
         self.timeline = timeline
