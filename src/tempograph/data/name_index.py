@@ -30,7 +30,7 @@ class NameMatch(NamedTuple):
 class NameIndex:
     """An index of entity or relation names; `counts` [names] is the number of facts of each.
 
-    What a search needs is built when it is first needed, in a few seconds for a million names.
+    What a search needs is built when it is first needed, within ten seconds for a million names.
     """
 
     def __init__(self, names: Sequence[str], counts: NDArray[np.int64]) -> None:
