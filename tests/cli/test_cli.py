@@ -29,7 +29,7 @@ from messages import message
 from tempograph import Run, TemporalGraph, train
 from tempograph.cli import console
 from tempograph.cli.answer_tables import print_completion
-from tempograph.data.folder import write_folder
+from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.importers.importer import import_files
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.synthetic import world
@@ -371,6 +371,9 @@ def test_json_is_one_object_and_nothing_else(call: Call, events: Path) -> None:
         call("data", "import", "events.csv", "events.csv", "--out", "twice", "--json")
     )
     assert imported["rows"] == 168 and imported["duplicates"] == 84
+    assert call("data", "import", "events.csv", "--out", "columns", "--parquet")[0] == 0
+    assert Path("columns/train.parquet").exists()
+    assert read_folder(Path("columns")).same_as(read_folder(events))
 
 
 def test_statistics_are_printed_and_drawn(call: Call, events: Path) -> None:

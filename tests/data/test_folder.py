@@ -24,6 +24,7 @@ from tempograph.data import folder as folder_module
 from tempograph.data import parquet_facts
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.errors import DataError, QueryError, StorageError
+from tempograph.evaluation.independent_ranks import RawDataset
 
 
 def equal(one: TemporalGraph, other: TemporalGraph) -> bool:
@@ -370,3 +371,11 @@ def test_a_fault_in_parquet_is_named_by_file_row_and_value(
     path.write_bytes(path.read_bytes()[:-9])
     with pytest.raises(DataError, match=rf"^{path}: not a complete Parquet file \("):
         read_folder(folder)
+
+
+def test_the_independent_ranker_reads_the_same_facts(tmp_path: Path) -> None:
+    graph = make_graph([(0, 0, 1, 0), (2, 1, 3, 4)], valid=[(1, 0, 2, 1)], test=[(0, 1, 0, 2)])
+    for name, parquet in (("text", False), ("parquet", True)):
+        write_folder(graph, tmp_path / name, parquet=parquet)
+    text, columns = (RawDataset(tmp_path / name).facts for name in ("text", "parquet"))
+    assert text == columns and text["valid"] == [(1, 0, 2, 1)]

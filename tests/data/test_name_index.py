@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tempograph.data import word_index
+from tempograph.data import name_index, word_index
 from tempograph.data.name_index import NameIndex
 from tempograph.data.suggestions import closest_names, fold
 from tempograph.data.word_index import WordIndex
@@ -180,9 +180,14 @@ def test_a_search_finds_what_a_look_at_every_name_does(
     few = data.draw(st.sampled_from([0, 5000]))
     expected = slow_search(names, counts, text)
     if expected:
-        with patch.object(word_index, "_FEW", few):
-            every = found(NameIndex(names, np.array(counts)), text, size)
-        assert every == expected
+        index = NameIndex(names, np.array(counts))
+        with (
+            patch.object(word_index, "_FEW", few),
+            patch.object(word_index, "_MANY", few),
+            patch.object(name_index, "_FREQUENT", few),
+        ):
+            assert found(index, text, size) == expected
+            assert [found(index, text, limit) for limit in (1, 2)] == [expected[:1], expected[:2]]
 
 
 def test_similar_names_share_the_largest_part_of_trigrams() -> None:

@@ -21,7 +21,13 @@ from tempograph.data.importers.column_guessing import (
 from tempograph.data.importers.fact_inputs import FactInput
 from tempograph.data.importers.folder_import import write_spilled_rows
 from tempograph.data.importers.import_summary import ImportSummary
-from tempograph.data.importers.importer import ImportResult, build_graph, import_inputs, read_rows
+from tempograph.data.importers.importer import (
+    ImportResult,
+    build_graph,
+    import_inputs,
+    read_rows,
+    summarize,
+)
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.own_splits import find_split, find_split_files, parse_splits
@@ -88,7 +94,7 @@ def import_to_folder(
             if attributes is not None:
                 imported = add_attributes(imported, attributes, options.keep_names, note)
             write_folder(imported.graph, path, overwrite, parquet=parquet)
-            return imported.summary(), columns
+            return summarize(imported), columns
         found: Attributes = {}
         if attributes is not None:
             entities = tuple(read.rows.entities.ids)

@@ -50,32 +50,13 @@ class ImportResult:
     The delimiter and the encoding are those that were set; each file has its own. None for a graph.
     """
 
-    def summary(self) -> ImportSummary:
-        """The size of the dataset, and where every row went."""
-        graph = self.graph
-        return ImportSummary(
-            len(graph.entities),
-            len(graph.relations),
-            graph.times,
-            steps_with_facts(graph.all_facts, len(graph.times)),
-            {split: len(graph.facts(split)) for split in SPLITS},
-            self.format,
-            self.rows,
-            self.duplicates,
-            self.skipped,
-            self.remarks,
-            self.overlaps,
-            self.options,
-            kinds_of_spans(graph.all_facts) if graph.has_intervals else {},
-        )
-
     def account(self) -> str:
         """Where every row went, in one line."""
-        return self.summary().account()
+        return summarize(self).account()
 
     def notes(self, guessed: bool) -> list[str]:
         """Notes for the user: a guessed format, skipped rows, times that look like a typo."""
-        return self.summary().notes(guessed)
+        return summarize(self).notes(guessed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +100,26 @@ class ReadRows:
     def found_options(self) -> ImportOptions:
         """The options with what was found."""
         return replace(self.options, day_first=self.grid.day_first)
+
+
+def summarize(imported: ImportResult) -> ImportSummary:
+    """The size of the dataset, and where every row went."""
+    graph = imported.graph
+    return ImportSummary(
+        len(graph.entities),
+        len(graph.relations),
+        graph.times,
+        steps_with_facts(graph.all_facts, len(graph.times)),
+        {split: len(graph.facts(split)) for split in SPLITS},
+        imported.format,
+        imported.rows,
+        imported.duplicates,
+        imported.skipped,
+        imported.remarks,
+        imported.overlaps,
+        imported.options,
+        kinds_of_spans(graph.all_facts) if graph.has_intervals else {},
+    )
 
 
 def import_files(
