@@ -135,7 +135,7 @@ def test_an_unknown_name_lists_the_searched_folders_and_close_names(
         "embasies": "'embassies'",
         "icews-14": "'icews14' or 'icews05-15'",
         "DEMOS": "'demo'",
-        "wikidata": "'tkgl-wikidata'",
+        "wikidata": "'wikidata12k' or 'tkgl-wikidata'",
     }.items():
         with raises(DataError, "catalog.misspelt", dataset=wrong, roots=roots, names=names):
             load_dataset(wrong)
@@ -206,6 +206,8 @@ def test_available_lists_the_demo_benchmarks_and_other_folders_under_the_roots(
         ("icews14", None),
         ("icews05-15", None),
         ("gdelt", gdelt),
+        ("yago11k", None),
+        ("wikidata12k", None),
         ("tkgl-smallpedia", None),
         ("tkgl-polecat", None),
         ("tkgl-icews", None),
