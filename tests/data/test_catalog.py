@@ -218,8 +218,8 @@ def test_available_lists_the_demo_benchmarks_and_other_folders_under_the_roots(
     assert entries[3] == Available(
         "gdelt", gdelt, BENCHMARKS["gdelt"].description, BENCHMARKS["gdelt"].counts, 3_419_607
     )
-    assert (entries[6].counts, entries[6].facts) == (None, 15_513_446)
-    assert (entries[8].counts, entries[8].facts) == (None, None)
+    assert (entries[8].counts, entries[8].facts) == (None, 15_513_446)
+    assert (entries[10].counts, entries[10].facts) == (None, None)
     assert all(entry.description for entry in entries)
 
 
