@@ -119,6 +119,10 @@ def write_event_files() -> None:
     tomorrow = ["Ann,meets,Bob,2024-01-29", "Zoe,meets,Bob,2024-01-29"]
     Path("tomorrow.csv").write_text("\n".join([header, *tomorrow]) + "\n")
     Path("entities.csv").write_text("entity,type\nAnn,person\nBob,person\n")
+    Path("mayors.csv").write_text(
+        "subject,relation,object,start,end\nAnn,mayor of,Bern,1926,1929\n"
+        "Bob,mayor of,Bern,1929-05,1940-03-31\nCai,mayor of,Bern,1940,\n"
+    )
     Path("splits").mkdir()
     folds = []
     for split, part in (("train", rows[:40]), ("valid", rows[40:48]), ("test", rows[48:])):

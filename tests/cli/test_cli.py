@@ -364,7 +364,8 @@ def test_json_is_one_object_and_nothing_else(call: Call, events: Path) -> None:
     listed = as_json(call("data", "list", "--json"))["datasets"]
     names = [entry["name"] for entry in listed]
     assert names[:4] == ["demo", "icews14", "icews05-15", "gdelt"]
-    assert len(names) == 8 and all(name.startswith("tkgl-") for name in names[4:])
+    assert names[4:6] == ["yago11k", "wikidata12k"]
+    assert len(names) == 10 and all(name.startswith("tkgl-") for name in names[6:])
     statistics = as_json(call("data", "stats", "mine", "--json"))["datasets"][0]
     assert statistics["entities"] == 4 and len(statistics["active"]) == 28
     imported = as_json(

@@ -135,7 +135,7 @@ def test_an_unknown_name_lists_the_searched_folders_and_close_names(
         "embasies": "'embassies'",
         "icews-14": "'icews14' or 'icews05-15'",
         "DEMOS": "'demo'",
-        "wikidata": "'tkgl-wikidata'",
+        "wikidata": "'wikidata12k' or 'tkgl-wikidata'",
     }.items():
         with raises(DataError, "catalog.misspelt", dataset=wrong, roots=roots, names=names):
             load_dataset(wrong)
@@ -206,6 +206,8 @@ def test_available_lists_the_demo_benchmarks_and_other_folders_under_the_roots(
         ("icews14", None),
         ("icews05-15", None),
         ("gdelt", gdelt),
+        ("yago11k", None),
+        ("wikidata12k", None),
         ("tkgl-smallpedia", None),
         ("tkgl-polecat", None),
         ("tkgl-icews", None),
@@ -216,8 +218,8 @@ def test_available_lists_the_demo_benchmarks_and_other_folders_under_the_roots(
     assert entries[3] == Available(
         "gdelt", gdelt, BENCHMARKS["gdelt"].description, BENCHMARKS["gdelt"].counts, 3_419_607
     )
-    assert (entries[6].counts, entries[6].facts) == (None, 15_513_446)
-    assert (entries[8].counts, entries[8].facts) == (None, None)
+    assert (entries[8].counts, entries[8].facts) == (None, 15_513_446)
+    assert (entries[10].counts, entries[10].facts) == (None, None)
     assert all(entry.description for entry in entries)
 
 

@@ -200,6 +200,10 @@ def _print_statistics(entries: Sequence[Statistics], protocol: str, window: int)
     counts = ("entities", "relations", "steps", "train", "valid", "test", "total")
     rows = [[each.name, *(f"{getattr(each, column):,}" for column in counts)] for each in entries]
     out.print(table("Facts", ["dataset", *counts], rows))
+    for entry in entries:
+        if entry.spans:
+            kinds = [f"{count:,} {kind}" for kind, count in entry.spans.items() if count]
+            print_note(f"{entry.name} has facts that hold for a while: {', '.join(kinds)}")
     rows = []
     for entry in entries:
         curves = (entry.active, entry.active_recently, entry.facts_per_active)

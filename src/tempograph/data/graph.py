@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempograph.data.attributes import Attributes
+from tempograph.data.binned_times import find_bin
 from tempograph.data.name_index import NameIndex
 from tempograph.data.spans import (
     EVENT_COLUMNS,
@@ -200,6 +201,8 @@ class TemporalGraph:
         """The label that a step has or would have, given a label, a date or an ISO date."""
         if isinstance(when, np.datetime64):
             when = when.astype("M8[us]").item() or "NaT"
+        if self._has_bins and when not in self._time_ids:
+            return find_bin(self.times, when) or str(when)
         if isinstance(when, str) and when not in self._time_ids and self.has_dates:
             with suppress(ValueError):
                 text = when.strip()
@@ -259,6 +262,10 @@ class TemporalGraph:
         facts = self.all_facts[order]
         start = np.searchsorted(facts[:, 3], np.arange(len(self.times) + 1))
         return facts, split[order], start
+
+    @cached_property
+    def _has_bins(self) -> bool:
+        return any("/" in label for label in self.times)
 
     @cached_property
     def _time_ids(self) -> dict[str, int]:

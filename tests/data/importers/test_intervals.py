@@ -20,7 +20,7 @@ from tempograph import ImportOptions, TemporalGraph, load_dataset
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.importers.any_source import import_facts
 from tempograph.data.spans import OPEN, UNKNOWN
-from tempograph.errors import ConfigError, DataError
+from tempograph.errors import ConfigError, DataError, QueryError
 from tempograph.typing import Granularity
 
 COLUMNS = ("subject", "relation", "object", "start", "end")
@@ -322,6 +322,12 @@ def test_bins_have_about_equally_many_starts_and_ends() -> None:
     for (start, end), fact in zip(years, sorted(graph.train.tolist()), strict=True):
         assert firsts[fact[3]] <= start <= lasts[fact[3]]
         assert firsts[fact[4]] <= end <= lasts[fact[4]]
+    for year in (firsts[0], firsts[3], lasts[3], lasts[-1]):
+        step = graph.time_id(str(year))
+        assert firsts[step] <= year <= lasts[step]
+        assert graph.time_id(f"{year}-05-04") == step
+    with pytest.raises(QueryError, match="'2050' is not on the time grid"):
+        graph.time_id("2050")
     bins = zip(firsts, lasts, strict=True)
     counts = np.array([((first <= years) & (years <= last)).sum() for first, last in bins])
     assert counts.max() < 2.5 * counts.mean() and counts.sum() == years.size
