@@ -488,6 +488,7 @@ MESSAGES = {
     "rank_table.not_a_table": "{path}: not a table of ranks: ",
     "ranking.cutoff": "Hits@k needs k of at least 1, found {value}",
     "ranking.nan": "a score is NaN, so its rank is undefined",
+    "ranking.step_hits": ("Hits@k of facts that hold for a while needs k of at most 10, found {k}"),
     "relation_negatives.too_many": (
         "cannot sample {count} candidates from {entities} entities; take fewer negatives, or rank "
         "among all entities"
@@ -706,6 +707,14 @@ MESSAGES = {
     "run_protocol.task": (
         "{about}: it cannot be evaluated under protocol {protocol}, because it was trained under "
         "{own}; train it again with protocol {protocol}, on a split that fits it"
+    ),
+    "run_protocol.intervals": (
+        "{about}: forecasts of facts that hold for a while are not evaluated; train a run with "
+        "task complete"
+    ),
+    "run_audit.intervals": (
+        "{path}: audits are for events, and the facts of {graph} hold for a while; tempograph "
+        "evaluate ranks them"
     ),
     "run_audit.no_test_facts": (
         "{path}: its test split has no facts, so there is nothing to ask about"

@@ -51,11 +51,13 @@ def evaluate(
         ),
     ] = "time",
     protocol: Annotated[
-        Literal[ForecastProtocol, RankingRules] | None,
+        Literal["paper", ForecastProtocol, RankingRules] | None,
         typer.Option(
             help="For a forecaster: whether its history holds every earlier fact (forecast-single, "
-            "the default) or ends with the split before (forecast-multi). For any run: rank by "
-            "the rules of TGB 2.0 (tgb). Figures are stored beside the usual ones."
+            "the default) or ends with the split before (forecast-multi). For facts that hold for "
+            "a while: ask for their start and end, as the literature does, not for every step "
+            "(paper). For events: rank by the rules of TGB 2.0 (tgb). Figures are stored beside "
+            "the usual ones."
         ),
     ] = None,
     negatives: Annotated[
@@ -99,6 +101,8 @@ def evaluate(
                 "--audit checks the figures of entities with filter time; leave out --ask, "
                 "--check, --filter and --protocol tgb"
             )
+        if protocol == "paper":
+            raise ConfigError("--audit takes a protocol of forecasts; leave out --protocol paper")
         _audit(run, split, protocol, audit_facts, device, json_output)
         return
     import tempograph.training.trainer

@@ -117,6 +117,9 @@ class RunResults:
     train: EvaluationSummary | None = None
     multi_step: dict[Split, EvaluationSummary] = field(default_factory=dict)
     """The figures of a forecaster under protocol forecast-multi, by split."""
+    paper: dict[Split, EvaluationSummary] = field(default_factory=dict)
+    """The figures of facts that hold for a while under protocol paper, by split, if the run was
+    trained under another one."""
     audit: AuditSummary | None = None
     """What the figures rest on, if that was checked."""
     relation: dict[Split, QuestionSummary] = field(default_factory=dict)
@@ -211,10 +214,10 @@ class RunResults:
         """
         measured = (
             *(*SPLITS, "calibration", "answers", "classifier", "occurrence"),
-            *("multi_step", "audit"),
+            *("multi_step", "paper", "audit"),
         )
         for name in measured:
-            setattr(self, name, {} if name == "multi_step" else None)
+            setattr(self, name, {} if name in ("multi_step", "paper") else None)
         self.tgb = {}
         self.keys = tuple(name for name in self.keys if name not in measured)
 

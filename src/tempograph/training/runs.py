@@ -248,9 +248,10 @@ class Run:
             self.update_results(tgb=self.results.tgb | {evaluation.split: evaluation.summary()})
             return
         if isinstance(evaluation, Evaluation) and evaluation.protocol != self.config.protocol:
-            figures = self.results.multi_step | {evaluation.split: evaluation.summary()}
+            name = "paper" if evaluation.protocol == "paper" else "multi_step"
+            figures = getattr(self.results, name) | {evaluation.split: evaluation.summary()}
             if evaluation.filter == "time":
-                self.update_results(multi_step=figures)
+                self.update_results(**{name: figures})
             return
         if self.path is not None:
             with lock_folder(self.path), explain_damage(self.path):

@@ -213,7 +213,8 @@ def evaluate(
 
     By default, the subjects and objects of all facts are ranked; with `ask`, their relations or
     their times, beside a baseline that counts what the same pair did, or when it was active. A
-    forecaster can be ranked under either protocol of forecasts; other runs only under their own.
+    forecaster can be ranked under either protocol of forecasts; other runs only under their own,
+    and under `paper` if facts hold for a while: that asks for the start and the end of each fact.
 
     With the protocol `tgb`, entities are ranked by the rules of TGB 2.0: for tkgl-wikidata, or with
     `negatives`, among sampled candidates. These figures are saved beside the usual ones.
