@@ -632,6 +632,9 @@ MESSAGES = {
     "batch_answers.question": "question {row}: {problem}",
     "scenario.absent": "{fact} is not among the facts that the model uses",
     "scenario.present": ("{fact} is already among the facts that the model uses; remove it first"),
+    "scenario.period_backwards": (
+        "the period from {first} to {last} holds no time step; its end must not be before its start"
+    ),
     "scenario.three_parts": "give three parts of a fact; more than one of them is None",
     "question_models.not_calibrated": (
         "{data}: its valid split has no facts, so nothing can be calibrated"
@@ -699,6 +702,10 @@ MESSAGES = {
     "ensemble_fit.one_step": (
         "{dataset}: a gate is fitted on the last train facts, but all of them are at {step}; train "
         "on more steps, or set model.fit_on=valid"
+    ),
+    "question_models.intervals": (
+        "{graph}: its facts hold for a while, and among such facts neither are relations ranked "
+        "yet, nor missing facts searched for; ask for subjects, objects or intervals"
     ),
     "run_protocol.config": (
         "{about}: it was trained under protocol {trained}, but its config.toml says {own}; restore "

@@ -59,7 +59,7 @@ def test_lookups_by_moment_equal_a_loop(graph: TemporalGraph, seed: int) -> None
     ("span", "labels", "text", "known"),
     [
         ((1, 4, 0), ("1926", "1929"), "1926 to 1929", "known since 1926 until 1929"),
-        ((1, 1, 0), ("1926", "1926"), "1926", "known since 1926 until 1926"),
+        ((1, 1, 0), ("1926", "1926"), "1926", "known at 1926"),
         ((1, 9, Bounds.OPEN_END), ("1926", ".."), "since 1926", "known since 1926 until now"),
         (
             (0, 4, Bounds.OPEN_START),
@@ -68,7 +68,12 @@ def test_lookups_by_moment_equal_a_loop(graph: TemporalGraph, seed: int) -> None
             "known since the beginning until 1929",
         ),
         ((1, 1, Bounds.UNKNOWN_END), ("1926", ""), "1926 to ?", "known since 1926, end unknown"),
-        ((4, 4, Bounds.UNKNOWN_START), ("", "1929"), "? to 1929", "known until 1929, start unknown"),
+        (
+            (4, 4, Bounds.UNKNOWN_START),
+            ("", "1929"),
+            "? to 1929",
+            "known until 1929, start unknown",
+        ),
         ((0, 9, 3), ("..", ".."), "always", "known since the beginning until now"),
     ],
 )

@@ -202,7 +202,8 @@ class TemporalGraph:
             "time": self.times[time],
         }
         if span:
-            names["start"], names["end"] = span_labels(time, *span, self.times)
+            end, bounds = span
+            names["start"], names["end"] = span_labels(time, end, bounds, self.times)
         return names
 
     def find_splits(self, rows: Facts) -> list[Split | None]:
@@ -227,8 +228,8 @@ class TemporalGraph:
         A fact that holds for a while is known at each of its steps.
         """
         if self.has_intervals:
-            rows = self.span_lookup.known_answers(fact, column)
-            return {answer: SPLITS[self.span_lookup.split[row]] for answer, row in rows.items()}
+            found = self.span_lookup.known_answers(fact, column)
+            return {answer: SPLITS[self.span_lookup.split[row]] for answer, row in found.items()}
         facts, split, step_start = self._by_time
         if column != 3:
             # A step after the last one, which a scenario may have added, holds no facts.

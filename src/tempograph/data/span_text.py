@@ -32,6 +32,8 @@ def span_text(start: str, end: str) -> str:
 
 def known_text(start: str, end: str) -> str:
     """Since when until when a fact is known to hold, in a sentence."""
+    if start == end and start not in (OPEN, UNKNOWN):
+        return f"known at {start}"
     since = "since the beginning" if start == OPEN else f"since {start}"
     until = "until now" if end == OPEN else f"until {end}"
     if start == UNKNOWN:

@@ -76,6 +76,12 @@ def measure_questions(run: Run, stage: StageProgress) -> Evaluation | None:
             with stage("learning to tell what will happen") as progress:
                 run.questions.occurrence(progress)
         return evaluation
+    if run.graph.has_intervals:
+        # Relations are not ranked, and in place of times, intervals are predicted.
+        if "test" not in results.intervals:
+            with stage("predicting intervals") as progress:
+                evaluate(run, "test", ask="time", progress=progress)
+        return evaluation
     if not run.questions.has_heads:
         with stage("learning to rank relations and times") as progress:
             run.questions.heads(progress)
