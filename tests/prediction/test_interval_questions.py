@@ -218,6 +218,21 @@ def test_the_command_asks_about_moments_periods_and_intervals(
     assert call("surprising", str(folder))[0] == 0
 
 
+def test_reports_of_intervals_are_written(
+    folder: Path, call: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    call("evaluate", str(folder), "--ask", "all")
+    code, _, errors = call("report", str(folder), "--out", str(tmp_path / "report.html"))
+    assert code == 0, errors
+    code, _, errors = call("report", str(folder), "--trust", "--out", str(tmp_path / "trust.md"))
+    assert code == 0, errors
+    assert "1937 to 1944" in (tmp_path / "trust.md").read_text()
+    who = ("complete", str(folder), "--subject", "President", "--relation", "held by")
+    for when in (("--time", "1928"), ("--from", "1924", "--to", "1935"), ("--object", "Bek")):
+        code, _, errors = call(*who, *when, "--plot", str(tmp_path / "plot.png"))
+        assert code == 0, errors
+
+
 def test_evaluations_of_a_run_are_kept(
     folder: Path, call: Callable[..., tuple[int, str, str]]
 ) -> None:
