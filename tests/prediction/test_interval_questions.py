@@ -100,6 +100,13 @@ def test_answers_say_since_when_until_when(
     ]
 
 
+def test_open_ends_hold_after_the_data(predictor: Predictor) -> None:
+    for late in ("1955", "+3"):
+        answers = predictor.objects("President", "held by", late, top=8, evidence=0).answers
+        known = {answer.name: answer.known_text for answer in answers if answer.known}
+        assert known == {"Dov": "known since 1938 until now (train)"}
+
+
 def test_a_period_takes_the_best_of_its_steps(predictor: Predictor) -> None:
     graph, model = predictor.graph, predictor.model
     office, years = graph.entity_id("President"), range(1924, 1936)

@@ -146,7 +146,7 @@ class TemporalGraph:
     @cached_property
     def entity_index(self) -> NameIndex:
         """The names of entities with the number of facts that each takes part in."""
-        subject, _, object_ = self.all_facts[:, :3].T
+        subject, object_ = self.all_facts[:, [0, 2]].T
         named = np.concatenate([subject, object_[object_ != subject]])
         return NameIndex(self.entities, np.bincount(named, minlength=len(self.entities)))
 

@@ -22,7 +22,7 @@ from tempograph.data.importers.option_words import PYTHON
 from tempograph.data.row_errors import RowError
 from tempograph.data.span_lookup import SpanLookup
 from tempograph.data.span_text import span_labels
-from tempograph.data.spans import as_intervals
+from tempograph.data.spans import Bounds, as_intervals
 from tempograph.data.time_lookup import TimeLookup
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import QueryError
@@ -33,7 +33,7 @@ from tempograph.training.question_models import Answering
 from tempograph.training.run_heads import Heads
 from tempograph.training.runs import Run
 from tempograph.training.updates import Updates
-from tempograph.typing import Asked, Progress, Split
+from tempograph.typing import SPLITS, Asked, Progress, Split
 
 Fact = tuple[int, int, int, int]
 """Ids of subject, relation, object and time; -1 stands for the missing part of a query."""
@@ -230,7 +230,7 @@ class Scenario:
         if len(times) <= len(self.graph.times):
             return self
         if self._later is None or len(self._later.graph.times) < len(times):
-            later = replace(self.graph, times=times)
+            later = _with_later_times(self.graph, times)
             history_end = len(self.graph.times) - 1
             self._later = Scenario(self.run, self.cache_bytes, self.base, later, history_end)
         return self._later
@@ -315,3 +315,12 @@ class Scenario:
     def question(self, fact: Fact) -> Tensor:
         """The question for the missing relation or time of a fact, as heads take it, [1, 4]."""
         return torch.tensor([[max(0, part) for part in fact]], device=self.model.device)
+
+
+def _with_later_times(graph: TemporalGraph, times: tuple[str, ...]) -> TemporalGraph:
+    """The graph on a longer time grid; facts with an open end hold at the further steps as well."""
+    splits = {}
+    for split in SPLITS if graph.has_intervals else ():
+        facts = splits[split] = graph.facts(split).copy()
+        facts[(facts[:, 5] & Bounds.OPEN_END) > 0, 4] = len(times) - 1
+    return replace(graph, times=times, **splits)
