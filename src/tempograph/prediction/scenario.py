@@ -137,11 +137,12 @@ class Scenario:
         lookup = self.graph.span_lookup
         rows = lookup.known_answers(fact, part, last)
         facts = lookup.facts[list(rows.values())]
-        splits = self.run.graph.find_splits(facts)
+        own = (SPLITS[number] for number in lookup.split[list(rows.values())])
+        original = self.run.graph.find_splits(facts)
         times = self.graph.times
         return {
-            answer: KnownFact(split or "train", *span_labels(row[3], row[4], row[5], times))
-            for answer, row, split in zip(rows, facts, splits, strict=True)
+            answer: KnownFact(before or split, *span_labels(row[3], row[4], row[5], times))
+            for answer, row, before, split in zip(rows, facts, original, own, strict=True)
         }
 
     def find_splits(self, rows: Facts) -> list[Split | None]:
@@ -319,8 +320,8 @@ class Scenario:
 
 def _with_later_times(graph: TemporalGraph, times: tuple[str, ...]) -> TemporalGraph:
     """The graph on a longer time grid; facts with an open end hold at the further steps as well."""
-    splits = {}
-    for split in SPLITS if graph.has_intervals else ():
-        facts = splits[split] = graph.facts(split).copy()
+    splits = [graph.facts(split).copy() for split in SPLITS]
+    for facts in splits if graph.has_intervals else ():
         facts[(facts[:, 5] & Bounds.OPEN_END) > 0, 4] = len(times) - 1
-    return replace(graph, times=times, **splits)
+    train, valid, test = splits
+    return replace(graph, times=times, train=train, valid=valid, test=test)
