@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,8 @@ from intervals import interval_graph
 from messages import raises
 from tempograph import Predictor, TemporalGraph
 from tempograph.data.spans import Bounds
-from tempograph.errors import QueryError
+from tempograph.errors import DataError, QueryError, RunError
+from tempograph.training.run_protocol import evaluation_protocol
 
 FIRST = 1901
 OFFICES = ("President", "Speaker", "Mayor")
@@ -209,6 +210,15 @@ def test_what_cannot_work_yet_says_so(predictor: Predictor) -> None:
         predictor.objects("President", "held by", "1930", until="1928")
 
 
+def test_forecasts_of_intervals_are_not_evaluated(folder: Path) -> None:
+    run = tempograph.Run.load(folder)
+    config = replace(run.config, protocol="forecast-single")
+    results = replace(run.results, protocol="forecast-single")
+    forecaster = replace(run, config=config, results=results)
+    with raises(RunError, "run_protocol.intervals", about=config.about):
+        evaluation_protocol(forecaster)
+
+
 def test_the_command_asks_about_moments_periods_and_intervals(
     folder: Path, call: Callable[..., tuple[int, str, str]]
 ) -> None:
@@ -256,5 +266,6 @@ def test_evaluations_of_a_run_are_kept(
     assert results.test["protocol"] == "strict" and results.paper["test"]["protocol"] == "paper"
     assert results.intervals["test"]["facts"] == 1 and results.interval_choice["facts"] == 1
     assert call("evaluate", str(folder), "--protocol", "tgb")[0] == 2
-    assert call("evaluate", str(folder), "--audit")[0] == 2
+    with raises(DataError, "run_audit.intervals", path=folder, graph="offices"):
+        tempograph.audit(folder)
     assert asdict(tempograph.Run.load(folder).config)["protocol"] == "strict"
