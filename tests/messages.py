@@ -509,6 +509,7 @@ MESSAGES = {
     "rank_table.not_a_table": "{path}: not a table of ranks: ",
     "ranking.cutoff": "Hits@k needs k of at least 1, found {value}",
     "ranking.nan": "a score is NaN, so its rank is undefined",
+    "ranking.step_hits": ("Hits@k of facts that hold for a while needs k of at most 10, found {k}"),
     "relation_negatives.too_many": (
         "cannot sample {count} candidates from {entities} entities; take fewer negatives, or rank "
         "among all entities"
@@ -677,6 +678,9 @@ MESSAGES = {
     "batch_answers.question": "question {row}: {problem}",
     "scenario.absent": "{fact} is not among the facts that the model uses",
     "scenario.present": ("{fact} is already among the facts that the model uses; remove it first"),
+    "scenario.period_backwards": (
+        "the period from {first} to {last} holds no time step; its end must not be before its start"
+    ),
     "scenario.three_parts": "give three parts of a fact; more than one of them is None",
     "question_models.not_calibrated": (
         "{data}: its valid split has no facts, so nothing can be calibrated"
@@ -745,6 +749,10 @@ MESSAGES = {
         "{dataset}: a gate is fitted on the last train facts, but all of them are at {step}; train "
         "on more steps, or set model.fit_on=valid"
     ),
+    "question_models.intervals": (
+        "{graph}: its facts hold for a while, and among such facts neither are relations ranked "
+        "yet, nor missing facts searched for; ask for subjects, objects or intervals"
+    ),
     "run_protocol.config": (
         "{about}: it was trained under protocol {trained}, but its config.toml says {own}; restore "
         "config.toml, or train it again with protocol {own}"
@@ -752,6 +760,14 @@ MESSAGES = {
     "run_protocol.task": (
         "{about}: it cannot be evaluated under protocol {protocol}, because it was trained under "
         "{own}; train it again with protocol {protocol}, on a split that fits it"
+    ),
+    "run_protocol.intervals": (
+        "{about}: forecasts of facts that hold for a while are not evaluated; train a run with "
+        "task complete"
+    ),
+    "run_audit.intervals": (
+        "{path}: audits are for events, and the facts of {graph} hold for a while; tempograph "
+        "evaluate ranks them"
     ),
     "run_audit.no_test_facts": (
         "{path}: its test split has no facts, so there is nothing to ask about"

@@ -29,6 +29,7 @@ INTERNAL = {
     "tempograph.data.importers.bad_rows",
     "tempograph.data.name_tokens",
     "tempograph.data.sorted_ranges",
+    "tempograph.data.span_lookup",
     "tempograph.training.question_models",
     "tempograph.training.recipes",
     "tempograph.training.settings",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from tempograph.data.name_index import NameIndex as NameIndex
     from tempograph.data.name_index import NameMatch as NameMatch
     from tempograph.data.result_table import ResultTable as ResultTable
+    from tempograph.data.spans import Spans as Spans
     from tempograph.data.split_records import SplitRecord as SplitRecord
     from tempograph.data.timeline import Queries as Queries
     from tempograph.data.timeline import Timeline as Timeline
@@ -43,8 +44,16 @@ if TYPE_CHECKING:
     from tempograph.evaluation.evaluations import EvaluationSummary as EvaluationSummary
     from tempograph.evaluation.evaluations import QuestionEvaluation as QuestionEvaluation
     from tempograph.evaluation.evaluations import QuestionSummary as QuestionSummary
+    from tempograph.evaluation.interval_evaluation import ChooserSummary as ChooserSummary
+    from tempograph.evaluation.interval_evaluation import IntervalEvaluation as IntervalEvaluation
+    from tempograph.evaluation.interval_evaluation import IntervalFigures as IntervalFigures
+    from tempograph.evaluation.interval_evaluation import IntervalSummary as IntervalSummary
+    from tempograph.evaluation.interval_figures import FactFigures as FactFigures
+    from tempograph.evaluation.interval_overlap import Intervals as Intervals
     from tempograph.evaluation.probabilities import Confidence as Confidence
     from tempograph.evaluation.ranking import Ranks as Ranks
+    from tempograph.evaluation.ranking import StepMeans as StepMeans
+    from tempograph.evaluation.ranking import StepRanks as StepRanks
     from tempograph.evaluation.reliability import ReliabilityRow as ReliabilityRow
     from tempograph.experiments.autofit import fit as fit
     from tempograph.experiments.autofit import resume as resume
@@ -108,6 +117,7 @@ _EXPORTS = {
     "data.importers.options": ("ImportOptions",),
     "data.name_index": ("NameIndex", "NameMatch"),
     "data.result_table": ("ResultTable",),
+    "data.spans": ("Spans",),
     "data.split_records": ("SplitRecord",),
     "data.timeline": ("Queries", "Timeline"),
     "errors": (
@@ -120,8 +130,13 @@ _EXPORTS = {
         *("Evaluation", "EvaluationSummary"),
         *("QuestionEvaluation", "QuestionSummary"),
     ),
+    "evaluation.interval_evaluation": (
+        *("ChooserSummary", "IntervalEvaluation", "IntervalFigures", "IntervalSummary"),
+    ),
+    "evaluation.interval_figures": ("FactFigures",),
+    "evaluation.interval_overlap": ("Intervals",),
     "evaluation.probabilities": ("Confidence",),
-    "evaluation.ranking": ("Ranks",),
+    "evaluation.ranking": ("Ranks", "StepMeans", "StepRanks"),
     "evaluation.reliability": ("ReliabilityRow",),
     "experiments.autofit": ("fit", "resume"),
     "experiments.comparison": ("Comparison", "ComparisonRow", "compare"),

@@ -13,6 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 
 from tempograph.cli.console import out, print_note, table
+from tempograph.data.span_text import span_text
 from tempograph.report.folding import column_widths
 
 if TYPE_CHECKING:
@@ -54,9 +55,10 @@ def print_completion(completion: Completion) -> None:
     from tempograph.prediction.answer import evidence_legend
 
     answers = completion.answers
-    columns = ["#", completion.asked, "known in", "probability"]
+    known = "in the data" if any(answer.since is not None for answer in answers) else "known in"
+    columns = ["#", completion.asked, known, "probability"]
     rows = [
-        [str(answer.rank), answer.name, answer.known or "", f"{answer.probability:.1%}"]
+        [str(answer.rank), answer.name, answer.known_text, f"{answer.probability:.1%}"]
         for answer in answers
     ]
     caption = evidence_legend(completion.evidence) if completion.evidence else ""
@@ -138,7 +140,7 @@ def print_facts(title: str, facts: Sequence[Mapping[str, Any]]) -> None:
     texts = ["time", "fact", *optional]
     rows = [
         [
-            fact["time"] or "",
+            _when(fact),
             ", ".join(fact[part] or "" for part in ("subject", "relation", "object")),
             *(str(fact[name] or "") for name in texts[2:]),
             *("-" if fact[name] is None else f"{fact[name]:{_FORMATS[name]}}" for name in shown),
@@ -152,6 +154,13 @@ def print_facts(title: str, facts: Sequence[Mapping[str, Any]]) -> None:
             caption += "; p: probability"
     headings = [*texts, *(_HEADINGS.get(name, name) for name in shown)]
     out.print(table(title, headings, rows, left=len(texts), caption=caption))
+
+
+def _when(fact: Mapping[str, Any]) -> str:
+    """The time of a fact, or its interval in words."""
+    if fact.get("start") is None or fact.get("end") is None:
+        return fact["time"] or ""
+    return span_text(fact["start"], fact["end"])
 
 
 def print_missing(facts: Sequence[Mapping[str, Any]]) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         QuestionEvaluation,
         QuestionSummary,
     )
+    from tempograph.evaluation.interval_evaluation import IntervalEvaluation
 
 
 def evaluate(
@@ -40,7 +41,8 @@ def evaluate(
     ask: Annotated[
         Ask,
         typer.Option(
-            help="What to rank: subjects and objects (entity), relations, times, or all of these."
+            help="What to rank: subjects and objects (entity), relations, times, or all of these. "
+            "Of facts that hold for a while, the intervals are predicted (time)."
         ),
     ] = "entity",
     filter: Annotated[
@@ -51,11 +53,13 @@ def evaluate(
         ),
     ] = "time",
     protocol: Annotated[
-        Literal[ForecastProtocol, RankingRules] | None,
+        Literal["paper", ForecastProtocol, RankingRules] | None,
         typer.Option(
             help="For a forecaster: whether its history holds every earlier fact (forecast-single, "
-            "the default) or ends with the split before (forecast-multi). For any run: rank by "
-            "the rules of TGB 2.0 (tgb). Figures are stored beside the usual ones."
+            "the default) or ends with the split before (forecast-multi). For facts that hold for "
+            "a while: ask for their start and end, as the literature does, not for every step "
+            "(paper). For events: rank by the rules of TGB 2.0 (tgb). Figures are stored beside "
+            "the usual ones."
         ),
     ] = None,
     negatives: Annotated[
@@ -99,10 +103,13 @@ def evaluate(
                 "--audit checks the figures of entities with filter time; leave out --ask, "
                 "--check, --filter and --protocol tgb"
             )
+        if protocol == "paper":
+            raise ConfigError("--audit takes a protocol of forecasts; leave out --protocol paper")
         _audit(run, split, protocol, audit_facts, device, json_output)
         return
     import tempograph.training.trainer
     from tempograph.device import resolve_device
+    from tempograph.evaluation.interval_evaluation import IntervalEvaluation
     from tempograph.training.run_folder import target_metrics
     from tempograph.training.runs import Run
 
@@ -118,7 +125,9 @@ def evaluate(
     loaded = Run.load(run, resolve_device(device))
     entities: Evaluation | None = None
     questions: list[QuestionEvaluation] = []
-    for asked in ASKED if ask == "all" else (ask,):
+    intervals: IntervalEvaluation | None = None
+    every: tuple[Asked, ...] = ("entity", "time") if loaded.graph.has_intervals else ASKED
+    for asked in every if ask == "all" else (ask,):
         with progress_bar(f"ranking {split}: {asked}") as progress:
             if asked == "entity":
                 entities = tempograph.training.trainer.evaluate(
@@ -131,11 +140,17 @@ def evaluate(
                     progress=progress,
                 )
             else:
-                questions.append(
-                    tempograph.training.trainer.evaluate(
-                        loaded, split, ask=asked, progress=progress
-                    )
+                found = tempograph.training.trainer.evaluate(
+                    loaded,
+                    split,
+                    ask=asked,
+                    budget=memory * 2**20 if memory else None,
+                    progress=progress,
                 )
+                if isinstance(found, IntervalEvaluation):
+                    intervals = found
+                else:
+                    questions.append(found)
     if is_finished(run) is False:
         resume = f"tempograph resume {quote(str(run))}"
         print_note(f"training is not finished; continue with: {resume}")
@@ -144,13 +159,15 @@ def evaluate(
     reached = {name: round(figures[name], 3) for name in targets}
     missed = {name: value for name, value in targets.items() if reached[name] < value}
     if json_output:
-        summary = _summaries(entities, questions, ks)
+        summary = _summaries(entities, questions, intervals, ks)
         print_json(summary | ({"missed": missed} if check else {}))
     else:
         if entities is not None:
             _print_evaluation(entities, ks)
         for each in questions:
             _print_questions(each, ks)
+        if intervals is not None:
+            _print_intervals(intervals)
         for name, value in targets.items():
             verdict = "missed" if name in missed else "reached"
             out.print(f"{name} {value:.3f} {verdict}: {reached[name]:.3f}")
@@ -202,10 +219,15 @@ def _parse_hits(hits: str) -> list[int]:
 
 
 def _summaries(
-    entities: Evaluation | None, questions: Sequence[QuestionEvaluation], ks: list[int]
+    entities: Evaluation | None,
+    questions: Sequence[QuestionEvaluation],
+    intervals: IntervalEvaluation | None,
+    ks: list[int],
 ) -> dict[str, Any]:
     """The summary of the entities, with the others under what they ask for; or the only one."""
     by_part: dict[str, Any] = {each.asked: each.summary(ks) for each in questions}
+    if intervals is not None:
+        by_part["time"] = intervals.summary()
     if entities is None:
         return dict(*by_part.values())
     return {**entities.summary(ks), **by_part}
@@ -230,6 +252,27 @@ def _print_questions(evaluation: QuestionEvaluation, ks: list[int]) -> None:
         out.print(evaluation.note, soft_wrap=True)
 
 
+def _print_intervals(evaluation: IntervalEvaluation) -> None:
+    """Print the metrics of predicted intervals, of all facts and of each kind."""
+    summary = evaluation.summary()
+    groups = {"all": (summary["facts"], summary["metrics"])}
+    groups |= {kind: (each["facts"], each["metrics"]) for kind, each in summary["kinds"].items()}
+    rows = [
+        [name, f"{facts:,}", *(f"{100 * each:.1f}" for each in measured.values())]
+        for name, (facts, measured) in groups.items()
+    ]
+    title = f"Intervals predicted by {evaluation.model} on {evaluation.dataset}, {evaluation.split}"
+    left_out = f", {summary['left_out']:,} facts with an unknown bound left out"
+    caption = (
+        f"protocol {evaluation.protocol}, in percent, {evaluation.seconds:.1f} s"
+        f"{left_out if summary['left_out'] else ''}"
+    )
+    columns = ["bounds", "facts", "aeIOU@1", "gIOU@1", "TAC"]
+    out.print(table(title, columns, rows, caption=caption))
+    if evaluation.note is not None:
+        out.print(evaluation.note, soft_wrap=True)
+
+
 def _calibration_note(summary: EvaluationSummary | QuestionSummary) -> str:
     error = summary.get("calibration_error")
     return "" if error is None else f"; expected calibration error {error:.3f}"
@@ -241,6 +284,11 @@ def _print_evaluation(evaluation: Evaluation, ks: list[int]) -> None:
 
     summary = evaluation.summary(ks)
     rows = [[label, *metric_cells(summary[key])] for key, label in METRIC_LABELS.items()]
+    for heading, groups in (("", summary.get("kinds")), ("steps: ", summary.get("lengths"))):
+        rows += [
+            [f"{heading}{name} ({each['facts']:,})", *metric_cells(each["metrics"])]
+            for name, each in (groups or {}).items()
+        ]
     caption = (
         f"{evaluation.basis}, Hits in percent, "
         f"{evaluation.seconds:.1f} s{_calibration_note(summary)}"

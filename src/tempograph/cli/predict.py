@@ -44,6 +44,15 @@ def complete(
             "step after them."
         ),
     ] = None,
+    first: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            help="The first step of a period: who at any step from here to --to, or, if the time "
+            "is missing, when in the period.",
+        ),
+    ] = None,
+    last: Annotated[str | None, typer.Option("--to", help="The last step of the period.")] = None,
     why: Annotated[
         str | None, typer.Option(help="Explain only this candidate: the facts for and against it.")
     ] = None,
@@ -58,7 +67,8 @@ def complete(
 ) -> None:
     """Rank the candidates for the missing part of a fact, with evidence.
 
-    Give three of subject, relation, object and time.
+    Give three of subject, relation, object and time; in place of the time, --from and --to may name
+    a period. Without a time, the answers are time steps, or intervals if facts hold for a while.
 
     Example: **tempograph complete runs/ted --subject China --relation "Make a visit"
     --time 2014-06-01**
@@ -66,15 +76,25 @@ def complete(
     from tempograph.errors import ConfigError
     from tempograph.prediction.predictor import Predictor
 
-    if [subject, relation, object_, time].count(None) != 1:
+    if time is not None and (first, last) != (None, None):
+        raise ConfigError("--time is a moment, --from and --to are a period; give one of them")
+    names = [subject, relation, object_]
+    if names.count(None) == 1 and (first is None) != (last is None):
+        raise ConfigError("--from and --to are the two ends of a period; give both")
+    if [*names, time or last].count(None) != 1 and (names.count(None) or time is not None):
         raise ConfigError(
             "give three of --subject, --relation, --object and --time; "
             "the command ranks answers for the fourth"
         )
+    if None in names:
+        time = time or first
+    if why is not None and last is not None:
+        raise ConfigError("--why explains an answer at a --time; leave out --from and --to")
     if why is not None and None not in (subject, object_):
         raise ConfigError("--why takes a subject or an object; give the time and the other one")
     predictor = Predictor(run, device)
-    if None in (relation, time) and not predictor.run.questions.has_heads:
+    has_heads = predictor.run.questions.has_heads or predictor.timeline.has_intervals
+    if None in (relation, time) and not has_heads:
         with progress_bar("learning to rank relations and times") as progress:
             predictor.run.questions.heads(progress)
 
@@ -85,12 +105,16 @@ def complete(
             return predictor.why(*fact, side, max_facts)
         if time is None:
             triple = (subject or "", relation or "", object_ or "")
-            return predictor.times(*triple, top, max_facts, new=new)
+            return predictor.times(*triple, top, max_facts, first, last, new)
         if subject is None:
-            return predictor.subjects(relation or "", object_ or "", time, top, max_facts, new)
+            return predictor.subjects(
+                relation or "", object_ or "", time, top, max_facts, new, until=last
+            )
         if relation is None:
+            if last is not None:
+                raise ConfigError("over a period, ask for a subject or an object, not a relation")
             return predictor.relations(subject, object_ or "", time, top, max_facts, new)
-        return predictor.objects(subject, relation, time, top, max_facts, new)
+        return predictor.objects(subject, relation, time, top, max_facts, new, until=last)
 
     completion = answer(evidence)
     config = predictor.run.config
@@ -99,7 +123,8 @@ def complete(
         from tempograph.report.drawing import save
 
         graph, max_facts = predictor.graph, min(evidence, 10)
-        times = graph.times if time is None else predictor.scenario.at(time)[0].graph.times
+        asked = last or time
+        times = graph.times if asked is None else predictor.scenario.at(asked)[0].graph.times
         save(completion_figure(answer(10_000), times, config.about, max_facts=max_facts), plot)
     if json_output:
         print_json({"run": str(run), "model": config.name} | dataclasses.asdict(completion))

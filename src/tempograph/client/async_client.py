@@ -62,9 +62,15 @@ class AsyncClient:
         top: int = 10,
         evidence: int = 3,
         new: bool = False,
+        *,
+        until: When | None = None,
     ) -> Completion:
-        """The best objects for (subject, relation, ?, time); with `new`, those not known yet."""
-        exchange = self._exchanges.complete((subject, relation, None, time), top, evidence, new)
+        """The best objects for (subject, relation, ?, time); with `new`, those not known yet.
+
+        With `until`, those at any step from the time on until then.
+        """
+        parts = (subject, relation, None, time)
+        exchange = self._exchanges.complete(parts, top, evidence, new, until=until)
         return await self._run(exchange)
 
     async def subjects(
@@ -75,9 +81,15 @@ class AsyncClient:
         top: int = 10,
         evidence: int = 3,
         new: bool = False,
+        *,
+        until: When | None = None,
     ) -> Completion:
-        """The best subjects for (?, relation, object, time); with `new`, those not known yet."""
-        exchange = self._exchanges.complete((None, relation, object, time), top, evidence, new)
+        """The best subjects for (?, relation, object, time); with `new`, those not known yet.
+
+        With `until`, those at any step from the time on until then.
+        """
+        parts = (None, relation, object, time)
+        exchange = self._exchanges.complete(parts, top, evidence, new, until=until)
         return await self._run(exchange)
 
     async def relations(
@@ -107,6 +119,21 @@ class AsyncClient:
         """The best time steps from first to last for (subject, relation, object, ?)."""
         parts = (subject, relation, object, None)
         exchange = self._exchanges.complete(parts, top, evidence, new, first, last)
+        return await self._run(exchange)
+
+    async def when(
+        self,
+        subject: Name,
+        relation: Name,
+        object: Name,
+        top: int = 3,
+        evidence: int = 3,
+        first: When | None = None,
+        last: When | None = None,
+    ) -> Completion:
+        """The best intervals from first to last for (subject, relation, object), best first."""
+        parts = (subject, relation, object, None)
+        exchange = self._exchanges.complete(parts, top, evidence, False, first, last)
         return await self._run(exchange)
 
     async def why(

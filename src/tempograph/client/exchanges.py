@@ -49,11 +49,15 @@ class Exchanges:
         new: bool,
         first: When | None = None,
         last: When | None = None,
+        until: When | None = None,
     ) -> Exchange[Completion]:
         """The best answers for the missing part of a fact."""
         _check_top(top)
         given = zip((*COLUMNS, "first", "last"), (*parts, first, last), strict=True)
         body = {name: json_value(value) for name, value in given}
+        if until is not None:
+            # Earlier services refuse members that they do not know.
+            body["until"] = json_value(until)
         options = {"top": top, "evidence": evidence, "new": new}
         reply = yield ApiRequest("complete", self._run | body | options)
         return read_completion(reply)

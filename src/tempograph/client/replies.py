@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -78,8 +79,15 @@ def _read_evidence(reply: Mapping[str, Any]) -> tuple[EvidenceFact, ...]:
 
 
 def _members(kind: type[Any], reply: Mapping[str, Any]) -> dict[str, Any]:
-    """The members of a reply that a dataclass has; a later service may send others."""
-    return {field.name: reply[field.name] for field in fields(kind)}
+    """The members of a reply that a dataclass has.
+
+    A later service may send others, and an earlier one none of those that have a default.
+    """
+    return {
+        field.name: reply[field.name]
+        for field in fields(kind)
+        if field.name in reply or field.default is dataclasses.MISSING
+    }
 
 
 def answer_table(questions: Sequence[Row], results: Sequence[Mapping[str, Any]]) -> ResultTable:

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from tempograph.data.attributes import Attributes
 from tempograph.data.binned_times import find_bin
 from tempograph.data.name_index import NameIndex
+from tempograph.data.span_lookup import SpanLookup
+from tempograph.data.span_text import span_labels
 from tempograph.data.spans import (
     EVENT_COLUMNS,
     INTERVAL_COLUMNS,
     Bounds,
     Spans,
-    bound_labels,
     spans_of,
     until_last_step,
 )
@@ -210,20 +211,31 @@ class TemporalGraph:
         return step_label(when, self.times[0]) if isinstance(when, date) else when
 
     def describe(self, fact: Facts) -> dict[str, str]:
-        """One fact with names instead of ids; a start or end may be `..` (open) or unknown ("")."""
-        subject, relation, object_, *when = (int(value) for value in fact)
+        """One fact with names instead of ids; [6] of a fact that holds for a while has its bounds.
+
+        `time` is its first step then, `start` and `end` are as in files.
+        """
+        subject, relation, object_, time, *span = (int(value) for value in fact)
         names = {
             "subject": self.entities[subject],
             "relation": self.relations[relation],
             "object": self.entities[object_],
+            "time": self.times[time],
         }
-        if len(when) == 1:
-            return names | {"time": self.times[when[0]]}
-        start, end = bound_labels(Spans(*np.array(when)[:, None]), self.times)
-        return names | {"start": start[0], "end": end[0]}
+        if span:
+            end, bounds = span
+            names["start"], names["end"] = span_labels(time, end, bounds, self.times)
+        return names
 
     def find_splits(self, rows: Facts) -> list[Split | None]:
-        """The split that contains each fact [n, 4], the first if several do."""
+        """The split that contains each fact [n, 4 or 6], the first if several do.
+
+        If facts hold for a while, [n, 4] stand for facts that hold at a step.
+        """
+        if rows.shape[1] < self.train.shape[1]:
+            row = self.span_lookup.find(rows)
+            names = np.array([*SPLITS, None], dtype=object)
+            return list(names[np.where(row < 0, len(SPLITS), self.span_lookup.split[row])])
         splits = np.full(len(rows), None, dtype=object)
         for split in reversed(SPLITS):
             facts = self.facts(split)
@@ -232,7 +244,13 @@ class TemporalGraph:
         return list(splits)
 
     def known_answers(self, fact: tuple[int, int, int, int], column: int) -> dict[int, Split]:
-        """The ids that make a known fact if put into one column of a fact, with its split."""
+        """The ids that make a known fact if put into one column of a fact, with its split.
+
+        A fact that holds for a while is known at each of its steps.
+        """
+        if self.has_intervals:
+            found = self.span_lookup.known_answers(fact, column)
+            return {answer: SPLITS[self.span_lookup.split[row]] for answer, row in found.items()}
         facts, split, step_start = self._by_time
         if column != 3:
             # A step after the last one, which a scenario may have added, holds no facts.
@@ -246,6 +264,12 @@ class TemporalGraph:
             int(answer): SPLITS[index]
             for answer, index in zip(facts[rows, column], split[rows], strict=True)
         }
+
+    @cached_property
+    def span_lookup(self) -> SpanLookup:
+        """The facts of all splits, if they hold for a while, by the steps at which they do."""
+        split = np.repeat(np.arange(len(SPLITS)), [len(self.facts(name)) for name in SPLITS])
+        return SpanLookup(self.all_facts, split)
 
     @cached_property
     def in_train(self) -> NDArray[np.bool_]:

@@ -12,6 +12,8 @@ import pyarrow.compute as pc
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
 from tempograph.data.html_table import SHOWN_ROWS, Html, html_block, html_note, html_table
 from tempograph.data.html_timeline import TimelineMark, TimelineRow, html_timeline
+from tempograph.data.span_text import span_labels
+from tempograph.data.spans import EVENT_COLUMNS
 from tempograph.errors import ConfigError
 
 _FORMATS: Final = {
@@ -99,7 +101,17 @@ class ResultTable(Tabular):
 
 
 def name_columns(graph: TemporalGraph, facts: Facts) -> dict[str, pa.Array]:
-    """Facts [n, 4] as four columns of names; null for an id below 0."""
+    """Facts [n, 4] as four columns of names; null for an id below 0.
+
+    Facts [n, 6] have the columns start and end as well, and `time` is their first step.
+    """
+    if facts.shape[1] > EVENT_COLUMNS:
+        rows = zip(*facts[:, 3:].T.tolist(), strict=True)
+        labels = [span_labels(start, end, bounds, graph.times) for start, end, bounds in rows]
+        named_bounds = zip(*labels, strict=True) if labels else ((), ())
+        named = name_columns(graph, facts[:, :EVENT_COLUMNS])
+        columns = zip(("start", "end"), named_bounds, strict=True)
+        return named | {name: pa.array(column, pa.string()) for name, column in columns}
     names = (graph.entities, graph.relations, graph.entities, graph.times)
     return {
         column: pa.DictionaryArray.from_arrays(

@@ -55,22 +55,6 @@ def spans_of(facts: Integers) -> Spans:
     return Spans(facts[:, 3], facts[:, 4], facts[:, 5])
 
 
-def bound_labels(spans: Spans, labels: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The labels of starts and of ends, [n] each; `OPEN` or `UNKNOWN` if they are no date."""
-    start, end, bounds = spans
-
-    def name(steps: Integers, open_bound: Bounds, unknown_bound: Bounds) -> list[str]:
-        return [
-            OPEN if bound & open_bound else UNKNOWN if bound & unknown_bound else labels[step]
-            for step, bound in zip(steps.tolist(), bounds.tolist(), strict=True)
-        ]
-
-    return (
-        name(start, Bounds.OPEN_START, Bounds.UNKNOWN_START),
-        name(end, Bounds.OPEN_END, Bounds.UNKNOWN_END),
-    )
-
-
 def with_spans(triples: Integers, spans: Spans) -> Integers:
     """Facts [n, 6] from triples [n, 3] and when they hold."""
     return np.column_stack([triples, *spans])

@@ -14,6 +14,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.known_parts import KnownParts
 from tempograph.data.timeline import fact_queries
 from tempograph.device import memory_budget
+from tempograph.evaluation.asked_steps import events_of
 from tempograph.evaluation.evaluator import query_batches, with_scorers
 from tempograph.evaluation.history import with_history
 from tempograph.evaluation.probabilities import (
@@ -112,10 +113,13 @@ def calibrator_of(calibration: Calibration | None) -> Calibrator:
 def score_valid(
     model: Model, graph: TemporalGraph, protocol: Protocol, progress: Progress | None = None
 ) -> ScoredQuestions:
-    """Both queries of facts spread evenly over valid, objects first."""
+    """Both queries of facts spread evenly over valid, objects first.
+
+    A fact that holds for a while is asked about at one of its steps.
+    """
     model = with_history(model, graph, "valid", protocol)
     chosen = _spread(graph, len(graph.entities), model.device)
-    facts = torch.from_numpy(graph.valid)[chosen].to(model.device)
+    facts = events_of(torch.from_numpy(graph.valid)[chosen]).to(model.device)
     known = KnownAnswers.from_train_and_valid(graph, model.device)
     cross_fitted = model.cross_fitted("valid", len(graph.valid))
     if cross_fitted is not None:

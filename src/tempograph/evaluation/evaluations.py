@@ -8,15 +8,18 @@ from typing import Final, Literal, NotRequired, TypedDict
 
 import numpy as np
 import pyarrow as pa
+from torch import Tensor
 
 from tempograph.data.graph import COLUMNS, Facts, TemporalGraph
 from tempograph.data.html_table import html_block, html_note, html_title
 from tempograph.data.result_table import Tabular, name_columns
 from tempograph.evaluation.hard_questions import HardQuestions, hard_questions
+from tempograph.evaluation.interval_figures import FactFigures, by_kind, by_length, fact_figures
 from tempograph.evaluation.metrics_html import html_metrics
 from tempograph.evaluation.probabilities import Confidence
-from tempograph.evaluation.ranking import Metrics, Ranks, metrics
+from tempograph.evaluation.ranking import Metrics, Ranks, StepMeans, StepRanks, metrics
 from tempograph.evaluation.reliability import calibration_error, reliability
+from tempograph.evaluation.step_columns import step_columns, with_bound_names
 from tempograph.typing import Filter, HeadAsked, Protocol, RankingRules, Split
 
 
@@ -40,6 +43,12 @@ class EvaluationSummary(TypedDict):
     log_loss: NotRequired[float]
     hard: NotRequired[dict[str, HardQuestions]]
     """Figures of questions that train facts say little about, by kind."""
+    kinds: NotRequired[dict[str, FactFigures]]
+    """Figures of facts that hold for a while, by which of their bounds are dates."""
+    lengths: NotRequired[dict[str, FactFigures]]
+    """The same by the number of steps at which a fact holds."""
+    queries: NotRequired[int]
+    """The number of queries, if a fact is asked about at several steps."""
     rules: NotRequired[RankingRules]
     """Another package whose rules of ranking were followed."""
     negatives: NotRequired[int]
@@ -84,6 +93,8 @@ BASELINES: Final[dict[HeadAsked, str]] = {
 }
 """What relations and times are compared with."""
 _TIES: Final = ("optimistic", "pessimistic")
+Ties = Literal["realistic", "optimistic", "pessimistic"]
+"""Whether ties share their mean rank, or are won or lost."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -108,6 +119,8 @@ class Evaluation(Tabular):
     """How many sampled entities each answer is ranked among; None for all entities."""
     rules: RankingRules | None = None
     """Another package whose rules of ranking were followed."""
+    step_ranks: StepRanks | None = None
+    """Means over the steps of each fact, if facts hold for a while; `ranks` are mean ranks then."""
 
     @property
     def title(self) -> str:
@@ -125,7 +138,16 @@ class Evaluation(Tabular):
             if self.negatives is None
             else f", each answer ranked among {self.negatives:,} sampled entities"
         )
-        return f"protocol {self.protocol}{rules}, filter {self.filter}{among}"
+        asked = ""
+        if self.step_ranks is not None:
+            asked = ", start and end asked" if self.protocol == "paper" else ", every step asked"
+        return f"protocol {self.protocol}{rules}, filter {self.filter}{asked}{among}"
+
+    def values(self, ties: Ties = "realistic") -> Tensor | StepMeans:
+        """What `metrics` takes: the ranks, or their means over steps, for one way with ties."""
+        ranked = self.ranks if self.step_ranks is None else self.step_ranks
+        values: Tensor | StepMeans = getattr(ranked, ties)
+        return values
 
     def __repr__(self) -> str:
         figures = self.summary()["metrics"]
@@ -151,27 +173,30 @@ class Evaluation(Tabular):
     def summary(self, hits: Iterable[int] = (1, 3, 10)) -> EvaluationSummary:
         """Metrics of both sides and of each, and what they would be if ties were won or lost."""
         hits = list(hits)
-        object_ranks, subject_ranks = self.ranks.realistic.chunk(2)
+        ranked, count = self.values(), len(self.facts)
         summary: EvaluationSummary = {
             "dataset": self.dataset,
             "model": self.model,
             "split": self.split,
             "protocol": self.protocol,
             "filter": self.filter,
-            "metrics": metrics(self.ranks.realistic, hits),
-            "subject": metrics(subject_ranks, hits),
-            "object": metrics(object_ranks, hits),
-            "optimistic": metrics(self.ranks.optimistic, hits),
-            "pessimistic": metrics(self.ranks.pessimistic, hits),
-            "facts": len(self.facts),
+            "metrics": metrics(ranked, hits),
+            "subject": metrics(ranked[count:], hits),
+            "object": metrics(ranked[:count], hits),
+            "optimistic": metrics(self.values("optimistic"), hits),
+            "pessimistic": metrics(self.values("pessimistic"), hits),
+            "facts": count,
             "seconds": round(self.seconds, 3),
         }
         if self.confidence is not None:
             summary["calibration_error"] = _error(self.confidence)
             summary["log_loss"] = float(-self.confidence.log_prob.mean())
         if self.graph is not None and len(self.facts):
-            ranks = self.ranks.realistic
-            summary["hard"] = hard_questions(self.facts, ranks, self.graph, hits)
+            summary["hard"] = hard_questions(self.facts, ranked, self.graph, hits)
+        if self.step_ranks is not None and isinstance(ranked, StepMeans):
+            summary["kinds"] = fact_figures(by_kind(self.facts), ranked, hits)
+            summary["lengths"] = fact_figures(by_length(self.facts), ranked, hits)
+            summary["queries"] = int(self.step_ranks.steps.sum())
         if self.rules is not None:
             summary["rules"] = self.rules
         if self.negatives is not None:
@@ -183,10 +208,17 @@ class Evaluation(Tabular):
     def table(self) -> pa.Table:
         """One row per query: s, r, o, t, side, rank, optimistic, pessimistic, split, filter.
 
-        If ranks are sampled, there is another column, negatives.
+        If ranks are sampled, there is another column, negatives. Facts that hold for a while have
+        one row per fact and side: t is their start, ranks are means over steps, and `STEP_COLUMNS`
+        follow.
         """
         sides = ("object", "subject")
         table = _rank_table(self.facts, sides, self.ranks, self.split, self.filter)
+        if self.step_ranks is not None:
+            table = pa.table(
+                dict(zip(table.column_names, table.columns, strict=True))
+                | step_columns(self.facts, self.step_ranks)
+            )
         if self.negatives is None:
             return table
         return table.append_column("negatives", pa.array(np.full(len(table), self.negatives)))
@@ -195,9 +227,11 @@ class Evaluation(Tabular):
         """One row per query, in names; `side` is the part that is asked for.
 
         The columns are subject, relation, object, time, side, rank, optimistic, pessimistic, split
-        and filter. An evaluation without a graph has ids instead of names.
+        and filter. An evaluation without a graph has ids instead of names. Facts that hold for a
+        while have one row per fact and side, with the columns that `table` adds.
         """
-        return _named(self.table(), self.facts, self.graph)
+        named = _named(self.table(), self.facts, self.graph)
+        return named if self.graph is None else with_bound_names(named, self.graph.times)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -306,5 +340,5 @@ def _named(table: pa.Table, facts: Facts, graph: TemporalGraph | None) -> pa.Tab
     """A table of ranks with names, or with ids if there is no graph."""
     if graph is None:
         return table.rename_columns([*COLUMNS, *table.column_names[4:]])
-    names = name_columns(graph, np.tile(facts, (len(table) // max(1, len(facts)), 1)))
+    names = name_columns(graph, np.tile(facts[:, :4], (len(table) // max(1, len(facts)), 1)))
     return pa.table(names | {name: table[name] for name in table.column_names[4:]})

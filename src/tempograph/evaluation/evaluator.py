@@ -19,10 +19,11 @@ from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import explain_out_of_memory, memory_budget
 from tempograph.errors import DataError
+from tempograph.evaluation.asked_steps import FactsAtSteps
 from tempograph.evaluation.evaluations import Evaluation
 from tempograph.evaluation.history import with_history
 from tempograph.evaluation.probabilities import Calibrator, Confidence
-from tempograph.evaluation.ranking import Ranks, filtered_ranks, sampled_ranks
+from tempograph.evaluation.ranking import Ranks, StepMeans, StepRanks, filtered_ranks, sampled_ranks
 from tempograph.evaluation.relation_negatives import RelationNegatives
 from tempograph.evaluation.sharded_ranks import sharded_ranks
 from tempograph.evaluation.streamed_ranks import needs_blocks, rank_in_blocks
@@ -54,20 +55,30 @@ def evaluate_model(
     facts = require_facts(graph, split)
     start = time.perf_counter()
     model = with_history(model, graph, split, protocol)
-    known = KnownAnswers.from_graph(graph, filter, model.device)
     cross_fitted = model.cross_fitted(split, len(facts))
+    step_ranks: StepRanks | None = None
     way_out = "take a smaller model or, with evaluate, a smaller budget for scores (--memory MIB)"
     with torch.inference_mode(), explain_out_of_memory("ranking", way_out):
-        ranks, confidence = rank_with_confidence(
-            model,
-            torch.from_numpy(facts).to(model.device),
-            known,
-            budget,
-            progress,
-            cross_fitted,
-            calibrator,
-            None if negatives is None else RelationNegatives(known, negatives),
-        )
+        rows = torch.from_numpy(facts).to(model.device)
+        if graph.has_intervals:
+            asked = FactsAtSteps.under(protocol, graph, rows, filter)
+            step_ranks, confidence = rank_at_steps(
+                model, asked, budget, progress, cross_fitted, calibrator
+            )
+            step_ranks = step_ranks.cpu()
+            ranks = step_ranks.ranks
+        else:
+            known = KnownAnswers.from_graph(graph, filter, model.device)
+            ranks, confidence = rank_with_confidence(
+                model,
+                rows,
+                known,
+                budget,
+                progress,
+                cross_fitted,
+                calibrator,
+                None if negatives is None else RelationNegatives(known, negatives),
+            )
     seconds, note = time.perf_counter() - start, cross_fitted.note if cross_fitted else model.note
     return Evaluation(
         graph.name,
@@ -82,6 +93,7 @@ def evaluate_model(
         graph,
         None if confidence is None else confidence.cpu(),
         negatives,
+        step_ranks=step_ranks,
     )
 
 
@@ -116,17 +128,23 @@ def rank_with_confidence(
     cross_fitted: CrossFitted | None,
     calibrator: Calibrator | None,
     negatives: RelationNegatives | None = None,
+    filter_key: Tensor | None = None,
 ) -> tuple[Ranks, Confidence | None]:
-    """`rank_facts`, and with a calibrator how sure the queries are of their best answers."""
+    """`rank_facts`, and with a calibrator how sure the queries are of their best answers.
+
+    filter_key [n]: what stands for the time of each fact in `known`, if not its time.
+    """
     queries, answer = fact_queries(facts, known.num_relations)
-    if negatives is None and cross_fitted is None and needs_blocks(model, known, budget):
+    filtered = queries if filter_key is None else queries._replace(time=filter_key.repeat(2))
+    whole = negatives is None and cross_fitted is None and filter_key is None
+    if whole and needs_blocks(model, known, budget):
         return rank_in_blocks(model, queries, answer, known, budget, progress, calibrator)
     ranks = Ranks(*_empty(answer, _RANK_TYPES))
     confidence = None if calibrator is None else Confidence(*_empty(answer, _CONFIDENCE_TYPES))
     batches = query_batches(model, queries, known, budget, progress)
     for index, score in with_scorers(batches, model, cross_fitted):
         batch, right = queries.take(index), answer[index]
-        scores, pairs = score(batch), known(batch)
+        scores, pairs = score(batch), known(filtered.take(index))
         if model.shards is not None:
             found = sharded_ranks(scores, right, pairs, model.shards)
         elif negatives is None:
@@ -140,6 +158,52 @@ def rank_with_confidence(
             eligible = scores.shape[1] - torch.bincount(row, minlength=len(index))
             _assign(confidence, index, calibrator.confidence(scores, right, eligible))
     return ranks, confidence
+
+
+def rank_at_steps(
+    model: Model,
+    asked: FactsAtSteps,
+    budget: int | None = None,
+    progress: Progress | None = None,
+    cross_fitted: CrossFitted | None = None,
+    calibrator: Calibrator | None = None,
+) -> tuple[StepRanks, Confidence | None]:
+    """Means over steps of the ranks of the objects of facts, then of their subjects, [2n] each.
+
+    With a calibrator, also how sure the queries of each fact are at one of its steps.
+    """
+    facts, count, done = asked.facts, len(asked.facts), 0
+    sums = [StepMeans.zeros(2 * count, model.device) for _ in range(3)]
+    steps = torch.zeros(2 * count, dtype=torch.int64, device=model.device)
+    confidence = None if calibrator is None else Confidence(*_empty(steps, _CONFIDENCE_TYPES))
+    shown = asked.one_step_each
+
+    def advance(queries: int, _: int) -> None:
+        if progress is not None:
+            progress(done + queries, asked.num_queries)
+
+    for pairs in asked:
+        fitted = cross_fitted and cross_fitted._replace(scorer=cross_fitted.scorer[pairs.fact])
+        ranks, sure = rank_with_confidence(
+            model,
+            pairs.events(facts),
+            asked.known,
+            budget,
+            advance,
+            fitted,
+            calibrator,
+            filter_key=asked.filter_key(pairs),
+        )
+        row = torch.cat([pairs.fact, pairs.fact + count])
+        steps.index_add_(0, row, torch.ones_like(row))
+        for total, column in zip(sums, ranks, strict=True):
+            total.add(row, column)
+        if confidence is not None and sure is not None:
+            chosen = (pairs.step == shown[pairs.fact]).repeat(2).nonzero()[:, 0]
+            _assign(confidence, row[chosen], (column[chosen] for column in sure))
+        done += len(row)
+    realistic, optimistic, pessimistic = (total.over(steps) for total in sums)
+    return StepRanks(realistic, optimistic, pessimistic, steps), confidence
 
 
 def _empty(like: Tensor, types: Iterable[torch.dtype]) -> Iterator[Tensor]:

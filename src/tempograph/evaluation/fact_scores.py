@@ -10,7 +10,9 @@ from torch import Tensor
 
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.sorted_ranges import Ranges
+from tempograph.data.spans import EVENT_COLUMNS
 from tempograph.data.timeline import Queries, fact_queries
+from tempograph.evaluation.asked_steps import FactsAtSteps
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.evaluation.probabilities import Calibrator
 from tempograph.evaluation.ranking import filtered_ranks
@@ -35,11 +37,14 @@ def score_facts(
     budget: int | None = None,
     progress: Progress | None = None,
 ) -> FactScores:
-    """Score, probability and filtered rank of facts [n, 4] as answers to both their queries.
+    """Score, probability and filtered rank of facts [n, 4 or 6] as answers to both their queries.
 
     Other known answers are left out. Without a calibrator there are only scores: a model that can
-    does not score other candidates then.
+    does not score other candidates then. Of facts that hold for a while, these are means over their
+    steps.
     """
+    if facts.shape[1] > EVENT_COLUMNS:
+        return _mean_scores(model, facts, known, calibrator, budget, progress)
     queries, answer = fact_queries(facts, known.num_relations)
     score, log_probability, rank = (
         torch.empty(len(answer), dtype=torch.float64, device=facts.device) for _ in range(3)
@@ -57,6 +62,33 @@ def score_facts(
         eligible = scores.shape[1] - torch.bincount(row[other], minlength=len(index))
         log_probs = calibrator.some_log_probs(scores, right[:, None], eligible)
         log_probability[index] = log_probs[:, 0]
+    return FactScores(score) if calibrator is None else FactScores(score, log_probability, rank)
+
+
+def _mean_scores(
+    model: Model,
+    facts: Tensor,
+    known: KnownAnswers,
+    calibrator: Calibrator | None,
+    budget: int | None,
+    progress: Progress | None,
+) -> FactScores:
+    """`score_facts` at each step of facts [n, 6], as means over the steps of each fact."""
+    asked, count, done = FactsAtSteps(facts, known), len(facts), 0
+    sums = torch.zeros(3, 2 * count, dtype=torch.float64, device=facts.device)
+
+    def advance(queries: int, _: int) -> None:
+        if progress is not None:
+            progress(done + queries, asked.num_queries)
+
+    for pairs in asked:
+        found = score_facts(model, pairs.events(facts), known, calibrator, budget, advance)
+        row = torch.cat([pairs.fact, pairs.fact + count])
+        for total, column in zip(sums, found, strict=True):
+            if column is not None:
+                total.index_add_(0, row, column)
+        done += len(row)
+    score, log_probability, rank = sums / (facts[:, 4] - facts[:, 3] + 1).repeat(2)
     return FactScores(score) if calibrator is None else FactScores(score, log_probability, rank)
 
 

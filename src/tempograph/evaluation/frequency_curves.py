@@ -46,7 +46,7 @@ class Curve(NamedTuple):
 
 def pattern_frequencies(ranks: RankTable, graph: TemporalGraph, past: int, future: int) -> Integers:
     """The seven temporal pattern frequencies of each query's fact, as in PATTERNS, [n, 7]."""
-    counter, facts = PatternFrequencies(Timeline(graph)), torch.from_numpy(ranks.facts)
+    counter, facts = PatternFrequencies(Timeline(graph)), torch.from_numpy(ranks.facts[:, :4])
     frequencies: Integers = counter.count(facts, past, future).numpy()
     return frequencies
 

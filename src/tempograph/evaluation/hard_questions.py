@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from tempograph.data.graph import Facts, TemporalGraph, rows_in
-from tempograph.evaluation.ranking import Metrics, metrics
+from tempograph.evaluation.ranking import Metrics, StepMeans, metrics
 
 RARE: Final = 5
 """An entity with fewer train facts is rare."""
@@ -25,14 +25,15 @@ class HardQuestions(TypedDict):
 
 
 def hard_questions(
-    facts: Facts, rank: Tensor, graph: TemporalGraph, hits: Iterable[int]
+    facts: Facts, rank: Tensor | StepMeans, graph: TemporalGraph, hits: Iterable[int]
 ) -> dict[str, HardQuestions]:
-    """Figures of the hard questions about facts [n, 4], of those kinds that occur.
+    """Figures of the hard questions about facts [n, 4 or 6], of those kinds that occur.
 
     `rank` [2 n] has the ranks of all objects, then those of all subjects. An answer is rare if it
     has fewer than five train facts, unseen if it has none; a pair is new if no train fact connects
     the two entities.
     """
+    device = rank.device if isinstance(rank, Tensor) else rank.rank.device
     answer = np.concatenate([facts[:, 2], facts[:, 0]])
     count = facts_per_entity(graph)[answer]
     pairs, train = (np.sort(rows[:, [0, 2]], axis=1) for rows in (facts, graph.train))
@@ -44,7 +45,7 @@ def hard_questions(
     return {
         name: {
             "questions": int(chosen.sum()),
-            "metrics": metrics(rank[torch.from_numpy(chosen).to(rank.device)], hits),
+            "metrics": metrics(rank[torch.from_numpy(chosen).to(device)], hits),
         }
         for name, chosen in kinds.items()
         if chosen.any()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from tempograph.data.graph import Facts
 from tempograph.errors import RunError
 from tempograph.evaluation.evaluations import Evaluation, QuestionEvaluation
+from tempograph.evaluation.step_columns import MEASURES, STEP_COLUMNS, fact_columns, step_columns
 from tempograph.io import atomic_file
 from tempograph.typing import SPLITS, Asked, Filter, Split
 
@@ -26,11 +28,16 @@ Measure = Literal["hits@1", "hits@3", "hits@10", "mrr"]
 
 @dataclass(frozen=True, eq=False)
 class RankTable:
-    """The fact of each query [n, 4], whether it asks for the subject [n], and its rank [n]."""
+    """The fact of each query [n, 4], whether it asks for the subject [n], and its rank [n].
+
+    Facts that hold for a while are rows [n, 6] with one rank for all their steps, their mean.
+    """
 
     facts: Facts
     asks_subject: NDArray[np.bool_]
     rank: Floats
+    means: Mapping[Measure, Floats] = field(default_factory=dict)
+    """The mean over steps of each measure, if queries are asked at several steps, [n] each."""
 
     @staticmethod
     def from_evaluation(evaluation: Evaluation) -> RankTable:
@@ -38,7 +45,10 @@ class RankTable:
         count = len(evaluation.facts)
         asks_subject = np.arange(2 * count) >= count
         facts, rank = np.tile(evaluation.facts, (2, 1)), evaluation.ranks.realistic.cpu().numpy()
-        return RankTable(facts, asks_subject, rank)
+        if evaluation.step_ranks is None:
+            return RankTable(facts, asks_subject, rank)
+        columns = step_columns(evaluation.facts, evaluation.step_ranks)
+        return RankTable(facts, asks_subject, rank, _means(pa.table(columns)))
 
     @property
     def given(self) -> Integers:
@@ -52,6 +62,8 @@ class RankTable:
 
     def values(self, measure: Measure) -> Floats:
         """The value of a measure for each query, [n]; their mean is the metric."""
+        if self.means:
+            return self.means[measure]
         if measure == "mrr":
             return 1 / self.rank
         return (self.rank <= int(measure.removeprefix("hits@"))).astype(np.float64)
@@ -64,7 +76,8 @@ class RankTable:
     def sorted(self) -> RankTable:
         """The same with objects first and each side ordered by fact, to compare two runs."""
         order = np.lexsort((*self.facts.T[::-1], self.asks_subject))
-        return RankTable(self.facts[order], self.asks_subject[order], self.rank[order])
+        means = {measure: values[order] for measure, values in self.means.items()}
+        return RankTable(self.facts[order], self.asks_subject[order], self.rank[order], means)
 
     def covers(self, facts: Facts) -> bool:
         """Whether a sorted table holds both queries of each of these facts, and no others."""
@@ -75,7 +88,9 @@ class RankTable:
 
     def write(self, path: Path) -> None:
         """Write the table to a small file."""
-        columns = {name: pa.array(self.facts[:, i], pa.int32()) for i, name in enumerate("srot")}
+        names = [*"srot", "end", "bounds"][: self.facts.shape[1]]
+        columns = {name: pa.array(self.facts[:, i], pa.int32()) for i, name in enumerate(names)}
+        columns |= {MEASURES[measure]: pa.array(each) for measure, each in self.means.items()}
         rank = pa.array(self.rank, pa.float32())
         table = pa.table({**columns, "asks_subject": pa.array(self.asks_subject), "rank": rank})
         with atomic_file(path) as temporary:
@@ -127,11 +142,23 @@ def add_ranks(evaluation: Evaluation | QuestionEvaluation, file: Path) -> None:
 
 def _read_parquet(file: Path, *columns: str) -> pa.Table:
     try:
-        return pq.read_table(file).select([*"srot", "rank", *columns])
+        table = pq.read_table(file)
+        steps = [name for name in STEP_COLUMNS if name in table.column_names]
+        return table.select([*"srot", "rank", *columns, *steps])
     except (OSError, KeyError, pa.ArrowException) as error:
         raise RunError(f"{file}: not a table of ranks: {' '.join(str(error).split())}") from error
 
 
 def _from_arrow(table: pa.Table, asks_subject: NDArray[np.bool_]) -> RankTable:
-    facts = np.stack([table[name].to_numpy().astype(np.int64) for name in "srot"], axis=1)
-    return RankTable(facts, asks_subject, table["rank"].to_numpy().astype(np.float64)).sorted()
+    rank = table["rank"].to_numpy().astype(np.float64)
+    return RankTable(fact_columns(table), asks_subject, rank, _means(table)).sorted()
+
+
+def _means(table: pa.Table) -> dict[Measure, Floats]:
+    """The means over steps that a table of ranks has."""
+    measures: tuple[Measure, ...] = get_args(Measure)
+    return {
+        measure: table[MEASURES[measure]].to_numpy()
+        for measure in measures
+        if MEASURES[measure] in table.column_names
+    }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Final, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,6 +13,8 @@ from tempograph.errors import ConfigError
 
 Metrics = dict[str, float]
 """`mrr`, `mr` and `hits@k` for each k, Hits as fractions of 1."""
+MAX_STEP_HITS: Final = 10
+"""Hits@k of facts that are asked about at several steps are counted up to this k."""
 
 
 class Ranks(NamedTuple):
@@ -24,6 +27,68 @@ class Ranks(NamedTuple):
     def cpu(self) -> Ranks:
         """The same on the CPU."""
         return Ranks(*(column.cpu() for column in self))
+
+
+@dataclass(frozen=True, eq=False)
+class StepMeans:
+    """What the ranks of n answers come to, each asked for at several steps: means over its steps.
+
+    `metrics` takes them in place of ranks, so that long facts do not weigh more than short ones.
+    """
+
+    rank: Tensor
+    """[n]."""
+    reciprocal: Tensor
+    """[n]."""
+    hits: Tensor
+    """Hits@1, Hits@2 and so on, [n, MAX_STEP_HITS]."""
+
+    @staticmethod
+    def zeros(count: int, device: torch.device) -> StepMeans:
+        """Sums of nothing yet."""
+        rank = torch.zeros(count, dtype=torch.float64, device=device)
+        return StepMeans(rank, rank.clone(), rank.new_zeros(count, MAX_STEP_HITS))
+
+    def add(self, row: Tensor, ranks: Tensor) -> None:
+        """Add the ranks [m] of answers [m] at one step each."""
+        ranks = ranks.double()
+        cutoffs = torch.arange(1, MAX_STEP_HITS + 1, device=ranks.device)
+        self.rank.index_add_(0, row, ranks)
+        self.reciprocal.index_add_(0, row, ranks.reciprocal())
+        self.hits.index_add_(0, row, (ranks[:, None] <= cutoffs).double())
+
+    def over(self, steps: Tensor) -> StepMeans:
+        """Means from sums over so many steps of each answer, [n]."""
+        return StepMeans(self.rank / steps, self.reciprocal / steps, self.hits / steps[:, None])
+
+    def __getitem__(self, index: Tensor | slice) -> StepMeans:
+        return StepMeans(self.rank[index], self.reciprocal[index], self.hits[index])
+
+    def __len__(self) -> int:
+        return len(self.rank)
+
+    def cpu(self) -> StepMeans:
+        """The same on the CPU."""
+        return StepMeans(self.rank.cpu(), self.reciprocal.cpu(), self.hits.cpu())
+
+
+class StepRanks(NamedTuple):
+    """Means over steps of the three ranks of each answer, and how many steps each has, [n]."""
+
+    realistic: StepMeans
+    optimistic: StepMeans
+    pessimistic: StepMeans
+    steps: Tensor
+
+    def cpu(self) -> StepRanks:
+        """The same on the CPU."""
+        realistic, optimistic, pessimistic, steps = self
+        return StepRanks(realistic.cpu(), optimistic.cpu(), pessimistic.cpu(), steps.cpu())
+
+    @property
+    def ranks(self) -> Ranks:
+        """The mean ranks."""
+        return Ranks(self.realistic.rank, self.optimistic.rank, self.pessimistic.rank)
 
 
 def filtered_ranks(scores: Tensor, answer: Tensor, known: tuple[Tensor, Tensor]) -> Ranks:
@@ -72,11 +137,20 @@ def sampled_ranks(scores: Tensor, answer: Tensor, negatives: Tensor) -> Ranks:
     return ranks_from_counts((others > answer_score).sum(1), (others == answer_score).sum(1))
 
 
-def metrics(ranks: Tensor, hits: Iterable[int] = (1, 3, 10)) -> Metrics:
-    """MRR, mean rank and Hits@k for each k.   ranks [n]."""
+def metrics(ranks: Tensor | StepMeans, hits: Iterable[int] = (1, 3, 10)) -> Metrics:
+    """MRR, mean rank and Hits@k for each k.   ranks [n], or their means over steps."""
     cutoffs = list(hits)
     if any(k < 1 for k in cutoffs):
         raise ConfigError(f"Hits@k needs k of at least 1, found {min(cutoffs)}")
+    if isinstance(ranks, StepMeans):
+        if any(k > MAX_STEP_HITS for k in cutoffs):
+            raise ConfigError(
+                f"Hits@k of facts that hold for a while needs k of at most {MAX_STEP_HITS}, "
+                f"found {max(cutoffs)}"
+            )
+        values = {"mrr": ranks.reciprocal.mean(), "mr": ranks.rank.mean()}
+        values |= {f"hits@{k}": ranks.hits[:, k - 1].mean() for k in cutoffs}
+        return {name: float(value) for name, value in values.items()}
     ranks = ranks.double()
     values = {"mrr": ranks.reciprocal().mean(), "mr": ranks.mean()}
     values |= {f"hits@{k}": (ranks <= k).double().mean() for k in cutoffs}

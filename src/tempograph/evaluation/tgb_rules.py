@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.tgb_datasets import TGB_DATASETS
+from tempograph.errors import ConfigError
 from tempograph.evaluation.evaluations import Evaluation
 from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.models.base import Model
@@ -32,6 +33,11 @@ def evaluate_by_tgb(
     Without `negatives`, the name of the dataset decides how many candidates are sampled; for other
     datasets than those of TGB, all entities are candidates.
     """
+    if graph.has_intervals:
+        raise ConfigError(
+            f"{graph.name}: the rules of TGB 2.0 are for events, and its facts hold for a while; "
+            "evaluate it without --protocol tgb"
+        )
     if negatives is None and (dataset := TGB_DATASETS.get(graph.name)):
         negatives = dataset.negatives
     evaluation = evaluate_model(

@@ -11,6 +11,7 @@ from torch import Tensor
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Timeline
+from tempograph.evaluation.asked_steps import events_of
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble_model import Ensemble, shuffle_facts
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
@@ -38,7 +39,7 @@ def choose_parts(
     settings = EnsembleSettings(parts=tuple(models))
     ensemble = Ensemble(timeline, settings, "ensemble", *models.values())
     sample = shuffle_facts(len(graph.valid), seed)[:_MAX_FACTS].sort().values
-    facts = torch.from_numpy(graph.valid)[sample].to(timeline.device)
+    facts = events_of(torch.from_numpy(graph.valid)[sample]).to(timeline.device)
     examples = collect_examples(
         ensemble, facts, KnownAnswers.from_train_and_valid(graph, timeline.device)
     )

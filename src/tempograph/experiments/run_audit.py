@@ -62,6 +62,11 @@ def audit(
     run, path = Run.load(folder, resolve_device(device)), Path(folder)
     if not len(run.graph.test):
         raise DataError(f"{folder}: its test split has no facts, so there is nothing to ask about")
+    if run.graph.has_intervals:
+        raise DataError(
+            f"{folder}: audits are for events, and the facts of {run.graph.name} hold for a while; "
+            "tempograph evaluate ranks them"
+        )
     raw = RawDataset(dataset_folder(path))
     checks = [check_splits(run), _check_files(run.graph, raw)]
     if _all_hold(checks):

@@ -114,7 +114,13 @@ def train_and_test(spec: RunSpec, report: MetricsCallback) -> Run:
     for split in splits if forecasts else ():
         if split not in run.results.multi_step:
             evaluate(run, split, protocol="forecast-multi", progress=False)
-    for asked in () if forecasts else HEAD_ASKED:
+    if run.graph.has_intervals:
+        for split in splits:
+            if run.config.protocol != "paper" and split not in run.results.paper:
+                evaluate(run, split, protocol="paper", progress=False)
+            if split not in run.results.intervals:
+                evaluate(run, split, ask="time", progress=False)
+    for asked in () if forecasts or run.graph.has_intervals else HEAD_ASKED:
         for split in splits:
             if split not in run.results.questions(asked):
                 _copy_heads(run, spec.folder)

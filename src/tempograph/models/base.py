@@ -34,6 +34,11 @@ class Evidence:
     total: int | None = None
     """How many facts are behind the answer, if more than those listed."""
 
+    @property
+    def count(self) -> int:
+        """How many facts are behind the answer."""
+        return len(self.facts) if self.total is None else self.total
+
 
 class CrossFitted(NamedTuple):
     """Scoring functions for facts a model was fitted on, none fitted on the facts it scores."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tempograph.data.span_text import known_text, span_text
 from tempograph.typing import Split
 
 
@@ -19,11 +20,22 @@ class EvidenceFact:
     object: str
     """Name of the object."""
     time: str
-    """Label of the time step."""
+    """Label of the time step; of a fact that holds for a while, the first known one."""
     share: float | None
     """The part of the score that the model itself attributes to the fact; null if it names none."""
     effect: float | None
     """How much the score falls when the fact is removed, negative if it rises; null if unknown."""
+    start: str | None = None
+    """Where the fact holds for a while, the first step: `..` if open, empty if unknown."""
+    end: str | None = None
+    """Where the fact holds for a while, the last step, likewise; null for an event."""
+
+    @property
+    def when(self) -> str:
+        """The time step, or the interval in words."""
+        if self.start is None or self.end is None:
+            return self.time
+        return span_text(self.start, self.end)
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -32,7 +44,7 @@ class EvidenceFact:
             effect = f"{self.effect:+.2f}" if self.effect else "0"
         else:
             effect = "" if self.share is None else f"{self.share:.0%}"
-        return (self.time, effect, self.subject, self.relation, self.object)
+        return (self.when, effect, self.subject, self.relation, self.object)
 
     def __str__(self) -> str:
         return "  ".join(cell for cell in self.cells if cell)
@@ -66,7 +78,7 @@ class Answer:
     rank: int
     """1 plus the number of candidates with a higher score."""
     name: str
-    """Name of the entity or relation, or label of the time step."""
+    """Name of the entity or relation, label of the time step, or an interval in words."""
     score: float
     """The model's score; higher is more plausible."""
     probability: float
@@ -79,6 +91,22 @@ class Answer:
     """The known facts that matter most, as many as requested."""
     evidence_count: int
     """How many known facts are behind the answer in all."""
+    since: str | None = None
+    """Since when the completed fact is known to hold: `..` if open, empty if unknown; null for
+    events."""
+    until: str | None = None
+    """Until when it is known to hold, likewise."""
+    start: str | None = None
+    """The first step of the answer, if an interval is asked for."""
+    end: str | None = None
+    """The last step of the answer, if an interval is asked for."""
+
+    @property
+    def known_text(self) -> str:
+        """The split that holds the completed fact and since when it holds; empty without one."""
+        if self.known is None or self.since is None or self.until is None:
+            return self.known or ""
+        return f"{known_text(self.since, self.until)} ({self.known})"
 
     def __repr__(self) -> str:
         return f"Answer({self.rank}, {self.name!r}, {self.probability:.1%})"

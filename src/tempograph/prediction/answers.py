@@ -45,18 +45,22 @@ class Completion(Tabular):
     """The best candidates, best first."""
     notes: tuple[str, ...]
     """What a reader should know about these answers."""
+    until: str | None = None
+    """Label of the last time step, if a period is asked about; `time` is the first one then."""
 
     @property
     def question(self) -> str:
         """The fact with a question mark for the missing part."""
-        parts = (self.subject, self.relation, self.object, self.time)
+        when = self.time if self.until is None else f"{self.time} to {self.until}"
+        parts = (self.subject, self.relation, self.object, when)
         return f"({', '.join(part or '?' for part in parts)})"
 
     def to_arrow(self) -> pa.Table:
         """One row per answer: the fact with the answer in it, which part that is, and its rank.
 
         The columns are subject, relation, object, time, asked, answer, rank, score, probability,
-        known, why and evidence_count.
+        known, why and evidence_count. Where facts hold for a while, known_since and known_until say
+        when the completed fact is known to hold, and an interval has a start and an end.
         """
         parts = (self.subject, self.relation, self.object, self.time)
         names = pa.array([answer.name for answer in self.answers], pa.string())
@@ -64,11 +68,19 @@ class Completion(Tabular):
             column: names if part is None else pa.repeat(part, len(names))
             for column, part in zip(COLUMNS, parts, strict=True)
         }
+        if self.until is not None:
+            columns["until"] = pa.repeat(self.until, len(names))
         columns |= {"asked": pa.repeat(self.asked, len(names)), "answer": names}
         columns |= {
             name: pa.array([getattr(answer, name) for answer in self.answers], kind)
             for name, kind in _ANSWER_TYPES.items()
         }
+        for name in ("since", "until", "start", "end"):
+            values = [getattr(answer, name) for answer in self.answers]
+            if any(value is not None for value in values):
+                columns[f"known_{name}" if name in ("since", "until") else name] = pa.array(
+                    values, pa.string()
+                )
         return pa.table(columns)
 
     @property

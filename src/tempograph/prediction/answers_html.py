@@ -29,7 +29,7 @@ def answers_html(
     answers = all_answers[:SHOWN_ROWS]
     columns, numbers = ["#", asked, "score", "probability"], {0, 2, 3}
     if has_known := any(answer.known for answer in answers):
-        columns.append("known in")
+        columns.append("known in" if all(each.since is None for each in answers) else "in the data")
     rows = []
     for answer in answers:
         cells = [
@@ -37,7 +37,7 @@ def answers_html(
             answer.name,
             f"{answer.score:.3f}",
             f"{answer.probability:.1%}",
-            *([answer.known or ""] if has_known else []),
+            *([answer.known_text] if has_known else []),
         ]
         rows.append(html_row(cells, numbers, header=1))
         if answer.evidence:

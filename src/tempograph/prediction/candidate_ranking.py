@@ -35,6 +35,10 @@ class Ranking:
     """Number of candidates that it rules out."""
     by_magnitude: bool
     """Whether evidence against an answer counts as much as evidence for it."""
+    last: int | None = None
+    """The last step of the period that is asked about, from the time of the fact on."""
+    steps: Sequence[int] = ()
+    """The step of the period at which each candidate is most likely."""
 
 
 def rank_candidates(

@@ -9,11 +9,13 @@ import torch
 from torch import Tensor
 
 from tempograph.data.graph import COLUMNS, TemporalGraph
+from tempograph.data.timeline import Timeline
 from tempograph.models.base import Evidence
 from tempograph.prediction.answer import Answer, EvidenceFact
 from tempograph.prediction.answers import Completion
 from tempograph.prediction.candidate_ranking import Ranking, asked_part, rank_candidates
-from tempograph.prediction.explanation import explain, explain_question
+from tempograph.prediction.explanation import explain, explain_question, spans_of_facts
+from tempograph.prediction.period import explain_period
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.prediction.time_notes import time_notes
 
@@ -59,6 +61,8 @@ def explain_candidates(
 ) -> Sequence[Evidence]:
     """The evidence for some candidates of a ranking."""
     asked = asked_part(ranking.fact)
+    if ranking.last is not None:
+        return explain_period(scenario, ranking, candidates)
     if asked == "entity":
         query = scenario.query(ranking.fact)
         model, timeline = scenario.model, scenario.timeline
@@ -77,7 +81,8 @@ def name_answers(
     graph, fact = scenario.graph, ranking.fact
     part = fact.index(-1)
     names = (graph.entities, graph.relations, graph.entities, graph.times)
-    known = scenario.known_splits(fact, part)
+    known = scenario.known_splits(fact, part, ranking.last)
+    spans = scenario.known_facts_for(fact, part, ranking.last)
     answers = tuple(
         Answer(
             rank=rank,
@@ -86,8 +91,10 @@ def name_answers(
             probability=probability,
             known=known.get(each),
             why=found.reason,
-            evidence=named_facts(graph, found, max_evidence),
-            evidence_count=len(found.facts) if found.total is None else found.total,
+            evidence=named_facts(graph, scenario.timeline, found, max_evidence),
+            evidence_count=found.count,
+            since=spans[each].start if each in spans else None,
+            until=spans[each].end if each in spans else None,
         )
         for each, rank, score, probability, found in zip(
             ranking.candidates,
@@ -102,14 +109,17 @@ def name_answers(
         None if id_ < 0 else column[id_] for id_, column in zip(fact, names, strict=True)
     )
     notes = _notes(scenario, ranking, answers)
-    return Completion(subject, relation, object_, time, COLUMNS[part], answers, notes)
+    last = None if ranking.last is None else graph.times[ranking.last]
+    return Completion(subject, relation, object_, time, COLUMNS[part], answers, notes, last)
 
 
-def named_facts(graph: TemporalGraph, evidence: Evidence, limit: int) -> tuple[EvidenceFact, ...]:
+def named_facts(
+    graph: TemporalGraph, timeline: Timeline, evidence: Evidence, limit: int
+) -> tuple[EvidenceFact, ...]:
     """The first facts of the evidence in names."""
     if not limit:
         return ()
-    rows = evidence.facts[:limit].cpu().numpy()
+    rows = spans_of_facts(timeline, evidence.facts[:limit]).cpu().numpy()
     shares, effects = (
         [None] * len(rows) if column is None else column[:limit].tolist()
         for column in (evidence.shares, evidence.effects)
@@ -126,20 +136,7 @@ def named_facts(graph: TemporalGraph, evidence: Evidence, limit: int) -> tuple[E
 
 def _notes(scenario: Scenario, ranking: Ranking, answers: tuple[Answer, ...]) -> tuple[str, ...]:
     """What a reader should know about the answers."""
-    graph, model, run = scenario.graph, scenario.model, scenario.run
-    fact, possible = ranking.fact, ranking.possible
-    notes = time_notes(scenario, fact[3])
-    notes += [
-        f"'{graph.entities[entity]}' is in no known fact, so its answers have little evidence"
-        for entity in (fact[0], fact[2])
-        if entity >= 0 and not graph.in_train[entity]
-    ]
-    notes += [
-        f"'{graph.entities[entity]}' is not among the entities that the model was trained on; its "
-        "weights are estimated"
-        for entity in (fact[0], fact[2])
-        if entity >= run.num_trained_entities
-    ]
+    model, possible, notes = scenario.model, ranking.possible, []
     if ranking.ruled_out and len(answers) == possible:
         if possible:
             who = "candidate has" if possible == 1 else "candidates have"
@@ -148,15 +145,34 @@ def _notes(scenario: Scenario, ranking: Ranking, answers: tuple[Answer, ...]) ->
             notes.append("no candidate has any evidence")
     if (
         not model.uses_train_facts
-        and asked_part(fact) == "entity"
+        and asked_part(ranking.fact) == "entity"
         and any(answer.evidence for answer in answers)
     ):
         notes.append(
             f"{model.name} does not use known facts when it answers, so none has an effect; the "
             "nearest are shown"
         )
+    return fact_notes(scenario, ranking.fact, tuple(notes))
+
+
+def fact_notes(scenario: Scenario, fact: Fact, notes: tuple[str, ...] = ()) -> tuple[str, ...]:
+    """What a reader should know about the answers to a question, with what is special to them."""
+    graph, run = scenario.graph, scenario.run
+    found = time_notes(scenario, fact[3])
+    found += [
+        f"'{graph.entities[entity]}' is in no known fact, so its answers have little evidence"
+        for entity in (fact[0], fact[2])
+        if entity >= 0 and not graph.in_train[entity]
+    ]
+    found += [
+        f"'{graph.entities[entity]}' is not among the entities that the model was trained on; its "
+        "weights are estimated"
+        for entity in (fact[0], fact[2])
+        if entity >= run.num_trained_entities
+    ]
+    found += notes
     if not len(run.graph.valid):
-        notes.append("the probabilities are not calibrated, because the run has no valid facts")
+        found.append("the probabilities are not calibrated, because the run has no valid facts")
     if not run.results.finished:
-        notes.append("the training of this run is not finished; tempograph resume continues it")
-    return tuple(notes)
+        found.append("the training of this run is not finished; tempograph resume continues it")
+    return tuple(found)

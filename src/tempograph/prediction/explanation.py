@@ -10,6 +10,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from tempograph.data.spans import EVENT_COLUMNS
 from tempograph.data.timeline import Queries, Timeline, undirected_facts
 from tempograph.device import memory_budget
 from tempograph.models.base import Evidence, Model
@@ -120,16 +121,22 @@ def _sort_by_effect(
     `named` is what the model itself reports; its facts are listed even without an effect.
     """
     matters = effect != 0
-    order = torch.argsort((timeline.facts[pool, 3] - time).abs(), stable=True)
+    order = torch.argsort(_distance(timeline, time, pool), stable=True)
     size = (effect.abs() if by_magnitude else effect)[order]
     order = order[torch.argsort(size, descending=True, stable=True)]
     shown = matters | torch.isin(pool, _positions(timeline, named.facts[:_MAX_MODEL_FACTS]))
     order = order[shown[order]]
-    facts = timeline.facts[pool[order]]
+    facts = with_spans(timeline, pool[order])
     reason, shares, total = named.reason, None, len(named.facts)
     if named.shares is not None:
-        share = dict(zip(map(tuple, named.facts.tolist()), named.shares.tolist(), strict=True))
-        known = [share.get(tuple(fact), math.nan) for fact in facts.tolist()]
+        share = dict(
+            zip(
+                map(tuple, named.facts[:, :EVENT_COLUMNS].tolist()),
+                named.shares.tolist(),
+                strict=True,
+            )
+        )
+        known = [share.get(tuple(fact[:EVENT_COLUMNS]), math.nan) for fact in facts.tolist()]
         shares = torch.tensor(known, dtype=torch.float64)
     elif bool(matters.any()):
         reason, total = "facts with an effect", int(matters.sum())
@@ -145,7 +152,7 @@ def _facts_to_test(timeline: Timeline, fact: list[int], named: Evidence) -> Tens
     """
     subject, relation, object_, time = fact
     s, r, o, t = timeline.facts.unbind(1)
-    distance = (t - time).abs()
+    distance = _distance(timeline, time)
     of_subject, of_object = (s == subject) | (o == subject), (s == object_) | (o == object_)
     kinds = (
         (of_subject & of_object, _MAX_PAIR_FACTS),
@@ -163,11 +170,38 @@ def _facts_to_test(timeline: Timeline, fact: list[int], named: Evidence) -> Tens
     return distinct
 
 
+def _distance(timeline: Timeline, time: int, positions: Tensor | slice = slice(None)) -> Tensor:
+    """The steps from a time to facts at positions, by default all; 0 if a fact holds then."""
+    before = timeline.facts[positions, 3] - time
+    after = time - timeline.fact_end[positions]
+    return torch.maximum(before, after).clamp(min=0)
+
+
+def with_spans(timeline: Timeline, positions: Tensor) -> Tensor:
+    """The facts at positions [n], [n, 4], or [n, 6] with their bounds if they hold for a while."""
+    facts = timeline.facts[positions]
+    if timeline.fact_bounds is None:
+        return facts
+    return torch.column_stack(
+        [facts, timeline.fact_end[positions], timeline.fact_bounds[positions]]
+    )
+
+
+def spans_of_facts(timeline: Timeline, facts: Tensor) -> Tensor:
+    """Train facts [n, 4] with their bounds if they hold for a while; [n, 6] stay as they are.
+
+    Of several facts that differ in their bounds alone, each stands for the first one.
+    """
+    if timeline.fact_bounds is None or facts.shape[1] > EVENT_COLUMNS:
+        return facts
+    return with_spans(timeline, _positions(timeline, facts))
+
+
 def _positions(timeline: Timeline, facts: Tensor) -> Tensor:
     """Positions [n] of a few facts [n, 4] in the timeline."""
     start = timeline.step_start
     positions = []
-    for fact in facts.to(timeline.device):
+    for fact in facts[:, :EVENT_COLUMNS].to(timeline.device):
         first, stop = int(start[fact[3]]), int(start[fact[3] + 1])
         positions.append(first + int((timeline.facts[first:stop] == fact).all(1).nonzero()[0, 0]))
     return torch.tensor(positions, dtype=torch.int64, device=timeline.device)

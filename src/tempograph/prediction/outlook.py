@@ -110,7 +110,9 @@ class Outlook:
                     count=times,
                     happened=happened if inside else None,
                     why="not requested" if evidence is None else evidence.reason,
-                    evidence=() if evidence is None else named_facts(graph, evidence, max_evidence),
+                    evidence=()
+                    if evidence is None
+                    else named_facts(graph, self.scenario.timeline, evidence, max_evidence),
                 )
             )
         return facts

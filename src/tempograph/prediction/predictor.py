@@ -24,10 +24,12 @@ from tempograph.evaluation.calibration import Calibration
 from tempograph.models.heads.fact_candidates import Search
 from tempograph.prediction.answers import Completion
 from tempograph.prediction.batch_answers import answer_questions
-from tempograph.prediction.completion import complete, score_candidates
+from tempograph.prediction.completion import complete, name_and_explain, score_candidates
 from tempograph.prediction.forecast import Forecast
+from tempograph.prediction.interval_answers import complete_interval
 from tempograph.prediction.missing import find_missing
 from tempograph.prediction.outlook import forecast, make_search
+from tempograph.prediction.period import rank_period, score_period
 from tempograph.prediction.questions import read_questions
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.prediction.scoring import SIDES, measured_scenario, most_surprising, score_columns
@@ -86,9 +88,15 @@ class Predictor:
         top: int = 10,
         evidence: int = 3,
         new: bool = False,
+        *,
+        until: When | None = None,
     ) -> Completion:
-        """The best objects for (subject, relation, ?, time); with `new`, those not known yet."""
-        return self._complete((subject, relation, None, time), top, evidence, new)
+        """The best objects for (subject, relation, ?, time); with `new`, those not known yet.
+
+        With `until`, those at any step from the time on until then, by their probability at the
+        step where it is highest.
+        """
+        return self._complete((subject, relation, None, time), top, evidence, new, until=until)
 
     def subjects(
         self,
@@ -98,9 +106,14 @@ class Predictor:
         top: int = 10,
         evidence: int = 3,
         new: bool = False,
+        *,
+        until: When | None = None,
     ) -> Completion:
-        """The best subjects for (?, relation, object, time); with `new`, those not known yet."""
-        return self._complete((None, relation, object, time), top, evidence, new)
+        """The best subjects for (?, relation, object, time); with `new`, those not known yet.
+
+        With `until`, those at any step from the time on until then, as `objects` does.
+        """
+        return self._complete((None, relation, object, time), top, evidence, new, until=until)
 
     def relations(
         self,
@@ -131,11 +144,48 @@ class Predictor:
         """The best time steps from first to last for (subject, relation, object, ?).
 
         The probability of a step is that of this step, if the fact happened at one of the period.
-        With `new`, steps at which it is known are left out.
+        With `new`, steps at which it is known are left out. If facts hold for a while, the answers
+        are those of `when`.
         """
         period = self.scenario.period(first, last)
+        if self.timeline.has_intervals:
+            if new:
+                raise ConfigError("new leaves out steps, but the answers are intervals")
+            return self._when((subject, relation, object), top, evidence, period, progress)
         self._prepare_heads(progress)
         return self._complete((subject, relation, object, None), top, evidence, new, period)
+
+    def when(
+        self,
+        subject: Name,
+        relation: Name,
+        object: Name,
+        top: int = 3,
+        evidence: int = 3,
+        first: When | None = None,
+        last: When | None = None,
+        progress: ProgressOption = True,
+    ) -> Completion:
+        """The best intervals from first to last for (subject, relation, object), best first.
+
+        For facts that hold for a while. `score` is the overlap (aeIOU) with the true interval to
+        expect, and `probability` that of exactly this interval.
+        """
+        period = self.scenario.period(first, last)
+        return self._when((subject, relation, object), top, evidence, period, progress)
+
+    def _when(
+        self,
+        triple: tuple[Name, Name, Name],
+        top: int,
+        evidence: int,
+        period: range,
+        progress: ProgressOption,
+    ) -> Completion:
+        scenario, fact = self.scenario.locate(*triple, None)
+        with show_progress("learning how long facts hold", progress) as advance:
+            self.run.questions.interval_chooser(self.model, advance)
+        return complete_interval(scenario, fact, top, evidence, period=period)
 
     def _prepare_heads(self, progress: ProgressOption) -> None:
         """Fit what ranks relations and times, if no question has needed it yet."""
@@ -150,8 +200,14 @@ class Predictor:
         evidence: int,
         new: bool,
         period: range | None = None,
+        until: When | None = None,
     ) -> Completion:
         scenario, fact = self.scenario.locate(*parts)
+        if until is not None:
+            scenario, last = scenario.at(until)
+            scenario.check_period(fact, last)
+            ranking = rank_period(score_period(scenario, fact, last, new), fact, last, top)
+            return name_and_explain(scenario, ranking, evidence)
         scores = score_candidates(scenario, fact)
         return complete(scenario, fact, scores, top, evidence, new=new, period=period)
 

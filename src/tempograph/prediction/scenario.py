@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from tempograph.data.additions import Additions
@@ -18,6 +20,9 @@ from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import Facts, Name, TemporalGraph, When, rows_in
 from tempograph.data.importers.option_words import PYTHON
 from tempograph.data.row_errors import RowError
+from tempograph.data.span_lookup import SpanLookup
+from tempograph.data.span_text import span_labels
+from tempograph.data.spans import as_intervals
 from tempograph.data.time_lookup import TimeLookup
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import QueryError
@@ -28,10 +33,18 @@ from tempograph.training.question_models import Answering
 from tempograph.training.run_heads import Heads
 from tempograph.training.runs import Run
 from tempograph.training.updates import Updates
-from tempograph.typing import Asked, Progress, Split
+from tempograph.typing import SPLITS, Asked, Progress, Split
 
 Fact = tuple[int, int, int, int]
 """Ids of subject, relation, object and time; -1 stands for the missing part of a query."""
+
+
+class KnownFact(NamedTuple):
+    """The split of a known fact that holds for a while, and the labels of its start and end."""
+
+    split: Split
+    start: str
+    end: str
 
 
 class Scenario:
@@ -93,13 +106,44 @@ class Scenario:
         """The facts of all splits, [n, 4]."""
         return torch.from_numpy(self.graph.all_facts).to(self.model.device)
 
-    def known_splits(self, fact: Fact, part: int) -> dict[int, Split]:
-        """The known answers for the missing part of a fact, with the split of the run's data."""
+    def known_splits(self, fact: Fact, part: int, last: int | None = None) -> dict[int, Split]:
+        """The known answers for the missing part of a fact, with the split of the run's data.
+
+        With `last`, those known at some step from the time of the fact to this one.
+        """
+        if last is not None:
+            if self.graph.has_intervals:
+                found = self.known_facts_for(fact, part, last).items()
+                return {answer: known.split for answer, known in found}
+            steps = range(last, fact[3] - 1, -1)
+            every = (self.known_splits((*fact[:3], step), part) for step in steps)
+            return {answer: split for known in every for answer, split in known.items()}
         known = self.graph.known_answers(fact, part)
         if self.graph is self.run.graph:
             return known
         original = self.run.graph.known_answers(fact, part)
         return {answer: original.get(answer, split) for answer, split in known.items()}
+
+    def known_facts_for(
+        self, fact: Fact, part: int, last: int | None = None
+    ) -> dict[int, KnownFact]:
+        """The known answers for the missing part of a fact, with when they hold.
+
+        With `last`, those that hold at some step from the time of the fact to this one. Empty if
+        facts are events.
+        """
+        if not self.graph.has_intervals:
+            return {}
+        lookup = self.graph.span_lookup
+        rows = lookup.known_answers(fact, part, last)
+        facts = lookup.facts[list(rows.values())]
+        own = (SPLITS[number] for number in lookup.split[list(rows.values())])
+        original = self.run.graph.find_splits(facts)
+        times = self.graph.times
+        return {
+            answer: KnownFact(before or split, *span_labels(row[3], row[4], row[5], times))
+            for answer, row, before, split in zip(rows, facts, original, own, strict=True)
+        }
 
     def find_splits(self, rows: Facts) -> list[Split | None]:
         """The split of the run's data that holds each known fact [n, 4]; None if it is not known.
@@ -111,32 +155,47 @@ class Scenario:
 
     def refuse_known(self, batch: FactBatch) -> FactBatch:
         """The batch with an error for each fact that the model uses already."""
-        present = rows_in(batch.ids[batch.valid], self.graph.train)
+        present = self._in_train(batch)
         reason = "is already among the facts that the model uses; remove it first"
         return batch.reject(present, "a fact that the model uses already", reason)
 
     def refuse_unknown(self, batch: FactBatch) -> FactBatch:
         """The batch with an error for each fact that the model does not use."""
-        absent = ~rows_in(batch.ids[batch.valid], self.graph.train)
+        absent = ~self._in_train(batch)
         reason = "is not among the facts that the model uses"
         return batch.reject(absent, "a fact that the model does not use", reason)
 
+    def _in_train(self, batch: FactBatch) -> NDArray[np.bool_]:
+        """Which valid facts of a batch are train facts, or hold at the step of one, [valid]."""
+        rows, train = batch.ids[batch.valid], self.graph.train
+        if rows.shape[1] == train.shape[1]:
+            return rows_in(rows, train)
+        return SpanLookup(train, np.zeros(len(train), np.int64)).find(rows) >= 0
+
     def add(self, batch: FactBatch) -> Scenario:
         """The scenario with the valid facts of a batch among its train facts."""
-        rows = np.unique(batch.ids[batch.valid], axis=0)
+        rows = self._as_facts(np.unique(batch.ids[batch.valid], axis=0))
         return self._with_train(np.concatenate([self.graph.train, rows]), batch.graph)
 
     def remove(self, batch: FactBatch) -> Scenario:
         """The scenario without the valid facts of a batch."""
-        train = self.graph.train
-        kept = train[~rows_in(train, batch.ids[batch.valid])]
-        return self._with_train(kept, self.graph)
+        return self._with_train(self._without(batch.ids[batch.valid]), self.graph)
 
     def change(self, added: Facts, removed: Facts) -> Scenario:
         """The scenario with some train facts [n, 4] more, and without others."""
+        kept, added = self._without(removed), self._as_facts(np.unique(added, axis=0))
+        return self._with_train(np.concatenate([kept, added]), self.graph)
+
+    def _without(self, removed: Facts) -> Facts:
+        """The train facts but for some; an event [n, 4] stands for facts that hold at its step."""
         train = self.graph.train
-        kept = train[~rows_in(train, removed)]
-        return self._with_train(np.concatenate([kept, np.unique(added, axis=0)]), self.graph)
+        if removed.shape[1] == train.shape[1]:
+            return train[~rows_in(train, removed)]
+        return train[~SpanLookup(train, np.zeros(len(train), np.int64)).holding(removed)]
+
+    def _as_facts(self, rows: Facts) -> Facts:
+        """Facts as rows of the graph; an event holds for one step."""
+        return as_intervals(rows) if self.graph.has_intervals else rows
 
     def _with_train(self, train: Facts, names: TemporalGraph) -> Scenario:
         """Use other train facts; the original ones restore the original model bit for bit.
@@ -172,7 +231,7 @@ class Scenario:
         if len(times) <= len(self.graph.times):
             return self
         if self._later is None or len(self._later.graph.times) < len(times):
-            later = replace(self.graph, times=times)
+            later = self.graph.with_later_times(times[len(self.graph.times) :])
             history_end = len(self.graph.times) - 1
             self._later = Scenario(self.run, self.cache_bytes, self.base, later, history_end)
         return self._later
@@ -223,6 +282,17 @@ class Scenario:
                 "last"
             )
         return range(start, stop)
+
+    def check_period(self, fact: Fact, last: int) -> None:
+        """Raise QueryError unless a fact asks for an entity from its time to a later one."""
+        times = self.graph.times
+        if fact[3] > last:
+            raise QueryError(
+                f"the period from {times[fact[3]]} to {times[last]} holds no time step; its end "
+                "must not be before its start"
+            )
+        if fact[1] < 0:
+            raise QueryError("over a period, ask for a subject or an object, not for a relation")
 
     def query_ids(self, fact: Fact) -> tuple[int, int, int]:
         """Entity, relation and time of the query for a missing subject or object.

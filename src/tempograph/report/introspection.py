@@ -10,6 +10,7 @@ import torch
 
 from tempograph.data.graph import Facts
 from tempograph.data.timeline import fact_queries
+from tempograph.evaluation.asked_steps import events_of
 from tempograph.evaluation.frequency_curves import Curve, binned_curve, frequency_bins
 from tempograph.evaluation.rank_table import Floats, Integers
 from tempograph.models.base import Model
@@ -76,11 +77,14 @@ class GateWeights(NamedTuple):
 
 
 def gate_weights(model: TeMP, facts: Facts) -> GateWeights | None:
-    """The gate's weights for both queries of each fact [n, 4]; None without a gate."""
+    """The gate's weights for both queries of each fact; None without a gate.
+
+    A fact [6] that holds for a while is asked about at one of its steps.
+    """
     if model.gate is None:
         return None
     num_relations = model.timeline.num_relations
-    queries, _ = fact_queries(torch.from_numpy(facts).to(model.device), num_relations)
+    queries, _ = fact_queries(events_of(torch.from_numpy(facts)).to(model.device), num_relations)
     side = queries.relation // num_relations
     with torch.inference_mode():
         counts = model.gate_frequencies(queries)

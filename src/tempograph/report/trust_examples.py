@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from tempograph.data.graph import rows_in
+from tempograph.data.graph import COLUMNS, rows_in
 from tempograph.evaluation.rank_table import Integers, RankTable
 from tempograph.prediction.answer import Answer
 from tempograph.prediction.answers import Completion
@@ -91,8 +91,8 @@ def _ask(run: Run, asked: Asked, ids: list[int], part: int, is_right: bool) -> E
     known, timeline, model = measured_answering(run)
     graph = dataclasses.replace(known, test=known.test[~rows_in(known.test, whole)])
     scenario = Scenario(run, MEMORY, Answering(graph, timeline, model))
-    answer = ids[part]
-    fact: Fact = tuple(-1 if index == part else id_ for index, id_ in enumerate(ids))  # type: ignore[assignment]
+    answer, asked_ids = ids[part], ids[: len(COLUMNS)]
+    fact: Fact = tuple(-1 if index == part else id_ for index, id_ in enumerate(asked_ids))  # type: ignore[assignment]
     scores = score_candidates(scenario, fact)
     completion = complete(scenario, fact, scores, _TOP, 0, new=True)
 
@@ -107,4 +107,7 @@ def _ask(run: Run, asked: Asked, ids: list[int], part: int, is_right: bool) -> E
         best = explained(names.index(best.name))
     else:
         best = right
+    if graph.has_intervals:
+        # The rank in the table is a mean over the steps of the fact; the first one is asked here.
+        is_right = right.rank == 1
     return ExampleAnswer(asked, completion, best, right, is_right)

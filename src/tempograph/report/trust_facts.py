@@ -6,12 +6,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tempograph.data.span_text import span_text
 from tempograph.prediction.answer import evidence_headings, evidence_legend
 from tempograph.prediction.forecast import Forecast
 from tempograph.report.document import Block, Code, Heading, Paragraph
 from tempograph.report.text_table import TextTable
 from tempograph.report.trust_examples import RULE, ExampleAnswer
 from tempograph.training.runs import Run
+
+
+def _when(fact: Mapping[str, Any]) -> str:
+    """The time of a fact, or its interval in words."""
+    if fact.get("start") is None or fact.get("end") is None:
+        return str(fact["time"])
+    return span_text(fact["start"], fact["end"])
 
 
 def example_blocks(examples: Sequence[ExampleAnswer]) -> list[Block]:
@@ -101,7 +109,8 @@ def _share(fact: Mapping[str, Any]) -> str:
 def surprising_blocks(facts: Sequence[Mapping[str, Any]]) -> list[Block]:
     rows = [
         [
-            *(fact[part] for part in ("time", "subject", "relation", "object", "known")),
+            _when(fact),
+            *(fact[part] for part in ("subject", "relation", "object", "known")),
             f"{fact['object_rank']:,g} and {fact['subject_rank']:,g}",
             f"{fact['surprise']:.2f}",
         ]

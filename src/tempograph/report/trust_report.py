@@ -76,6 +76,12 @@ def measure_questions(run: Run, stage: StageProgress) -> Evaluation | None:
             with stage("learning to tell what will happen") as progress:
                 run.questions.occurrence(progress)
         return evaluation
+    if run.graph.has_intervals:
+        # Relations are not ranked, and in place of times, intervals are predicted.
+        if "test" not in results.intervals:
+            with stage("predicting intervals") as progress:
+                evaluate(run, "test", ask="time", progress=progress)
+        return evaluation
     if not run.questions.has_heads:
         with stage("learning to rank relations and times") as progress:
             run.questions.heads(progress)
@@ -103,6 +109,9 @@ def make_trust_report(run: Run, stage: StageProgress) -> TrustReport:
     predictor = Predictor(run)
     with stage("searching for surprising facts") as progress:
         surprising = predictor.surprising(("valid", "test"), _FACTS, progress)
+    if run.graph.has_intervals:
+        # Nothing searches for missing facts that hold for a while.
+        return TrustReport(run, figures, examples, surprising)
     if run.timeline.past_only:
         with stage("forecasting") as progress:
             forecast = predictor.forecast(top=_FACTS, progress=progress)
@@ -115,4 +124,4 @@ def make_trust_report(run: Run, stage: StageProgress) -> TrustReport:
 
 def ranked_parts(run: Run) -> tuple[Asked, ...]:
     """What a trust report asks a run for."""
-    return ("entity",) if run.timeline.past_only else ASKED
+    return ("entity",) if run.timeline.past_only or run.graph.has_intervals else ASKED

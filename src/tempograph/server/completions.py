@@ -25,6 +25,8 @@ from tempograph.prediction.completion import (
     name_answers,
     score_candidates,
 )
+from tempograph.prediction.interval_answers import complete_interval
+from tempograph.prediction.period import rank_period, score_period
 from tempograph.prediction.questions import read_questions
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.server.entity_questions import EntityAnswer, EntityQuestion
@@ -60,6 +62,25 @@ async def complete(run: ServedRun, request: CompletionRequest, client: str) -> C
         if request.time is not None:
             raise invalid("first and last bound the answers to a missing time; leave the time out")
         period = await run.find_ids(lambda: run.browser.span(request.first, request.last))
+    if request.until is not None:
+        if request.time is None:
+            raise invalid("until ends the period that starts at the time; give the time as well")
+        until = request.until
+        last = await run.find_ids(lambda: run.browser.time_id(until, "until"))
+        _check_period(scenario, fact, last)
+
+        def over_period() -> Completion:
+            ranking = rank_period(score_period(scenario, fact, last, new), fact, last, top)
+            return name_and_explain(scenario, ranking, evidence)
+
+        found_in_period = await run.work(over_period, client)
+        return CompletionResponse(run=run.name, model=run.model_name, **vars(found_in_period))
+    if _asks_interval(scenario, fact):
+        if new:
+            raise invalid("new leaves out steps, but the answers are intervals; leave it out")
+        when = partial(complete_interval, scenario, fact, top, evidence, period=period)
+        intervals = await run.work(when, client)
+        return CompletionResponse(run=run.name, model=run.model_name, **vars(intervals))
     if asked_part(fact) == "entity" and scenario is run.predictor.scenario:
         answer = await run.ask(EntityQuestion(fact, top, new, not evidence), client)
     else:
@@ -101,6 +122,18 @@ async def _locate(run: ServedRun, parts: Parts, client: str) -> tuple[Scenario, 
     if later is None:
         return scenario, await run.find_ids(lambda: run.browser.fact_ids(parts))
     return later[0], (*fact[:3], later[1])
+
+
+def _asks_interval(scenario: Scenario, fact: Fact) -> bool:
+    """Whether the answers to a question are intervals."""
+    return asked_part(fact) == "time" and scenario.timeline.has_intervals
+
+
+def _check_period(scenario: Scenario, fact: Fact, last: int) -> None:
+    try:
+        scenario.check_period(fact, last)
+    except QueryError as error:
+        raise invalid(str(error)) from error
 
 
 async def complete_batch(
@@ -168,6 +201,9 @@ def _answer_all(run: ServedRun, options: AnswerOptions, facts: Sequence[Fact]) -
         rankings = dict(zip(rows, found, strict=True))
     completions = []
     for row, fact in enumerate(facts):
+        if _asks_interval(scenario, fact):
+            completions.append(complete_interval(scenario, fact, top, options.evidence))
+            continue
         ranking = rankings.get(row) or rank_candidates(
             scenario, fact, score_candidates(scenario, fact), top, new=new
         )
@@ -177,6 +213,11 @@ def _answer_all(run: ServedRun, options: AnswerOptions, facts: Sequence[Fact]) -
 
 async def explain(run: ServedRun, request: EvidenceRequest, client: str) -> EvidenceResponse:
     """The train facts behind a fact, as the answer for one of its parts."""
+    if request.asked == "time" and run.predictor.timeline.has_intervals:
+        raise invalid(
+            "the answers to a missing time are intervals, and their evidence comes with them; ask "
+            "for completions with evidence"
+        )
     scenario, fact = await _locate(run, request.parts, client)
     part = COLUMNS.index(request.asked)
     question: Fact = (*fact[:part], -1, *fact[part + 1 :])  # type: ignore[assignment]

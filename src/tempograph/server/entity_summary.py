@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tempograph.data.spans import spans_of
 from tempograph.evaluation.rank_table import RankTable
 from tempograph.server.fact_lookup import FactLookup, Positions
 from tempograph.server.graph_browser import GraphBrowser
@@ -42,7 +43,8 @@ def summarize_entity(
     parts = np.array_split(np.array(steps), min(_MAX_PARTS, len(steps)))
     starts = np.array([part[0] for part in parts])
     facts = lookup.facts[positions]
-    part_of = np.searchsorted(starts, facts[:, 3], side="right") - 1
+    # A fact that began before the period counts in its first part.
+    part_of = (np.searchsorted(starts, facts[:, 3], side="right") - 1).clip(min=0)
     relations, partners = _relations(lookup, entity, positions), _partners(facts, entity)
     return EntityResponse(
         run=browser.run,
@@ -50,7 +52,7 @@ def summarize_entity(
         from_=times[steps[0]],
         to=times[steps[-1]],
         facts=dict(zip(SPLITS, splits, strict=True)),
-        steps=len(np.unique(facts[:, 3])),
+        steps=len(lookup.step_counts(positions, steps)),
         relations=relations[:limit],
         total_relations=len(relations),
         partners=[
@@ -79,14 +81,15 @@ def _relations(lookup: FactLookup, entity: int, positions: Positions) -> list[En
     ]
     # The facts of an entity are in order of time.
     first = np.unique(index, return_index=True)[1]
-    last = len(index) - 1 - np.unique(index[::-1], return_index=True)[1]
+    last = np.zeros(len(relations), np.int64)
+    np.maximum.at(last, index, lookup.end[positions])
     return [
         EntityRelation(
             relation=graph.relations[relations[row]],
             as_subject=int(count[0][row]),
             as_object=int(count[1][row]),
             first=graph.times[facts[first[row], 3]],
-            last=graph.times[facts[last[row], 3]],
+            last=graph.times[last[row]],
         )
         for row in np.argsort(-(count[0] + count[1]), kind="stable").tolist()
     ]
@@ -110,7 +113,7 @@ def _describe_partner(
         name=browser.graph.entities[partner],
         facts=len(facts),
         first=times[facts[0, 3]],
-        last=times[facts[-1, 3]],
+        last=times[spans_of(facts).end.max()],
         counts=np.bincount(part_of, minlength=parts).tolist(),
     )
 
@@ -121,11 +124,11 @@ def _near(lookup: FactLookup, entity: int, step: int) -> list[SplitFact]:
     if not len(here):
         before = lookup.of_entity(entity, 0, step)
         after = lookup.of_entity(entity, step, len(lookup.graph.times) - 1)
-        sides = [(before, -1), (after, 0)]
-        here = np.concatenate(
-            [side[lookup.facts[side, 3] == lookup.facts[side[end], 3]] for side, end in sides
-             if len(side)] or [here]
-        )  # fmt: skip
+        ended, begins = lookup.end[before], lookup.facts[after, 3]
+        nearest = [before[ended == ended.max(initial=-1)]]
+        if len(after):
+            nearest.append(after[begins == begins.min()])
+        here = np.concatenate(nearest)
     return lookup.describe(here[:_MAX_NEAR])
 
 

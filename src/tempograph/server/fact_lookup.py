@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.data.spans import spans_of
 from tempograph.server.schema import RelationEdge, SplitFact, StepCount
 from tempograph.typing import SPLITS
 
@@ -25,7 +26,9 @@ class FactLookup:
         order = np.argsort(graph.all_facts[:, 3], kind="stable")
         self.facts = graph.all_facts[order]
         self.split = split[order]
-        subject, _, object_, time = self.facts.T
+        subject, _, object_, time = self.facts[:, :4].T
+        self.end = spans_of(self.facts).end
+        """The last step of each fact; of an event, its time."""
         self._step_start = np.searchsorted(time, np.arange(len(graph.times) + 1))
         position, distinct = np.arange(len(time)), object_ != subject
         entity = np.concatenate([subject, object_[distinct]])
@@ -35,10 +38,16 @@ class FactLookup:
         self._position = np.concatenate([position, position[distinct]])[by_key]
 
     def of_entity(self, entity: int, first: int, last: int) -> Positions:
-        """The facts of an entity from step `first` to step `last`, in order of time."""
+        """The facts of an entity from step `first` to step `last`, in order of time or start.
+
+        A fact that holds for a while counts if it holds at one of the steps.
+        """
         offset = entity * len(self.graph.times)
-        start, stop = np.searchsorted(self._key, [offset + first, offset + last + 1])
-        return np.sort(self._position[start:stop])
+        begin = 0 if self.graph.has_intervals else first
+        start, stop = np.searchsorted(self._key, [offset + begin, offset + last + 1])
+        positions = np.sort(self._position[start:stop])
+        here: Positions = positions[self.end[positions] >= first]
+        return here
 
     def examples(self, count: int) -> Positions:
         """One fact of each of the most frequent subjects, as near the middle of the time as can be.
@@ -61,9 +70,20 @@ class FactLookup:
             for index in positions.tolist()
         ]
 
-    def step_counts(self, positions: Positions) -> list[StepCount]:
-        """The number of facts at each step that has any."""
-        steps, counts = np.unique(self.facts[positions, 3], return_counts=True)
+    def step_counts(self, positions: Positions, period: range | None = None) -> list[StepCount]:
+        """The number of facts at each step of a period, by default of all, that has any."""
+        if self.graph.has_intervals:
+            period = period or range(len(self.graph.times))
+            start, end = self.facts[positions, 3].clip(min=period[0]), self.end[positions]
+            change = np.bincount(start - period[0], minlength=len(period) + 1)
+            change -= np.bincount(
+                end.clip(max=period[-1]) + 1 - period[0], minlength=len(period) + 1
+            )
+            counts = np.cumsum(change)[: len(period)]
+            steps = np.flatnonzero(counts)
+            steps, counts = steps + period[0], counts[steps]
+        else:
+            steps, counts = np.unique(self.facts[positions, 3], return_counts=True)
         return [
             StepCount(time=self.graph.times[step], facts=count)
             for step, count in zip(steps.tolist(), counts.tolist(), strict=True)
@@ -77,7 +97,9 @@ class FactLookup:
 
     def among(self, entities: Sequence[int], first: int, last: int) -> Positions:
         """The facts of a period among some entities; those of the first entity come first."""
-        here = np.arange(self._step_start[first], self._step_start[last + 1])
+        begin = 0 if self.graph.has_intervals else first
+        here = np.arange(self._step_start[begin], self._step_start[last + 1])
+        here = here[self.end[here] >= first]
         chosen = np.zeros(len(self.graph.entities), dtype=bool)
         chosen[list(entities)] = True
         here = here[chosen[self.facts[here, 0]] & chosen[self.facts[here, 2]]]
@@ -94,7 +116,7 @@ class FactLookup:
         last = np.zeros(len(triples), np.int64)
         time = self.facts[positions, 3]
         np.minimum.at(first, index.reshape(-1), time)
-        np.maximum.at(last, index.reshape(-1), time)
+        np.maximum.at(last, index.reshape(-1), self.end[positions])
         entities, relations, times = self.graph.entities, self.graph.relations, self.graph.times
         edges = [
             RelationEdge(

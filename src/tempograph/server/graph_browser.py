@@ -145,7 +145,7 @@ class GraphBrowser:
             from_=labels[0],
             to=labels[-1],
             total=len(positions),
-            counts=self.facts.step_counts(positions),
+            counts=self.facts.step_counts(positions, steps),
             facts=self.facts.describe(positions[offset : offset + limit]),
             times=shown_labels(labels),
             window=None if time is None else self._window_around(self.time_id(time)),

@@ -33,6 +33,11 @@ def _example(**members: Any) -> ConfigDict:
     return ConfigDict(json_schema_extra={"examples": [members]})
 
 
+def _is_null(value: str | None) -> bool:
+    """Whether a member is left out of a response: events have no start and no end."""
+    return value is None
+
+
 class _Request(BaseModel):
     # Unknown members are refused, so that a misspelled one is not silently ignored.
     model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
@@ -100,6 +105,8 @@ class CompletionRequest(AnswerOptions, QuestionRequest):
     """The first step that may be the answer, if the time is missing."""
     last: NameOrId | None = None
     """The last step that may be the answer, if the time is missing."""
+    until: NameOrId | None = None
+    """Ask about the period from `time` to here: who at any of its steps."""
 
 
 class BatchCompletionRequest(AnswerOptions):
@@ -337,6 +344,10 @@ class EvidenceResponse(_Response):
     """The calibrated probability of this candidate among all candidates."""
     known: Split | None
     """The split that contains the fact; null if none does."""
+    since: str | None = Field(None, exclude_if=_is_null)
+    """Since when the fact is known to hold; not there for events."""
+    until: str | None = Field(None, exclude_if=_is_null)
+    """Until when it is known to hold."""
     why: str
     """What the evidence has in common, in a few words."""
     evidence: tuple[EvidenceFact, ...]
@@ -405,6 +416,10 @@ class SurprisingFact(_Response):
     relation: str
     object: str
     time: str
+    start: str | None = Field(None, exclude_if=_is_null)
+    """Since when the fact holds: `..` if open, empty if unknown; not there for an event."""
+    end: str | None = Field(None, exclude_if=_is_null)
+    """Until when it holds; its scores and ranks are means over its steps."""
     known: Split
     object_score: float | None
     object_probability: float
@@ -500,7 +515,12 @@ class SplitFact(_Response):
     relation: str
     object: str
     time: str
+    """Of a fact that holds for a while, its first known step."""
     split: Split
+    start: str | None = Field(None, exclude_if=_is_null)
+    """Since when the fact holds: `..` if open, empty if unknown; not there for an event."""
+    end: str | None = Field(None, exclude_if=_is_null)
+    """Until when it holds, likewise."""
 
 
 class ExamplesResponse(_Response):

@@ -24,6 +24,8 @@ from tempograph.evaluation.calibration import (
 )
 from tempograph.evaluation.fact_scores import entity_log_probs
 from tempograph.evaluation.history import with_history
+from tempograph.evaluation.interval_choice import IntervalChooser
+from tempograph.evaluation.interval_evaluation import chooser_of, fit_interval_choice
 from tempograph.evaluation.probabilities import Calibrator
 from tempograph.models.base import Model
 from tempograph.models.heads.fact_classifier import FactClassifier
@@ -83,6 +85,12 @@ class QuestionModels:
                 f"{self.graph.name}: a forecaster ranks entities, not relations or times, and does "
                 "not search for missing facts; train a run with task complete for that"
             )
+        if self.timeline.has_intervals:
+            raise QueryError(
+                f"{self.graph.name}: its facts hold for a while, and among such facts neither are "
+                "relations ranked yet, nor missing facts searched for; ask for subjects, objects "
+                "or intervals"
+            )
         if "heads" not in self._fitted:
             self._fitted["heads"] = self._load_or_fit_heads(progress)
         heads: Heads = self._fitted["heads"]
@@ -125,6 +133,19 @@ class QuestionModels:
             protocol = self.timeline.protocol
             return calibrate(score_valid(self.model, self.graph, protocol, progress))
         return calibrate(score_valid_questions(self.heads(progress).head(asked), self.graph))
+
+    def interval_chooser(self, model: Model, progress: Progress | None = None) -> IntervalChooser:
+        """What chooses the interval of a fact for the model of the run over any facts."""
+        if not self.timeline.has_intervals:
+            raise QueryError(f"{self.graph.name}: its facts are events; ask for their times")
+        if self.results.interval_choice is None:
+            choice = fit_interval_choice(
+                self.model, self.graph, self.calibrator(progress=progress), progress=progress
+            )
+            with suppress(StorageError):
+                self.update_results(interval_choice=choice)
+            self.results.interval_choice = choice
+        return chooser_of(self.results.interval_choice, model)
 
     def classifier(self, progress: Progress | None = None) -> FactClassifier:
         """What tells whether a fact happened."""

@@ -11,6 +11,7 @@ from tempograph.data.split_records import SplitRecord
 from tempograph.evaluation.audit_checks import AuditSummary
 from tempograph.evaluation.calibration import Calibration
 from tempograph.evaluation.evaluations import EvaluationSummary, QuestionSummary
+from tempograph.evaluation.interval_evaluation import ChooserSummary, IntervalSummary
 from tempograph.training.classifier_fit import ClassifierSummary
 from tempograph.training.occurrence_fit import OccurrenceSummary
 from tempograph.training.setting_values import Setting, SettingTables
@@ -117,12 +118,19 @@ class RunResults:
     train: EvaluationSummary | None = None
     multi_step: dict[Split, EvaluationSummary] = field(default_factory=dict)
     """The figures of a forecaster under protocol forecast-multi, by split."""
+    paper: dict[Split, EvaluationSummary] = field(default_factory=dict)
+    """The figures of facts that hold for a while under protocol paper, by split, if the run was
+    trained under another one."""
     audit: AuditSummary | None = None
     """What the figures rest on, if that was checked."""
     relation: dict[Split, QuestionSummary] = field(default_factory=dict)
     """The figures of questions for relations, by split."""
     time: dict[Split, QuestionSummary] = field(default_factory=dict)
     """The figures of questions for times, by split."""
+    intervals: dict[Split, IntervalSummary] = field(default_factory=dict)
+    """The figures of predicted intervals, by split, if facts hold for a while."""
+    interval_choice: ChooserSummary | None = None
+    """How intervals are chosen."""
     tgb: dict[Split, EvaluationSummary] = field(default_factory=dict)
     """The figures by the rules of TGB 2.0, by split."""
     answers: AnswerBasis | None = None
@@ -191,8 +199,14 @@ class RunResults:
     def is_measured(self, splits: Sequence[Split]) -> bool:
         """Whether the entities, the relations and the times of these splits have been ranked.
 
-        A forecaster ranks entities under both protocols of forecasts instead.
+        A forecaster ranks entities under both protocols of forecasts instead. If facts hold for a
+        while, intervals are predicted instead, and entities ranked under protocol paper as well.
         """
+        if any("kinds" in summary for summary in self.evaluations.values()):
+            ends = self.evaluations if self.protocol == "paper" else self.paper
+            return self.is_ranked(splits) and all(
+                split in ends and split in self.intervals for split in splits
+            )
         figures = [self.questions(asked) for asked in HEAD_ASKED]
         if self.protocol in FORECAST_PROTOCOLS:
             return self.is_ranked(splits) and all(split in self.multi_step for split in splits)
@@ -211,10 +225,10 @@ class RunResults:
         """
         measured = (
             *(*SPLITS, "calibration", "answers", "classifier", "occurrence"),
-            *("multi_step", "audit"),
+            *("multi_step", "paper", "intervals", "interval_choice", "audit"),
         )
         for name in measured:
-            setattr(self, name, {} if name == "multi_step" else None)
+            setattr(self, name, {} if name in ("multi_step", "paper", "intervals") else None)
         self.tgb = {}
         self.keys = tuple(name for name in self.keys if name not in measured)
 

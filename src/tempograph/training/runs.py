@@ -23,6 +23,7 @@ from tempograph.data.stored_files import checksums
 from tempograph.data.timeline import Timeline
 from tempograph.device import environment
 from tempograph.evaluation.evaluations import Evaluation, QuestionEvaluation
+from tempograph.evaluation.interval_evaluation import IntervalEvaluation
 from tempograph.evaluation.metrics_html import html_metrics
 from tempograph.evaluation.rank_table import add_ranks
 from tempograph.evaluation.ranking import Metrics
@@ -249,19 +250,26 @@ class Run:
                 self.write_results()
                 (self.path / RANKS).unlink(missing_ok=True)
 
-    def save_evaluation(self, evaluation: Evaluation | QuestionEvaluation) -> None:
+    def save_evaluation(
+        self, evaluation: Evaluation | QuestionEvaluation | IntervalEvaluation
+    ) -> None:
         """Add ranks to ranks.parquet, and figures to results.json and the card.
 
         Of an evaluation by the rules of another package, or under a protocol that is not the run's
         own, only the figures are kept.
         """
+        if isinstance(evaluation, IntervalEvaluation):
+            intervals = self.results.intervals | {evaluation.split: evaluation.summary()}
+            self.update_results(intervals=intervals)
+            return
         if isinstance(evaluation, Evaluation) and evaluation.rules is not None:
             self.update_results(tgb=self.results.tgb | {evaluation.split: evaluation.summary()})
             return
         if isinstance(evaluation, Evaluation) and evaluation.protocol != self.config.protocol:
-            figures = self.results.multi_step | {evaluation.split: evaluation.summary()}
+            name = "paper" if evaluation.protocol == "paper" else "multi_step"
+            figures = getattr(self.results, name) | {evaluation.split: evaluation.summary()}
             if evaluation.filter == "time":
-                self.update_results(multi_step=figures)
+                self.update_results(**{name: figures})
             return
         if self.path is not None:
             with lock_folder(self.path), explain_damage(self.path):

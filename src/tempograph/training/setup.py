@@ -104,9 +104,7 @@ def valid_metrics(
     graph: TemporalGraph, protocol: Protocol, progress: Progress | None, model: Model
 ) -> Metrics:
     """The metrics of a model on valid."""
-    return metrics(
-        evaluate_model(model, graph, "valid", protocol, progress=progress).ranks.realistic
-    )
+    return metrics(evaluate_model(model, graph, "valid", protocol, progress=progress).values())
 
 
 def part_configs(ensemble: Config, graph: TemporalGraph, device: torch.device) -> list[Config]:

@@ -25,6 +25,7 @@ from tempograph.errors import ConfigError, DataError, RunError
 from tempograph.evaluation.evaluations import Evaluation, QuestionEvaluation
 from tempograph.evaluation.evaluator import evaluate_model, require_facts
 from tempograph.evaluation.history import require_chronological
+from tempograph.evaluation.interval_evaluation import IntervalEvaluation, evaluate_intervals
 from tempograph.evaluation.question_evaluator import rank_questions
 from tempograph.evaluation.tgb_rules import evaluate_by_tgb
 from tempograph.io import refuse_existing
@@ -201,8 +202,9 @@ def evaluate(
     *,
     ask: HeadAsked,
     device: str = "auto",
+    budget: int | None = None,
     progress: ProgressOption = True,
-) -> QuestionEvaluation: ...
+) -> QuestionEvaluation | IntervalEvaluation: ...
 
 
 def evaluate(
@@ -216,12 +218,14 @@ def evaluate(
     device: str = "auto",
     budget: int | None = None,
     progress: ProgressOption = True,
-) -> Evaluation | QuestionEvaluation:
+) -> Evaluation | QuestionEvaluation | IntervalEvaluation:
     """Rank a split with a trained run, and save ranks and figures in its folder.
 
     By default, the subjects and objects of all facts are ranked; with `ask`, their relations or
     their times, beside a baseline that counts what the same pair did, or when it was active. A
-    forecaster can be ranked under either protocol of forecasts; other runs only under their own.
+    forecaster can be ranked under either protocol of forecasts; other runs only under their own,
+    and under `paper` if facts hold for a while: that asks for the start and the end of each fact.
+    With `ask="time"`, the intervals of such facts are predicted.
 
     With the protocol `tgb`, entities are ranked by the rules of TGB 2.0: for tkgl-wikidata, or with
     `negatives`, among sampled candidates. These figures are saved beside the usual ones.
@@ -242,7 +246,7 @@ def evaluate(
                 "rules of TGB 2.0 in one process"
             )
         loaded = _join_processes(loaded)
-    evaluation: Evaluation | QuestionEvaluation
+    evaluation: Evaluation | QuestionEvaluation | IntervalEvaluation
     with show_progress(f"ranking the {split} facts", progress) as advance:
         if protocol == "tgb":
             evaluation = evaluate_by_tgb(
@@ -257,6 +261,8 @@ def evaluate(
         elif ask == "entity":
             chosen = evaluation_protocol(loaded, protocol)
             evaluation = _evaluate_entities(loaded, split, chosen, filter, budget, advance)
+        elif ask == "time" and loaded.graph.has_intervals:
+            evaluation = _evaluate_intervals(loaded, split, budget, advance)
         else:
             evaluation = _evaluate_questions(loaded, split, ask, advance)
     note = figures_note(evaluation.note, loaded.results)
@@ -294,6 +300,22 @@ def _evaluate_entities(
         budget,
         progress,
         run.questions.calibrator() if calibrated else None,
+    )
+
+
+def _evaluate_intervals(
+    run: Run, split: Split, budget: int | None, progress: Progress | None
+) -> IntervalEvaluation:
+    require_facts(run.graph, split)
+    return evaluate_intervals(
+        run.model,
+        run.graph,
+        split,
+        evaluation_protocol(run),
+        run.questions.calibrator(),
+        run.questions.interval_chooser(run.model, progress),
+        budget,
+        progress,
     )
 
 

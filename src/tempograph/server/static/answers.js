@@ -4,7 +4,7 @@ import { post } from "./api.js";
 import { $, el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
 import { address, isComplete, nextQuery, PARTS, requestFor } from "./view.js";
-import { plural, percent, sentence } from "./format.js";
+import { plural, percent, sentence, whenText } from "./format.js";
 import { figureText } from "./runs.js";
 import { exportButtons, member } from "./table.js";
 
@@ -97,7 +97,7 @@ function row(id, app, view, answer, change) {
       },
       el("span", { class: "rank" }, String(answer.rank), change),
       el("span", { class: "line" }, el("span", { class: "name" }, answer.name), el("span", { class: "value" }, value)),
-      el("span", { class: "line" }, el("span", { class: "bar" }, fill), badge(answer.known)),
+      el("span", { class: "line" }, el("span", { class: "bar" }, fill), badge(answer)),
     ),
     el(
       "a",
@@ -107,8 +107,11 @@ function row(id, app, view, answer, change) {
   );
 }
 
-const badge = (known) =>
-  known ? el("span", { class: "badge known" }, `known: ${known}`) : el("span", { class: "badge new" }, "new");
+const badge = ({ known, since, until }) => {
+  if (!known) return el("span", { class: "badge new" }, "new");
+  const held = whenText({ time: "", start: since, end: until });
+  return el("span", { class: "badge known" }, `known: ${held ? `${held}, ` : ""}${known}`);
+};
 
 /** How far the rank of an answer differs from that in the run on the left. */
 function rankChange(reference, answer) {

@@ -5,7 +5,7 @@ import { el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
 import { viewOfFact, address, isComplete, PARTS, requestFor } from "./view.js";
 import { exportButtons, FACT_COLUMNS, member } from "./table.js";
-import { at, distance, factText, percent, plural, signed } from "./format.js";
+import { at, distance, factText, percent, plural, signed, whenText } from "./format.js";
 
 const MAX_FACTS = 20;
 const SHOWN_FACTS = 6;
@@ -88,7 +88,7 @@ function row(fact, view, largest) {
   return el(
     "li",
     {},
-    el("span", { class: "time" }, fact.time),
+    el("span", { class: "time" }, whenText(fact)),
     el("span", { class: "fine" }, distance(fact.time, view.asked === "time" ? view.answer : view.time)),
     el("span", { class: `effect ${kind}` }, `${sign} ${value}`),
     el("span", { class: "bar" }, fill),

@@ -17,6 +17,18 @@ export function signed(value) {
 
 export const plural = (count, one, many = `${one}s`) => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 export const isDate = (label) => DATE.test(label);
+const OPEN = "..";
+
+/** The time of a fact, or since when until when it holds, in the words of the command line. */
+export function whenText({ time, start, end }) {
+  if (start === undefined || start === null || end === undefined || end === null) return time;
+  if (start === end && start !== OPEN && start !== "") return start;
+  if (start === OPEN && end === OPEN) return "always";
+  if (end === OPEN) return `since ${start || "?"}`;
+  if (start === OPEN) return `until ${end || "?"}`;
+  return `${start || "?"} to ${end || "?"}`;
+}
+
 export const factText = (fact) => `${fact.subject} ${fact.relation} ${fact.object}`;
 export const shortened = (name, max) => (name.length <= max ? name : `${name.slice(0, max - 1).trimEnd()}\u2026`);
 

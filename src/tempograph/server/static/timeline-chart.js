@@ -34,7 +34,8 @@ export class Scale {
 
 /** `go(time)` is called when a time is chosen, `read(time)` on hover. */
 export function chart(view, data, scale, days, evidence, go, read) {
-  const tall = [0, 1].map((below) => tallest(days, data.entity, below));
+  const lanes = data.facts.some(holdsForAWhile) ? assignLanes(data.facts, data.entity, scale) : null;
+  const tall = lanes ? lanes.counts : [0, 1].map((below) => tallest(days, data.entity, below));
   const unit = Math.min(UNIT, HALF.max / Math.max(...tall));
   const [above, under] = tall.map((count) => Math.max(HALF.min, count * unit + 4));
   const line = LANE + above;
@@ -44,8 +45,9 @@ export function chart(view, data, scale, days, evidence, go, read) {
   const columns = [...days].map(([time, facts]) => {
     const blocks = stacks(facts, data.entity).flatMap((stack, below) =>
       sorted(stack, view).map((fact, index) => {
-        const y = below ? line + 1 + index * unit : line - 1 - (index + 1) * unit;
-        return block(kindOf(fact), scale, time, y, unit);
+        const lane = lanes ? lanes.of.get(fact) : index;
+        const y = below ? line + 1 + lane * unit : line - 1 - (lane + 1) * unit;
+        return block(kindOf(fact), scale, time, y, unit, lanes !== null);
       }),
     );
     return day(time, facts, scale, height, blocks);
@@ -63,13 +65,42 @@ export function chart(view, data, scale, days, evidence, go, read) {
   );
 }
 
-function block(kind, scale, time, y, unit) {
+const holdsForAWhile = ({ start }) => start !== undefined && start !== null;
+
+/** First and last shown step of a fact that holds for a while; a bound outside the steps is at their end. */
+export function shownSteps(fact, scale) {
+  if (!holdsForAWhile(fact)) return [scale.positions.get(fact.time), scale.positions.get(fact.time)];
+  const start = fact.start === "" ? fact.end : fact.start;
+  const end = fact.end === "" ? fact.start : fact.end;
+  return [scale.positions.get(start) ?? 0, scale.positions.get(end) ?? scale.steps.length - 1];
+}
+
+/** A lane for each fact on its side of the line, so that the bar of a fact stays at one height. */
+function assignLanes(facts, entity, scale) {
+  const of = new Map();
+  const counts = stacks(facts, entity).map((side) => {
+    const ends = [];
+    const spans = side.map((fact) => ({ fact, span: shownSteps(fact, scale) }));
+    for (const { fact, span } of spans.toSorted((one, other) => one.span[0] - other.span[0])) {
+      const free = ends.findIndex((end) => end < span[0]);
+      const lane = free < 0 ? ends.length : free;
+      ends[lane] = span[1];
+      of.set(fact, lane);
+    }
+    return Math.max(1, ends.length);
+  });
+  return { of, counts };
+}
+
+/** A block of a fact at one step; blocks of a fact that holds for a while touch each other. */
+function block(kind, scale, time, y, unit, touches) {
   const gap = unit > 3 ? 1 : 0;
+  const margin = touches ? 0 : 0.12;
   return svg("rect", {
     class: `fact ${kind}`,
-    x: scale.left(time) + scale.step * 0.12,
+    x: scale.left(time) + scale.step * margin,
     y: y + gap / 2,
-    width: scale.step * 0.76,
+    width: scale.step * (1 - 2 * margin),
     height: unit - gap,
   });
 }

@@ -4,9 +4,9 @@ import { get } from "./api.js";
 import { $, el, refill } from "./dom.js";
 import { Panel, redrawOnResize } from "./panel.js";
 import { FACT_COLUMNS, member, table } from "./table.js";
-import { chart, Scale } from "./timeline-chart.js";
+import { chart, Scale, shownSteps } from "./timeline-chart.js";
 import { address, entityOf, focused, withTime } from "./view.js";
-import { plural, factText } from "./format.js";
+import { plural, factText, whenText } from "./format.js";
 
 const PAGE = 1000;
 const MAX_PAGES = 10;
@@ -62,7 +62,7 @@ async function allPages(request, signal) {
 function render(body, app, data, view, evidence) {
   const steps = data.times ?? [...new Set(data.facts.map((fact) => fact.time))];
   const scale = new Scale(steps, body.clientWidth || 600);
-  const days = Map.groupBy(data.facts, (fact) => fact.time);
+  const days = factsByStep(data.facts, scale);
   const go = (time) => app.go(withTime(view, time));
   const reader = el("div", { class: "reader", role: "group", tabindex: "0", "aria-label": "Facts of one time" });
   const read = (time) => reader.replaceChildren(...reading(time, days.get(time) ?? [], view));
@@ -76,12 +76,31 @@ function render(body, app, data, view, evidence) {
   ];
 }
 
+const held = (fact) => (whenText(fact) === fact.time ? null : `${whenText(fact)}, `);
+
+/** The facts of each step: a fact that holds for a while is at each of its steps. */
+function factsByStep(facts, scale) {
+  const days = new Map();
+  for (const fact of facts) {
+    const [first, last] = shownSteps(fact, scale);
+    for (const time of scale.steps.slice(first, last + 1)) {
+      if (!days.has(time)) days.set(time, []);
+      days.get(time).push(fact);
+    }
+  }
+  return new Map([...days].sort(([one], [other]) => scale.positions.get(one) - scale.positions.get(other)));
+}
+
 function reading(time, facts, view) {
   const away = time === view.time ? el("b", {}, time) : el("a", { href: address(withTime(view, time)) }, time);
   if (!facts.length) return [el("p", {}, away, `: no facts about ${entityOf(view)} at this time.`)];
   return [
     el("p", {}, away, `: ${plural(facts.length, "fact")}`),
-    el("ul", {}, ...facts.map((fact) => el("li", {}, `${factText(fact)}\u00a0`, el("small", {}, fact.split)))),
+    el(
+      "ul",
+      {},
+      ...facts.map((fact) => el("li", {}, `${factText(fact)}\u00a0`, el("small", {}, held(fact), fact.split))),
+    ),
   ];
 }
 

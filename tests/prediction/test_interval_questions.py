@@ -1,0 +1,271 @@
+"""Questions about facts that hold for a while: who at a moment, in a period, and when."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import tempograph
+from conftest import as_json
+from intervals import interval_graph
+from messages import raises
+from tempograph import Predictor, TemporalGraph
+from tempograph.data.spans import Bounds
+from tempograph.errors import DataError, QueryError, RunError
+from tempograph.training.run_protocol import evaluation_protocol
+
+FIRST = 1901
+OFFICES = ("President", "Speaker", "Mayor")
+HOLDERS = [
+    ("President", "Aal", 1919, 1925, 0),
+    ("President", "Bek", 1926, 1929, 0),
+    ("President", "Cid", 1934, 1937, 0),
+    ("President", "Dov", 1938, 1950, Bounds.OPEN_END),
+    ("Speaker", "Cid", 1901, 1914, Bounds.OPEN_START),
+    ("Speaker", "Eva", 1915, 1928, 0),
+    ("Speaker", "Aal", 1929, 1929, Bounds.UNKNOWN_END),
+    ("Mayor", "Eva", 1903, 1910, 0),
+    ("Mayor", "Dov", 1911, 1924, 0),
+    ("Mayor", "Eva", 1933, 1936, 0),
+]
+HELD_OUT = [("Mayor", "Bek", 1937, 1944, 0), ("Speaker", "Dov", 1932, 1940, 0)]
+NAMES = (*OFFICES, *sorted({name for _, name, *_ in HOLDERS}))
+
+
+def office_graph() -> TemporalGraph:
+    """Offices and who held them, as an import would write them."""
+
+    def rows(facts: list[tuple[Any, ...]]) -> list[tuple[int, ...]]:
+        return [
+            (NAMES.index(office), 0, NAMES.index(name), start - FIRST, end - FIRST, bounds)
+            for office, name, start, end, bounds in facts
+        ]
+
+    graph = interval_graph(
+        rows(HOLDERS), rows(HELD_OUT[:1]), rows(HELD_OUT[1:]), len(NAMES), 1, 50, FIRST
+    )
+    return TemporalGraph(
+        "offices", NAMES, ("held by",), graph.times, graph.train, graph.valid, graph.test
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "offices"
+    tempograph.train(office_graph(), "ted", device="cpu", overrides=["model.sigma=0.5"], out=out)
+    return out
+
+
+@pytest.fixture(scope="module")
+def predictor(folder: Path) -> Predictor:
+    return Predictor(folder, device="cpu")
+
+
+def test_who_held_it_in_1928(predictor: Predictor) -> None:
+    best = predictor.objects("President", "held by", "1928", top=1, evidence=2).answers[0]
+    assert best.name == "Bek"
+    assert (best.known, best.since, best.until) == ("train", "1926", "1929")
+    assert best.known_text == "known since 1926 until 1929 (train)"
+    assert best.evidence[0].when == "1926 to 1929"
+    assert (best.evidence[0].start, best.evidence[0].end) == ("1926", "1929")
+
+
+@pytest.mark.parametrize(
+    ("office", "year", "name", "known"),
+    [
+        ("President", "1945", "Dov", "known since 1938 until now (train)"),
+        ("Speaker", "1905", "Cid", "known since the beginning until 1914 (train)"),
+        ("Speaker", "1929", "Aal", "known since 1929, end unknown (train)"),
+        ("Speaker", "1930", "Aal", ""),
+        ("Mayor", "1940", "Bek", "known since 1937 until 1944 (valid)"),
+        ("Mayor", "1934", "Eva", "known since 1933 until 1936 (train)"),
+        ("Mayor", "1928", "Eva", ""),
+    ],
+)
+def test_answers_say_since_when_until_when(
+    predictor: Predictor, office: str, year: str, name: str, known: str
+) -> None:
+    answers = predictor.objects(office, "held by", year, top=8, evidence=0).answers
+    found = {answer.name: answer for answer in answers}
+    assert (found[name].known_text if name in found else "") == known
+    new = predictor.objects(office, "held by", year, top=8, evidence=0, new=True).answers
+    assert [answer.name for answer in new] == [
+        answer.name for answer in answers if answer.known is None
+    ]
+
+
+def test_open_ends_hold_after_the_data(predictor: Predictor) -> None:
+    for late in ("1955", "+3"):
+        answers = predictor.objects("President", "held by", late, top=8, evidence=0).answers
+        known = {answer.name: answer.known_text for answer in answers if answer.known}
+        assert known == {"Dov": "known since 1938 until now (train)"}
+
+
+def test_a_period_takes_the_best_of_its_steps(predictor: Predictor) -> None:
+    graph, model = predictor.graph, predictor.model
+    office, years = graph.entity_id("President"), range(1924, 1936)
+    calibrator = predictor.scenario.calibrator("entity")
+    steps = torch.tensor([graph.time_id(str(year)) for year in years])
+    query = predictor.scenario.query((office, 0, -1, 0))
+    queries = query.take(torch.zeros_like(steps))._replace(time=steps)
+    log_probs, scores = calibrator.log_probs(model.scores(queries)), model.scores(queries)
+    highest = log_probs.masked_fill(scores == -math.inf, -math.inf).max(0).values.exp()
+    completion = predictor.objects("President", "held by", "1924", 8, until="1935", evidence=1)
+    assert completion.question == "(President, held by, ?, 1924 to 1935)"
+    found = {answer.name: answer.probability for answer in completion.answers}
+    expected = {graph.entities[each]: float(highest[each]) for each in range(len(highest))}
+    assert found == pytest.approx({name: p for name, p in expected.items() if p > 0})
+    assert [each.probability for each in completion.answers] == sorted(found.values())[::-1]
+    held = {each.name: each.known_text for each in completion.answers if each.known}
+    assert held == {
+        "Aal": "known since 1919 until 1925 (train)",
+        "Bek": "known since 1926 until 1929 (train)",
+        "Cid": "known since 1934 until 1937 (train)",
+    }
+    new = predictor.objects("President", "held by", "1924", 8, until="1935", new=True).answers
+    assert {each.name for each in new} == found.keys() - held.keys()
+
+
+def test_a_period_of_one_step_is_that_moment(predictor: Predictor) -> None:
+    moment = predictor.subjects("held by", "Eva", "1934", 5, evidence=2).answers
+    period = predictor.subjects("held by", "Eva", "1934", 5, evidence=2, until="1934").answers
+    assert [each.name for each in moment] == [each.name for each in period]
+    for one, other in zip(moment, period, strict=True):
+        assert one.probability == pytest.approx(other.probability)
+        assert (one.evidence, one.known_text) == (other.evidence, other.known_text)
+
+
+def test_when_ranks_intervals(predictor: Predictor) -> None:
+    completion = predictor.when("President", "held by", "Bek", top=4, evidence=1)
+    assert completion.asked == "time" and len(completion.answers) == 4
+    overlaps = [answer.score for answer in completion.answers]
+    assert overlaps == sorted(overlaps, reverse=True) and 0 < overlaps[0] <= 1
+    assert 0 < sum(answer.probability for answer in completion.answers) <= 1
+    best = completion.answers[0]
+    assert best.name == f"{best.start} to {best.end}" or best.start == best.end == best.name
+    for answer in completion.answers:
+        meets = int(answer.start or 0) <= 1929 and int(answer.end or 0) >= 1926
+        known = ("1926", "1929", "train") if meets else (None, None, None)
+        assert (answer.since, answer.until, answer.known) == known
+    assert completion.answers == predictor.times("President", "held by", "Bek", 4, 1).answers
+    limited = predictor.when("President", "held by", "Bek", first="1940", last="1945")
+    assert all(
+        1940 <= int(each.start or 0) <= int(each.end or 0) <= 1945 for each in limited.answers
+    )
+    table = completion.to_arrow()
+    assert table["start"].to_pylist() == [each.start for each in completion.answers]
+    assert "1926" in completion._repr_html_()
+
+
+def test_scores_and_surprise_of_intervals(predictor: Predictor) -> None:
+    scored = predictor.score([("President", "held by", "Bek", "1928")]).to_pylist()[0]
+    assert scored["known"] == "train" and scored["object_rank"] == 1
+    surprising = predictor.surprising(top=100).to_pylist()
+    assert len(surprising) == len(HOLDERS) + len(HELD_OUT)
+    own = next(row for row in surprising if (row["object"], row["start"]) == ("Bek", "1926"))
+    at_steps = predictor.score(
+        [("President", "held by", "Bek", str(year)) for year in range(1926, 1930)]
+    ).to_pylist()
+    for side in ("object", "subject"):
+        mean = np.mean([math.log(row[f"{side}_probability"]) for row in at_steps])
+        assert math.log(own[f"{side}_probability"]) == pytest.approx(mean)
+        assert own[f"{side}_rank"] == pytest.approx(
+            np.mean([row[f"{side}_rank"] for row in at_steps])
+        )
+    assert own["surprise"] == pytest.approx(
+        -np.mean([math.log(own[f"{side}_probability"]) for side in ("object", "subject")])
+    )
+    assert own["end"] == "1929"
+
+
+def test_facts_can_be_added_and_removed_at_a_moment(predictor: Predictor) -> None:
+    fact = ("President", "held by", "Bek", "1927")
+    try:
+        predictor.remove([fact])
+        after = predictor.objects("President", "held by", "1928", top=8, evidence=0).answers
+        assert "Bek" not in {answer.name for answer in after if answer.known}
+        predictor.add([fact])
+        again = predictor.objects("President", "held by", "1928", top=8, evidence=4).answers
+        evidence = next(each.evidence for each in again if each.name == "Bek")
+        assert ("1927", "1927", "1927") in {(each.time, each.start, each.end) for each in evidence}
+    finally:
+        predictor._use(type(predictor.scenario)(predictor.run, predictor.scenario.cache_bytes))
+
+
+def test_what_cannot_work_yet_says_so(predictor: Predictor) -> None:
+    for ask in (
+        lambda: predictor.relations("President", "Bek", "1928"),
+        lambda: predictor.missing(),
+    ):
+        with raises(QueryError, "question_models.intervals", graph="offices"):
+            ask()
+    with raises(QueryError, "scenario.period_backwards", first="1930", last="1928"):
+        predictor.objects("President", "held by", "1930", until="1928")
+
+
+def test_forecasts_of_intervals_are_not_evaluated(folder: Path) -> None:
+    run = tempograph.Run.load(folder)
+    config = replace(run.config, protocol="forecast-single")
+    results = replace(run.results, protocol="forecast-single")
+    forecaster = replace(run, config=config, results=results)
+    with raises(RunError, "run_protocol.intervals", about=config.about):
+        evaluation_protocol(forecaster)
+
+
+def test_the_command_asks_about_moments_periods_and_intervals(
+    folder: Path, call: Callable[..., tuple[int, str, str]]
+) -> None:
+    who = ("complete", str(folder), "--subject", "President", "--relation", "held by")
+    code, printed, _ = call(*who, "--time", "1928", "--top", "1")
+    assert code == 0 and "Bek" in printed and "known since 1926 until 1929" in printed
+    answer = as_json(call(*who, "--from", "1924", "--to", "1935", "--json"))
+    assert (answer["time"], answer["until"]) == ("1924", "1935")
+    assert answer["answers"][0]["since"] is not None
+    when = as_json(call(*who, "--object", "Bek", "--json", "--top", "1"))
+    assert when["asked"] == "time" and when["answers"][0]["start"] <= when["answers"][0]["end"]
+    assert call(*who, "--from", "1924")[0] == 2
+    assert call(*who, "--time", "1924", "--to", "1935")[0] == 2
+    assert call("surprising", str(folder))[0] == 0
+
+
+def test_reports_of_intervals_are_written(
+    folder: Path, call: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    call("evaluate", str(folder), "--ask", "all")
+    code, _, errors = call("report", str(folder), "--out", str(tmp_path / "report.html"))
+    assert code == 0, errors
+    code, _, errors = call("report", str(folder), "--trust", "--out", str(tmp_path / "trust.md"))
+    assert code == 0, errors
+    assert "1937 to 1944" in (tmp_path / "trust.md").read_text()
+    who = ("complete", str(folder), "--subject", "President", "--relation", "held by")
+    for when in (("--time", "1928"), ("--from", "1924", "--to", "1935"), ("--object", "Bek")):
+        code, _, errors = call(*who, *when, "--plot", str(tmp_path / "plot.png"))
+        assert code == 0, errors
+
+
+def test_evaluations_of_a_run_are_kept(
+    folder: Path, call: Callable[..., tuple[int, str, str]]
+) -> None:
+    strict = as_json(call("evaluate", str(folder), "--json"))
+    assert strict["protocol"] == "strict" and strict["kinds"].keys() == {"closed"}
+    assert strict["queries"] == 2 * 9
+    paper = as_json(call("evaluate", str(folder), "--protocol", "paper", "--json"))
+    assert paper["protocol"] == "paper" and paper["queries"] == 2 * 2
+    time = as_json(call("evaluate", str(folder), "--ask", "time", "--json"))
+    assert time["metrics"].keys() == {"aeiou@1", "giou@1", "tac"}
+    code, printed, _ = call("evaluate", str(folder), "--ask", "all")
+    assert code == 0 and "aeIOU@1" in printed and "every step asked" in printed
+    results = tempograph.Run.load(folder).results
+    assert results.test["protocol"] == "strict" and results.paper["test"]["protocol"] == "paper"
+    assert results.intervals["test"]["facts"] == 1 and results.interval_choice["facts"] == 1
+    assert call("evaluate", str(folder), "--protocol", "tgb")[0] == 2
+    with raises(DataError, "run_audit.intervals", path=folder, graph="offices"):
+        tempograph.audit(folder)
+    assert asdict(tempograph.Run.load(folder).config)["protocol"] == "strict"

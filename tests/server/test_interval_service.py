@@ -1,0 +1,112 @@
+"""A service over facts that hold for a while."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from starlette.testclient import TestClient
+
+import tempograph
+from intervals import interval_graph, random_intervals
+from serving import client_of
+from tempograph import Predictor, TemporalGraph
+from tempograph.data.spans import Bounds
+from tempograph.server.fact_lookup import FactLookup
+from tempograph.typing import SPLITS
+
+
+@pytest.fixture(scope="module")
+def graph() -> TemporalGraph:
+    facts = np.unique(random_intervals(np.random.default_rng(5), 70, 6, 2, 12), axis=0)
+    facts = np.concatenate([facts, [(0, 0, 1, 3, 6, 0), (0, 0, 2, 9, 11, Bounds.OPEN_END)]])
+    return interval_graph(facts[10:], facts[:5], facts[5:10], entities=6, steps=12, first=1990)
+
+
+@pytest.fixture(scope="module")
+def predictor(graph: TemporalGraph) -> Predictor:
+    return Predictor(tempograph.train(graph, "ted", device="cpu"), "cpu")
+
+
+@pytest.fixture(scope="module")
+def client(predictor: Predictor) -> Iterator[TestClient]:
+    with client_of({"run": predictor}) as client:
+        yield client
+
+
+def test_facts_of_a_period_are_those_that_hold_in_it(graph: TemporalGraph) -> None:
+    lookup = FactLookup(graph)
+    rows = [(*row, split) for split in SPLITS for row in graph.facts(split).tolist()]
+    for entity in range(len(graph.entities)):
+        for first, last in ((0, 11), (4, 4), (5, 8)):
+            wanted = [
+                row
+                for row in rows
+                if entity in (row[0], row[2]) and row[3] <= last and first <= row[4]
+            ]
+            positions = lookup.of_entity(entity, first, last)
+            found = [(*lookup.facts[i].tolist(), SPLITS[lookup.split[i]]) for i in positions]
+            assert sorted(found) == sorted(wanted)
+            counts = {
+                each.time: each.facts
+                for each in lookup.step_counts(positions, range(first, last + 1))
+            }
+            assert counts == {
+                graph.times[step]: count
+                for step in range(first, last + 1)
+                if (count := sum(row[3] <= step <= row[4] for row in wanted))
+            }
+            among = lookup.among([entity, 0, 1], first, last)
+            assert sorted(map(tuple, lookup.facts[among].tolist())) == sorted(
+                row[:6]
+                for row in rows
+                if {row[0], row[2]} <= {entity, 0, 1} and row[3] <= last and first <= row[4]
+            )
+
+
+def test_facts_and_answers_have_a_start_and_an_end(
+    client: TestClient, predictor: Predictor
+) -> None:
+    facts = client.get("/api/v1/timeline", params={"entity": "e0", "limit": 1000}).json()["facts"]
+    assert {"start": "1993", "end": "1996", "time": "1993"}.items() <= next(
+        fact for fact in facts if (fact["object"], fact["start"]) == ("e1", "1993")
+    ).items()
+    assert any(fact["end"] == ".." for fact in facts)
+    question = {"subject": "e0", "relation": "r0", "time": "1994", "evidence": 2}
+    reply = client.post("/api/v1/complete", json=question).json()
+    expected = predictor.objects("e0", "r0", "1994", evidence=2)
+    assert [answer["since"] for answer in reply["answers"]] == [
+        answer.since for answer in expected.answers
+    ]
+    known = next(answer for answer in reply["answers"] if answer["name"] == "e1")
+    assert known["since"] is not None and known["until"] is not None
+    assert all(fact["start"] is not None for fact in known["evidence"])
+    page = client.get("/api/v1/entity", params={"entity": "e0", "time": "1994"}).json()
+    assert page["near"] and all(fact["start"] is not None for fact in page["near"])
+
+
+def test_periods_and_intervals_are_answered(client: TestClient, predictor: Predictor) -> None:
+    question = {"subject": "e0", "relation": "r0", "time": "1993", "until": "1996"}
+    reply = client.post("/api/v1/complete", json=question).json()
+    expected = predictor.objects("e0", "r0", "1993", until="1996")
+    assert [each["name"] for each in reply["answers"]] == [each.name for each in expected.answers]
+    assert (reply["time"], reply["until"]) == ("1993", "1996")
+    backwards = client.post("/api/v1/complete", json=question | {"until": "1990"})
+    assert backwards.status_code == 422 and "must not be before" in backwards.json()["detail"]
+    when = {"subject": "e0", "relation": "r0", "object": "e1", "evidence": 1}
+    reply = client.post("/api/v1/complete", json=when).json()
+    expected = predictor.when("e0", "r0", "e1", top=10, evidence=1)
+    assert [(each["start"], each["end"]) for each in reply["answers"]] == [
+        (each.start, each.end) for each in expected.answers
+    ]
+    refused = {key: value for key, value in when.items() if key != "evidence"}
+    explained = client.post("/api/v1/evidence", json=refused | {"time": "1994", "asked": "time"})
+    assert explained.status_code == 422 and "intervals" in explained.json()["detail"]
+
+
+def test_scans_say_what_they_cannot_do(client: TestClient) -> None:
+    missing = client.post("/api/v1/missing", json={})
+    assert missing.status_code >= 400 and "hold for a while" in missing.text
+    surprising = client.post("/api/v1/surprising", json={"top": 3})
+    assert surprising.status_code == 200 and '"start":"' in surprising.text
