@@ -73,32 +73,34 @@ ARTEFACTS: Final[tuple[Artefact, ...]] = get_args(Artefact)
 
 
 @dataclass(frozen=True)
-class Bounds:
-    """Bounds of a number, in words and as a test that fails for NaN."""
+class NumberBounds:
+    """NumberBounds of a number, in words and as a test that fails for NaN."""
 
     words: str
     hold: Callable[[float], bool]
 
 
-PositiveInt = Annotated[int, Bounds("at least 1", lambda value: value >= 1)]
+PositiveInt = Annotated[int, NumberBounds("at least 1", lambda value: value >= 1)]
 
 
-NonNegativeInt = Annotated[int, Bounds("at least 0", lambda value: value >= 0)]
+NonNegativeInt = Annotated[int, NumberBounds("at least 0", lambda value: value >= 0)]
 
 
-NonNegativeFloat = Annotated[float, Bounds("at least 0", lambda value: value >= 0)]
+NonNegativeFloat = Annotated[float, NumberBounds("at least 0", lambda value: value >= 0)]
 
 
-PositiveFloat = Annotated[float, Bounds("above 0", lambda value: value > 0)]
+PositiveFloat = Annotated[float, NumberBounds("above 0", lambda value: value > 0)]
 
 
-Fraction = Annotated[float, Bounds("between 0 and 1", lambda value: 0 <= value <= 1)]
+Fraction = Annotated[float, NumberBounds("between 0 and 1", lambda value: 0 <= value <= 1)]
 
 
-ProperFraction = Annotated[float, Bounds("at least 0 and below 1", lambda value: 0 <= value < 1)]
+ProperFraction = Annotated[
+    float, NumberBounds("at least 0 and below 1", lambda value: 0 <= value < 1)
+]
 
 
-InnerFraction = Annotated[float, Bounds("above 0 and below 1", lambda value: 0 < value < 1)]
+InnerFraction = Annotated[float, NumberBounds("above 0 and below 1", lambda value: 0 < value < 1)]
 
 
 def check_bounds(settings: Any) -> None:
@@ -106,7 +108,7 @@ def check_bounds(settings: Any) -> None:
     for name, hint in get_type_hints(type(settings), include_extras=True).items():
         for bounds in getattr(hint, "__metadata__", ()):
             value = getattr(settings, name)
-            if isinstance(bounds, Bounds) and not bounds.hold(value):
+            if isinstance(bounds, NumberBounds) and not bounds.hold(value):
                 raise ConfigError(f"{name} must be {bounds.words}, found {value}")
 
 

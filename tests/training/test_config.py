@@ -23,7 +23,7 @@ from tempograph.training.preset_files import parse_toml, shipped_presets
 from tempograph.training.recipes import recipe_for
 from tempograph.training.setting_values import make_settings
 from tempograph.typing import (
-    Bounds,
+    NumberBounds,
     Fraction,
     NonNegativeFloat,
     NonNegativeInt,
@@ -126,7 +126,7 @@ def bounded(settings: type) -> list[str]:
     return [
         name
         for name, hint in hints.items()
-        if any(isinstance(each, Bounds) for each in get_args(hint))
+        if any(isinstance(each, NumberBounds) for each in get_args(hint))
     ]
 
 
