@@ -61,6 +61,9 @@ class VoteBins(NamedTuple):
     count_bin: Tensor
     """Bin of n + max_facts, [2 max_facts + 1]."""
     num_classes: int
+    row_count: Tensor
+    """For each row, what it knows of the number N of facts that name its candidate: those up to it
+    if only the past counts, else all; [2 facts]. Empty if N counts without any voting fact."""
 
 
 class VoteWeights(NamedTuple):
@@ -93,10 +96,11 @@ def add_contributions_torch(
     query, position = ranges.candidates.expand()
     voted_query, weight, slot = fact_weights(bins, ranges, weights, fact_mask)
     sums = weight.new_zeros(len(query)).index_add(0, offset[voted_query] + slot, weight)
-    counted, count = ranges.removed < len(index.time), index.candidate_count[position]
-    if index.past_only:
-        counted = ranges.removed < ranges.facts.stop
-        count = _past_counts(ranges, index, offset, len(query))
+    counted, count = counted_removals(ranges, index), index.candidate_count[position]
+    if len(bins.row_count):
+        row_query, row = counting_rows(ranges, index)
+        cell = offset[row_query] + index.candidate_slot[row]
+        count = largest_at(cell, bins.row_count[row], len(query))
     which, column = counted.nonzero().unbind(1)
     removed = offset[column] + index.candidate_slot[ranges.removed[which, column]]
     # A candidate without voting facts has a count of 0 already.
@@ -109,15 +113,22 @@ def add_contributions_torch(
     return add_at(scores, cell, contribution)
 
 
-def _past_counts(ranges: VoteRanges, index: FactIndex, offset: Tensor, slots: int) -> Tensor:
-    """Facts before each query that name each of its candidates, if one of them may vote, [slots].
+def counting_rows(ranges: VoteRanges, index: FactIndex) -> tuple[Tensor, Tensor]:
+    """The query and the position of each row that knows a count, if N counts voting candidates.
 
-    The last of them knows how many there are.
+    If only the past counts, that is the last row of a candidate, even if it is removed.
     """
-    query, position = ranges.facts.expand()
-    return index.occurrence.new_zeros(slots).scatter_reduce_(
-        0, offset[query] + index.candidate_slot[position], index.occurrence[position], "amax"
-    )
+    return ranges.facts.expand() if index.past_only else voting_facts(ranges, index, None)
+
+
+def counted_removals(ranges: VoteRanges, index: FactIndex) -> Tensor:
+    """Which removed facts are among those that N counts, [2 or 0, queries]."""
+    return ranges.removed < (ranges.facts.stop if index.past_only else len(index.time))
+
+
+def largest_at(cell: Tensor, values: Tensor, cells: int) -> Tensor:
+    """The largest of the values [n] at each cell, 0 without any, [cells]."""
+    return values.new_zeros(cells).scatter_reduce_(0, cell, values, "amax")
 
 
 def fact_weights(
@@ -126,6 +137,14 @@ def fact_weights(
     """For each voting fact: its query, its weight and the slot of its candidate, [votes] each."""
     index = bins.fact_index
     query, position = voting_facts(ranges, index, fact_mask)
+    return query, weights_at(bins, ranges, weights, query, position), index.candidate_slot[position]
+
+
+def weights_at(
+    bins: VoteBins, ranges: VoteRanges, weights: VoteWeights, query: Tensor, position: Tensor
+) -> Tensor:
+    """The weights of the facts at positions for queries, [votes] each."""
+    index = bins.fact_index
     gap = index.time[position] - ranges.time[query]
     row, relation = weights.row[query], index.relation[position]
     max_facts = len(bins.count_bin) // 2
@@ -143,7 +162,7 @@ def fact_weights(
         + weights.by_time.flatten().index_select(0, time_cell)
         + weights.by_count.flatten().index_select(0, count_cell)
     )
-    return query, torch.exp(exponent), index.candidate_slot[position]
+    return torch.exp(exponent)
 
 
 def voting_facts(

@@ -13,6 +13,7 @@ from tempograph.data.fact_index import FactIndex
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.shared_weights import copy_sharing_weights
+from tempograph.nn.sparse_votes import Cells, cell_contributions, named_candidates
 from tempograph.nn.votes import (
     VoteBins,
     VoteRanges,
@@ -34,19 +35,26 @@ class Copying(nn.Module):
     """contribution(o) = u_r log(1 + c_r S(o)) + v_r log(1 + N(o)) + prior(o)
 
     N(o) counts all facts of the key with candidate o; S(o) sums the weights of the nearest of them.
-    If only the past counts, N(o) counts the facts before t, and is 0 if none of them may vote.
+    If only the past counts, N(o) counts the facts before t, and is 0 if none of them may vote; so
+    it is, for facts of all times, without `count_all`.
     A fact (x, r', o, t') weighs exp(A[r, r'] + C[r, r', gap] + B[r, t' - t] + M[r, n]): gap is a
     coarse class of t' - t, n counts the facts of the key between t and t', B and M are tables over
     signed logarithmic bins. Each table is the sum of a shared one and one per relation.
     """
 
     def __init__(
-        self, fact_index: FactIndex, max_facts: int, initial_gain: float, *, prior: bool = False
+        self,
+        fact_index: FactIndex,
+        max_facts: int,
+        initial_gain: float,
+        *,
+        prior: bool = False,
+        count_all: bool = True,
     ) -> None:
         super().__init__()
-        self.max_facts = max_facts
+        self.max_facts, self.count_all = max_facts, count_all
         relations = fact_index.num_directed_relations
-        self.bins = _vote_bins(fact_index, max_facts)
+        self.bins = _vote_bins(fact_index, max_facts, count_all)
         time_bins, count_bins = (
             int(bins.max()) + 1 for bins in (self.bins.time_bin, self.bins.count_bin)
         )
@@ -71,7 +79,7 @@ class Copying(nn.Module):
         """The same weights for other facts; new candidates have no prior."""
         twin, old = copy_sharing_weights(self), self.fact_index
         index = FactIndex(timeline, old.key, None if self.prior is None else old)
-        bins, known = _vote_bins(index, self.max_facts), self.by_time.shape[1] // 2
+        bins, known = _vote_bins(index, self.max_facts, self.count_all), self.by_time.shape[1] // 2
         middle = len(torch.unique(bins.time_bin)) // 2
         twin.bins = bins._replace(time_bin=(bins.time_bin - middle).clamp(-known, known) + known)
         if self.prior is not None:
@@ -104,6 +112,30 @@ class Copying(nn.Module):
         """
         fact_mask = None if sample is None else sample.fact_mask
         return add_contributions(scores, self.bins, ranges, self.weights(relation), fact_mask)
+
+    def named(self, ranges: VoteRanges, sample: VoteSample | None = None) -> tuple[Tensor, Tensor]:
+        """Queries and candidates that differ from the rest by these facts, [n] each.
+
+        Where there is a prior, the rest has the counts of the relation, and the prior.
+        """
+        every_candidate = self.prior is None and not len(self.bins.row_count)
+        return named_candidates(self.bins, ranges, every_candidate)
+
+    def at_cells(
+        self,
+        cells: Cells,
+        relation: Tensor,
+        ranges: VoteRanges,
+        sample: VoteSample | None = None,
+        pair: Tensor | None = None,
+    ) -> Tensor:
+        """The contributions that `forward` adds, to laid out candidates only, [cells].
+
+        pair: the positions of their (relation, candidate) pairs, if there is a prior.
+        """
+        fact_mask = None if sample is None else sample.fact_mask
+        pair = None if self.prior is None else pair
+        return cell_contributions(cells, self.bins, ranges, self.weights(relation), fact_mask, pair)
 
     def weights(self, relation: Tensor) -> VoteWeights:
         """The tables for queries with relations [n]."""
@@ -141,7 +173,7 @@ class Copying(nn.Module):
         return index.fact_id[rows], by_weight / own.sum().clamp(min=1e-30) + by_count
 
 
-def _vote_bins(fact_index: FactIndex, max_facts: int) -> VoteBins:
+def _vote_bins(fact_index: FactIndex, max_facts: int, count_all: bool) -> VoteBins:
     device, steps = fact_index.time.device, fact_index.num_steps
     gaps = torch.arange(steps + 1, device=device)
     distance = torch.bucketize(gaps, torch.tensor(_GAPS, device=device), right=True)
@@ -151,6 +183,7 @@ def _vote_bins(fact_index: FactIndex, max_facts: int) -> VoteBins:
         time_bin=signed_bins(steps, per_octave=3).to(device),
         count_bin=signed_bins(max_facts, per_octave=2).to(device),
         num_classes=2 * len(_GAPS) + 1,
+        row_count=fact_index.row_counts(count_all),
     )
 
 

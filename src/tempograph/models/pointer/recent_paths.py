@@ -13,6 +13,7 @@ from tempograph.models.pointer.copying import MAX_RELATIONS
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.gap_bins import gap_bin, num_gap_bins
 from tempograph.nn.shared_weights import copy_sharing_weights
+from tempograph.nn.sparse_votes import Cells
 
 
 class PathQueries(NamedTuple):
@@ -111,6 +112,29 @@ class RecentPaths(nn.Module):
         sums = weight.new_zeros(scores.numel()).index_add(0, cell, weight).view_as(scores)
         u, log_c = (self.shared_gain + self.gain).index_select(0, relation)[:, :, None].unbind(1)
         return scores + u * torch.log1p(log_c.exp() * sums)
+
+    def named(
+        self, queries: PathQueries, sample: VoteSample | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Queries and candidates at the ends of paths, [n] each."""
+        votes = self._votes(queries, None if sample is None else sample.fact_mask)
+        return votes.query, votes.candidate
+
+    def at_cells(
+        self,
+        cells: Cells,
+        relation: Tensor,
+        queries: PathQueries,
+        sample: VoteSample | None = None,
+        pair: Tensor | None = None,
+    ) -> Tensor:
+        """The contributions that `forward` adds, to laid out candidates only, [cells]."""
+        votes = self._votes(queries, None if sample is None else sample.fact_mask)
+        weight = self._weights(votes, relation, queries.time)
+        cell = cells.find(votes.query, votes.candidate)
+        sums = weight.new_zeros(len(cells.key)).index_add(0, cell, weight)
+        u, log_c = (self.shared_gain + self.gain).index_select(0, relation[cells.query]).unbind(1)
+        return u * torch.log1p(log_c.exp() * sums)
 
     def _weights(self, votes: PathVotes, asked: Tensor, time: Tensor) -> Tensor:
         """The weight of each path for queries with relations [n] and times [n], [votes]."""

@@ -1,0 +1,157 @@
+"""The pointer's candidates that differ from the rest, and the loss against all entities by them.
+
+A fact may speak for a candidate of a query, or a known answer be asked of it: these are laid out.
+All other entities score what their relation gives them, `RelationPrior`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, cast
+
+import torch
+from torch import Tensor
+
+from tempograph.models.pointer.copying import Copying
+from tempograph.models.pointer.recent_paths import PathQueries, RecentPaths
+from tempograph.models.pointer.relation_prior import RelationPrior, RelationRest, SortedPrior
+from tempograph.models.pointer.vote_sample import VoteSample
+from tempograph.models.sparse_scores import Pairs, SparseScores
+from tempograph.nn.sparse_votes import Cells
+from tempograph.nn.votes import VoteRanges
+
+_MIN_ENTITIES: Final = 32_768
+"""Entities from which the candidates that differ are fewer, and cheaper, than all of them."""
+BYTES_PER_CELL: Final = 400
+"""Memory of a candidate that is laid out, with the votes for it."""
+
+
+def uses_sparse_layout(layout: str, num_entities: int, sources: Iterable[object]) -> bool:
+    """Whether only the candidates that differ from the rest are laid out.
+
+    Paths and names give every entity a score of its own, so these need all of them.
+    """
+    if layout == "auto":
+        layout = "sparse" if num_entities >= _MIN_ENTITIES else "dense"
+    return layout == "sparse" and all(isinstance(each, Copying | RecentPaths) for each in sources)
+
+
+Lookups = Sequence[VoteRanges | PathQueries]
+"""What each source looked up for some queries."""
+
+
+class SparseLayout:
+    """Lays out the candidates of a pointer with these sources and P0, entity [entities]."""
+
+    def __init__(self, entity: Tensor, sources: Iterable[object]) -> None:
+        self.entity = entity
+        self.sources = tuple(cast("Iterable[Copying | RecentPaths]", sources))
+
+    def relation_source(self) -> Copying:
+        """The source that has the prior of relations."""
+        return next(
+            source
+            for source in self.sources
+            if isinstance(source, Copying) and source.prior is not None
+        )
+
+    def prior(self) -> RelationPrior:
+        """The scores of candidates that are not laid out."""
+        return RelationPrior(self.entity, self.relation_source())
+
+    def sizes(self, lookups: Lookups) -> Tensor:
+        """How many candidates are laid out for each query at most, answers aside, [n]."""
+        total: Tensor | int = 1
+        for source, lookup in zip(self.sources, lookups, strict=True):
+            if isinstance(source, RecentPaths):
+                total = total + source.max_facts**2
+            else:
+                ranges = cast(VoteRanges, lookup)
+                total = total + ranges.facts.lengths + len(ranges.removed)
+                if not len(source.bins.row_count):
+                    total = total + ranges.candidates.lengths * (source.prior is None)
+        return cast(Tensor, total)
+
+    def cells(self, lookups: Lookups, extra: Pairs, sample: VoteSample | None) -> Cells:
+        """The candidates that the looked up facts name, and extra pairs (query, candidate)."""
+        entities = len(self.entity)
+        pairs = [extra]
+        for source, lookup in zip(self.sources, lookups, strict=True):
+            pairs.append(source.named(lookup, sample))  # type: ignore[arg-type]
+        keys = torch.cat([query * entities + candidate for query, candidate in pairs])
+        return Cells(torch.unique(keys), entities)
+
+    def scores(
+        self,
+        relation: Tensor,
+        lookups: Lookups,
+        cells: Cells,
+        pair: Tensor,
+        sample: VoteSample | None,
+    ) -> Tensor:
+        """The scores of the cells, whose (relation, candidate) pairs are at `pair`, [cells]."""
+        scores = self.entity.index_select(0, cells.candidate)
+        for source, lookup in zip(self.sources, lookups, strict=True):
+            scores = scores + source.at_cells(cells, relation, lookup, sample, pair)  # type: ignore[arg-type]
+        return scores
+
+    def losses(
+        self,
+        relation: Tensor,
+        lookups: Lookups,
+        answer: Tensor,
+        known: Pairs,
+        sample: VoteSample | None,
+    ) -> Tensor:
+        """`softmax_loss` of queries with relations and answers [n], without all the scores, [n]."""
+        rows = torch.arange(len(answer), device=answer.device)
+        extra = torch.cat([known[0], rows]), torch.cat([known[1], answer])
+        cells, prior = self.cells(lookups, extra, sample), self.prior()
+        its_relation = relation[cells.query]
+        pair = prior.pairs(its_relation, cells.candidate)
+        scores = self.scores(relation, lookups, cells, pair, sample)
+        base = prior.at(its_relation, cells.candidate, pair)
+        counts = torch.ones_like(scores, dtype=torch.bool)
+        counts[cells.find(*known)] = False
+        own = cells.find(rows, answer)
+        counts[own] = True
+        shift, total = prior.log_sums(relation)
+        gone = torch.exp(base.double() - shift[cells.query])
+        rest = total.index_add(0, cells.query, gone, alpha=-1)
+        # Rounding may leave less than nothing if almost all entities are laid out.
+        rest = shift + torch.log(rest.clamp(min=torch.finfo(rest.dtype).tiny))
+        kept = counts.nonzero()[:, 0]
+        score, query = scores.index_select(0, kept).double(), cells.query[kept]
+        highest = rest.detach().scatter_reduce(0, query, score.detach(), "amax")
+        laid_out = torch.zeros_like(rest).index_add(0, query, torch.exp(score - highest[query]))
+        log_sum = highest + torch.log(torch.exp(rest - highest) + laid_out)
+        return log_sum - scores.index_select(0, own).double()
+
+    def sparse_scores(self, relation: Tensor, lookups: Lookups, prior: SortedPrior) -> SparseScores:
+        """The scores of all entities for queries with relations [n]."""
+        none = relation[:0]
+        cells = self.cells(lookups, (none, none), None)
+        pair = prior.prior.pairs(relation[cells.query], cells.candidate)
+        scores = self.scores(relation, lookups, cells, pair, None)
+        rest = RelationRest(prior, relation)
+        return SparseScores(
+            cells.query, cells.candidate, scores, rest, len(relation), cells.num_entities
+        )
+
+
+class KeptPrior:
+    """Keeps the sorted scores of all (relation, candidate) pairs until the weights change."""
+
+    def __init__(self) -> None:
+        self._kept: tuple[tuple[object, ...], SortedPrior] | None = None
+
+    def __call__(self, layout: SparseLayout) -> SortedPrior:
+        """The sorted scores of the layout's rest."""
+        source = layout.relation_source()
+        weights = (layout.entity, source.prior, source.shared_gain, source.gain)
+        version: tuple[object, ...] = tuple(
+            (each.data_ptr(), each._version, each.dtype) for each in weights if each is not None
+        )
+        if self._kept is None or self._kept[0] != version:
+            self._kept = version, SortedPrior(layout.prior())
+        return self._kept[1]
