@@ -9,15 +9,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 from torch.testing import assert_close
 
-from graphs import graphs, make_graph
+from graphs import graphs
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Timeline, fact_queries
-from tempograph.device import MEMORY_BUDGETS, Budget
-from tempograph.evaluation.evaluator import rank_facts
+from tempograph.evaluation.evaluator import rank_with_confidence
+from tempograph.evaluation.probabilities import Calibrator
 from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
 from tempograph.training.losses.pointer_loss import PointerLoss
 from tempograph.training.settings import PointerTrainSettings
@@ -38,9 +37,7 @@ def pointers(
     models = []
     for layout in ("dense", "sparse"):
         torch.manual_seed(seed)
-        few = PointerSettings(
-            3, 2, 2, 3, 4, max_facts_per_hop=2, counts=counts, layout=layout
-        )
+        few = PointerSettings(3, 2, 2, 3, 4, max_facts_per_hop=2, counts=counts, layout=layout)
         model = Pointer(timeline, few)
         with torch.no_grad():
             for parameter in model.parameters():
@@ -89,3 +86,50 @@ def test_losses_and_gradients_are_those_of_all_entities(
     assert_close(sparse_loss, loss, rtol=1e-6, atol=1e-6)
     for grad, expected in zip(sparse_grads, grads, strict=True):
         assert_close(grad, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("protocol", "counts"), KINDS)
+@settings(max_examples=20)
+@given(graph=graphs(), seed=SEEDS)
+@torch.inference_mode()
+def test_ranks_are_those_of_all_entities(
+    protocol: Protocol, counts: Counts, graph: TemporalGraph, seed: int
+) -> None:
+    dense, sparse = pointers(graph, protocol, counts, seed, extra=4)
+    facts = torch.from_numpy(graph.all_facts)
+    known = KnownAnswers(facts, sparse.timeline.sizes)
+    calibrator = Calibrator(1.7, 0.1)
+    expected, sure = rank_with_confidence(dense, facts, known, None, None, None, calibrator)
+    # The budget is enough for one query at a time, then for all.
+    for budget in (1, None):
+        ranks, confidence = rank_with_confidence(
+            sparse, facts, known, budget, None, None, calibrator
+        )
+        for column, other in zip(ranks, expected, strict=True):
+            assert torch.equal(column, other)
+        assert confidence is not None and sure is not None
+        assert_close(confidence.best, sure.best)
+        assert_close(confidence.log_prob, sure.log_prob)
+        assert torch.equal(confidence.among_ten, sure.among_ten)
+
+
+@pytest.mark.parametrize("count", [1, 3, 100])
+@settings(max_examples=20)
+@given(graph=graphs(), seed=SEEDS)
+@torch.inference_mode()
+def test_best_answers_are_those_of_all_entities(
+    count: int, graph: TemporalGraph, seed: int
+) -> None:
+    dense, sparse = pointers(graph, "strict", "voting", seed, extra=4)
+    facts = torch.from_numpy(graph.all_facts)
+    queries, _ = fact_queries(facts, len(graph.relations))
+    row, candidate = KnownAnswers(facts, sparse.timeline.sizes)(queries)
+    scores = dense.scores(queries)
+    scores[row, candidate] = -torch.inf
+    expected = scores.topk(min(count, scores.shape[1])).values
+    best, entity = sparse.sparse_scores(queries).top(count, (row, candidate))
+    assert_close(best, expected)
+    possible = best > -torch.inf
+    assert_close(scores.gather(1, entity)[possible], best[possible])
+    for named, shown in zip(entity, possible, strict=True):
+        assert len(set(named[shown].tolist())) == int(shown.sum())

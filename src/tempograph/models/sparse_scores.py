@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from tempograph.data.sorted_ranges import equal_range
+
+BYTES_PER_CELL: Final = 400
+"""Memory of a candidate that is laid out, with what speaks for it."""
 
 Pairs = tuple[Tensor, Tensor]
 """Rows of queries and candidates, [n] each."""

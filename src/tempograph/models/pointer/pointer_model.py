@@ -23,14 +23,13 @@ from tempograph.models.pointer.paths import Paths
 from tempograph.models.pointer.recent_paths import PathQueries, RecentPaths
 from tempograph.models.pointer.removed_facts import RemovedFacts
 from tempograph.models.pointer.sparse_layout import (
-    BYTES_PER_CELL,
     KeptPrior,
     Lookups,
     SparseLayout,
     uses_sparse_layout,
 )
 from tempograph.models.pointer.vote_sample import VoteSample
-from tempograph.models.sparse_scores import SparseScores
+from tempograph.models.sparse_scores import BYTES_PER_CELL, SparseScores
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.votes import VoteRanges
 from tempograph.typing import NonNegativeInt, PositiveInt, check_bounds

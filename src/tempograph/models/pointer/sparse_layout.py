@@ -22,8 +22,6 @@ from tempograph.nn.votes import VoteRanges
 
 _MIN_ENTITIES: Final = 32_768
 """Entities from which the candidates that differ are fewer, and cheaper, than all of them."""
-BYTES_PER_CELL: Final = 400
-"""Memory of a candidate that is laid out, with the votes for it."""
 
 
 def uses_sparse_layout(layout: str, num_entities: int, sources: Iterable[object]) -> bool:
@@ -149,8 +147,11 @@ class KeptPrior:
         """The sorted scores of the layout's rest."""
         source = layout.relation_source()
         weights = (layout.entity, source.prior, source.shared_gain, source.gain)
+        # What is made in inference mode has no version, and is not trained.
         version: tuple[object, ...] = tuple(
-            (each.data_ptr(), each._version, each.dtype) for each in weights if each is not None
+            (each.data_ptr(), each.dtype, None if each.is_inference() else each._version)
+            for each in weights
+            if each is not None
         )
         if self._kept is None or self._kept[0] != version:
             self._kept = version, SortedPrior(layout.prior())

@@ -16,9 +16,9 @@ from torch.utils.checkpoint import checkpoint
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import memory_budget
 from tempograph.models.pointer.pointer_model import NAME_WIDTH, Lookup, Pointer
-from tempograph.models.pointer.sparse_layout import BYTES_PER_CELL, Lookups, SparseLayout
+from tempograph.models.pointer.sparse_layout import Lookups, SparseLayout
 from tempograph.models.pointer.vote_sample import VoteSample
-from tempograph.models.sparse_scores import split_by_size
+from tempograph.models.sparse_scores import BYTES_PER_CELL, split_by_size
 from tempograph.nn.loss_functions import softmax_loss
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.settings import PointerTrainSettings
