@@ -15,6 +15,9 @@ from tempograph.data.sorted_ranges import equal_range
 BYTES_PER_CELL: Final = 400
 """Memory of a candidate that is laid out, with what speaks for it."""
 
+MIN_ENTITIES: Final = 32_768
+"""Entities from which the candidates that differ are fewer, and cheaper, than all of them."""
+
 Pairs = tuple[Tensor, Tensor]
 """Rows of queries and candidates, [n] each."""
 

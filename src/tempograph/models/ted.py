@@ -13,6 +13,7 @@ from tempograph.data.sorted_ranges import equal_range
 from tempograph.data.timeline import Queries, Timeline, both_directions, undirected_facts
 from tempograph.errors import ConfigError
 from tempograph.models.base import Evidence, Model
+from tempograph.models.sparse_scores import MIN_ENTITIES, ConstantRest, SparseScores
 from tempograph.nn.padded_groups import pad_groups, padded_layout
 
 PAPER_SIGMAS: Final = (1e-5, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e5)
@@ -97,6 +98,35 @@ class TED(Model):
             row, answer, value = counts.at(key, queries.time)
             scores[row, answer] = (value - self.lowest) / self.span + level
         return scores
+
+    def sparse_sizes(self, queries: Queries) -> Tensor | None:
+        if self.num_entities < MIN_ENTITIES:
+            return None
+        # Answers of the first set are in the second as well.
+        keys = self._keys(queries.entity, queries.relation)[1:]
+        sizes: Tensor = sum(
+            (counts.num_answers(key) for counts, key in zip(self.sets[1:], keys, strict=True)),
+            torch.ones_like(queries.entity),
+        )
+        return sizes
+
+    def sparse_scores(self, queries: Queries) -> SparseScores:
+        """Scores of the answers of the three sets; the others are ruled out."""
+        found = []
+        for level, counts, key in zip(
+            (2, 1, 0), self.sets, self._keys(queries.entity, queries.relation), strict=True
+        ):
+            row, answer, value = counts.at(key, queries.time)
+            score = (value - self.lowest) / self.span + level
+            found.append((row * self.num_entities + answer, score))
+        keys, cell = torch.unique(torch.cat([keys for keys, _ in found]), return_inverse=True)
+        scores = torch.full_like(keys, -math.inf, dtype=torch.float64)
+        # The better set has the higher score.
+        scores.scatter_reduce_(0, cell, torch.cat([score for _, score in found]), "amax")
+        rows = len(queries.time)
+        rest = ConstantRest(-math.inf, rows, self.num_entities, scores)
+        row, candidate = keys // self.num_entities, keys % self.num_entities
+        return SparseScores(row, candidate, scores, rest, rows, self.num_entities)
 
     def _no_scores(self, rows: int, columns: int) -> Tensor:
         return torch.full((rows, columns), -math.inf, dtype=torch.float64, device=self.device)
@@ -234,6 +264,10 @@ class DecayedCounts:
         exact = self._exact(group[unclear], time[row[unclear]])
         rounded[unclear] = (exact * self.per_tie).round()
         return row, self.group_answer[group], rounded * self.tie
+
+    def num_answers(self, key: Tensor) -> Tensor:
+        """How many answers keys [n] have at any time, [n]."""
+        return equal_range(self.group_key, key).lengths
 
     def round_ties(self, value: Tensor) -> Tensor:
         """Round logarithms of sums, so that nearly equal sums tie."""

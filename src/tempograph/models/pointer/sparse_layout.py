@@ -7,7 +7,7 @@ All other entities score what their relation gives them, `RelationPrior`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -16,12 +16,9 @@ from tempograph.models.pointer.copying import Copying
 from tempograph.models.pointer.recent_paths import PathQueries, RecentPaths
 from tempograph.models.pointer.relation_prior import RelationPrior, RelationRest, SortedPrior
 from tempograph.models.pointer.vote_sample import VoteSample
-from tempograph.models.sparse_scores import Pairs, SparseScores
+from tempograph.models.sparse_scores import MIN_ENTITIES, Pairs, SparseScores
 from tempograph.nn.sparse_votes import Cells
 from tempograph.nn.votes import VoteRanges
-
-_MIN_ENTITIES: Final = 32_768
-"""Entities from which the candidates that differ are fewer, and cheaper, than all of them."""
 
 
 def uses_sparse_layout(layout: str, num_entities: int, sources: Iterable[object]) -> bool:
@@ -30,7 +27,7 @@ def uses_sparse_layout(layout: str, num_entities: int, sources: Iterable[object]
     Paths and names give every entity a score of its own, so these need all of them.
     """
     if layout == "auto":
-        layout = "sparse" if num_entities >= _MIN_ENTITIES else "dense"
+        layout = "sparse" if num_entities >= MIN_ENTITIES else "dense"
     return layout == "sparse" and all(isinstance(each, Copying | RecentPaths) for each in sources)
 
 
