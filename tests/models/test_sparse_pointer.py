@@ -52,7 +52,7 @@ def pointers(
 
 
 @pytest.mark.parametrize(("protocol", "counts"), KINDS)
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(graph=graphs(), seed=SEEDS)
 def test_scores_are_those_of_all_entities(
     protocol: Protocol, counts: Counts, graph: TemporalGraph, seed: int
@@ -70,7 +70,7 @@ def test_scores_are_those_of_all_entities(
 
 @pytest.mark.parametrize("fact_dropout", [0.0, 0.3])
 @pytest.mark.parametrize(("protocol", "counts"), KINDS)
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(graph=graphs(), seed=SEEDS)
 def test_losses_and_gradients_are_those_of_all_entities(
     protocol: Protocol, counts: Counts, fact_dropout: float, graph: TemporalGraph, seed: int
@@ -89,7 +89,7 @@ def test_losses_and_gradients_are_those_of_all_entities(
 
 
 @pytest.mark.parametrize(("protocol", "counts"), KINDS)
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(graph=graphs(), seed=SEEDS)
 @torch.inference_mode()
 def test_ranks_are_those_of_all_entities(
@@ -114,7 +114,7 @@ def test_ranks_are_those_of_all_entities(
 
 
 @pytest.mark.parametrize("count", [1, 3, 100])
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(graph=graphs(), seed=SEEDS)
 @torch.inference_mode()
 def test_best_answers_are_those_of_all_entities(

@@ -52,6 +52,11 @@ class FactIndex(SortedFacts):
         """The number of each row's candidate within its key, [2 facts]."""
 
     @cached_property
+    def answer(self) -> Tensor:
+        """The candidate that each row names, [2 facts]."""
+        return self.rows[:, 2].contiguous()
+
+    @cached_property
     def candidate_keys(self) -> Tensor:
         """key * entities + candidate of each candidate of each key, ascending, [candidates]."""
         return self._pairs(self, self.num_entities)

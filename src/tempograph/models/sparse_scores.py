@@ -12,7 +12,7 @@ from torch import Tensor
 
 from tempograph.data.sorted_ranges import equal_range
 
-BYTES_PER_CELL: Final = 400
+BYTES_PER_CELL: Final = 256
 """Memory of a candidate that is laid out, with what speaks for it."""
 
 MIN_ENTITIES: Final = 32_768
@@ -177,11 +177,8 @@ class SparseScores:
 
 
 def split_by_size(ids: Tensor, sizes: Tensor, most: int) -> tuple[Tensor, ...]:
-    """Split ids [n] into parts whose sizes [n] add up to at most `most`.
-
-    A part with an id that is larger than half of that may have more.
-    """
-    part = (sizes.cumsum(0) - 1) // max(1, most // 2)
+    """Split ids [n] into parts whose sizes [n] add up to `most`, give or take the size of one."""
+    part = (sizes.cumsum(0) - 1) // max(1, most)
     counts = torch.unique_consecutive(part, return_counts=True)[1]
     return torch.split(ids, counts.tolist())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -13,9 +14,7 @@ from tempograph.nn.votes import (
     VoteRanges,
     VoteWeights,
     counted_removals,
-    counting_rows,
     largest_at,
-    voting_facts,
     weights_at,
 )
 
@@ -43,63 +42,76 @@ class Cells:
         return torch.searchsorted(self.key, query * self.num_entities + candidate)
 
 
-def named_candidates(
-    bins: VoteBins, ranges: VoteRanges, every_candidate: bool
-) -> tuple[Tensor, Tensor]:
-    """Queries and the candidates of facts that may vote, or of every fact of the key, [n] each.
+class VoteRows(NamedTuple):
+    """What names candidates of queries: facts that may vote, candidates of the key, removed facts.
 
-    Those of removed facts are among them.
+    Three lists, one after another: the facts are positions in the index, [rows] each, then
+    positions in its candidates, then columns of `VoteRanges.removed`.
     """
-    index = bins.fact_index
-    query, position = ranges.facts.expand()
-    queries, named = [query], [index.rows[position, 2]]
-    if every_candidate:
-        every, pair = ranges.candidates.expand()
-        queries, named = [query, every], [*named, index.candidates[pair]]
-    which, column = (ranges.removed < len(index.time)).nonzero().unbind(1)
-    return (
-        torch.cat([*queries, column]),
-        torch.cat([*named, index.rows[ranges.removed[which, column], 2]]),
-    )
+
+    query: Tensor
+    position: Tensor
+    every_query: Tensor
+    every_position: Tensor
+    removal: Tensor
+    removed_query: Tensor
+
+    @staticmethod
+    def of(bins: VoteBins, ranges: VoteRanges, every_candidate: bool) -> VoteRows:
+        """The rows of some queries, with all candidates of their keys or only those of facts."""
+        every = ranges.candidates if every_candidate else ranges.candidates.take(slice(0, 0))
+        removals = (ranges.removed < len(bins.fact_index.time)).nonzero().unbind(1)
+        return VoteRows(*ranges.facts.expand(), *every.expand(), *removals)
+
+    def pairs(self, bins: VoteBins, ranges: VoteRanges) -> tuple[Tensor, Tensor]:
+        """The query and the candidate of each row of the three lists, [n] each."""
+        index = bins.fact_index
+        removed = ranges.removed[self.removal, self.removed_query]
+        return torch.cat([self.query, self.every_query, self.removed_query]), torch.cat(
+            [
+                index.answer[self.position],
+                index.candidates[self.every_position],
+                index.answer[removed],
+            ]
+        )
 
 
 def cell_contributions(
     cells: Cells,
+    slots: Tensor,
+    rows: VoteRows,
     bins: VoteBins,
     ranges: VoteRanges,
     weights: VoteWeights,
     fact_mask: Tensor | None,
-    pair: Tensor | None = None,
+    pair: Tensor,
 ) -> Tensor:
     """u log(1 + c S) + v log(1 + N) + prior of each cell, [cells]; see `add_contributions_torch`.
 
-    pair: the position of each cell's candidate among those of its key, -1 for none, if known.
+    slots: the cell of each row. pair: the position of each cell's candidate among those of its
+    key, -1 for none, if there is a prior.
     """
-    index, removed = bins.fact_index, ranges.removed
-    query, position = voting_facts(ranges, index, fact_mask)
-    weight = weights_at(bins, ranges, weights, query, position)
-    cell = cells.find(query, index.rows[position, 2])
-    sums = weight.new_zeros(len(cells.key)).index_add(0, cell, weight)
+    index, num_cells = bins.fact_index, len(cells.key)
+    fact_slots, every_slots, removed_slots = torch.split(
+        slots, [len(rows.query), len(rows.every_query), len(rows.removed_query)]
+    )
+    kept = (rows.position != ranges.removed[:, rows.query]).all(0)
+    votes = kept if fact_mask is None else kept & fact_mask[index.fact_id[rows.position]]
+    weight = weights_at(bins, ranges, weights, rows.query, rows.position) * votes
+    sums = weight.new_zeros(num_cells).index_add(0, fact_slots, weight)
     if len(bins.row_count):
-        row_query, row = counting_rows(ranges, index)
-        cell = cells.find(row_query, index.rows[row, 2])
-        count = largest_at(cell, bins.row_count[row], len(cells.key))
-    else:
-        pair = _pairs(cells, bins, ranges) if pair is None else pair
+        known = torch.ones_like(kept) if index.past_only else kept
+        count = largest_at(fact_slots, bins.row_count[rows.position] * known, num_cells)
+    elif weights.prior is not None:
         count = torch.where(pair >= 0, index.candidate_count[pair.clamp(min=0)], 0)
-    which, column = counted_removals(ranges, index).nonzero().unbind(1)
-    cell = cells.find(column, index.rows[removed[which, column], 2])
-    count = count.index_add(0, cell, -torch.ones_like(cell)).clamp(min=0).to(sums.dtype)
+    else:
+        count = torch.zeros_like(cells.key)
+        count.index_copy_(0, every_slots, index.candidate_count[rows.every_position])
+    counted = counted_removals(ranges, index)[rows.removal, rows.removed_query]
+    count = count.index_add(0, removed_slots, counted.long(), alpha=-1).clamp(min=0).to(sums.dtype)
     u, log_c, v = weights.coefficients.index_select(0, cells.query).unbind(1)
     contribution = u * torch.log1p(torch.exp(log_c) * sums) + v * torch.log1p(count)
-    if weights.prior is None or pair is None:
+    if weights.prior is None:
         return contribution
-    known = (pair >= 0).nonzero()[:, 0]
-    return contribution.index_add(0, known, weights.prior.index_select(0, pair[known]))
-
-
-def _pairs(cells: Cells, bins: VoteBins, ranges: VoteRanges) -> Tensor:
-    """The position of each cell's candidate among those of its key, -1 for none, [cells]."""
-    query, position = ranges.candidates.expand()
-    cell = cells.find(query, bins.fact_index.candidates[position])
-    return torch.full_like(cells.key, -1).index_copy(0, cell, position)
+    occurs = (pair >= 0).nonzero()[:, 0]
+    return contribution.index_add(0, occurs, weights.prior.index_select(0, pair[occurs]))

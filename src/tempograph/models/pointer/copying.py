@@ -13,7 +13,7 @@ from tempograph.data.fact_index import FactIndex
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.shared_weights import copy_sharing_weights
-from tempograph.nn.sparse_votes import Cells, cell_contributions, named_candidates
+from tempograph.nn.sparse_votes import Cells, VoteRows, cell_contributions
 from tempograph.nn.votes import (
     VoteBins,
     VoteRanges,
@@ -113,29 +113,31 @@ class Copying(nn.Module):
         fact_mask = None if sample is None else sample.fact_mask
         return add_contributions(scores, self.bins, ranges, self.weights(relation), fact_mask)
 
-    def named(self, ranges: VoteRanges, sample: VoteSample | None = None) -> tuple[Tensor, Tensor]:
-        """Queries and candidates that differ from the rest by these facts, [n] each.
+    def vote_rows(self, ranges: VoteRanges) -> VoteRows:
+        """What makes candidates of the queries differ from the rest.
 
         Where there is a prior, the rest has the counts of the relation, and the prior.
         """
         every_candidate = self.prior is None and not len(self.bins.row_count)
-        return named_candidates(self.bins, ranges, every_candidate)
+        return VoteRows.of(self.bins, ranges, every_candidate)
 
     def at_cells(
         self,
         cells: Cells,
+        slots: Tensor,
+        rows: VoteRows,
         relation: Tensor,
         ranges: VoteRanges,
-        sample: VoteSample | None = None,
-        pair: Tensor | None = None,
+        sample: VoteSample | None,
+        pair: Tensor,
     ) -> Tensor:
-        """The contributions that `forward` adds, to laid out candidates only, [cells].
+        """The contributions that `forward` adds, to candidates that are laid out, [cells].
 
-        pair: the positions of their (relation, candidate) pairs, if there is a prior.
+        slots: the cell of each row; pair: the positions of the cells' (relation, candidate) pairs.
         """
         fact_mask = None if sample is None else sample.fact_mask
-        pair = None if self.prior is None else pair
-        return cell_contributions(cells, self.bins, ranges, self.weights(relation), fact_mask, pair)
+        weights = self.weights(relation)
+        return cell_contributions(cells, slots, rows, self.bins, ranges, weights, fact_mask, pair)
 
     def weights(self, relation: Tensor) -> VoteWeights:
         """The tables for queries with relations [n]."""

@@ -113,26 +113,19 @@ class RecentPaths(nn.Module):
         u, log_c = (self.shared_gain + self.gain).index_select(0, relation)[:, :, None].unbind(1)
         return scores + u * torch.log1p(log_c.exp() * sums)
 
-    def named(
-        self, queries: PathQueries, sample: VoteSample | None = None
-    ) -> tuple[Tensor, Tensor]:
-        """Queries and candidates at the ends of paths, [n] each."""
-        votes = self._votes(queries, None if sample is None else sample.fact_mask)
-        return votes.query, votes.candidate
+    def votes(self, queries: PathQueries, sample: VoteSample | None) -> PathVotes:
+        """All paths of the queries, with a sample those of train facts in its mask."""
+        return self._votes(queries, None if sample is None else sample.fact_mask)
 
     def at_cells(
-        self,
-        cells: Cells,
-        relation: Tensor,
-        queries: PathQueries,
-        sample: VoteSample | None = None,
-        pair: Tensor | None = None,
+        self, cells: Cells, slots: Tensor, votes: PathVotes, relation: Tensor, queries: PathQueries
     ) -> Tensor:
-        """The contributions that `forward` adds, to laid out candidates only, [cells]."""
-        votes = self._votes(queries, None if sample is None else sample.fact_mask)
+        """The contributions that `forward` adds, to candidates that are laid out, [cells].
+
+        slots: the cell of each path.
+        """
         weight = self._weights(votes, relation, queries.time)
-        cell = cells.find(votes.query, votes.candidate)
-        sums = weight.new_zeros(len(cells.key)).index_add(0, cell, weight)
+        sums = weight.new_zeros(len(cells.key)).index_add(0, slots, weight)
         u, log_c = (self.shared_gain + self.gain).index_select(0, relation[cells.query]).unbind(1)
         return u * torch.log1p(log_c.exp() * sums)
 

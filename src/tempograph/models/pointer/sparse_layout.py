@@ -7,17 +7,17 @@ All other entities score what their relation gives them, `RelationPrior`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor
 
 from tempograph.models.pointer.copying import Copying
-from tempograph.models.pointer.recent_paths import PathQueries, RecentPaths
+from tempograph.models.pointer.recent_paths import PathQueries, PathVotes, RecentPaths
 from tempograph.models.pointer.relation_prior import RelationPrior, RelationRest, SortedPrior
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.models.sparse_scores import MIN_ENTITIES, Pairs, SparseScores
-from tempograph.nn.sparse_votes import Cells
+from tempograph.nn.sparse_votes import Cells, VoteRows
 from tempograph.nn.votes import VoteRanges
 
 
@@ -33,6 +33,14 @@ def uses_sparse_layout(layout: str, num_entities: int, sources: Iterable[object]
 
 Lookups = Sequence[VoteRanges | PathQueries]
 """What each source looked up for some queries."""
+
+
+class LaidOut(NamedTuple):
+    """The cells of some queries, and what names them: for each source its rows and their cells."""
+
+    cells: Cells
+    rows: Sequence[VoteRows | PathVotes]
+    slots: Sequence[Tensor]
 
 
 class SparseLayout:
@@ -67,27 +75,46 @@ class SparseLayout:
                     total = total + ranges.candidates.lengths * (source.prior is None)
         return cast(Tensor, total)
 
-    def cells(self, lookups: Lookups, extra: Pairs, sample: VoteSample | None) -> Cells:
+    def lay_out(self, lookups: Lookups, extra: Pairs, sample: VoteSample | None) -> LaidOut:
         """The candidates that the looked up facts name, and extra pairs (query, candidate)."""
-        entities = len(self.entity)
-        pairs = [extra]
+        rows: list[VoteRows | PathVotes] = []
+        pairs = []
         for source, lookup in zip(self.sources, lookups, strict=True):
-            pairs.append(source.named(lookup, sample))  # type: ignore[arg-type]
-        keys = torch.cat([query * entities + candidate for query, candidate in pairs])
-        return Cells(torch.unique(keys), entities)
+            if isinstance(source, RecentPaths):
+                votes = source.votes(cast(PathQueries, lookup), sample)
+                rows.append(votes)
+                pairs.append((votes.query, votes.candidate))
+            else:
+                ranges = cast(VoteRanges, lookup)
+                rows.append(found := source.vote_rows(ranges))
+                pairs.append(found.pairs(source.bins, ranges))
+        keys = [query * len(self.entity) + candidate for query, candidate in (*pairs, extra)]
+        distinct, slots = torch.unique(torch.cat(keys), return_inverse=True)
+        *slots, _ = torch.split(slots, [len(each) for each in keys])
+        return LaidOut(Cells(distinct, len(self.entity)), rows, slots)
 
     def scores(
         self,
         relation: Tensor,
         lookups: Lookups,
-        cells: Cells,
+        laid_out: LaidOut,
         pair: Tensor,
         sample: VoteSample | None,
     ) -> Tensor:
         """The scores of the cells, whose (relation, candidate) pairs are at `pair`, [cells]."""
+        cells = laid_out.cells
         scores = self.entity.index_select(0, cells.candidate)
-        for source, lookup in zip(self.sources, lookups, strict=True):
-            scores = scores + source.at_cells(cells, relation, lookup, sample, pair)  # type: ignore[arg-type]
+        for source, lookup, rows, slots in zip(
+            self.sources, lookups, laid_out.rows, laid_out.slots, strict=True
+        ):
+            if isinstance(source, RecentPaths):
+                votes, queries = cast(PathVotes, rows), cast(PathQueries, lookup)
+                scores = scores + source.at_cells(cells, slots, votes, relation, queries)
+            else:
+                found, ranges = cast(VoteRows, rows), cast(VoteRanges, lookup)
+                scores = scores + source.at_cells(
+                    cells, slots, found, relation, ranges, sample, pair
+                )
         return scores
 
     def losses(
@@ -101,10 +128,11 @@ class SparseLayout:
         """`softmax_loss` of queries with relations and answers [n], without all the scores, [n]."""
         rows = torch.arange(len(answer), device=answer.device)
         extra = torch.cat([known[0], rows]), torch.cat([known[1], answer])
-        cells, prior = self.cells(lookups, extra, sample), self.prior()
+        laid_out, prior = self.lay_out(lookups, extra, sample), self.prior()
+        cells = laid_out.cells
         its_relation = relation[cells.query]
         pair = prior.pairs(its_relation, cells.candidate)
-        scores = self.scores(relation, lookups, cells, pair, sample)
+        scores = self.scores(relation, lookups, laid_out, pair, sample)
         base = prior.at(its_relation, cells.candidate, pair)
         counts = torch.ones_like(scores, dtype=torch.bool)
         counts[cells.find(*known)] = False
@@ -125,9 +153,10 @@ class SparseLayout:
     def sparse_scores(self, relation: Tensor, lookups: Lookups, prior: SortedPrior) -> SparseScores:
         """The scores of all entities for queries with relations [n]."""
         none = relation[:0]
-        cells = self.cells(lookups, (none, none), None)
+        laid_out = self.lay_out(lookups, (none, none), None)
+        cells = laid_out.cells
         pair = prior.prior.pairs(relation[cells.query], cells.candidate)
-        scores = self.scores(relation, lookups, cells, pair, None)
+        scores = self.scores(relation, lookups, laid_out, pair, None)
         rest = RelationRest(prior, relation)
         return SparseScores(
             cells.query, cells.candidate, scores, rest, len(relation), cells.num_entities
