@@ -91,12 +91,21 @@ class Calibrator(NamedTuple):
         excluded = row[others], candidate[others]
         highest, best = (column[:, 0] for column in scores.top(1, excluded))
         own = scores.at(torch.arange(len(answer), device=answer.device), answer)
-        total = scores.log_sums(self.temperature, excluded)
-        eligible = scores.num_candidates - torch.bincount(excluded[0], minlength=len(answer))
-        both = torch.stack([highest, own], dim=1).double() / self.temperature
-        log_probs = self._mix(both - _finite(total)[:, None], total[:, None], eligible[:, None])
+        both = torch.stack([highest, own], dim=1)
+        log_probs = self.sparse_log_probs(scores, both, excluded)
         greater, _ = scores.counts(answer, known)
         return Confidence(log_probs[:, 0].exp(), best == answer, greater < TOP, log_probs[:, 1])
+
+    def sparse_log_probs(
+        self, scores: SparseScores, own: Tensor, excluded: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        """Log probabilities of candidates with scores own [n, k], [n, k].
+
+        excluded: distinct pairs (row, candidate) that are left out.
+        """
+        total = scores.log_sums(self.temperature, excluded)[:, None]
+        eligible = scores.num_candidates - torch.bincount(excluded[0], minlength=len(own))
+        return self._mix(own.double() / self.temperature - _finite(total), total, eligible[:, None])
 
     def some_log_probs(self, scores: Tensor, candidates: Tensor, eligible: Tensor) -> Tensor:
         """Log probabilities of candidates [n, k] that are not excluded, [n, k].

@@ -13,6 +13,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.name_tokens import share_words
 from tempograph.device import memory_budget
 from tempograph.models.registry import MODELS, ModelKind
+from tempograph.models.sparse_scores import MIN_ENTITIES
 from tempograph.training.setting_values import Setting, SettingTables
 from tempograph.typing import Task
 
@@ -132,15 +133,19 @@ def suggest_pointer(
 ) -> SettingTables:
     """Settings of the pointer, with paths if their tables fit into memory and so are fast.
 
-    On a GPU more facts vote the more there are; a CPU takes the same few, and fewer epochs. Names
+    On a GPU more facts vote the more there are, up to the number of entities from which only the
+    candidates that differ are laid out; a CPU takes the same few, and fewer epochs. Names
     matter if they have words in common. A forecaster has no facts of its own step, nor paths, which
     look at facts of all times; the latest facts overall and recent paths take their place.
     """
     facts = len(graph.train)
     most, epochs = 512, min(max(_CPU_FACTS // facts, 3), 14)
-    gpu = device.type == "cuda"
+    gpu, many = device.type == "cuda", len(graph.entities) >= MIN_ENTITIES
     if gpu:
         most, epochs = min(max(_power_of_two(facts / 18), 512), 16384), 14 if facts < 20_000 else 10
+    if many:
+        # Neither paths nor names: they give every entity a score of its own.
+        most, epochs = 512, min(epochs, 4)
     return {
         "model": {
             "max_facts": most,
@@ -148,12 +153,16 @@ def suggest_pointer(
             "max_facts_per_pair": most // 4,
             "max_facts_overall": 0 if task == "complete" else 2 * most,
             "max_facts_per_hop": 0 if task == "complete" else 16 if gpu else 8,
-            "paths": task == "complete" and pair_tables_fit(len(graph.entities), device),
-            "names": names_help(graph),
+            "paths": task == "complete"
+            and not many
+            and pair_tables_fit(len(graph.entities), device),
+            "names": names_help(graph) and not many,
+            "counts": "voting" if many else "all",
         },
         "train": {
             "epochs": epochs,
-            "facts_per_step": 1000 if facts > 20_000 else 200,
+            # The scores that all queries of a step share take as long as thousands of queries.
+            "facts_per_step": 4000 if many else 1000 if facts > 20_000 else 200,
             "learning_rate": 0.01,
             "cooldown": 0.4,
             "weight_decay": 1e-5,

@@ -146,8 +146,8 @@ class SparseLayout:
         kept = counts.nonzero()[:, 0]
         score, query = scores.index_select(0, kept).double(), cells.query[kept]
         highest = rest.detach().scatter_reduce(0, query, score.detach(), "amax")
-        laid_out = torch.zeros_like(rest).index_add(0, query, torch.exp(score - highest[query]))
-        log_sum = highest + torch.log(torch.exp(rest - highest) + laid_out)
+        named = torch.zeros_like(rest).index_add(0, query, torch.exp(score - highest[query]))
+        log_sum = highest + torch.log(torch.exp(rest - highest) + named)
         return log_sum - scores.index_select(0, own).double()
 
     def sparse_scores(self, relation: Tensor, lookups: Lookups, prior: SortedPrior) -> SparseScores:
