@@ -22,6 +22,10 @@ Suggest = Callable[[ModelKind, TemporalGraph, torch.device, Task], SettingTables
 
 _TEMP_STEPS: Final = 2270
 """Training steps of TeMP after which validation MRR hardly rises."""
+_MANY_NEGATIVES: Final = 2000
+"""Negatives of TeMP for each time and side with many entities."""
+_ROWS_PER_FACT: Final = 8
+"""Nodes of snapshots that a step of TeMP encodes for each fact it asks about, roughly."""
 _CPU_FACTS: Final = 300_000
 """Facts, over all epochs, that the pointer is trained on on a CPU: some minutes on two cores."""
 _MAX_FACTORED: Final = 5_000_000_000
@@ -46,6 +50,11 @@ def suggest_temp(
     if gpu:
         queries = 2 * math.ceil(len(graph.train) / steps)
         max_times = min(max_times, memory_budget("temp_scores", device) // (4 * queries * entities))
+    many = entities >= MIN_ENTITIES
+    if many:
+        # A step encodes what it asks and draws, with the neighbors, but no other entity.
+        rows = _ROWS_PER_FACT * math.ceil(len(graph.train) / steps) + 2 * _MANY_NEGATIVES
+        max_times = memory_budget("temp_step", device) // (8 * dim * rows)
     largest = (64 if steps > 1000 else 32) if gpu else 8
     times_per_step = max(1, min(largest, steps // 11, max_times))
     # Long timelines need fewer epochs, and a cooldown since they do not stop early.
@@ -62,7 +71,7 @@ def suggest_temp(
             "epochs": min(max(epochs, 20), 60 if forecast else 150),
             "weight_decay": 1e-4 if forecast else 0.0,
             "times_per_step": times_per_step,
-            "negatives": "all" if gpu or entities <= 2000 else 500,
+            "negatives": _MANY_NEGATIVES if many else "all" if gpu or entities <= 2000 else 500,
             "learning_rate": 0.005 if gpu else 0.015,
             "cooldown": 0.3 if epochs < 100 and gpu else 0.0,
             "average": 0.98 if gpu else 0.95,

@@ -179,7 +179,10 @@ class TeMPEncoder(nn.Module):
             wanted[t.window(entity, time - window[0], time + window[1]).expand()[1]] = True
             snapshots.append(self._snapshot(mask, keep, wanted))
         entities, row = torch.unique(entity, return_inverse=True)
-        current, context, isolated, steps = self._encode_snapshots(*snapshots, sample, entities)
+        now_around, context_around = snapshots
+        current, context, isolated, steps = self._encode_snapshots(
+            now_around, context_around, sample, entities
+        )
         around = EncodedSnapshots(
             _nodes_of(current, entities, steps),
             _nodes_of(context, entities, steps),
