@@ -90,6 +90,19 @@ def test_tables_of_many_entities_fit_into_memory() -> None:
     assert 3 * 4 * dim * 10**6 <= 2**33
 
 
+def test_the_pointer_lays_out_few_candidates_of_many_entities() -> None:
+    graph: Any = SimpleNamespace(
+        name="made",
+        train=range(10**6),
+        entities=["Ann Lee"] * 10**5,
+        times=range(10),
+        attributes={},
+    )
+    settings = configure(graph, "pointer", CPU).model
+    assert (settings.counts, settings.paths, settings.names) == ("voting", False, False)
+    assert configure(graph_of_shape(3, 5, 3), "pointer", CPU).model.counts == "all"
+
+
 @pytest.mark.parametrize(
     ("names", "attributes", "matter"),
     [

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tempograph.errors import ConfigError
+from tempograph.models.sparse_scores import SparseScores
 
 Metrics = dict[str, float]
 """`mrr`, `mr` and `hits@k` for each k, Hits as fractions of 1."""
@@ -49,6 +50,11 @@ def filtered_ranks(scores: Tensor, answer: Tensor, known: tuple[Tensor, Tensor])
     equal.index_add_(0, row, (removed == threshold).to(equal.dtype), alpha=-1)
 
     return _ranks(greater, equal)
+
+
+def sparse_ranks(scores: SparseScores, answer: Tensor, known: tuple[Tensor, Tensor]) -> Ranks:
+    """`filtered_ranks` from the candidates that differ from the rest, and the rest."""
+    return _ranks(*scores.counts(answer, known))
 
 
 def sampled_ranks(scores: Tensor, answer: Tensor, negatives: Tensor) -> Ranks:

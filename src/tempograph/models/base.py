@@ -15,6 +15,7 @@ from tempograph.data.held_facts import signed_gap
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget
 from tempograph.errors import QueryError
+from tempograph.models.sparse_scores import SparseScores
 from tempograph.typing import Split
 
 
@@ -100,6 +101,20 @@ class Model(torch.nn.Module, ABC):
     def answer_scores(self, queries: Queries, answer: Tensor) -> Tensor:
         """The score of one entity, answer [queries], for each query, [queries]."""
         return self.scores(queries).gather(1, answer[:, None])[:, 0]
+
+    def sparse_sizes(self, queries: Queries) -> Tensor | None:
+        """How many candidates `sparse_scores` lays out for each query at most, [queries].
+
+        None if it is better to score all of them.
+        """
+        return None
+
+    def sparse_scores(self, queries: Queries) -> SparseScores:
+        """The scores of every entity, as those that differ from the rest and the rest.
+
+        Only where `sparse_sizes` is not None.
+        """
+        raise QueryError(f"{self.name} scores all entities")
 
     def entity_vectors(self, times: Tensor) -> Tensor:
         """Vectors of all entities, [times, entities, width], or [1, ...] if constant in time."""
