@@ -13,6 +13,7 @@ from torch.testing import assert_close
 
 from graphs import graphs
 from messages import raises
+from spanned import interval_graph
 from tempograph import TemporalGraph
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.timeline import Timeline, fact_queries
@@ -82,6 +83,13 @@ def test_ted_lays_out_the_answers_of_its_sets(
 ) -> None:
     protocol = "forecast-single" if past_only else "strict"
     check_model(TED(Timeline(graph, protocol), sigma), graph, ted)
+
+
+@settings(max_examples=15)
+@given(seed=SEEDS, sigma=st.sampled_from([0.0, 0.1, 1e5]))
+def test_ted_lays_out_answers_of_facts_that_hold_for_a_while(seed: int, sigma: float) -> None:
+    graph = interval_graph(seed)
+    check_model(TED(Timeline(graph), sigma), graph, ted)
 
 
 @pytest.mark.parametrize("repeats", ["sum", "latest", "any"])

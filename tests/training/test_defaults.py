@@ -97,9 +97,12 @@ def test_the_pointer_lays_out_few_candidates_of_many_entities() -> None:
         entities=["Ann Lee"] * 10**5,
         times=range(10),
         attributes={},
+        has_intervals=False,
     )
     settings = configure(graph, "pointer", CPU).model
     assert (settings.counts, settings.paths, settings.names) == ("voting", False, False)
+    graph.has_intervals = True
+    assert configure(graph, "pointer", CPU).model.counts == "all"
     assert configure(graph_of_shape(3, 5, 3), "pointer", CPU).model.counts == "all"
 
 

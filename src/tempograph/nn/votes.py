@@ -188,7 +188,7 @@ def fact_weights(
 
 
 def fact_numbers(ranges: VoteRanges, query: Tensor, position: Tensor) -> Tensor:
-    """How many facts of the key lie between each query and a fact at a position, [votes]."""
+    """The number of each voting fact in its key, counted from the time of the query, [votes]."""
     number = position - ranges.pivot[query]
     if len(ranges.removed):
         number = number - (ranges.removed[:, query] < position).sum(0)
@@ -208,24 +208,26 @@ def weights_at(
     number: that of the fact among those of its key, from the time of the query.
     """
     index, max_facts = bins.fact_index, len(bins.count_bin) // 2
-    start, now = index.time[position], time[query]
-    gap = start - now
-    if bins.intervals is not None:
-        gap = signed_gap(start, bins.intervals.end[position], now)
+    if bins.intervals is None:
+        gap = index.time[position] - time[query]
+    else:
+        gap = signed_gap(index.time[position], bins.intervals.end[position], time[query])
     row, relation = weights.row[query], index.relation[position]
-    count = number.clamp(-max_facts, max_facts)
     pair = row * weights.pair.shape[1] + relation
     pair_cell = pair * bins.num_classes + bins.gap_class[gap + len(bins.gap_class) // 2]
     time_cell = row * weights.by_time.shape[1] + bins.time_bin[gap + len(bins.time_bin) // 2]
-    count_cell = row * weights.by_count.shape[1] + bins.count_bin[count + max_facts]
+    count_cell = (
+        row * weights.by_count.shape[1]
+        + bins.count_bin[number.clamp(-max_facts, max_facts) + max_facts]
+    )
     exponent = (
         weights.pair.flatten().index_select(0, pair_cell)
         + weights.by_time.flatten().index_select(0, time_cell)
         + weights.by_count.flatten().index_select(0, count_cell)
     )
     if weights.by_phase is not None and bins.intervals is not None:
-        intervals = bins.intervals
-        phases = phase(start, intervals.end[position], intervals.unknown[position], now)
+        end, unknown = bins.intervals.end[position], bins.intervals.unknown[position]
+        phases = phase(index.time[position], end, unknown, time[query])
         # Phase 0 says nothing more, and has no weight.
         known = (phases > 0).to(exponent.dtype)
         exponent = exponent + known * weights.by_phase.flatten().index_select(
