@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -18,15 +19,23 @@ from tempograph.data.spans import Bounds
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.pointer.copying import Copying
 from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
+from tempograph.nn.votes import VoteList
 from tempograph.training.losses.pointer_loss import PointerLoss
 from tempograph.training.settings import PointerTrainSettings
 
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def random_pointer(graph: TemporalGraph, seed: int, max_facts: int = 60) -> Pointer:
+def random_pointer(
+    graph: TemporalGraph,
+    seed: int,
+    max_facts: int = 60,
+    counts: Literal["all", "voting"] = "all",
+    layout: Literal["dense", "sparse"] = "dense",
+) -> Pointer:
     torch.manual_seed(seed)
-    settings = PointerSettings(max_facts, max_facts, max_facts, max_facts_overall=max_facts)
+    limits = (max_facts, max_facts, max_facts, 0, max_facts)
+    settings = PointerSettings(*limits, counts=counts, layout=layout)
     model = Pointer(Timeline(graph), settings)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -128,6 +137,41 @@ def check_contributions(seed: int, leave_out: bool) -> None:
 @given(SEEDS, st.booleans())
 def test_contributions_equal_a_loop_over_facts(seed: int, leave_out: bool) -> None:
     check_contributions(seed, leave_out)
+
+
+@settings(max_examples=8)
+@given(SEEDS, st.booleans())
+@torch.no_grad()
+def test_facts_count_for_voting_candidates_alone_if_so_set(seed: int, leave_out: bool) -> None:
+    graph = interval_graph(seed)
+    all_count, few_count = (
+        random_pointer(graph, seed, 3, counts).vote_sources for counts in ("all", "voting")
+    )
+    queries, fact = some_queries(Timeline(graph), seed)
+    for source, other in zip(all_count, few_count, strict=True):
+        assert isinstance(source, Copying) and isinstance(other, Copying)
+        if source.prior is not None and other.prior is not None:
+            source.prior.zero_()
+            other.prior.zero_()
+        lookup = source.look_up(queries, fact if leave_out else None)
+        assert isinstance(lookup, VoteList)
+        voted = torch.zeros(len(fact), ENTITIES, dtype=torch.bool)
+        voted[lookup.facts.query, source.fact_index.answer[lookup.facts.row]] = True
+        nothing = torch.zeros(len(fact), ENTITIES, dtype=torch.float64)
+        expected = source(nothing.clone(), queries.relation, lookup)
+        if source.fact_index.key != "relation":
+            expected = expected * voted
+        assert_close(other(nothing, queries.relation, lookup), expected)
+
+
+def test_all_entities_are_scored_whatever_the_layout() -> None:
+    graph, generator = interval_graph(7), torch.Generator().manual_seed(0)
+    dense, model = (random_pointer(graph, 7, layout=layout) for layout in ("dense", "sparse"))
+    queries, _ = some_queries(model.timeline, 7)
+    assert model.layout is None and model.sparse_sizes(queries) is None
+    assert torch.equal(model.scores(queries), dense.scores(queries))
+    loss = PointerLoss(model, PointerTrainSettings())
+    assert torch.isfinite(loss(loss.batches(generator)[0], generator))
 
 
 @settings(max_examples=3)

@@ -17,6 +17,7 @@ from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.temp.encoder import DropoutSample, Encoded
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
+from tempograph.training.losses import temp_loss
 from tempograph.training.losses.temp_loss import TeMPLoss
 from tempograph.training.settings import SnapshotTrainSettings
 
@@ -100,6 +101,15 @@ def test_a_training_step_sees_its_facts_at_no_step(monkeypatch: pytest.MonkeyPat
         value = loss(times, generator)
         assert torch.isfinite(value)
     assert sum(seen) == len(model.timeline.facts)
+
+
+def test_a_training_step_encodes_all_of_many_entities(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build(disjoint_graph(5), gate=True)
+    loss, times = TeMPLoss(model, SnapshotTrainSettings(negatives=3)), torch.arange(0, STEPS, 3)
+    expected = loss(times, torch.Generator().manual_seed(0))
+    monkeypatch.setattr(temp_loss, "MIN_ENTITIES", 0)
+    monkeypatch.setattr(model, "encode_some", None)
+    assert loss(times, torch.Generator().manual_seed(0)).item() == expected.item() > 0
 
 
 @pytest.mark.parametrize("model", ["temp-gru", "srgcn"])

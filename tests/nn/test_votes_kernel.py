@@ -22,10 +22,16 @@ FACTS, QUERIES = (900, 20) if DEVICE == "cuda" else (450, 4)
 
 @pytest.mark.parametrize("key", ["entity", "relation", "both", "time", "any"])
 @pytest.mark.parametrize(
-    ("masked", "protocol"), [(False, "strict"), (True, "strict"), (True, "forecast-single")]
+    ("masked", "protocol", "count_all"),
+    [
+        (False, "strict", True),
+        (True, "strict", True),
+        (True, "strict", False),
+        (True, "forecast-single", True),
+    ],
 )
 def test_contributions_and_gradients_equal_those_of_the_twin(
-    key: Key, masked: bool, protocol: Protocol
+    key: Key, masked: bool, protocol: Protocol, count_all: bool
 ) -> None:
     from tempograph.nn.kernels.votes_kernel import add_contributions
 
@@ -33,7 +39,10 @@ def test_contributions_and_gradients_equal_those_of_the_twin(
         make_world(entities=30, relations=5, steps=40, facts=FACTS).graph, protocol, DEVICE
     )
     torch.manual_seed(0)
-    source = Copying(FactIndex(timeline, key), 150, 1.0, prior=key == "relation").to(DEVICE)
+    index, prior = FactIndex(timeline, key), key == "relation"
+    # Few votes, so that counts differ.
+    most = 150 if count_all else 20
+    source = Copying(index, most, 1.0, prior=prior, count_all=count_all).to(DEVICE)
     for parameter in source.parameters():
         parameter.data.add_(0.3 * torch.randn_like(parameter))
     fact = torch.randperm(len(timeline.facts), device=DEVICE)[:QUERIES]

@@ -23,10 +23,10 @@ from tempograph.training.preset_files import parse_toml, shipped_presets
 from tempograph.training.recipes import recipe_for
 from tempograph.training.setting_values import make_settings
 from tempograph.typing import (
-    NumberBounds,
     Fraction,
     NonNegativeFloat,
     NonNegativeInt,
+    NumberBounds,
     PositiveFloat,
     PositiveInt,
     ProperFraction,

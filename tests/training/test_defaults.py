@@ -111,6 +111,22 @@ def test_many_entities_that_change_with_time_are_never_all_scored_in_a_step(mode
     assert configure(graph_of_shape(100_000, 30_001, 30), model, GPU).train.negatives == 500
 
 
+def test_the_pointer_lays_out_few_candidates_of_many_entities() -> None:
+    graph: Any = SimpleNamespace(
+        name="made",
+        train=range(10**6),
+        entities=["Ann Lee"] * 10**5,
+        times=range(10),
+        attributes={},
+        has_intervals=False,
+    )
+    settings = configure(graph, "pointer", CPU).model
+    assert (settings.counts, settings.paths, settings.names) == ("voting", False, False)
+    graph.has_intervals = True
+    assert configure(graph, "pointer", CPU).model.counts == "all"
+    assert configure(graph_of_shape(3, 5, 3), "pointer", CPU).model.counts == "all"
+
+
 @pytest.mark.parametrize(
     ("names", "attributes", "matter"),
     [

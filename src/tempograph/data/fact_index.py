@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import torch
@@ -25,6 +26,7 @@ class FactIndex(SortedFacts):
 
     def __init__(self, timeline: Timeline, key: Key, earlier: FactIndex | None = None) -> None:
         self.key: Key = key
+        self.num_entities = timeline.num_entities
         self.num_directed_relations = 2 * timeline.num_relations
         directed, entities = (
             both_directions(timeline.facts, timeline.num_relations),
@@ -48,6 +50,25 @@ class FactIndex(SortedFacts):
         """How many rows up to each one name its candidate, if only the past counts, [2 facts]."""
         self.candidate_slot = pair_id - self.candidate_start[self.row_key]
         """The number of each row's candidate within its key, [2 facts]."""
+
+    @cached_property
+    def answer(self) -> Tensor:
+        """The candidate that each row names, [2 facts]."""
+        return self.rows[:, 2].contiguous()
+
+    @cached_property
+    def candidate_keys(self) -> Tensor:
+        """key * entities + candidate of each candidate of each key, ascending, [candidates]."""
+        return self._pairs(self, self.num_entities)
+
+    def row_counts(self, count_all: bool) -> Tensor:
+        """How many facts name each row's candidate, up to it if only the past counts, [2 facts].
+
+        Empty if all facts are to count, whether any of them votes or not.
+        """
+        if self.past_only or count_all:
+            return self.occurrence
+        return self.candidate_count[self.candidate_start[self.row_key] + self.candidate_slot]
 
     def key_ids(self, queries: Queries) -> Tensor:
         """The key of each query, [n]; the last, empty key if no fact shares it."""

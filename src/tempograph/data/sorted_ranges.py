@@ -19,8 +19,8 @@ class Ranges(NamedTuple):
         """Number of positions in each range, [n]."""
         return self.stop - self.start
 
-    def take(self, index: Tensor) -> Ranges:
-        """The ranges at the given positions [k]."""
+    def take(self, index: Tensor | slice) -> Ranges:
+        """The ranges at the given positions."""
         return Ranges(self.start[index], self.stop[index])
 
     def expand(self) -> tuple[Tensor, Tensor]:

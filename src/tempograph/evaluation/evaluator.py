@@ -23,11 +23,19 @@ from tempograph.evaluation.asked_steps import FactsAtSteps
 from tempograph.evaluation.evaluations import Evaluation
 from tempograph.evaluation.history import with_history
 from tempograph.evaluation.probabilities import Calibrator, Confidence
-from tempograph.evaluation.ranking import Ranks, StepMeans, StepRanks, filtered_ranks, sampled_ranks
+from tempograph.evaluation.ranking import (
+    Ranks,
+    StepMeans,
+    StepRanks,
+    filtered_ranks,
+    sampled_ranks,
+    sparse_ranks,
+)
 from tempograph.evaluation.relation_negatives import RelationNegatives
 from tempograph.evaluation.sharded_ranks import sharded_ranks
 from tempograph.evaluation.streamed_ranks import needs_blocks, rank_in_blocks
 from tempograph.models.base import CrossFitted, Model
+from tempograph.models.sparse_scores import BYTES_PER_CELL, split_by_size
 from tempograph.typing import Filter, Progress, Protocol, Split
 
 _RANK_TYPES: Final = (torch.float64, torch.int64, torch.int64)
@@ -141,10 +149,18 @@ def rank_with_confidence(
         return rank_in_blocks(model, queries, answer, known, budget, progress, calibrator)
     ranks = Ranks(*_empty(answer, _RANK_TYPES))
     confidence = None if calibrator is None else Confidence(*_empty(answer, _CONFIDENCE_TYPES))
-    batches = query_batches(model, queries, known, budget, progress)
+    sizes = None if cross_fitted or negatives else model.sparse_sizes(queries)
+    batches = query_batches(model, queries, known, budget, progress, sizes)
     for index, score in with_scorers(batches, model, cross_fitted):
         batch, right = queries.take(index), answer[index]
-        scores, pairs = score(batch), known(filtered.take(index))
+        pairs = known(filtered.take(index))
+        if sizes is not None:
+            sparse = model.sparse_scores(batch)
+            _assign(ranks, index, sparse_ranks(sparse, right, pairs))
+            if confidence is not None and calibrator is not None:
+                _assign(confidence, index, calibrator.sparse_confidence(sparse, right, pairs))
+            continue
+        scores = score(batch)
         if model.shards is not None:
             found = sharded_ranks(scores, right, pairs, model.shards)
         elif negatives is None:
@@ -239,14 +255,21 @@ def query_batches(
     known: KnownAnswers,
     budget: int | None = None,
     progress: Progress | None = None,
+    sizes: Tensor | None = None,
 ) -> Iterator[Tensor]:
-    """Indices of queries ordered by time, in batches whose scores fit the budget in bytes."""
+    """Indices of queries ordered by time, in batches whose scores fit the budget in bytes.
+
+    sizes [queries]: how many candidates of each query are laid out, if not all of them are.
+    """
     order = torch.argsort(queries.time * 2 * known.num_relations + queries.relation, stable=True)
     if budget is None:
         budget = memory_budget("ranking", model.device)
     batch_size = max(1, budget // (known.num_entities * model.bytes_per_candidate))
+    batches = torch.split(order, batch_size)
+    if sizes is not None:
+        batches = split_by_size(order, sizes[order], budget // BYTES_PER_CELL)
     done = 0
-    for index in torch.split(order, batch_size):
+    for index in batches:
         yield index
         done += len(index)
         if progress is not None:

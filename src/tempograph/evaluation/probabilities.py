@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 import torch
 from torch import Tensor
 
+from tempograph.models.sparse_scores import SparseScores
+
 _LOG_RANGE: Final = (-6.0, 6.0)
 """The range of the logarithm of the temperature."""
 _LARGEST_UNIFORM: Final = 0.9
@@ -76,6 +78,34 @@ class Calibrator(NamedTuple):
             (scores > own).sum(1) < TOP,
             log_probs[:, 1],
         )
+
+    def sparse_confidence(
+        self, scores: SparseScores, answer: Tensor, known: tuple[Tensor, Tensor]
+    ) -> Confidence:
+        """`confidence` without the scores of all candidates; known answers do not count.
+
+        known: distinct pairs (query, candidate), the answers themselves allowed.
+        """
+        row, candidate = known
+        others = candidate != answer[row]
+        excluded = row[others], candidate[others]
+        highest, best = (column[:, 0] for column in scores.top(1, excluded))
+        own = scores.at(torch.arange(len(answer), device=answer.device), answer)
+        both = torch.stack([highest, own], dim=1)
+        log_probs = self.sparse_log_probs(scores, both, excluded)
+        greater, _ = scores.counts(answer, known)
+        return Confidence(log_probs[:, 0].exp(), best == answer, greater < TOP, log_probs[:, 1])
+
+    def sparse_log_probs(
+        self, scores: SparseScores, own: Tensor, excluded: tuple[Tensor, Tensor]
+    ) -> Tensor:
+        """Log probabilities of candidates with scores own [n, k], [n, k].
+
+        excluded: distinct pairs (row, candidate) that are left out.
+        """
+        total = scores.log_sums(self.temperature, excluded)[:, None]
+        eligible = scores.num_candidates - torch.bincount(excluded[0], minlength=len(own))
+        return self._mix(own.double() / self.temperature - _finite(total), total, eligible[:, None])
 
     def some_log_probs(self, scores: Tensor, candidates: Tensor, eligible: Tensor) -> Tensor:
         """Log probabilities of candidates [n, k] that are not excluded, [n, k].

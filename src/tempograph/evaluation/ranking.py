@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tempograph.errors import ConfigError
+from tempograph.models.sparse_scores import SparseScores
 
 Metrics = dict[str, float]
 """`mrr`, `mr` and `hits@k` for each k, Hits as fractions of 1."""
@@ -124,6 +125,11 @@ def filtered_counts(
     greater.index_add_(0, row, (score > threshold).to(greater.dtype), alpha=-1)
     equal.index_add_(0, row, (score == threshold).to(equal.dtype), alpha=-1)
     return greater, equal
+
+
+def sparse_ranks(scores: SparseScores, answer: Tensor, known: tuple[Tensor, Tensor]) -> Ranks:
+    """`filtered_ranks` from the candidates that differ from the rest, and the rest."""
+    return ranks_from_counts(*scores.counts(answer, known))
 
 
 def sampled_ranks(scores: Tensor, answer: Tensor, negatives: Tensor) -> Ranks:

@@ -15,6 +15,7 @@ from tempograph.data.held_facts import signed_gap
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.device import memory_budget
 from tempograph.errors import QueryError
+from tempograph.models.sparse_scores import SparseScores
 from tempograph.nn.row_shards import RowShards
 from tempograph.typing import Split
 
@@ -120,6 +121,20 @@ class Model(torch.nn.Module, ABC):
     def candidate_scores(self, queries: Queries, candidates: Tensor) -> Tensor:
         """Scores of some entities, candidates [count], for each query, [queries, count]."""
         return self.scores(queries)[:, candidates]
+
+    def sparse_sizes(self, queries: Queries) -> Tensor | None:
+        """How many candidates `sparse_scores` lays out for each query at most, [queries].
+
+        None if it is better to score all of them.
+        """
+        return None
+
+    def sparse_scores(self, queries: Queries) -> SparseScores:
+        """The scores of every entity, as those that differ from the rest and the rest.
+
+        Only where `sparse_sizes` is not None.
+        """
+        raise QueryError(f"{self.name} scores all entities")
 
     def entity_vectors(self, times: Tensor) -> Tensor:
         """Vectors of all entities, [times, entities, width], or [1, ...] if constant in time."""

@@ -108,6 +108,10 @@ class DecayedCounts:
         rounded[unclear] = (exact * self.per_tie).round()
         return row, self.group_answer[group], rounded * self.tie
 
+    def num_answers(self, key: Tensor) -> Tensor:
+        """How many answers keys [n] have at any time, [n]."""
+        return equal_range(self.group_key, key).lengths
+
     def round_ties(self, value: Tensor) -> Tensor:
         """Round logarithms of sums, so that nearly equal sums tie."""
         return (value * self.per_tie).round() * self.tie

@@ -12,6 +12,7 @@ from tempograph.data.fact_index import FactIndex
 from tempograph.data.sorted_ranges import Ranges
 from tempograph.data.timeline import Queries, Timeline, undirected_facts
 from tempograph.models.base import Evidence, Model
+from tempograph.models.sparse_scores import MIN_ENTITIES, ConstantRest, SparseScores
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.typing import NonNegativeInt, check_bounds
 
@@ -77,12 +78,7 @@ class Recurrency(Model):
         row, position, weight = self._repeated(queries)
         cell = row * entities + self.by_pair.rows[position, 2]
         scores = torch.zeros(len(queries.time) * entities, dtype=torch.float64, device=self.device)
-        if self.settings.repeats == "sum":
-            scores.index_add_(0, cell, weight)
-        else:
-            # The weight of the latest fact is the largest.
-            latest = self.settings.repeats == "latest"
-            scores.scatter_reduce_(0, cell, weight if latest else weight.ceil(), "amax")
+        self._add_repeated(scores, cell, weight)
         scores = scores.view(-1, entities)
         weights = self.share_weight[queries.relation]
         if weights.any():
@@ -90,17 +86,55 @@ class Recurrency(Model):
             scores.view(-1).index_add_(0, row * entities + answer, weights[row] * share)
         return scores
 
+    def sparse_sizes(self, queries: Queries) -> Tensor | None:
+        if self.timeline.num_entities < MIN_ENTITIES:
+            return None
+        sizes = self._repeated_ranges(queries).lengths + 1
+        if self.share_weight[queries.relation].any():
+            sizes = sizes + self.shares.index.candidate_ranges(queries).lengths
+        return sizes
+
+    def sparse_scores(self, queries: Queries) -> SparseScores:
+        """Scores of repeated answers, and of frequent ones if they count; the others score 0."""
+        entities, rows = self.timeline.num_entities, len(queries.time)
+        row, position, weight = self._repeated(queries)
+        keys = row * entities + self.by_pair.rows[position, 2]
+        shares = weight[:0]
+        weights = self.share_weight[queries.relation]
+        if weights.any():
+            row, answer, share = self.shares(queries.relation, queries.time)
+            keys, shares = torch.cat([keys, row * entities + answer]), weights[row] * share
+        cells, cell = torch.unique(keys, return_inverse=True)
+        scores = torch.zeros(len(cells), dtype=torch.float64, device=self.device)
+        self._add_repeated(scores, cell[: len(weight)], weight)
+        scores.index_add_(0, cell[len(weight) :], shares)
+        rest = ConstantRest(0.0, rows, entities, scores)
+        return SparseScores(cells // entities, cells % entities, scores, rest, rows, entities)
+
+    def _add_repeated(self, scores: Tensor, cell: Tensor, weight: Tensor) -> None:
+        """Add what repeated facts weigh to the scores of their cells, in place."""
+        if self.settings.repeats == "sum":
+            scores.index_add_(0, cell, weight)
+        else:
+            # The weight of the latest fact is the largest.
+            latest = self.settings.repeats == "latest"
+            scores.scatter_reduce_(0, cell, weight if latest else weight.ceil(), "amax")
+
     def _repeated(self, queries: Queries) -> tuple[Tensor, Tensor, Tensor]:
         """Facts before each query with its entity and relation: query, row and weight, [n] each."""
+        row, position = self._repeated_ranges(queries).expand()
+        gap = (queries.time[row] - self.by_pair.time[position]).double()
+        return row, position, torch.exp2(-self.decay[queries.relation[row]] * gap)
+
+    def _repeated_ranges(self, queries: Queries) -> Ranges:
+        """The facts before each query with its entity and relation, [queries]."""
         index, window = self.by_pair, self.settings.window
         key = index.key_ids(queries)
         stop = index.first_row_at(key, queries.time)
         start = index.key_start[key]
         if window:
             start = index.first_row_at(key, (queries.time - window).clamp(min=0))
-        row, position = Ranges(start, stop).expand()
-        gap = (queries.time[row] - index.time[position]).double()
-        return row, position, torch.exp2(-self.decay[queries.relation[row]] * gap)
+        return Ranges(start, stop)
 
     def evidence(self, query: Queries, answer: int) -> Evidence:
         """The facts that an answer repeats, with their shares of the sum; the latest first."""

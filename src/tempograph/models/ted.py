@@ -14,6 +14,7 @@ from tempograph.data.timeline import Queries, Timeline, both_directions, undirec
 from tempograph.errors import ConfigError
 from tempograph.models.base import Evidence, Model
 from tempograph.models.decayed_counts import MAX_FACTS, DecayedCounts
+from tempograph.models.sparse_scores import MIN_ENTITIES, ConstantRest, SparseScores
 from tempograph.nn.padded_groups import pad_groups, padded_layout
 
 PAPER_SIGMAS: Final = (1e-5, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e5)
@@ -98,10 +99,41 @@ class TED(Model):
             self._put_set(scores, number, keys[number], queries.time)
         return scores
 
-    def _put_set(self, scores: Tensor, number: int, key: Tensor, time: Tensor) -> None:
-        """Write the scores of a set, the narrowest of which is number 0, for its keys [n]."""
+    def _set_scores(self, number: int, key: Tensor, time: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Row, answer and score of a set, the narrowest of which is number 0, for its keys [n]."""
         row, answer, value = self.sets[number].at(key, time)
-        scores[row, answer] = (value - self.lowest) / self.span + (2 - number)
+        return row, answer, (value - self.lowest) / self.span + (2 - number)
+
+    def _put_set(self, scores: Tensor, number: int, key: Tensor, time: Tensor) -> None:
+        """Write the scores of a set for its keys [n]."""
+        row, answer, score = self._set_scores(number, key, time)
+        scores[row, answer] = score
+
+    def sparse_sizes(self, queries: Queries) -> Tensor | None:
+        if self.num_entities < MIN_ENTITIES:
+            return None
+        # Answers of the first set are in the second as well.
+        keys = self._keys(queries.entity, queries.relation)[1:]
+        sizes: Tensor = sum(
+            (counts.num_answers(key) for counts, key in zip(self.sets[1:], keys, strict=True)),
+            torch.ones_like(queries.entity),
+        )
+        return sizes
+
+    def sparse_scores(self, queries: Queries) -> SparseScores:
+        """Scores of the answers of the three sets; the others are ruled out."""
+        found = []
+        for number, key in enumerate(self._keys(queries.entity, queries.relation)):
+            row, answer, score = self._set_scores(number, key, queries.time)
+            found.append((row * self.num_entities + answer, score))
+        keys, cell = torch.unique(torch.cat([keys for keys, _ in found]), return_inverse=True)
+        scores = torch.full_like(keys, -math.inf, dtype=torch.float64)
+        # The better set has the higher score.
+        scores.scatter_reduce_(0, cell, torch.cat([score for _, score in found]), "amax")
+        rows = len(queries.time)
+        rest = ConstantRest(-math.inf, rows, self.num_entities, scores)
+        row, candidate = keys // self.num_entities, keys % self.num_entities
+        return SparseScores(row, candidate, scores, rest, rows, self.num_entities)
 
     def _no_scores(self, rows: int, columns: int) -> Tensor:
         return torch.full((rows, columns), -math.inf, dtype=torch.float64, device=self.device)

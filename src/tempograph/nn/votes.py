@@ -77,6 +77,9 @@ class VoteBins(NamedTuple):
     count_bin: Tensor
     """Bin of n + max_facts, [2 max_facts + 1]."""
     num_classes: int
+    row_count: Tensor
+    """For each row, what it knows of the number N of facts that name its candidate: those up to it
+    if only the past counts, else all; [2 facts]. Empty if N counts without any voting fact."""
     intervals: NearestIntervals | None = None
     """When the facts of the index hold; None for events."""
 
@@ -131,10 +134,11 @@ def add_contributions_torch(
     query, position = ranges.candidates.expand()
     voted_query, weight, slot = fact_weights(bins, ranges, weights, fact_mask)
     sums = weight.new_zeros(len(query)).index_add(0, offset[voted_query] + slot, weight)
-    counted, count = ranges.removed < len(index.time), index.candidate_count[position]
-    if index.past_only and isinstance(ranges, VoteRanges):
-        counted = ranges.removed < ranges.facts.stop
-        count = _past_counts(ranges, index, offset, len(query))
+    counted, count = counted_removals(ranges, index), index.candidate_count[position]
+    if len(bins.row_count):
+        row_query, row = counting_rows(ranges, index)
+        cell = offset[row_query] + index.candidate_slot[row]
+        count = largest_at(cell, bins.row_count[row], len(query))
     which, column = counted.nonzero().unbind(1)
     removed = offset[column] + index.candidate_slot[ranges.removed[which, column]]
     # A candidate without voting facts has a count of 0 already.
@@ -147,55 +151,89 @@ def add_contributions_torch(
     return add_at(scores, cell, contribution)
 
 
-def _past_counts(ranges: VoteRanges, index: FactIndex, offset: Tensor, slots: int) -> Tensor:
-    """Facts before each query that name each of its candidates, if one of them may vote, [slots].
+def counting_rows(ranges: VoteLookup, index: FactIndex) -> tuple[Tensor, Tensor]:
+    """The query and the position of each row that knows a count, if N counts voting candidates.
 
-    The last of them knows how many there are.
+    If only the past counts, that is the last row of a candidate, even if it is removed.
     """
-    query, position = ranges.facts.expand()
-    return index.occurrence.new_zeros(slots).scatter_reduce_(
-        0, offset[query] + index.candidate_slot[position], index.occurrence[position], "amax"
-    )
+    if isinstance(ranges, VoteList):
+        return ranges.facts.query, ranges.facts.row
+    return ranges.facts.expand() if index.past_only else voting_facts(ranges, index, None)
+
+
+def counted_removals(ranges: VoteLookup, index: FactIndex) -> Tensor:
+    """Which removed facts are among those that N counts, [2 or 0, queries]."""
+    if isinstance(ranges, VoteRanges) and index.past_only:
+        return ranges.removed < ranges.facts.stop
+    return ranges.removed < len(index.time)
+
+
+def largest_at(cell: Tensor, values: Tensor, cells: int) -> Tensor:
+    """The largest of the values [n] at each cell, 0 without any, [cells]."""
+    return values.new_zeros(cells).scatter_reduce_(0, cell, values, "amax")
 
 
 def fact_weights(
     bins: VoteBins, ranges: VoteLookup, weights: VoteWeights, fact_mask: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """For each voting fact: its query, its weight and the slot of its candidate, [votes] each."""
-    index, max_facts = bins.fact_index, len(bins.count_bin) // 2
+    index = bins.fact_index
     if isinstance(ranges, VoteList):
-        query, position, count = listed_facts(ranges, index, fact_mask)
-        assert bins.intervals is not None
-        start, end = index.time[position], bins.intervals.end[position]
-        gap = signed_gap(start, end, ranges.time[query])
+        query, position, number = listed_facts(ranges, index, fact_mask)
     else:
         query, position = voting_facts(ranges, index, fact_mask)
-        gap = index.time[position] - ranges.time[query]
-        count = position - ranges.pivot[query]
-        if len(ranges.removed):
-            count = count - (ranges.removed[:, query] < position).sum(0)
+        number = fact_numbers(ranges, query, position)
+    weight = weights_at(bins, ranges.time, weights, query, position, number)
+    return query, weight, index.candidate_slot[position]
+
+
+def fact_numbers(ranges: VoteRanges, query: Tensor, position: Tensor) -> Tensor:
+    """The number of each voting fact in its key, counted from the time of the query, [votes]."""
+    number = position - ranges.pivot[query]
+    if len(ranges.removed):
+        number = number - (ranges.removed[:, query] < position).sum(0)
+    return number
+
+
+def weights_at(
+    bins: VoteBins,
+    time: Tensor,
+    weights: VoteWeights,
+    query: Tensor,
+    position: Tensor,
+    number: Tensor,
+) -> Tensor:
+    """The weights of the facts at positions for queries at times [queries], [votes] each.
+
+    number: that of the fact among those of its key, from the time of the query.
+    """
+    index, max_facts = bins.fact_index, len(bins.count_bin) // 2
+    if bins.intervals is None:
+        gap = index.time[position] - time[query]
+    else:
+        gap = signed_gap(index.time[position], bins.intervals.end[position], time[query])
     row, relation = weights.row[query], index.relation[position]
-    count = count.clamp(-max_facts, max_facts)
     pair = row * weights.pair.shape[1] + relation
     pair_cell = pair * bins.num_classes + bins.gap_class[gap + len(bins.gap_class) // 2]
     time_cell = row * weights.by_time.shape[1] + bins.time_bin[gap + len(bins.time_bin) // 2]
-    count_cell = row * weights.by_count.shape[1] + bins.count_bin[count + max_facts]
+    count_cell = (
+        row * weights.by_count.shape[1]
+        + bins.count_bin[number.clamp(-max_facts, max_facts) + max_facts]
+    )
     exponent = (
         weights.pair.flatten().index_select(0, pair_cell)
         + weights.by_time.flatten().index_select(0, time_cell)
         + weights.by_count.flatten().index_select(0, count_cell)
     )
     if weights.by_phase is not None and bins.intervals is not None:
-        intervals, time = bins.intervals, ranges.time[query]
-        phases = phase(
-            index.time[position], intervals.end[position], intervals.unknown[position], time
-        )
+        end, unknown = bins.intervals.end[position], bins.intervals.unknown[position]
+        phases = phase(index.time[position], end, unknown, time[query])
         # Phase 0 says nothing more, and has no weight.
         known = (phases > 0).to(exponent.dtype)
         exponent = exponent + known * weights.by_phase.flatten().index_select(
             0, pair * PHASES + phases
         )
-    return query, torch.exp(exponent), index.candidate_slot[position]
+    return torch.exp(exponent)
 
 
 def listed_facts(

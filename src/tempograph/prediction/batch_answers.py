@@ -19,6 +19,7 @@ from tempograph.data.timeline import Queries, undirected_facts
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.evaluation.probabilities import Calibrator
 from tempograph.evaluation.question_evaluator import question_batches
+from tempograph.models.sparse_scores import SparseScores
 from tempograph.prediction.questions import Questions
 from tempograph.prediction.scenario import Scenario
 from tempograph.typing import HEAD_ASKED, Progress
@@ -93,10 +94,14 @@ def _entity_answers(
     entity = torch.where(inverse, facts[:, 2], facts[:, 0])
     queries = Queries(entity, facts[:, 1] + inverse * known.num_relations, facts[:, 3])
     calibrator = scenario.calibrator("entity")
-    for index in query_batches(model, queries, known, budget):
+    sizes = model.sparse_sizes(queries)
+    for index in query_batches(model, queries, known, budget, sizes=sizes):
         batch = queries.take(index)
         excluded = known(batch) if new else None
-        best = _best(model.scores(batch), top, calibrator, excluded)
+        if sizes is None:
+            best = _best(model.scores(batch), top, calibrator, excluded)
+        else:
+            best = _sparse_best(model.sparse_scores(batch), top, calibrator, excluded)
         directed = torch.stack(
             [batch.entity[best.row], batch.relation[best.row], best.answer, batch.time[best.row]],
             dim=1,
@@ -145,12 +150,30 @@ def _best(
     if excluded is not None:
         scores[excluded] = -math.inf
     best = scores.topk(min(top, scores.shape[1]), dim=1)
+    return _ranked(best.values, best.indices, log_probs.gather(1, best.indices))
+
+
+def _sparse_best(
+    scores: SparseScores, top: int, calibrator: Calibrator, excluded: tuple[Tensor, Tensor] | None
+) -> _Best:
+    """`_best` without the scores of all candidates."""
+    nothing = scores.row[:0], scores.row[:0]
+    values, candidates = scores.top(top, excluded or nothing)
+    log_probs = calibrator.sparse_log_probs(scores, values, excluded or nothing)
+    return _ranked(values, candidates, log_probs)
+
+
+def _ranked(values: Tensor, candidates: Tensor, log_probs: Tensor) -> _Best:
+    """The possible ones among the best candidates, with scores that descend, [n, top] each."""
     # All higher scores are among the best, so the first of equal ones has their rank.
-    rank = 1 + torch.searchsorted(-best.values, -best.values)
-    row, place = (best.values > -math.inf).nonzero().unbind(1)
-    answer = best.indices[row, place]
+    rank = 1 + torch.searchsorted(-values, -values)
+    row, place = (values > -math.inf).nonzero().unbind(1)
     return _Best(
-        row, answer, rank[row, place], best.values[row, place].double(), log_probs[row, answer]
+        row,
+        candidates[row, place],
+        rank[row, place],
+        values[row, place].double(),
+        log_probs[row, place],
     )
 
 

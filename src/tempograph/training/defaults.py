@@ -13,6 +13,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.name_tokens import share_words
 from tempograph.device import memory_budget
 from tempograph.models.registry import MODELS, ModelKind
+from tempograph.models.sparse_scores import MIN_ENTITIES
 from tempograph.training.setting_values import Setting, SettingTables
 from tempograph.typing import Task
 
@@ -21,6 +22,10 @@ Suggest = Callable[[ModelKind, TemporalGraph, torch.device, Task], SettingTables
 
 _TEMP_STEPS: Final = 2270
 """Training steps of TeMP after which validation MRR hardly rises."""
+_MANY_NEGATIVES: Final = 2000
+"""Negatives of TeMP for each time and side with many entities."""
+_ROWS_PER_FACT: Final = 8
+"""Nodes of snapshots that a step of TeMP encodes for each fact it asks about, roughly."""
 _CPU_FACTS: Final = 300_000
 """Facts, over all epochs, that the pointer is trained on on a CPU: some minutes on two cores."""
 _MAX_FACTORED: Final = 5_000_000_000
@@ -55,6 +60,11 @@ def suggest_temp(
     if gpu:
         queries = 2 * math.ceil(len(graph.train) / steps)
         max_times = min(max_times, memory_budget("temp_scores", device) // (4 * queries * entities))
+    many = _lays_out_few(graph)
+    if many:
+        # A step encodes what it asks and draws, with the neighbors, but no other entity.
+        rows = _ROWS_PER_FACT * math.ceil(len(graph.train) / steps) + 2 * _MANY_NEGATIVES
+        max_times = memory_budget("temp_step", device) // (8 * dim * rows)
     largest = (64 if steps > 1000 else 32) if gpu else 8
     times_per_step = max(1, min(largest, steps // 11, max_times))
     # Long timelines need fewer epochs, and a cooldown since they do not stop early.
@@ -71,7 +81,7 @@ def suggest_temp(
             "epochs": min(max(epochs, 20), 60 if forecast else 150),
             "weight_decay": 1e-4 if forecast else 0.0,
             "times_per_step": times_per_step,
-            "negatives": "all" if gpu or entities <= 2000 else 500,
+            "negatives": _MANY_NEGATIVES if many else "all" if gpu or entities <= 2000 else 500,
             "learning_rate": 0.005 if gpu else 0.015,
             "cooldown": 0.3 if epochs < 100 and gpu else 0.0,
             "average": 0.98 if gpu else 0.95,
@@ -165,18 +175,22 @@ def suggest_pointer(
 ) -> SettingTables:
     """Settings of the pointer, with paths if their tables fit into memory and so are fast.
 
-    On a GPU more facts vote the more there are; a CPU takes the same few, and fewer epochs. Names
+    On a GPU more facts vote the more there are, up to the number of entities from which only the
+    candidates that differ are laid out; a CPU takes the same few, and fewer epochs. Names
     matter if they have words in common. A forecaster has no facts of its own step, nor paths, which
     look at facts of all times; the latest facts overall and recent paths take their place.
     """
     facts = len(graph.train)
     most, epochs = 512, min(max(_CPU_FACTS // facts, 3), 14)
-    gpu = device.type == "cuda"
+    gpu, many = device.type == "cuda", _lays_out_few(graph)
     if gpu:
         # Votes of facts that hold for a while are listed one by one, not summed by a kernel.
         largest = 1024 if graph.has_intervals else 16384
         most = min(max(_power_of_two(facts / 18), 512), largest)
         epochs = 14 if facts < 20_000 else 10
+    if many:
+        # Neither paths nor names: they give every entity a score of its own.
+        most, epochs = 512, min(epochs, 4)
     return {
         "model": {
             "max_facts": most,
@@ -184,12 +198,16 @@ def suggest_pointer(
             "max_facts_per_pair": most // 4,
             "max_facts_overall": 0 if task == "complete" else 2 * most,
             "max_facts_per_hop": 0 if task == "complete" else 16 if gpu else 8,
-            "paths": task == "complete" and pair_tables_fit(len(graph.entities), device),
-            "names": names_help(graph),
+            "paths": task == "complete"
+            and not many
+            and pair_tables_fit(len(graph.entities), device),
+            "names": names_help(graph) and not many,
+            "counts": "voting" if many else "all",
         },
         "train": {
             "epochs": epochs,
-            "facts_per_step": 1000 if facts > 20_000 else 200,
+            # The scores that all queries of a step share take as long as thousands of queries.
+            "facts_per_step": 4000 if many else 1000 if facts > 20_000 else 200,
             "learning_rate": 0.01,
             "cooldown": 0.4,
             "weight_decay": 1e-5,
@@ -197,6 +215,11 @@ def suggest_pointer(
             "patience": 4,
         },
     }
+
+
+def _lays_out_few(graph: TemporalGraph) -> bool:
+    """Whether TeMP and the pointer lay out few of many entities: not if facts hold for a while."""
+    return len(graph.entities) >= MIN_ENTITIES and not graph.has_intervals
 
 
 def suggest_ensemble(

@@ -14,6 +14,7 @@ from tempograph.data.nearest_intervals import NearestIntervals
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.shared_weights import copy_sharing_weights
+from tempograph.nn.sparse_votes import Cells, VoteRows, cell_contributions
 from tempograph.nn.votes import (
     PHASES,
     VoteBins,
@@ -39,7 +40,8 @@ class Copying(nn.Module):
     """contribution(o) = u_r log(1 + c_r S(o)) + v_r log(1 + N(o)) + prior(o)
 
     N(o) counts all facts of the key with candidate o; S(o) sums the weights of the nearest of them.
-    If only the past counts, N(o) counts the facts before t, and is 0 if none of them may vote.
+    If only the past counts, N(o) counts the facts before t, and is 0 if none of them may vote; so
+    it is, for facts of all times, without `count_all`.
     A fact (x, r', o, t') weighs exp(A[r, r'] + C[r, r', gap] + B[r, t' - t] + M[r, n]): gap is a
     coarse class of t' - t, n counts the facts of the key between t and t', B and M are tables over
     signed logarithmic bins. Each table is the sum of a shared one and one per relation.
@@ -56,11 +58,12 @@ class Copying(nn.Module):
         intervals: NearestIntervals | None = None,
         *,
         prior: bool = False,
+        count_all: bool = True,
     ) -> None:
         super().__init__()
-        self.max_facts = max_facts
+        self.max_facts, self.count_all = max_facts, count_all
         relations = fact_index.num_directed_relations
-        self.bins = _vote_bins(fact_index, max_facts, intervals)
+        self.bins = _vote_bins(fact_index, max_facts, count_all, intervals)
         time_bins, count_bins = (
             int(bins.max()) + 1 for bins in (self.bins.time_bin, self.bins.count_bin)
         )
@@ -90,7 +93,7 @@ class Copying(nn.Module):
         twin, old = copy_sharing_weights(self), self.fact_index
         index = FactIndex(timeline, old.key, None if self.prior is None else old)
         intervals = None if self.phase is None else NearestIntervals(timeline, index)
-        bins = _vote_bins(index, self.max_facts, intervals)
+        bins = _vote_bins(index, self.max_facts, self.count_all, intervals)
         known = self.by_time.shape[1] // 2
         middle = len(torch.unique(bins.time_bin)) // 2
         twin.bins = bins._replace(time_bin=(bins.time_bin - middle).clamp(-known, known) + known)
@@ -132,6 +135,32 @@ class Copying(nn.Module):
         """
         fact_mask = None if sample is None else sample.fact_mask
         return add_contributions(scores, self.bins, ranges, self.weights(relation), fact_mask)
+
+    def vote_rows(self, ranges: VoteRanges) -> VoteRows:
+        """What makes candidates of the queries differ from the rest.
+
+        Where there is a prior, the rest has the counts of the relation, and the prior.
+        """
+        every_candidate = self.prior is None and not len(self.bins.row_count)
+        return VoteRows.of(self.bins, ranges, every_candidate)
+
+    def at_cells(
+        self,
+        cells: Cells,
+        slots: Tensor,
+        rows: VoteRows,
+        relation: Tensor,
+        ranges: VoteRanges,
+        sample: VoteSample | None,
+        pair: Tensor,
+    ) -> Tensor:
+        """The contributions that `forward` adds, to candidates that are laid out, [cells].
+
+        slots: the cell of each row; pair: the positions of the cells' (relation, candidate) pairs.
+        """
+        fact_mask = None if sample is None else sample.fact_mask
+        weights = self.weights(relation)
+        return cell_contributions(cells, slots, rows, self.bins, ranges, weights, fact_mask, pair)
 
     def weights(self, relation: Tensor) -> VoteWeights:
         """The tables for queries with relations [n]."""
@@ -177,7 +206,7 @@ class Copying(nn.Module):
 
 
 def _vote_bins(
-    fact_index: FactIndex, max_facts: int, intervals: NearestIntervals | None
+    fact_index: FactIndex, max_facts: int, count_all: bool, intervals: NearestIntervals | None
 ) -> VoteBins:
     device, steps = fact_index.time.device, fact_index.num_steps
     gaps = torch.arange(steps + 1, device=device)
@@ -188,6 +217,7 @@ def _vote_bins(
         time_bin=signed_bins(steps, per_octave=3).to(device),
         count_bin=signed_bins(max_facts, per_octave=2).to(device),
         num_classes=2 * len(_GAPS) + 1,
+        row_count=fact_index.row_counts(count_all),
         intervals=intervals,
     )
 

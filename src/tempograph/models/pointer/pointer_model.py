@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final, cast
+from typing import ClassVar, Final, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +23,14 @@ from tempograph.models.pointer.partners import PartnerRanges
 from tempograph.models.pointer.paths import Paths
 from tempograph.models.pointer.recent_paths import PathQueries, RecentPaths
 from tempograph.models.pointer.removed_facts import RemovedFacts
+from tempograph.models.pointer.sparse_layout import (
+    KeptPrior,
+    Lookups,
+    SparseLayout,
+    uses_sparse_layout,
+)
 from tempograph.models.pointer.vote_sample import VoteSample
+from tempograph.models.sparse_scores import BYTES_PER_CELL, SparseScores
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.nn.votes import VoteLookup
 from tempograph.typing import NonNegativeInt, PositiveInt, check_bounds
@@ -64,6 +71,13 @@ class PointerSettings:
 
     What an entity gains as such is then a matter of how many facts it has, except in forecasts.
     """
+
+    counts: Literal["all", "voting"] = "all"
+    """Whether the facts of a group that are too far away to vote count for every candidate, or only
+    for those that another fact votes for. Those of the relation always do, except in forecasts."""
+    layout: Literal["auto", "dense", "sparse"] = "auto"
+    """Whether all entities are scored, or only those that differ from the rest, to the same effect:
+    by default, the latter with many entities."""
 
     aliases: ClassVar[Mapping[str, str]] = {
         "most": "max_facts",
@@ -111,7 +125,15 @@ class Pointer(Model):
             ("any", settings.max_facts_overall, 0.1),
         ]
         copying = [
-            _copying(timeline, key, max_facts, gain) for key, max_facts, gain in keys if max_facts
+            _copying(
+                timeline,
+                key,
+                max_facts,
+                gain,
+                count_all=key == "relation" or settings.counts == "all",
+            )
+            for key, max_facts, gain in keys
+            if max_facts
         ]
         # Sources run one after another, so the largest decides, spread over all entities.
         per_query = [max(source.pair.bytes_per_query for source in copying)]
@@ -140,6 +162,7 @@ class Pointer(Model):
             self.entity.requires_grad_(False).zero_()
         if settings.names:
             self.sources.append(Names(timeline, NAME_WIDTH))
+        self._kept_prior = KeptPrior()
         self.to(timeline.device)
 
     @property
@@ -152,8 +175,35 @@ class Pointer(Model):
         """`sources`, with their types."""
         return cast(Iterable[VoteSource], self.sources)
 
+    @property
+    def layout(self) -> SparseLayout | None:
+        """Lays out the candidates that differ from the rest; None if all entities are scored."""
+        entities = self.timeline.num_entities
+        if not uses_sparse_layout(self.settings.layout, entities, self.sources):
+            return None
+        return SparseLayout(self.entity, self.sources)
+
     def scores(self, queries: Queries) -> Tensor:
         return self.score(queries.relation, self.look_up(queries))
+
+    def answer_scores(self, queries: Queries, answer: Tensor) -> Tensor:
+        if self.layout is None:
+            return super().answer_scores(queries, answer)
+        row = torch.arange(len(answer), device=answer.device)
+        return self.sparse_scores(queries).at(row, answer)
+
+    def sparse_sizes(self, queries: Queries) -> Tensor | None:
+        layout = self.layout
+        return None if layout is None else layout.sizes(cast(Lookups, self.look_up(queries)))
+
+    def sparse_scores(self, queries: Queries) -> SparseScores:
+        return self._sparse_scores(queries, None)
+
+    def _sparse_scores(self, queries: Queries, left_out: Tensor | None) -> SparseScores:
+        layout, lookups = self.layout, cast(Lookups, self.look_up(queries, left_out))
+        if layout is None:
+            return super().sparse_scores(queries)
+        return layout.sparse_scores(queries.relation, lookups, self._kept_prior(layout))
 
     def look_up(self, queries: Queries, left_out: Tensor | None = None) -> list[Lookup]:
         """What each source looks up for the queries, without the train facts left_out [n]."""
@@ -202,11 +252,13 @@ class Pointer(Model):
         if timeline is self.timeline:
             return self
         twin = copy_sharing_weights(self)
-        twin.timeline = timeline
+        twin.timeline, twin._kept_prior = timeline, KeptPrior()
         twin.sources = nn.ModuleList(source.with_timeline(timeline) for source in self.vote_sources)
         return twin
 
     def counterfactual_scores(self, query: Queries, left_out: Tensor, candidates: Tensor) -> Tensor:
+        if self.layout is not None:
+            return self._sparse_counterfactual_scores(query, left_out, candidates)
         scores = [self.scores(query)[:, candidates]]
         for part in within_budget(left_out, self.bytes_per_candidate * self.timeline.num_entities):
             repeated = Queries(*(column.expand(len(part)) for column in query))
@@ -214,10 +266,24 @@ class Pointer(Model):
             scores.append(without[:, candidates])
         return torch.cat(scores)
 
+    def _sparse_counterfactual_scores(
+        self, query: Queries, left_out: Tensor, candidates: Tensor
+    ) -> Tensor:
+        scores = [self.sparse_scores(query).at(torch.zeros_like(candidates), candidates)[None]]
+        cells = int(cast(Tensor, self.sparse_sizes(query)).max())
+        for part in within_budget(left_out, cells * BYTES_PER_CELL):
+            repeated = Queries(*(column.expand(len(part)).contiguous() for column in query))
+            row = torch.arange(len(part), device=part.device).repeat_interleave(len(candidates))
+            without = self._sparse_scores(repeated, part)
+            scores.append(without.at(row, candidates.repeat(len(part))).view(len(part), -1))
+        return torch.cat(scores)
 
-def _copying(timeline: Timeline, key: Key, max_facts: int, gain: float) -> Copying:
+
+def _copying(
+    timeline: Timeline, key: Key, max_facts: int, gain: float, *, count_all: bool
+) -> Copying:
     index = FactIndex(timeline, key)
     # Facts of one time are events, even if they are written as intervals.
     listed = timeline.has_intervals and key != "time"
     intervals = NearestIntervals(timeline, index) if listed else None
-    return Copying(index, max_facts, gain, intervals, prior=key == "relation")
+    return Copying(index, max_facts, gain, intervals, prior=key == "relation", count_all=count_all)

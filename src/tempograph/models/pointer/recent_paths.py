@@ -13,6 +13,7 @@ from tempograph.models.pointer.copying import MAX_RELATIONS
 from tempograph.models.pointer.vote_sample import VoteSample
 from tempograph.nn.gap_bins import gap_bin, num_gap_bins
 from tempograph.nn.shared_weights import copy_sharing_weights
+from tempograph.nn.sparse_votes import Cells
 
 
 class PathQueries(NamedTuple):
@@ -111,6 +112,22 @@ class RecentPaths(nn.Module):
         sums = weight.new_zeros(scores.numel()).index_add(0, cell, weight).view_as(scores)
         u, log_c = (self.shared_gain + self.gain).index_select(0, relation)[:, :, None].unbind(1)
         return scores + u * torch.log1p(log_c.exp() * sums)
+
+    def votes(self, queries: PathQueries, sample: VoteSample | None) -> PathVotes:
+        """All paths of the queries, with a sample those of train facts in its mask."""
+        return self._votes(queries, None if sample is None else sample.fact_mask)
+
+    def at_cells(
+        self, cells: Cells, slots: Tensor, votes: PathVotes, relation: Tensor, queries: PathQueries
+    ) -> Tensor:
+        """The contributions that `forward` adds, to candidates that are laid out, [cells].
+
+        slots: the cell of each path.
+        """
+        weight = self._weights(votes, relation, queries.time)
+        sums = weight.new_zeros(len(cells.key)).index_add(0, slots, weight)
+        u, log_c = (self.shared_gain + self.gain).index_select(0, relation[cells.query]).unbind(1)
+        return u * torch.log1p(log_c.exp() * sums)
 
     def _weights(self, votes: PathVotes, asked: Tensor, time: Tensor) -> Tensor:
         """The weight of each path for queries with relations [n] and times [n], [votes]."""

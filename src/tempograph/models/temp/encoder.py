@@ -157,8 +157,48 @@ class TeMPEncoder(nn.Module):
             self._step_mask(times, torch.cat([before, after])),
             sample.context_keep if sample else None,
         )
-        snapshots = self._encode_snapshots(current, context, sample)
+        everyone = torch.arange(t.num_entities, device=t.device)
+        snapshots = self._encode_snapshots(current, context, sample, everyone)
         return self.encode_pairs(*all_pairs(times, t.num_entities), snapshots)
+
+    def encode_some(
+        self, time: Tensor, entity: Tensor, sample: DropoutSample | None = None
+    ) -> Tensor:
+        """Some (time, entity) pairs [n], with the facts around them alone, [n, width].
+
+        An entity needs its active steps in the window, and a node of a snapshot the facts within as
+        many steps of message passing as there are layers.
+        """
+        t, (past, future) = self.timeline, self.window
+        times = torch.unique(time)
+        offsets = torch.arange(-past, future + 1, device=time.device)
+        now = torch.zeros_like(times[:0] if t.past_only else times[:1])
+        snapshots = []
+        for mask, window, keep in (
+            (self._step_mask(times, now), (0, 0), sample.keep if sample else None),
+            (
+                self._step_mask(times, offsets[offsets != 0]),
+                (past, future),
+                sample.context_keep if sample else None,
+            ),
+        ):
+            wanted = torch.zeros(len(t.pair_keys), dtype=torch.bool, device=t.device)
+            wanted[t.window(entity, time - window[0], time + window[1]).expand()[1]] = True
+            snapshots.append(self._snapshot(mask, keep, wanted))
+        entities, row = torch.unique(entity, return_inverse=True)
+        now_around, context_around = snapshots
+        current, context, isolated, steps = self._encode_snapshots(
+            now_around, context_around, sample, entities
+        )
+        around = EncodedSnapshots(
+            _nodes_of(current, entities, steps),
+            _nodes_of(context, entities, steps),
+            isolated,
+            steps,
+        )
+        encoded = self.encode_pairs(time, row, around)
+        base = encoded.base.index_select(0, row)
+        return base.index_copy(0, encoded.keys, encoded.rows.to(base.dtype))
 
     def encode_pairs(
         self, time: Tensor, entity: Tensor, snapshots: EncodedSnapshots, base: Tensor | None = None
@@ -255,11 +295,10 @@ class TeMPEncoder(nn.Module):
         return self.pass_messages(everyone, no_edges, num_isolated=len(everyone))
 
     def _encode_snapshots(
-        self, current: _Snapshot, context: _Snapshot, sample: DropoutSample | None
+        self, current: _Snapshot, context: _Snapshot, sample: DropoutSample | None, everyone: Tensor
     ) -> EncodedSnapshots:
         """Pass messages in both snapshots, and with isolated entities, as one graph."""
         t, shift = self.timeline, len(current.keys)
-        everyone = torch.arange(t.num_entities, device=t.device)
         entity = torch.cat([current.keys // t.num_steps, context.keys // t.num_steps, everyone])
         edges = Edges(
             torch.cat([current.edges.source, context.edges.source + shift]),
@@ -269,7 +308,7 @@ class TeMPEncoder(nn.Module):
         x = self.pass_messages(entity, edges, sample, len(everyone))
         current_x, context_x, isolated = torch.split(x, [shift, len(context.keys), len(everyone)])
         if self.settings.inactive == "embedding":
-            isolated = self.all_embeddings()
+            isolated = self.embeddings(everyone)
         return EncodedSnapshots(
             Nodes(current.keys, current_x), Nodes(context.keys, context_x), isolated, t.num_steps
         )
@@ -282,20 +321,30 @@ class TeMPEncoder(nn.Module):
         mask[(margin + times[:, None] + offsets).flatten()] = True
         return mask[margin : margin + steps]
 
-    def _snapshot(self, steps: Tensor, keep: Tensor | None) -> _Snapshot:
-        """The active entities and the kept facts of the steps in a mask [steps], as one graph."""
+    def _snapshot(
+        self, steps: Tensor, keep: Tensor | None, wanted: Tensor | None = None
+    ) -> _Snapshot:
+        """The active entities and the kept facts of the steps in a mask [steps], as one graph.
+
+        With a mask of wanted active pairs, [pairs], only what their encoding depends on.
+        """
         t = self.timeline
         if t.has_intervals:
             return self._held_snapshot(steps.nonzero()[:, 0], keep)
         inside = steps[t.facts[:, 3]]
         facts = (inside if keep is None else inside & keep).nonzero()[:, 0]
         subject, object_ = t.subject_pair[facts], t.object_pair[facts]
+        if wanted is not None:
+            for _ in self.structure or [None]:
+                near = wanted[subject] | wanted[object_]
+                wanted = wanted.index_fill(0, torch.cat([subject[near], object_[near]]), True)
+            facts, subject, object_ = facts[near], subject[near], object_[near]
         if t.protocol != "paper":
             active = torch.zeros(len(t.pair_keys), dtype=torch.bool, device=t.device)
             active[subject] = True
             active[object_] = True
         else:
-            active = steps[t.pair_time]
+            active = steps[t.pair_time] if wanted is None else steps[t.pair_time] & wanted
         node = active.cumsum(0) - 1
         edges = Edges(node[subject], t.facts[facts, 1], node[object_])
         return _Snapshot(t.pair_keys[active], edges)
@@ -312,6 +361,14 @@ class TeMPEncoder(nn.Module):
             torch.cat([subject, object_]) * t.num_steps + steps[row].repeat(2), return_inverse=True
         )
         return _Snapshot(keys, Edges(node[: len(row)], relation, node[len(row) :]))
+
+
+def _nodes_of(nodes: Nodes, entities: Tensor, num_steps: int) -> Nodes:
+    """The nodes of some entities, ascending, with their index among them in the keys."""
+    match = equal_range(entities, nodes.keys // num_steps)
+    kept = match.lengths.nonzero()[:, 0]
+    keys = match.start[kept] * num_steps + nodes.keys[kept] % num_steps
+    return Nodes(keys, nodes.x.index_select(0, kept))
 
 
 def all_pairs(times: Tensor, num_entities: int) -> tuple[Tensor, Tensor]:

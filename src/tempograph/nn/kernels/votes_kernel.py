@@ -64,8 +64,8 @@ class _AddContributions(torch.autograd.Function):
         slots = inputs.bins.fact_index.max_candidates
         size = len(inputs.row), slots
         sums = torch.zeros(size, device=scores.device)
-        past_only = inputs.bins.fact_index.past_only
-        counts = torch.zeros(size if past_only else 0, dtype=torch.int64, device=scores.device)
+        by_rows = len(inputs.bins.row_count) > 0
+        counts = torch.zeros(size if by_rows else 0, dtype=torch.int64, device=scores.device)
         ctx.inputs = inputs
         ctx.save_for_backward(*tables, coefficients, prior, sums, counts)
         _run_sums(inputs, tables, sums, counts, None)
@@ -95,7 +95,7 @@ def _run_sums(
 ) -> None:
     """Add to the sums, or read their gradients from `sums` and add to the tables' gradients.
 
-    If only the past counts, the first pass also fills `counts`.
+    If N counts candidates with voting facts, the first pass also fills `counts`.
     """
     bins, ranges, row, fact_mask = inputs
     index = bins.fact_index
@@ -106,7 +106,7 @@ def _run_sums(
     grid = (len(row), triton.cdiv(max_facts + 2, _FACT_BLOCK))
     _sums_kernel[grid](
         (*ranges.facts, ranges.pivot, ranges.time, *ranges.removed.contiguous(), row),
-        (index.relation, index.time, index.candidate_slot, index.fact_id, index.occurrence),
+        (index.relation, index.time, index.candidate_slot, index.fact_id, bins.row_count),
         index.fact_id if fact_mask is None else fact_mask,
         (bins.gap_class, bins.time_bin, bins.count_bin),
         tuple(tables),
@@ -116,6 +116,7 @@ def _run_sums(
         tuple(table.shape[1] for table in tables),
         CLASSES=bins.num_classes,
         MASKED=fact_mask is not None,
+        BY_ROWS=len(bins.row_count) > 0,
         PAST_ONLY=index.past_only,
         BACKWARD=grads is not None,
         BLOCK=_FACT_BLOCK,
@@ -144,6 +145,7 @@ def _run_scores(
         (coefficients, prior, sums) if grads is None else grads,
         (len(index.time), scores.shape[1], sums.shape[1]),
         PRIOR=len(prior) > 0,
+        BY_ROWS=len(inputs.bins.row_count) > 0,
         PAST_ONLY=index.past_only,
         BACKWARD=grads is not None,
         BLOCK=_CANDIDATE_BLOCK,
@@ -163,13 +165,14 @@ def _sums_kernel(
     columns,
     CLASSES: tl.constexpr,
     MASKED: tl.constexpr,
+    BY_ROWS: tl.constexpr,
     PAST_ONLY: tl.constexpr,
     BACKWARD: tl.constexpr,
     BLOCK: tl.constexpr,
 ) -> None:
     """One block of the facts of one query; `sums` holds the sums' gradients in backward."""
     start, stop, pivot, query_time, removed, also_removed, query_row = ranges
-    fact_relation, fact_time, fact_slot, fact_id, occurrence = index
+    fact_relation, fact_time, fact_slot, fact_id, row_count = index
     sums, counts = totals
     gap_class, time_bin, count_bin = bins
     pair, by_time, by_count = tables
@@ -184,12 +187,13 @@ def _sums_kernel(
     one = tl.load(removed + query)
     other = tl.load(also_removed + query)
     inside = fact < tl.load(stop + query)
-    if PAST_ONLY and not BACKWARD:
-        # The last fact that names a candidate knows how many there are.
-        slot = tl.load(fact_slot + fact, mask=inside, other=0)
-        number = tl.load(occurrence + fact, mask=inside, other=0)
-        tl.atomic_max(counts + query * slots + slot, number, mask=inside)
     votes = inside & (fact != one) & (fact != other)
+    if BY_ROWS and not BACKWARD:
+        # `votes.counting_rows`: if only the past counts, a removed fact knows the count as well.
+        known = inside if PAST_ONLY else votes
+        slot = tl.load(fact_slot + fact, mask=known, other=0)
+        number = tl.load(row_count + fact, mask=known, other=0)
+        tl.atomic_max(counts + query * slots + slot, number, mask=known)
     if MASKED:
         number = tl.load(fact_id + fact, mask=votes, other=0)
         votes = votes & (tl.load(fact_mask + number, mask=votes, other=0) != 0)
@@ -243,6 +247,7 @@ def _scores_kernel(
     grads,
     sizes,
     PRIOR: tl.constexpr,
+    BY_ROWS: tl.constexpr,
     PAST_ONLY: tl.constexpr,
     BACKWARD: tl.constexpr,
     BLOCK: tl.constexpr,
@@ -271,7 +276,7 @@ def _scores_kernel(
     slot = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = slot < tl.load(end + query) - start
     total = c * tl.load(sums + query * slots + slot, mask=mask, other=0.0)
-    if PAST_ONLY:
+    if BY_ROWS:
         count = tl.load(counts + query * slots + slot, mask=mask, other=0)
     else:
         count = tl.load(candidate_count + start + slot, mask=mask, other=0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, cast
 
 import torch
 from torch import Tensor
@@ -16,7 +16,9 @@ from torch.utils.checkpoint import checkpoint
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import memory_budget
 from tempograph.models.pointer.pointer_model import NAME_WIDTH, Lookup, Pointer
+from tempograph.models.pointer.sparse_layout import Lookups, SparseLayout
 from tempograph.models.pointer.vote_sample import VoteSample
+from tempograph.models.sparse_scores import BYTES_PER_CELL, split_by_size
 from tempograph.nn.loss_functions import softmax_loss
 from tempograph.nn.votes import VoteList
 from tempograph.training.losses.training_loss import TrainingLoss
@@ -42,20 +44,46 @@ class PointerLoss(TrainingLoss):
         """Positions of facts [n] -> a scalar."""
         query_ids = torch.cat([batch, batch + len(self.timeline.facts)])
         sample = self._sample(len(query_ids), generator)
-        chunk = memory_budget("pointer_loss", self.timeline.device) // (
-            self.model.bytes_per_candidate * self.timeline.num_entities
-        )
-        if chunk >= len(query_ids):
-            return self._loss(query_ids, sample)
+        packed = self._packed(query_ids)
+        chunks = self._chunks(len(query_ids), packed)
+        if len(chunks) == 1:
+            return self._loss(query_ids, packed, sample)
         # Backward computes the scores of one chunk again instead of saving those of all.
         losses = []
-        for rows in torch.split(torch.arange(len(query_ids), device=batch.device), max(1, chunk)):
+        for rows in chunks:
             part = sample
             if sample.name_mask is not None:
                 part = sample._replace(name_mask=sample.name_mask[rows])
-            loss = checkpoint(self._loss, query_ids[rows], part, use_reentrant=False)
+            columns = None if packed is None else packed[:, rows]
+            loss = checkpoint(self._loss, query_ids[rows], columns, part, use_reentrant=False)
             losses.append(len(rows) * loss)
         return torch.stack(losses).sum() / len(query_ids)
+
+    @property
+    def layout(self) -> SparseLayout | None:
+        """Lays out the candidates that differ from the rest, if there are many entities."""
+        return self.model.layout
+
+    def _packed(self, query_ids: Tensor) -> Tensor | None:
+        """What was looked up for queries by their id, [8 per source, n].
+
+        None for facts that hold for a while, which are asked at other steps in each epoch.
+        """
+        if not self.model.packs_lookups:
+            return None
+        return self._pack(query_ids) if self.layout else self._lookups.index_select(1, query_ids)
+
+    def _chunks(self, num_queries: int, packed: Tensor | None) -> Sequence[Tensor]:
+        """Rows of the queries whose scores fit the memory budget together."""
+        budget, rows = (
+            memory_budget("pointer_loss", self.timeline.device),
+            torch.arange(num_queries, device=self.timeline.device),
+        )
+        if self.layout is None or packed is None:
+            bytes_each = self.model.bytes_per_candidate * self.timeline.num_entities
+            return torch.split(rows, max(1, budget // bytes_each))
+        sizes = self.layout.sizes(cast(Lookups, self._unpack(packed)))
+        return split_by_size(rows, sizes, budget // BYTES_PER_CELL)
 
     def _sample(self, num_queries: int, generator: torch.Generator) -> VoteSample:
         """Draw the train facts that vote in a step, and what counts of the names."""
@@ -78,16 +106,23 @@ class PointerLoss(TrainingLoss):
     @cached_property
     def _lookups(self) -> Tensor:
         """What the sources look up for each query without its fact, [8 per source, 2 facts]."""
-        queries, facts = self._queries[0], len(self.timeline.facts)
-        ids = torch.arange(2 * facts, device=self.timeline.device)
-        parts = []
-        for part in torch.split(ids, _LOOKUP_BATCH):
-            # What is asked from its past alone need not be left out.
-            left_out = None if self.timeline.past_only else part % facts
-            lookups = self.model.look_up(queries.take(part), left_out)
-            packed = [each.pack() for each in lookups if not isinstance(each, VoteList)]
-            parts.append(torch.cat(packed))
-        return torch.cat(parts, dim=1)
+        ids = torch.arange(2 * len(self.timeline.facts), device=self.timeline.device)
+        return torch.cat([self._pack(part) for part in torch.split(ids, _LOOKUP_BATCH)], dim=1)
+
+    def _pack(self, query_ids: Tensor) -> Tensor:
+        """What the sources look up for queries by their id, [8 per source, n]."""
+        # What is asked from its past alone need not be left out.
+        left_out = None if self.timeline.past_only else query_ids % len(self.timeline.facts)
+        lookups = self.model.look_up(self._queries[0].take(query_ids), left_out)
+        return torch.cat([each.pack() for each in lookups if not isinstance(each, VoteList)])
+
+    def _unpack(self, packed: Tensor) -> list[Lookup]:
+        return [
+            source.unpack(each)
+            for source, each in zip(
+                self.model.vote_sources, packed.chunk(len(self.model.sources)), strict=True
+            )
+        ]
 
     def _asked(self, query_ids: Tensor) -> tuple[Queries, Tensor, Tensor]:
         """Queries by their id at the steps of this epoch, their answers and the facts behind."""
@@ -97,19 +132,18 @@ class PointerLoss(TrainingLoss):
         number = number + len(fact) * (query_ids >= len(self.timeline.facts))
         return both.take(number), answers[number], fact
 
-    def _loss(self, query_ids: Tensor, sample: VoteSample) -> Tensor:
-        """The mean loss of queries by their id."""
-        if self.model.packs_lookups:
-            queries, answer = self._queries[0].take(query_ids), self._queries[1][query_ids]
-            packed = self._lookups.index_select(1, query_ids).chunk(len(self.model.sources))
-            lookups: list[Lookup] = [
-                source.unpack(each)
-                for source, each in zip(self.model.vote_sources, packed, strict=True)
-            ]
-        else:
+    def _loss(self, query_ids: Tensor, packed: Tensor | None, sample: VoteSample) -> Tensor:
+        """The mean loss of queries by their id, with what was looked up for them."""
+        if packed is None:
             queries, answer, left_out = self._asked(query_ids)
             lookups = self.model.look_up(queries, left_out)
+        else:
+            queries, answer = self._queries[0].take(query_ids), self._queries[1][query_ids]
+            lookups = self._unpack(packed)
+        known = self.true_answers(queries, answer)
+        if layout := self.layout:
+            sparse = cast(Lookups, lookups)
+            return layout.losses(queries.relation, sparse, answer, known, sample).mean().float()
         scores = self.model.score(queries.relation, lookups, sample)
         rows = torch.arange(len(answer), device=answer.device)
-        known = self.true_answers(queries, answer)
         return softmax_loss(scores.float(), rows, answer, known).mean()

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from tempograph.data.frequency import PATTERNS
 from tempograph.data.timeline import Queries, fact_queries
-from tempograph.models.temp.encoder import DropoutSample, Encoded
-from tempograph.models.temp.gated_decoder import QueryVectors
+from tempograph.models.sparse_scores import MIN_ENTITIES
+from tempograph.models.temp.encoder import DropoutSample
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.nn.loss_functions import sampled_loss, softmax_loss
 from tempograph.nn.padded_groups import padded_layout
@@ -47,24 +48,51 @@ class TeMPLoss(TrainingLoss):
             time_index, position = sample_per_group(
                 time_index, position, self.settings.max_facts, generator
             )
-        encoded = self.model.encode(times, dropout)
+        encoded = None if self._encodes_some else self.model.encode(times, dropout)
         if not len(position):
-            return encoded.base.sum() * 0
+            weights = self.model.relations.relation if encoded is None else encoded.base
+            return weights.sum() * 0
         queries, answer = fact_queries(self.asked_facts(position), timeline.num_relations)
         time_index = time_index.repeat(2)
         frequencies = self._frequencies_of(queries, position)
-        given = encoded.take(time_index, queries.entity)
-        vectors = self.model.query_vectors(queries, given, frequencies)
         if self.settings.negatives == "all":
+            assert encoded is not None
+            given = encoded.take(time_index, queries.entity)
+            vectors = self.model.query_vectors(queries, given, frequencies)
             scores, row = self.model.score_all(vectors, time_index, encoded, len(times))
             known = self.true_answers(queries, answer)
             losses = softmax_loss(scores.float(), row, answer, known)
         else:
-            losses = self._sampled_losses(vectors, queries, answer, time_index, encoded, generator)
+            negatives = self._negatives(queries, time_index, generator)
+            index = torch.cat([time_index.repeat(2), negatives.time_index])
+            entity = torch.cat([queries.entity, answer, negatives.entity.flatten()])
+            if encoded is None:
+                rows = self._encode_distinct(times, index, entity, dropout)
+            else:
+                rows = encoded.take(index, entity)
+            losses = self._sampled_losses(queries, negatives, rows, frequencies)
         if self.settings.reduction == "mean":
             return losses.mean()
         # Each time has one mean for each direction, over half of its queries.
         return 2 * (losses / torch.bincount(time_index)[time_index]).sum()
+
+    @property
+    def _encodes_some(self) -> bool:
+        """Whether a step encodes only the entities that it scores, if there are many.
+
+        Not if facts hold for a while: their snapshots are laid out as a whole.
+        """
+        many = self.timeline.num_entities >= MIN_ENTITIES and not self.timeline.has_intervals
+        return many and self.settings.negatives != "all"
+
+    def _encode_distinct(
+        self, times: Tensor, time_index: Tensor, entity: Tensor, dropout: DropoutSample
+    ) -> Tensor:
+        """Entities [n] at times given by their index [n], each pair encoded once, [n, width]."""
+        entities = self.timeline.num_entities
+        pairs, inverse = torch.unique(time_index * entities + entity, return_inverse=True)
+        rows = self.model.encode_some(times[pairs // entities], pairs % entities, dropout)
+        return rows.index_select(0, inverse)
 
     def sample_dropout(self, generator: torch.Generator) -> DropoutSample:
         """The train facts a step keeps, by edge_dropout at its times, context_dropout around."""
@@ -97,16 +125,10 @@ class TeMPLoss(TrainingLoss):
         queries, _ = fact_queries(self.timeline.facts, self.timeline.num_relations)
         return self.model.gate_frequencies(queries).view(2, -1, 3)
 
-    def _sampled_losses(
-        self,
-        vectors: QueryVectors,
-        queries: Queries,
-        answer: Tensor,
-        time_index: Tensor,
-        encoded: Encoded,
-        generator: torch.Generator,
-    ) -> Tensor:
-        """The loss of each query against negatives drawn for each time and side, [n]."""
+    def _negatives(
+        self, queries: Queries, time_index: Tensor, generator: torch.Generator
+    ) -> _Negatives:
+        """Entities drawn for each time and side."""
         timeline, count = self.timeline, self.settings.negatives
         assert count != "all"
         group = time_index * 2 + queries.relation // timeline.num_relations
@@ -114,14 +136,37 @@ class TeMPLoss(TrainingLoss):
         sampled = torch.randint(
             timeline.num_entities, (len(groups), count), device=group.device, generator=generator
         )
-        rows = encoded.take((groups // 2).repeat_interleave(count), sampled.flatten())
-        layout, slot = padded_layout(group, len(groups))
+        return _Negatives(group, (groups // 2).repeat_interleave(count), sampled)
+
+    def _sampled_losses(
+        self, queries: Queries, negatives: _Negatives, rows: Tensor, frequencies: Tensor | None
+    ) -> Tensor:
+        """The loss of each query against the negatives of its group, [n].
+
+        rows: the encoded entities of the queries, their answers and the negatives, one after
+        another, [2 n + negatives, width].
+        """
+        group, _, sampled = negatives
+        sizes = [len(group), len(group), sampled.numel()]
+        given, own, others = torch.split(rows, sizes)
+        vectors = self.model.query_vectors(queries, given, frequencies)
+        layout, slot = padded_layout(group, len(sampled))
         grouped = vectors.pad(layout, slot)
-        negative = self.model.score(grouped, rows.view(*sampled.shape, -1)).flatten(0, 1)[slot]
-        own = encoded.take(time_index, answer)[:, None]
-        positive = self.model.score(vectors.unsqueeze(), own)[:, 0, 0]
+        others = others.view(*sampled.shape, -1)
+        negative = self.model.score(grouped, others).flatten(0, 1)[slot]
+        positive = self.model.score(vectors.unsqueeze(), own[:, None])[:, 0, 0]
         excluded = self.known.contains(queries, sampled[group])
         return sampled_loss(positive.float(), negative.float(), excluded)
+
+
+class _Negatives(NamedTuple):
+    """The group of each query, [n], and what is drawn for each group of one time and side."""
+
+    group: Tensor
+    time_index: Tensor
+    """The time of each negative, [groups * count]."""
+    entity: Tensor
+    """[groups, count]"""
 
 
 def sample_per_group(
