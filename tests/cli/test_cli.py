@@ -870,7 +870,7 @@ def test_an_interrupt_exits_with_130_and_leaves_nothing(tmp_path: Path) -> None:
     program = (
         "import sys, time; from tempograph.data.importers import any_source\n"
         "def slow(*_): print('ready', flush=True); time.sleep(60)\n"
-        "any_source.import_inputs = slow\n"
+        "any_source.read_rows = slow\n"
         "from tempograph.cli import main; main()"
     )
     (tmp_path / "events.csv").write_text(EVENTS)

@@ -344,9 +344,9 @@ class EvidenceResponse(_Response):
     """The calibrated probability of this candidate among all candidates."""
     known: Split | None
     """The split that contains the fact; null if none does."""
-    since: str | None = Field(None, exclude_if=_is_null)
-    """Since when the fact is known to hold; not there for events."""
-    until: str | None = Field(None, exclude_if=_is_null)
+    since: str | None
+    """Since when the fact is known to hold; null for events."""
+    until: str | None
     """Until when it is known to hold."""
     why: str
     """What the evidence has in common, in a few words."""
