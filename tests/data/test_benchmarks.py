@@ -390,10 +390,13 @@ def test_an_unknown_benchmark_gets_suggestions() -> None:
         DataError, "suggestions.did_you_mean", kind="benchmark", value="ICEWS-14", names=names
     ):
         find_known("ICEWS-14")
-    fault = {"kind": "benchmark", "value": "wikidata", "names": "'tkgl-wikidata'"}
+    fault = {"kind": "benchmark", "value": "wikidata", "names": "'wikidata12k' or 'tkgl-wikidata'"}
     with raises(DataError, "suggestions.did_you_mean", **fault):
         find_known("wikidata")
-    names = "icews14, icews05-15, gdelt, tkgl-smallpedia, tkgl-polecat, tkgl-icews, tkgl-wikidata"
+    names = (
+        "icews14, icews05-15, gdelt, yago11k, wikidata12k, "
+        "tkgl-smallpedia, tkgl-polecat, tkgl-icews, tkgl-wikidata"
+    )
     with raises(DataError, "suggestions.choose", kind="benchmark", value="fb15k", names=names):
         find_known("fb15k")
 

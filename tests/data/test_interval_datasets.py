@@ -49,10 +49,12 @@ def test_a_folder_of_ids_with_dates_is_a_dataset(tmp_path: Path) -> None:
     graph = load_dataset(write(tmp_path / "published"))
     assert (graph.entities, graph.relations) == (("b b", "a", "c"), ("leads",))
     assert (graph.times[0], graph.times[-1]) == ("-0044", "2008")
-    named = [tuple(graph.describe(fact).values()) for fact in graph.train]
-    assert [(s, o, start, end) for s, _, o, start, end in named] == FACTS
-    assert list(graph.describe(graph.valid[0]).values())[3:] == ["1963", ""]
-    assert list(graph.describe(graph.test[0]).values())[3:] == ["1900", "1999"]
+    columns = ("subject", "object", "start", "end")
+    named = [graph.describe(fact) for fact in graph.train]
+    assert [tuple(each[column] for column in columns) for each in named] == FACTS
+    for fact, bounds in ((graph.valid[0], ("1963", "")), (graph.test[0], ("1900", "1999"))):
+        each = graph.describe(fact)
+        assert (each["start"], each["end"]) == bounds
 
 
 def test_names_by_line_and_packed_splits_give_the_same(tmp_path: Path) -> None:

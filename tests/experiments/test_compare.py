@@ -149,7 +149,7 @@ def test_published_figures_of_protocol_paper_stand_beside_the_settings_of_the_pa
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("tempograph.experiments.comparison.train_missing", lambda *_: [])
+    monkeypatch.setattr("tempograph.experiments.comparison.train_missing", lambda *_, **__: [])
     comparison = tempograph.compare(
         world, ["srgcn"], out=tmp_path, protocol="paper", preset=preset, overrides=overrides
     )

@@ -90,7 +90,7 @@ def test_a_run_of_parts_holds_them_as_runs(whole: Run, single: Run) -> None:
     part = whole.path / "parts" / "complex"
     assert {path.name for path in single.path.glob("[!.]*")} - {
         path.name for path in part.iterdir()
-    } == {"dataset"}
+    } == {"dataset", "dataset.json"}
     assert (part / "model.safetensors").read_bytes() == (
         single.path / "model.safetensors"
     ).read_bytes()
@@ -383,6 +383,8 @@ def other_protocol(run: Path) -> None:
 
 def other_data(run: Path) -> None:
     shutil.rmtree(run / "dataset")
+    # Without its checksums, the run cannot tell that its data changed.
+    (run / "dataset.json").unlink()
     write_folder(
         make_world(seed=3, entities=12, relations=4, steps=10, facts=200).graph, run / "dataset"
     )

@@ -25,6 +25,7 @@ _EVIDENCE_TYPE: Final = pa.list_(
         [
             *((name, pa.string()) for name in COLUMNS),
             *((name, pa.float64()) for name in ("share", "effect")),
+            *((name, pa.string()) for name in ("start", "end")),
         ]
     )
 )

@@ -101,14 +101,17 @@ async def complete(run: ServedRun, request: CompletionRequest, client: str) -> C
     return CompletionResponse(run=run.name, model=run.model_name, **vars(completion))
 
 
-async def _locate(run: ServedRun, parts: Parts, client: str) -> tuple[Scenario, Fact]:
+async def _locate(
+    run: ServedRun, parts: Parts, client: str, ahead: bool = True
+) -> tuple[Scenario, Fact]:
     """The ids of a fact, -1 for a missing part, and the scenario for its time.
 
-    A time after the last step, such as +1, is one of a scenario with further steps.
+    A time after the last step, such as +1, is one of a scenario with further steps, if the question
+    may look `ahead`.
     """
     subject, relation, object_, time = parts
     scenario = run.predictor.scenario
-    if time is None or run.browser.has_time(time):
+    if time is None or not ahead or run.browser.has_time(time):
         return scenario, await run.find_ids(lambda: run.browser.fact_ids(parts))
     fact = await run.find_ids(lambda: run.browser.fact_ids((subject, relation, object_, None)))
 
@@ -218,7 +221,8 @@ async def explain(run: ServedRun, request: EvidenceRequest, client: str) -> Evid
             "the answers to a missing time are intervals, and their evidence comes with them; ask "
             "for completions with evidence"
         )
-    scenario, fact = await _locate(run, request.parts, client)
+    # Steps of the data alone are answers to a missing time.
+    scenario, fact = await _locate(run, request.parts, client, ahead=request.asked != "time")
     part = COLUMNS.index(request.asked)
     question: Fact = (*fact[:part], -1, *fact[part + 1 :])  # type: ignore[assignment]
 

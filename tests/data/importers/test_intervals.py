@@ -29,7 +29,8 @@ ALL_TRAIN = {"valid_share": 0, "test_share": 0}
 
 def spans(graph: TemporalGraph) -> set[tuple[str, ...]]:
     """The facts by name, with the labels of their start and end."""
-    return {tuple(graph.describe(fact).values()) for fact in graph.all_facts}
+    described = [graph.describe(fact) for fact in graph.all_facts]
+    return {tuple(named[column] for column in COLUMNS) for named in described}
 
 
 def read(*bounds: tuple[str | None, str | None], **options: object) -> TemporalGraph:
