@@ -28,9 +28,10 @@ ALL_TRAIN = {"valid_share": 0, "test_share": 0}
 
 
 def spans(graph: TemporalGraph) -> set[tuple[str, ...]]:
-    """The facts by name, with the labels of their start and end."""
+    """The facts by name, with the labels of their start and end, or of their time if events."""
+    columns = COLUMNS if graph.has_intervals else (*COLUMNS[:3], "time")
     described = [graph.describe(fact) for fact in graph.all_facts]
-    return {tuple(named[column] for column in COLUMNS) for named in described}
+    return {tuple(named[column] for column in columns) for named in described}
 
 
 def read(*bounds: tuple[str | None, str | None], **options: object) -> TemporalGraph:
