@@ -29,7 +29,10 @@ GRAPH = make_world(seed=1, entities=30, relations=6, steps=30, facts=600).graph
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return tempograph.train(GRAPH, "ted", out=tmp_path_factory.mktemp("runs") / "ted", device="cpu")
+    out = tmp_path_factory.mktemp("runs") / "ted"
+    run = tempograph.train(GRAPH, "ted", out=out, device="cpu")
+    assert run.results.test is None, "test is touched only when asked for"
+    return run
 
 
 def test_sigma_is_chosen_on_valid(run: Run) -> None:
@@ -41,7 +44,6 @@ def test_sigma_is_chosen_on_valid(run: Run) -> None:
     assert [line["valid/mrr"] for line in run.history] == reached
     assert run.config.model.sigma == PAPER_SIGMAS[int(np.argmax(reached))]
     assert run.results.valid["metrics"]["mrr"] == max(reached)
-    assert run.results.test is None, "test is touched only when asked for"
 
 
 def test_choosing_sigma_needs_valid_facts() -> None:
@@ -75,6 +77,7 @@ def test_a_run_folder_holds_everything(run: Run) -> None:
         "results.json",
         "README.md",
         "dataset",
+        "dataset.json",
     }
     assert files == expected
     environment = json.loads((run.path / "environment.json").read_text())

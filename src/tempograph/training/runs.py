@@ -61,7 +61,7 @@ from tempograph.training.run_folder import (
 )
 from tempograph.training.run_results import RunResults
 from tempograph.training.sharded_files import load_sharded_weights, write_sharded_weights
-from tempograph.training.sharding import build_sharded_or_whole
+from tempograph.training.sharding import build_sharded_or_whole, row_shards
 from tempograph.training.updates import Updates
 
 _NOT_COPIED: Final = (
@@ -138,9 +138,11 @@ class Run:
             names = part_names(config.model.parts) if config.kind.has_parts else ()
             parts = {name: Run.load_with(folder / PARTS / name, graph, timeline) for name in names}
             models = (part.model for part in parts.values())
+            # Weights are read first: they tell whether a size of the model is absurd.
+            weights = read_weights(folder, config) if row_shards(config) is None else None
             model = build_sharded_or_whole(config, timeline, *models)
-            if model.shards is None:
-                model.load_state_dict(read_weights(folder, config))
+            if weights is not None:
+                model.load_state_dict(weights)
             elif results.finished or (folder / WEIGHTS).is_file():
                 load_sharded_weights(model, folder / WEIGHTS)
             model.eval()
