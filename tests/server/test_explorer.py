@@ -288,6 +288,24 @@ def test_a_click_or_the_keyboard_expands_a_node(page: Open) -> None:
     assert "expanded" not in url_query(tab), "the entity of the query is always expanded"
 
 
+def test_a_click_hits_a_node_when_the_page_has_grown_above_the_graph(page: Open) -> None:
+    tab = page(**FACT, span="0")
+    canvas = tab.locator(".graph-canvas")
+    canvas.scroll_into_view_if_needed()
+    canvas.hover()
+    names = tab.locator("#graph .graph-nodes li .label").all_text_contents()
+    # Without a scroll event, which Cytoscape would notice.
+    tab.evaluate(
+        "() => { document.documentElement.style.overflowAnchor = 'none';"
+        " document.body.style.paddingTop = '90px'; }"
+    )
+    click_node(tab, names[1])
+    row = tab.locator("#graph .graph-nodes li").nth(1)
+    tab.locator("#graph summary").click()
+    expect(row.get_by_role("button")).to_have_attribute("aria-expanded", "true")
+    assert url_query(tab)["expanded"] == names[1]
+
+
 def test_the_graph_zooms_and_moves(page: Open) -> None:
     tab = page(**FACT)
     canvas = tab.locator(".graph-canvas")

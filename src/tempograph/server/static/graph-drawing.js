@@ -15,6 +15,7 @@ export class GraphDrawing {
   #canvas;
   #shown = "";
   #fitted = "";
+  #place = "";
   #actions = null;
 
   constructor(cytoscape) {
@@ -125,7 +126,18 @@ export class GraphDrawing {
     this.#cy.autoungrabify(!active);
   }
 
+  /** Tell Cytoscape where its frame is: it does not notice that what stands above has grown. */
+  #locate() {
+    const { left, top } = this.#canvas.getBoundingClientRect();
+    const place = `${left} ${top}`;
+    if (place !== this.#place) this.#cy.resize();
+    this.#place = place;
+  }
+
   #bind() {
+    for (const type of ["pointermove", "pointerdown"]) {
+      this.#canvas.addEventListener(type, () => this.#locate(), { capture: true });
+    }
     this.#cy.on("tap", () => this.#canvas.focus({ preventScroll: true }));
     this.#cy.on("tap", "node", (event) => this.#actions.toggle(event.target.id()));
     this.#cy.on("tap", "edge", (event) => this.#actions.read(event.target.id()));
