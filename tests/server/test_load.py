@@ -75,9 +75,13 @@ def test_a_search_for_many_words_takes_no_longer_than_for_few() -> None:
     assert index.search("a", 3)
 
     def seconds(text: str) -> float:
-        start = time.process_time()
-        assert len(index.search(text, 10**9)) == len(names)
-        return time.process_time() - start
+        """The least of some, since memory may be cleaned up meanwhile."""
+        taken = []
+        for _ in range(5):
+            start = time.process_time()
+            assert len(index.search(text, 10**9)) == len(names)
+            taken.append(time.process_time() - start)
+        return min(taken)
 
     assert seconds("a b " * 250) < 20 * seconds("a b")
     many = " ".join(f"a{number}" for number in range(300))

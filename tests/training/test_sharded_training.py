@@ -76,7 +76,8 @@ def alone(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pat
 def assert_same_training(path: Path, other: Path) -> None:
     assert_close(losses(path), losses(other), rtol=0, atol=1e-5)
     one, many = (load_file(each / "model.safetensors") for each in (other, path))
-    assert_close(many, one, rtol=0, atol=1e-5)
+    # Adagrad's first steps divide gradients by their size, which enlarges what rounding adds.
+    assert_close(many, one, rtol=0, atol=1e-4)
     first, second = (Run.load(each).results for each in (other, path))
     assert first.valid is not None and second.valid is not None
     assert second.valid["metrics"] == pytest.approx(first.valid["metrics"], abs=1e-3)

@@ -46,6 +46,15 @@ def test_sigma_is_chosen_on_valid(run: Run) -> None:
     assert run.results.valid["metrics"]["mrr"] == max(reached)
 
 
+def test_epochs_are_chosen_by_what_their_weights_reach() -> None:
+    """Tables that the pointer keeps between questions, as those of names, follow the weights."""
+    settings = ["model.names=true", "train.epochs=4", "train.learning_rate=0.03"]
+    run = tempograph.train(GRAPH, "pointer", overrides=settings, device="cpu")
+    assert run.results.valid is not None and run.results.best_epoch > 1
+    reached = max(line["valid/mrr"] for line in run.history)
+    assert run.results.valid["metrics"]["mrr"] == pytest.approx(reached, abs=1e-6)
+
+
 def test_choosing_sigma_needs_valid_facts() -> None:
     with raises(DataError, "evaluator.no_facts", graph="small", split="valid"):
         tempograph.train(make_graph([(0, 0, 1, 0)]), "ted")

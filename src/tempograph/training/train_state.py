@@ -156,4 +156,7 @@ def _make_optimizer(loss: TrainingLoss, settings: TrainSettings) -> torch.optim.
     rate, decay = settings.learning_rate, settings.weight_decay
     if settings.optimizer == "adagrad":
         return SparseAdagrad(weights, rate, weight_decay=decay, foreach=weights[0].is_cuda)
-    return torch.optim.Adam(weights, rate, weight_decay=decay, fused=True)
+    adam = torch.optim.Adam(weights, rate, weight_decay=decay, fused=True)
+    # Fused steps do not count as changes of the weights, and models keep tables until one.
+    adam.register_step_post_hook(lambda *_: torch.autograd.graph.increment_version(weights))
+    return adam
