@@ -9,9 +9,9 @@ from typing import Any, Final
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from tempograph.server import schema
 from tempograph.server.problems import KINDS, MEDIA_TYPE, problem_type
 from tempograph.server.request_bodies import describe_models
+from tempograph.server.schema.operations import ProblemDetails
 
 PREFIX: Final = "/api/v1"
 """A change that breaks clients gets a new prefix."""
@@ -73,7 +73,7 @@ def complete_description(
     api = app.openapi()
     schemas = api["components"]["schemas"]
     schemas |= describe_models(requests)
-    problem = schema.ProblemDetails.model_json_schema()
+    problem = ProblemDetails.model_json_schema()
     problem["properties"]["type"] |= {
         "enum": [problem_type(kind) for kind in KINDS],
         "description": " ".join(f"{kind}: {text}" for kind, text in KINDS.items()),

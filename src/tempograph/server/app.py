@@ -15,7 +15,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import Receive, Scope, Send
 
-from tempograph.server import schema
 from tempograph.server.api_description import PROBLEMS, TAGS, complete_description
 from tempograph.server.json_responses import COMPRESSION, MIN_COMPRESSED
 from tempograph.server.lookup_routes import lookup_routes
@@ -24,6 +23,27 @@ from tempograph.server.page_files import PageFiles
 from tempograph.server.problems import Problem, internal_error, invalid
 from tempograph.server.question_routes import question_routes
 from tempograph.server.request_bodies import describe_errors
+from tempograph.server.schema.requests import (
+    BatchCompletionRequest,
+    CompletionRequest,
+    EvidenceRequest,
+    ForecastRequest,
+    MissingRequest,
+    ReloadRequest,
+    ScoreRequest,
+    SurprisingRequest,
+    WhatIfRequest,
+    with_limit,
+)
+from tempograph.server.schema.scan_lines import (
+    EndLine,
+    ErrorLine,
+    ForecastEndLine,
+    ForecastLine,
+    MissingLine,
+    ProgressLine,
+    SurprisingLine,
+)
 from tempograph.server.service import Service
 from tempograph.version import __version__
 
@@ -113,22 +133,22 @@ def create_app(
     app.mount(f"/{files.address}", files)
     max_facts = service.limits.facts
     described = (
-        schema.CompletionRequest,
-        schema.with_limit(schema.BatchCompletionRequest, "questions", max_facts),
-        schema.with_limit(schema.ScoreRequest, "facts", max_facts),
-        schema.EvidenceRequest,
-        schema.WhatIfRequest,
-        schema.MissingRequest,
-        schema.SurprisingRequest,
-        schema.ForecastRequest,
-        schema.ReloadRequest,
-        schema.ProgressLine,
-        schema.MissingLine,
-        schema.SurprisingLine,
-        schema.ForecastLine,
-        schema.ForecastEndLine,
-        schema.EndLine,
-        schema.ErrorLine,
+        CompletionRequest,
+        with_limit(BatchCompletionRequest, "questions", max_facts),
+        with_limit(ScoreRequest, "facts", max_facts),
+        EvidenceRequest,
+        WhatIfRequest,
+        MissingRequest,
+        SurprisingRequest,
+        ForecastRequest,
+        ReloadRequest,
+        ProgressLine,
+        MissingLine,
+        SurprisingLine,
+        ForecastLine,
+        ForecastEndLine,
+        EndLine,
+        ErrorLine,
     )
     complete_description(app, described, token_required)
     return app

@@ -12,7 +12,7 @@ from tempograph.data.spans import spans_of
 from tempograph.evaluation.rank_table import RankTable
 from tempograph.server.fact_lookup import FactLookup, Positions
 from tempograph.server.graph_browser import GraphBrowser
-from tempograph.server.schema import (
+from tempograph.server.schema.lookups import (
     EntityFigures,
     EntityPartner,
     EntityRelation,

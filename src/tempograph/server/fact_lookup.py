@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.spans import spans_of
-from tempograph.server.schema import RelationEdge, SplitFact, StepCount
+from tempograph.server.schema.lookups import RelationEdge, SplitFact, StepCount
 from tempograph.typing import SPLITS
 
 Positions = NDArray[np.intp]

@@ -13,17 +13,16 @@ from tempograph.errors import QueryError
 from tempograph.prediction.scenario import Fact
 from tempograph.server.fact_lookup import FactLookup
 from tempograph.server.problems import Place, Problem, invalid, unknown
-from tempograph.server.schema import (
+from tempograph.server.schema.lookups import (
     ExamplesResponse,
     NameCount,
-    NameOrId,
     NamesResponse,
     NeighborhoodResponse,
-    Parts,
     Period,
     SnapshotResponse,
     TimelineResponse,
 )
+from tempograph.server.schema.members import NameOrId, Parts
 
 _MAX_LABELS: Final = 20_000
 _TIME_PARTS: Final = ("time", "first", "last", "from", "to")

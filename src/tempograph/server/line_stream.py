@@ -11,7 +11,8 @@ from pydantic import BaseModel
 from starlette.responses import StreamingResponse
 
 from tempograph.server.problems import Problem
-from tempograph.server.schema import ErrorLine, ProblemDetails, ProgressLine
+from tempograph.server.schema.operations import ProblemDetails
+from tempograph.server.schema.scan_lines import ErrorLine, ProgressLine
 
 LINES: Final = "application/x-ndjson"
 

@@ -8,11 +8,20 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import StringConstraints
 
-from tempograph.server import schema
 from tempograph.server.api_description import NOT_MODIFIED, PREFIX, Tag
 from tempograph.server.conditional_route import ConditionalRoute
 from tempograph.server.entity_summary import summarize_entity
 from tempograph.server.request_bodies import client_of
+from tempograph.server.schema.lookups import (
+    CalibrationResponse,
+    EntityResponse,
+    ExamplesResponse,
+    NamesResponse,
+    NeighborhoodResponse,
+    SnapshotResponse,
+    TimelineResponse,
+)
+from tempograph.server.schema.operations import InfoResponse
 from tempograph.server.served_run import ServedRun
 from tempograph.server.service import Service
 from tempograph.typing import Asked
@@ -44,18 +53,18 @@ def lookup_routes(service: Service) -> APIRouter:
     router = APIRouter(prefix=PREFIX, route_class=ConditionalRoute, responses=NOT_MODIFIED)
 
     @router.get("/info", tags=[Tag.RUNS])
-    async def info() -> schema.InfoResponse:
+    async def info() -> InfoResponse:
         """The runs of this service and its request limits."""
         return service.info()
 
     @router.get("/entities", tags=[Tag.FACTS])
-    async def entities(served: LeasedRun, q: Text = "", limit: Limit = 10) -> schema.NamesResponse:
+    async def entities(served: LeasedRun, q: Text = "", limit: Limit = 10) -> NamesResponse:
         """Entities whose names contain a text, ignoring case and accents, best match first."""
         names = served.browser.entities
         return await served.look_up(lambda: served.browser.search(names, q, limit))
 
     @router.get("/relations", tags=[Tag.FACTS])
-    async def relations(served: LeasedRun, q: Text = "", limit: Limit = 10) -> schema.NamesResponse:
+    async def relations(served: LeasedRun, q: Text = "", limit: Limit = 10) -> NamesResponse:
         """Relations whose names contain a text, ignoring case and accents, best match first."""
         names = served.browser.relations
         return await served.look_up(lambda: served.browser.search(names, q, limit))
@@ -63,7 +72,7 @@ def lookup_routes(service: Service) -> APIRouter:
     @router.get("/examples", tags=[Tag.FACTS])
     async def examples(
         served: LeasedRun, limit: Annotated[int, Query(ge=1, le=100)] = 4
-    ) -> schema.ExamplesResponse:
+    ) -> ExamplesResponse:
         """Example queries: held-out facts of frequent subjects, from the middle of the data."""
         return await served.look_up(lambda: served.browser.examples(limit))
 
@@ -81,14 +90,14 @@ def lookup_routes(service: Service) -> APIRouter:
         ] = None,
         limit: Limit = 200,
         offset: Annotated[int, Query(ge=0, le=10**9)] = 0,
-    ) -> schema.TimelineResponse:
+    ) -> TimelineResponse:
         """The facts of an entity by time, and the window that the model reads around a step.
 
         Give the period by its first and last step, or by `time` and `reach`.
         """
         browser = served.browser
 
-        def read() -> schema.TimelineResponse:
+        def read() -> TimelineResponse:
             period = browser.period(from_, to, time, reach)
             return browser.timeline(entity, period, time, limit, offset)
 
@@ -104,10 +113,10 @@ def lookup_routes(service: Service) -> APIRouter:
             str | None, Query(max_length=1000, description="Return the facts nearest to this step.")
         ] = None,
         limit: Limit = 20,
-    ) -> schema.EntityResponse:
+    ) -> EntityResponse:
         """An entity in a period: its relations, its partners over time, and its figures."""
 
-        def read() -> schema.EntityResponse:
+        def read() -> EntityResponse:
             period = served.browser.period(from_, to, None, None)
             return summarize_entity(served.browser, served.ranks, entity, period, time, limit)
 
@@ -116,7 +125,7 @@ def lookup_routes(service: Service) -> APIRouter:
     @router.get("/snapshot", tags=[Tag.FACTS])
     async def snapshot(
         served: LeasedRun, entity: Text, time: Text, limit: Annotated[int, Query(ge=1, le=200)] = 30
-    ) -> schema.SnapshotResponse:
+    ) -> SnapshotResponse:
         """An entity at one step with its most frequent neighbors, at most `limit` nodes in all."""
         return await served.look_up(
             lambda: served.browser.snapshot(entity, time, limit, 10 * limit)
@@ -134,11 +143,11 @@ def lookup_routes(service: Service) -> APIRouter:
             int, Query(ge=0, le=10**6, description="Steps on each side of the time.")
         ] = 0,
         limit: Annotated[int, Query(ge=1, le=50, description="Neighbors of each entity.")] = 12,
-    ) -> schema.NeighborhoodResponse:
+    ) -> NeighborhoodResponse:
         """Entities in a period, the most frequent neighbors of each, and the edges among them."""
         browser = served.browser
 
-        def read() -> schema.NeighborhoodResponse:
+        def read() -> NeighborhoodResponse:
             period = browser.period(None, None, time, reach)
             return browser.neighborhood(entity, period, limit, 1000)
 
@@ -149,10 +158,10 @@ def lookup_routes(service: Service) -> APIRouter:
         served: LeasedRun,
         request: Request,
         asked: Annotated[Asked, Query(description="What a question asks for.")] = "entity",
-    ) -> schema.CalibrationResponse:
+    ) -> CalibrationResponse:
         """How far probabilities can be trusted, measured on valid facts."""
         questions = served.predictor.run.questions
         found = await served.work(lambda: questions.calibration(asked), client_of(request))
-        return schema.CalibrationResponse(run=served.name, asked=asked, calibration=found)
+        return CalibrationResponse(run=served.name, asked=asked, calibration=found)
 
     return router

@@ -7,9 +7,10 @@ from typing import Protocol
 from fastapi import APIRouter, Request
 from fastapi.responses import PlainTextResponse
 
-from tempograph.server import schema
 from tempograph.server.api_description import BODY_PROBLEMS, PREFIX, PUBLIC, RELOAD_PROBLEMS, Tag
 from tempograph.server.request_bodies import describe_body, read_body
+from tempograph.server.schema.operations import HealthResponse, ReloadResponse
+from tempograph.server.schema.requests import ReloadRequest
 from tempograph.server.service import Service
 
 
@@ -29,15 +30,15 @@ def operation_routes(service: Service, operations: Operations) -> APIRouter:
 
     @router.get("/health", openapi_extra=PUBLIC)
     @router.get("/health/live", openapi_extra=PUBLIC)
-    async def live() -> schema.HealthResponse:
+    async def live() -> HealthResponse:
         """Whether the service is up; needs no token."""
-        return schema.HealthResponse()
+        return HealthResponse()
 
     @router.get("/health/ready", openapi_extra=PUBLIC)
-    async def ready() -> schema.HealthResponse:
+    async def ready() -> HealthResponse:
         """Whether every run can take a request; otherwise 503. Needs no token."""
         operations.check_ready()
-        return schema.HealthResponse()
+        return HealthResponse()
 
     @router.get("/metrics", response_class=PlainTextResponse)
     async def metrics() -> str:
@@ -46,12 +47,12 @@ def operation_routes(service: Service, operations: Operations) -> APIRouter:
 
     @router.post(
         f"{PREFIX}/admin/reload",
-        openapi_extra=describe_body(schema.ReloadRequest),
+        openapi_extra=describe_body(ReloadRequest),
         responses=BODY_PROBLEMS | RELOAD_PROBLEMS,
     )
-    async def reload(request: Request) -> schema.ReloadResponse:
+    async def reload(request: Request) -> ReloadResponse:
         """Load a run, or all, from its folder again; requests in progress finish on the old run."""
-        body = await read_body(request, schema.ReloadRequest, service.threads)
-        return schema.ReloadResponse(runs=await operations.reload(body.run))
+        body = await read_body(request, ReloadRequest, service.threads)
+        return ReloadResponse(runs=await operations.reload(body.run))
 
     return router

@@ -17,18 +17,15 @@ from tempograph.prediction.outlook import Outlook, StepForecast, find_steps
 from tempograph.prediction.scenario import Scenario
 from tempograph.prediction.scoring import measured_scenario, most_surprising, score_columns
 from tempograph.server.problems import Place, invalid
-from tempograph.server.schema import (
+from tempograph.server.schema.answers import MissingFact, SurprisingFact
+from tempograph.server.schema.requests import ForecastRequest, MissingRequest, SurprisingRequest
+from tempograph.server.schema.scan_lines import (
     EndLine,
     ForecastEndLine,
     ForecastLine,
-    ForecastRequest,
-    MissingFact,
     MissingLine,
-    MissingRequest,
     ProgressLine,
-    SurprisingFact,
     SurprisingLine,
-    SurprisingRequest,
 )
 from tempograph.server.served_run import ServedRun
 

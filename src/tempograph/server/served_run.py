@@ -25,7 +25,7 @@ from tempograph.server.limits import Limits
 from tempograph.server.lookup_threads import LookupThreads
 from tempograph.server.metrics import Metrics
 from tempograph.server.problems import invalid
-from tempograph.server.schema import RunInfo, WindowSize
+from tempograph.server.schema.operations import RunInfo, WindowSize
 from tempograph.typing import SPLITS, Split
 
 _UNIT_SECONDS: Final = 0.05

@@ -16,7 +16,7 @@ from tempograph.server.limits import Limits
 from tempograph.server.lookup_threads import LookupThreads
 from tempograph.server.metrics import Metrics
 from tempograph.server.problems import not_ready, reload_failed, unknown
-from tempograph.server.schema import InfoResponse, RequestLimits
+from tempograph.server.schema.operations import InfoResponse, RequestLimits
 from tempograph.server.served_run import ServedRun
 from tempograph.version import __version__
 
