@@ -26,6 +26,8 @@ from tempograph.errors import ConfigError
 from tempograph.models.registry import MODELS, model_kind
 from tempograph.training import recipes
 
+pytestmark = pytest.mark.usefixtures("short_fits", "no_drawings")
+
 ROOT = Path(__file__).parents[1]
 PLUGIN = ROOT / "tests" / "plugin"
 FREQUENT = (PLUGIN / "frequent.py").read_text(encoding="utf-8")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import forked
 import tempograph
 from messages import message
 from tempograph import Run
@@ -29,9 +29,7 @@ def test_an_interrupted_update_leaves_a_whole_run(how: str, tmp_path: Path) -> N
     tempograph.update(tmp_path / "run", second, out=tmp_path / "new")
     (tmp_path / "facts.json").write_text(json.dumps(second))
     arguments = [how, *(str(tmp_path / name) for name in ("run", "facts.json", "work"))]
-    done = subprocess.run(
-        [sys.executable, str(PROGRAM), *arguments], capture_output=True, text=True
-    )
+    done = forked.run([sys.executable, str(PROGRAM), *arguments])
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     # Files of the update, its folder, results.json, the card, and the removal of the first.
