@@ -34,7 +34,9 @@ SETTINGS = PointerSettings(
 )
 
 
-def random_pointer(graph: TemporalGraph, seed: int, settings: PointerSettings = SETTINGS) -> Pointer:
+def random_pointer(
+    graph: TemporalGraph, seed: int, settings: PointerSettings = SETTINGS
+) -> Pointer:
     torch.manual_seed(seed)
     model = Pointer(Timeline(graph), settings)
     with torch.no_grad():

@@ -13,7 +13,8 @@ best interval are nearly as likely.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -169,24 +170,17 @@ def fit_chooser(
     threshold are found without the density, then the sharpness again for each weight of it, and
     the threshold for the best of these.
     """
-    best, highest, tried = IntervalChooser(lengths, density=density), -1.0, 0
+    best = IntervalChooser(lengths, density=density)
     if not len(relation):
         return best
-    grid = [
-        [(s, t, 0.0) for s, t in product(_SHARPNESS, _THRESHOLDS)],
-        [] if density is None else list(product(_SHARPNESS, [None], _DENSITY_WEIGHTS)),
-        [] if density is None else [(None, t, None) for t in _THRESHOLDS],
-    ]
-    for stage in grid:
-        start = best
-        for sharpness, threshold, weight in stage:
-            chooser = IntervalChooser(
-                lengths,
-                start.sharpness if sharpness is None else sharpness,
-                start.threshold if threshold is None else threshold,
-                density,
-                start.density_weight if weight is None else weight,
-            )
+    weighted = [] if density is None else list(product(_SHARPNESS, _DENSITY_WEIGHTS))
+    total = len(_SHARPNESS) * len(_THRESHOLDS) + len(weighted)
+    total += len(_THRESHOLDS) if weighted else 0
+    highest, tried = -1.0, 0
+
+    def consider(choosers: Sequence[IntervalChooser]) -> None:
+        nonlocal best, highest, tried
+        for chooser in choosers:
             found = chooser.best(plausibility, relation).intervals
             chosen = Intervals(found.start[:, 0], found.end[:, 0])
             reached = float(aeiou(chosen, true).mean())
@@ -194,5 +188,11 @@ def fit_chooser(
                 best, highest = chooser, reached
             tried += 1
             if progress is not None:
-                progress(tried, sum(map(len, grid)))
+                progress(tried, total)
+
+    pairs = product(_SHARPNESS, _THRESHOLDS)
+    consider([replace(best, sharpness=s, threshold=t) for s, t in pairs])
+    if weighted:
+        consider([replace(best, sharpness=s, density_weight=w) for s, w in weighted])
+        consider([replace(best, threshold=t) for t in _THRESHOLDS])
     return best

@@ -28,7 +28,8 @@ def scored_steps(timeline: Timeline, steps: range) -> Tensor:
     start, end = timeline.facts[:, 3], timeline.fact_end
     near = torch.cat([start - 1, start, end, end + 1])
     near = near[(near >= steps.start) & (near < steps.stop)]
-    return torch.unique(torch.cat([near, near.new_tensor([steps.start, steps.stop - 1])]))
+    scored: Tensor = torch.unique(torch.cat([near, near.new_tensor([steps.start, steps.stop - 1])]))
+    return scored
 
 
 @torch.inference_mode()

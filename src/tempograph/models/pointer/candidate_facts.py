@@ -176,8 +176,9 @@ class CandidateFacts(nn.Module):
         usual = self.table[group, queries.time[query]].long()
         flat, base = self.weight.flatten(), relation[query] * self.relations
         base = (base + self.group_relation[group]) * CLASSES
-        less = flat[base + queries.changed.clamp(min=0)] * (queries.changed >= 0) - flat[base + usual]
-        return scores.index_put((query, self.group_entity[group]), less, accumulate=True)
+        without = flat[base + queries.changed.clamp(min=0)] * (queries.changed >= 0)
+        at = (query, self.group_entity[group])
+        return scores.index_put(at, without - flat[base + usual], accumulate=True)
 
     def fact_contributions(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
         """No fact is named: a relation that a candidate lacks speaks as well."""

@@ -45,9 +45,7 @@ _BYTES_PER_LISTED_VOTE: Final = 240
 NAME_WIDTH: Final = 64
 """Numbers in the vector of a name."""
 
-VoteSource = (
-    Copying | Paths | RecentPaths | EntityCounts | Names | CandidateFacts | SimilarEntities
-)
+VoteSource = Copying | Paths | RecentPaths | EntityCounts | Names | CandidateFacts | SimilarEntities
 Lookup = (
     VoteLookup | NeighborQueries | PathQueries | RemovedFacts | PartnerRanges | CandidateQueries
 )
@@ -126,8 +124,8 @@ class Pointer(Model):
             if settings.paths or settings.max_similar:
                 name, off = ("paths", "false") if settings.paths else ("max_similar", 0)
                 raise ConfigError(
-                    f"a forecaster must not look at facts after the query, as model.{name} does; "
-                    f"set model.{name}={off}, and model.max_facts_per_hop for paths of earlier facts"
+                    "a forecaster must not look at facts after the query, "
+                    f"as model.{name} does; set model.{name}={off}, and model.max_facts_per_hop for paths of earlier facts"
                 )
             self.bytes_per_candidate += 8
         # Nothing is known of the day that a forecast is about. Of facts of several steps, the

@@ -115,7 +115,7 @@ class SimilarEntities(nn.Module):
         cell = (gap_bin(gap, self.num_steps) + (known - bins) // 2).clamp(0, known - 1)
         by_time = (self.by_time + self.shared_time).flatten()
         exponent = by_time.index_select(0, asked * known + cell)
-        by_relation = self.shared_relation
+        by_relation: Tensor = self.shared_relation
         if self.by_relation is not None:
             by_relation = (by_relation + self.by_relation).flatten()
             voting = asked * len(self.shared_relation) + voting
