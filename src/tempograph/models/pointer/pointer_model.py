@@ -125,7 +125,8 @@ class Pointer(Model):
                 name, off = ("paths", "false") if settings.paths else ("max_similar", 0)
                 raise ConfigError(
                     "a forecaster must not look at facts after the query, "
-                    f"as model.{name} does; set model.{name}={off}, and model.max_facts_per_hop for paths of earlier facts"
+                    f"as model.{name} does; set model.{name}={off}, and model.max_facts_per_hop "
+                    "for paths of earlier facts"
                 )
             self.bytes_per_candidate += 8
         # Nothing is known of the day that a forecast is about. Of facts of several steps, the
