@@ -52,12 +52,16 @@ def test_steps_between_changes_are_interpolated(seed: int) -> None:
     triples = torch.from_numpy(graph.train[:, :3])
     every = step_plausibility(model, triples, calibrator)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plausibility_module, "EVERY_STEP", 0)
+        patch.setattr(plausibility_module, "MAX_SCORED", 18)
         scored = scored_steps(model.timeline, range(3, 37)).tolist()
         some = step_plausibility(model, triples, calibrator, range(3, 37))
     changes = {start + shift for start in graph.train[:, 3].tolist() for shift in (-1, 0)}
     changes |= {end + shift for end in graph.train[:, 4].tolist() for shift in (0, 1)}
     assert scored == sorted({3, 36} | {step for step in changes if 3 <= step < 37})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plausibility_module, "MAX_SCORED", 5)
+        few = scored_steps(model.timeline, range(3, 37)).tolist()
+    assert {3, 36} <= set(few) <= set(scored) and len(few) <= 5
     for row in range(len(triples)):
         known = every[row, scored].tolist()
         expected = np.interp(range(3, 37), scored, known)

@@ -13,23 +13,29 @@ from tempograph.evaluation.probabilities import Calibrator
 from tempograph.models.base import Model
 from tempograph.typing import Progress
 
-EVERY_STEP: Final = 256
-"""Steps up to which each one is scored."""
+MAX_SCORED: Final = 256
+"""Steps that are scored; those of a longer time axis at which most train facts begin or end."""
 
 
 def scored_steps(timeline: Timeline, steps: range) -> Tensor:
-    """All steps if they are few, else those around which train facts begin or end, ascending.
+    """All steps if they are few, else those around which most train facts begin or end, ascending.
 
     Scores may jump from the step before a fact to its first one, and from its last step to the next
     one. The first and the last of `steps` are among them too.
     """
-    if len(steps) <= EVERY_STEP:
-        return torch.arange(steps.start, steps.stop, device=timeline.device)
+    every = torch.arange(steps.start, steps.stop, device=timeline.device)
+    if len(steps) <= MAX_SCORED:
+        return every
     start, end = timeline.facts[:, 3], timeline.fact_end
     near = torch.cat([start - 1, start, end, end + 1])
     near = near[(near >= steps.start) & (near < steps.stop)]
-    scored: Tensor = torch.unique(torch.cat([near, near.new_tensor([steps.start, steps.stop - 1])]))
-    return scored
+    changes = torch.bincount(near - steps.start, minlength=len(steps))
+    most = torch.sort(changes, descending=True, stable=True).indices[: MAX_SCORED - 2]
+    scored = changes > 0
+    if int(scored.sum()) > MAX_SCORED - 2:
+        scored = torch.zeros_like(scored).index_fill_(0, most, True)
+    scored[0] = scored[-1] = True
+    return every[scored]
 
 
 @torch.inference_mode()
@@ -44,8 +50,8 @@ def step_plausibility(
     """The mean of log P(o | s, r, t) and log P(s | r, o, t) at each step, [n, steps].
 
     triples [n, 3]; by default all steps. Only the `scored_steps` are scored; the steps between two
-    of them, where no train fact begins or ends, are interpolated. So a long time axis on which few
-    steps have facts takes little longer. Steps come in order, so that each is encoded once.
+    of them, where few train facts begin or end, are interpolated. So a long time axis takes little
+    longer. Steps come in order, so that each is encoded once.
     """
     timeline = model.timeline
     steps = range(timeline.num_steps) if steps is None else steps

@@ -120,16 +120,18 @@ def forecast_runs(dataset: str, seeds: Sequence[int]) -> list[RunSpec]:
 
 
 def interval_runs(dataset: str, seeds: Sequence[int]) -> list[RunSpec]:
-    """Return the runs of the table of facts that hold for a while; TED is measured once.
+    """Return the runs of the table of facts that hold for a while.
 
-    The pointer has a row with names and one without.
+    TED, and the pointer with names, are measured once.
     """
     plain = [RunSpec(dataset, "ted", "strict", seed) for seed in seeds[:1]]
+    if has_preset("pointer", dataset, "tuned"):
+        named = ("model.names=true",)
+        plain += [RunSpec(dataset, "pointer", "strict", seed, "tuned", named) for seed in seeds[:1]]
     trained = [
-        RunSpec(dataset, model, "strict", seed, "tuned", overrides)
+        RunSpec(dataset, model, "strict", seed, "tuned")
         for model in INTERVAL_MODELS
         if has_preset(model, dataset, "tuned")
-        for overrides in ((), ("model.names=true",))[: 2 if model == "pointer" else 1]
         for seed in seeds
     ]
     return plain + trained
