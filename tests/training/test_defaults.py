@@ -145,7 +145,9 @@ def test_few_facts_that_hold_for_a_while_are_not_learned_by_heart() -> None:
     assert (settings.model.prior, settings.model.names) == ("counts", False)
     assert settings.model.max_similar and settings.model.candidate_facts
     assert settings.train.epochs <= 6
+    assert configure(graph, "temp-pointer", CPU).model.parts == ("pointer", "tntcomplex")
     graph.train = range(100_000)
+    assert "temp-gru" in configure(graph, "temp-pointer", CPU).model.parts
     settings = configure(graph, "pointer", CPU)
     assert (settings.model.prior, settings.model.names) == ("entities", True)
     graph.times = range(10**6)

@@ -250,7 +250,8 @@ def suggest_ensemble(
     """Settings of an ensemble whose gate looks at candidates: its parts, and whether to use names.
 
     The paper's ensemble has no such gate, and stays as it is. In forecasts, attention across
-    snapshots does better than a GRU.
+    snapshots does better than a GRU. If facts hold for a while and are few, there is no TeMP: its
+    snapshots hold few entities each, and there are as many as there are steps.
     """
     if not kind.defaults.get("candidate_hidden"):
         return {}
@@ -258,10 +259,16 @@ def suggest_ensemble(
     parts = list(kind.defaults["parts"])
     if task == "forecast":
         model["parts"] = parts = ["temp-sa" if part == "temp-gru" else part for part in parts]
+    if _few_facts(graph):
+        model["parts"] = parts = [part for part in parts if not _has_snapshots(part)] or parts
     if len(graph.train) * len(graph.entities) > _MAX_FACTORED:
         unfactored = [part for part in parts if not _is_factored(part)]
         model |= {"parts": unfactored or parts, "max_facts": _MAX_GATE_FACTS}
     return {"model": model}
+
+
+def _has_snapshots(model: str) -> bool:
+    return model in MODELS and "temporal" in MODELS[model].defaults
 
 
 def _is_factored(model: str) -> bool:
