@@ -274,7 +274,7 @@ def test_only_published_figures_are_targets_on_test() -> None:
                 assert target.keys() <= {"valid/mrr", *paper}, f"{model} {name}"
                 published = [tuple(row.ranking) for row in published_intervals(dataset)]
                 goal = tuple(round(100 * target[each], 1) for each in paper if each in target)
-                assert not goal or goal in published, f"{model} {name}"
+                assert goal in [row[: len(goal)] for row in published], f"{model} {name}"
             elif dataset in FORECAST_DATASETS or (model in own and preset != "paper"):
                 assert target.keys() <= {"valid/mrr"}, f"{model} {name}"
             elif model in PAPER_TEST[dataset] and target:

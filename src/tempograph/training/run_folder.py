@@ -175,6 +175,8 @@ def target_metrics(
     if not here or filter != "time":
         splits = dict.fromkeys(name.partition("/")[0] for name in targets)
         way_out = f"; pass --split {' or '.join(splits)}" if splits and not here else ""
+        if every and not targets and not ends_only:
+            way_out = "; pass --protocol paper"
         raise RunError(
             f"{folder}: its preset names no figure to reach on {split} with filter {filter}"
             f"{way_out}"
