@@ -6,6 +6,7 @@ minutes, and repeat the command to go on. Copy the results folder back from a ma
 python scripts/measure.py icews14 --seeds 0 1 2 --jobs 14 --minutes 9
 python scripts/measure.py icews05-15 --models temp-gru pointer --what table figures
 python scripts/measure.py icews14-forecast --what forecasts
+python scripts/measure.py yago11k --what intervals --seeds 0 1 2
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from tempograph.evaluation.rank_table import RankTable
 from tempograph.experiments.paper.required_runs import (
     MEASURED,
     forecast_runs,
+    interval_runs,
     missing_runs,
     named_runs,
     required_runs,
@@ -42,6 +44,7 @@ from tempograph.typing import ARTEFACTS, COMPLETION_PROTOCOLS, Protocol
 
 NAMES = "names"
 FORECASTS = "forecasts"
+INTERVALS = "intervals"
 
 
 def wanted_runs(
@@ -62,6 +65,8 @@ def wanted_runs(
         specs += named_runs(dataset, seeds)
     if FORECASTS in artefacts:
         specs += forecast_runs(dataset, seeds)
+    if INTERVALS in artefacts and "strict" in protocols:
+        specs += interval_runs(dataset, seeds)
     return [spec for spec in without_duplicates(specs) if not models or spec.model in models]
 
 
@@ -96,8 +101,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--what",
         default=["table"],
         nargs="+",
-        choices=(*ARTEFACTS, NAMES, FORECASTS),
-        help="tables and figures; names are the rows with names, forecasts those of forecasters",
+        choices=(*ARTEFACTS, NAMES, FORECASTS, INTERVALS),
+        help="tables and figures; names are the rows with names, forecasts those of forecasters, "
+        "intervals those of facts that hold for a while",
     )
     parser.add_argument("--models", default=[], nargs="+", help="by default, all")
     parser.add_argument(

@@ -33,6 +33,7 @@ from tempograph.experiments.forecast_tables import (
     forecast_summary,
     forecast_table,
 )
+from tempograph.experiments.interval_tables import INTERVAL_DATASETS, interval_table
 from tempograph.experiments.measured_rows import settings_cell, with_sources
 from tempograph.experiments.paper.detail_tables import ablation_table, ted_table
 from tempograph.experiments.paper.deviations import DEVIATIONS_DATASET, deviation_table
@@ -112,6 +113,8 @@ def markdown_tables() -> dict[str, str]:
             made[f"ted-{dataset}-{split}"] = ted_table(results, dataset, split)
     for dataset in FORECAST_DATASETS:
         made[f"forecasts-{dataset}"] = forecast_table(results, dataset)
+    for dataset in INTERVAL_DATASETS:
+        made[f"intervals-{dataset}"] = interval_table(results, dataset)
     made["forecasts-summary"] = forecast_summary(results)
     made["summary"] = summary_table(results)
     return {name: _markdown(name, table) for name, table in made.items()}

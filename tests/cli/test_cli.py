@@ -26,6 +26,7 @@ from conftest import Call, as_json
 from forked import PIPE, Popen
 from graphs import make_graph
 from messages import message
+from spanned import interval_graph
 from tempograph import Run, TemporalGraph, train
 from tempograph.cli import console
 from tempograph.cli.answer_tables import print_completion
@@ -495,6 +496,21 @@ def test_check_compares_metrics_with_the_targets_of_the_preset(call: Call) -> No
     assert code == 2 and "no figure to reach on test with filter time; pass --split valid" in err
     code, out, _ = call("evaluate", "run", "--check", "--split", "valid")
     assert code == 0 and "mrr 0.100 reached" in out
+
+
+def test_check_compares_protocol_paper_with_targets_of_its_own(call: Call) -> None:
+    write_folder(interval_graph(1, facts=60, held_out=8), Path("mine"))
+    assert call("train", "mine", "--model", "ted", "--out", "run", "model.sigma=1")[0] == 0
+    code, out, _ = call("evaluate", "run", "--protocol", "paper", "--json")
+    reached = json.loads(out)["metrics"]["mrr"]
+    settings = Path("run/config.toml")
+    kept = settings.read_text().partition("[target]")[0]
+    for mrr, expected in ((reached - 0.01, 0), (reached + 0.01, 1)):
+        settings.write_text(f'{kept}[target]\n"paper/test/mrr" = {mrr}\n')
+        code, out, _ = call("evaluate", "run", "--protocol", "paper", "--check")
+        assert code == expected and f"mrr {mrr:.3f} {('reached', 'missed')[code]}" in out
+    code, _, err = call("evaluate", "run", "--check")
+    assert code == 2 and "no figure to reach on test" in err and "pass --protocol paper" in err
 
 
 def test_help_names_every_model(call: Call) -> None:

@@ -13,6 +13,7 @@ import pytest
 from messages import raises
 from tempograph.errors import ConfigError
 from tempograph.experiments.forecast_tables import FORECAST_DATASETS
+from tempograph.experiments.interval_tables import INTERVAL_DATASETS, published_intervals
 from tempograph.experiments.published import PAPER_TEST, PROTOCOL_DEPENDENT
 from tempograph.experiments.results import load_results, metric
 from tempograph.experiments.specs import RunSpec
@@ -249,7 +250,7 @@ def test_unknown_models_and_presets_are_named(tmp_path: Path) -> None:
 def test_every_shipped_preset_loads() -> None:
     presets = resources.files("tempograph") / "training" / "presets"
     files = [file for folder in presets.iterdir() for file in folder.iterdir()]
-    assert len(files) == 87
+    assert len(files) == 91
     for file in files:
         tables = parse_toml(file.read_text(encoding="utf-8"), file.name)
         dataset, preset, _ = file.name.split(".")
@@ -268,7 +269,13 @@ def test_only_published_figures_are_targets_on_test() -> None:
         for name in shipped_presets(model):
             dataset, _, preset = name.rpartition(".")
             target = make_config(model, dataset, preset=preset).target
-            if dataset in FORECAST_DATASETS or (model in own and preset != "paper"):
+            if dataset in INTERVAL_DATASETS:
+                paper = [f"paper/test/{metric}" for metric in ("mrr", "hits@1", "hits@10")]
+                assert target.keys() <= {"valid/mrr", *paper}, f"{model} {name}"
+                published = [tuple(row.ranking) for row in published_intervals(dataset)]
+                goal = tuple(round(100 * target[each], 1) for each in paper if each in target)
+                assert goal in [row[: len(goal)] for row in published], f"{model} {name}"
+            elif dataset in FORECAST_DATASETS or (model in own and preset != "paper"):
                 assert target.keys() <= {"valid/mrr"}, f"{model} {name}"
             elif model in PAPER_TEST[dataset] and target:
                 mrr, *hits = PAPER_TEST[dataset][model]

@@ -65,6 +65,7 @@ def test_suggestions_are_valid_settings_whatever_the_size(
         entities=[f"e{number}" for number in range(entities)],
         times=range(steps),
         attributes={},
+        has_intervals=False,
     )
     config = configure(graph, model, CPU)
     assert config.train.epochs >= 3
@@ -83,7 +84,11 @@ def test_n3_falls_with_the_facts_of_an_entity() -> None:
 @pytest.mark.usefixtures("h200")
 def test_tables_of_many_entities_fit_into_memory() -> None:
     graph: Any = SimpleNamespace(
-        name="made", train=range(10**7), entities=range(10**6), times=range(10**3)
+        name="made",
+        train=range(10**7),
+        entities=range(10**6),
+        times=range(10**3),
+        has_intervals=False,
     )
     dim = configure(graph, "tntcomplex", GPU).model.dim
     assert 64 <= dim < 4000
@@ -125,6 +130,32 @@ def test_the_pointer_lays_out_few_candidates_of_many_entities() -> None:
     graph.has_intervals = True
     assert configure(graph, "pointer", CPU).model.counts == "all"
     assert configure(graph_of_shape(3, 5, 3), "pointer", CPU).model.counts == "all"
+
+
+def test_few_facts_that_hold_for_a_while_are_not_learned_by_heart() -> None:
+    graph: Any = SimpleNamespace(
+        name="made",
+        train=range(20_000),
+        entities=["Ann Lee", "Bob Lee"] * 5000,
+        times=range(3000),
+        attributes={},
+        has_intervals=True,
+    )
+    settings = configure(graph, "pointer", CPU)
+    assert (settings.model.prior, settings.model.names) == ("counts", False)
+    assert settings.model.max_similar and settings.model.candidate_facts
+    assert settings.train.epochs <= 6
+    assert configure(graph, "temp-pointer", CPU).model.parts == ("pointer", "tntcomplex")
+    graph.train = range(100_000)
+    assert "temp-gru" in configure(graph, "temp-pointer", CPU).model.parts
+    settings = configure(graph, "pointer", CPU)
+    assert (settings.model.prior, settings.model.names) == ("entities", True)
+    graph.times = range(10**6)
+    assert not configure(graph, "pointer", CPU).model.candidate_facts, "its table is too large"
+    graph.has_intervals, graph.train = False, range(20_000)
+    settings = configure(graph, "pointer", CPU)
+    assert (settings.model.prior, settings.model.names) == ("entities", True)
+    assert not settings.model.max_similar and not settings.model.candidate_facts
 
 
 @pytest.mark.parametrize(

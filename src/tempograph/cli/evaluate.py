@@ -116,12 +116,12 @@ def evaluate(
     ks = _parse_hits(hits)
     if check and ask not in ("entity", "all"):
         raise ConfigError("--check compares entities; use it with --ask entity or all")
-    if protocol is not None and (check or ask != "entity"):
+    if protocol is not None and ((check and protocol != "paper") or ask != "entity"):
         raise ConfigError(
             f"--protocol {protocol} ranks entities and compares with no target; leave out --ask "
             "and --check"
         )
-    targets = target_metrics(run, split, filter) if check else {}
+    targets = target_metrics(run, split, filter, protocol == "paper") if check else {}
     loaded = Run.load(run, resolve_device(device))
     entities: Evaluation | None = None
     questions: list[QuestionEvaluation] = []

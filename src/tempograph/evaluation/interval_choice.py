@@ -1,8 +1,10 @@
 """From plausibility step by step to intervals: how likely each is, and which is best.
 
     P(I | s, r, o) ~ P(length of I | r) exp(sum over t in I of sharpness (m_t - max m) + threshold)
+    m_t = plausibility + w log P(t | r)
 
-m_t is how plausible the fact is at step t (`step_plausibility`). An interval gains by a step that
+The model says how plausible the fact is at step t (`step_plausibility`), and train facts at which
+steps those of a relation hold (`fit_density`). An interval gains by a step that
 is nearly as plausible as the best one and loses by any other. The best interval is the one with the
 highest overlap (aeIOU) to expect, which is more useful than the most likely one: neighbors of the
 best interval are nearly as likely.
@@ -11,7 +13,8 @@ best interval are nearly as likely.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Final, NamedTuple
 
@@ -31,6 +34,7 @@ _SMOOTHING: Final = 4.0
 """How many facts of a relation the lengths of all relations are worth."""
 _SHARPNESS: Final = (0.1, 0.3, 1.0, 3.0)
 _THRESHOLDS: Final = (0.0, 0.1, 0.3, 1.0, 2.0)
+_DENSITY_WEIGHTS: Final = (0.1, 0.2, 0.4)
 _CELLS: Final = 2**24
 """Candidates that are compared at once."""
 
@@ -85,9 +89,20 @@ class IntervalChooser:
     lengths: Lengths
     sharpness: float = 1.0
     threshold: float = 0.3
+    density: Tensor | None = None
+    """log P(t | r), [relations, all steps]; None to look at plausibility alone."""
+    density_weight: float = 0.0
 
-    def best(self, plausibility: Tensor, relation: Tensor, top: int = 1) -> BestIntervals:
-        """The best intervals of facts.   plausibility [n, steps], relation [n] -> [n, top]."""
+    def best(
+        self, plausibility: Tensor, relation: Tensor, top: int = 1, first_step: int = 0
+    ) -> BestIntervals:
+        """The best intervals of facts.   plausibility [n, steps], relation [n] -> [n, top].
+
+        first_step: the step of the first column; intervals count from there.
+        """
+        if self.density is not None and self.density_weight:
+            columns = self.density[:, first_step : first_step + plausibility.shape[1]]
+            plausibility = plausibility + self.density_weight * columns[relation]
         rows = max(1, _CELLS // (plausibility.shape[1] * (len(self.lengths.steps) + 2)))
         parts = [
             self._best(*part, top)
@@ -147,18 +162,37 @@ def fit_chooser(
     relation: Tensor,
     true: Intervals,
     progress: Progress | None = None,
+    density: Tensor | None = None,
 ) -> IntervalChooser:
     """The chooser with the highest mean aeIOU on some facts.
 
-    plausibility [n, steps], relation [n], true [n]; without facts, the default.
+    plausibility [n, steps], relation [n], true [n]; without facts, the default. Sharpness and
+    threshold are found without the density, then the sharpness again for each weight of it, and
+    the threshold for the best of these.
     """
-    grid = [IntervalChooser(lengths, *pair) for pair in product(_SHARPNESS, _THRESHOLDS)]
+    best = IntervalChooser(lengths, density=density)
     if not len(relation):
-        return IntervalChooser(lengths)
-    reached = []
-    for number, chooser in enumerate(grid, 1):
-        found = chooser.best(plausibility, relation).intervals
-        reached.append(float(aeiou(Intervals(found.start[:, 0], found.end[:, 0]), true).mean()))
-        if progress is not None:
-            progress(number, len(grid))
-    return grid[reached.index(max(reached))]
+        return best
+    weighted = [] if density is None else list(product(_SHARPNESS, _DENSITY_WEIGHTS))
+    total = len(_SHARPNESS) * len(_THRESHOLDS) + len(weighted)
+    total += len(_THRESHOLDS) if weighted else 0
+    highest, tried = -1.0, 0
+
+    def consider(choosers: Sequence[IntervalChooser]) -> None:
+        nonlocal best, highest, tried
+        for chooser in choosers:
+            found = chooser.best(plausibility, relation).intervals
+            chosen = Intervals(found.start[:, 0], found.end[:, 0])
+            reached = float(aeiou(chosen, true).mean())
+            if reached > highest:
+                best, highest = chooser, reached
+            tried += 1
+            if progress is not None:
+                progress(tried, total)
+
+    pairs = product(_SHARPNESS, _THRESHOLDS)
+    consider([replace(best, sharpness=s, threshold=t) for s, t in pairs])
+    if weighted:
+        consider([replace(best, sharpness=s, density_weight=w) for s, w in weighted])
+        consider([replace(best, threshold=t) for t in _THRESHOLDS])
+    return best

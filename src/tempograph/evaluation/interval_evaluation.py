@@ -17,7 +17,8 @@ from tempograph.evaluation.interval_choice import IntervalChooser, fit_chooser, 
 from tempograph.evaluation.interval_figures import by_kind
 from tempograph.evaluation.interval_overlap import Intervals, aeiou, interval_metrics
 from tempograph.evaluation.probabilities import Calibrator
-from tempograph.evaluation.step_plausibility import step_plausibility
+from tempograph.evaluation.step_density import fit_density
+from tempograph.evaluation.step_plausibility import scored_steps, step_plausibility
 from tempograph.models.base import Model
 from tempograph.typing import Progress, Protocol, Split
 
@@ -56,8 +57,11 @@ class ChooserSummary(TypedDict):
 
     sharpness: float
     threshold: float
+    density_weight: NotRequired[float]
+    """How much counts at which steps facts of a relation hold; not in results of earlier
+    versions, where it did not."""
     facts: int
-    """The number of validation facts that both were chosen on."""
+    """The number of validation facts that these were chosen on."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -150,14 +154,25 @@ def fit_interval_choice(
         model, facts[:, :3], calibrator, budget=budget, progress=progress
     )
     true = Intervals(facts[:, 3], facts[:, 4])
-    chooser = fit_chooser(fit_lengths(model.timeline), plausibility, facts[:, 1], true)
-    return {"sharpness": chooser.sharpness, "threshold": chooser.threshold, "facts": count}
+    lengths, density = fit_lengths(model.timeline), fit_density(model.timeline)
+    chooser = fit_chooser(lengths, plausibility, facts[:, 1], true, density=density)
+    return {
+        "sharpness": chooser.sharpness,
+        "threshold": chooser.threshold,
+        "density_weight": chooser.density_weight,
+        "facts": count,
+    }
 
 
 def chooser_of(summary: ChooserSummary, model: Model) -> IntervalChooser:
     """What chooses intervals for a model, given how that was fitted."""
-    lengths = fit_lengths(model.timeline)
-    return IntervalChooser(lengths, summary["sharpness"], summary["threshold"])
+    return IntervalChooser(
+        fit_lengths(model.timeline),
+        summary["sharpness"],
+        summary["threshold"],
+        fit_density(model.timeline),
+        summary.get("density_weight", 0.0),
+    )
 
 
 def evaluate_intervals(
@@ -173,12 +188,12 @@ def evaluate_intervals(
     """Predict the interval of each fact of a split from its subject, relation and object."""
     started, known = time.perf_counter(), _with_known_bounds(graph.facts(split))
     facts, done = torch.from_numpy(known).to(model.device), 0
-    total = len(facts) * len(graph.times)
+    num_scored = len(scored_steps(model.timeline, range(len(graph.times))))
     parts = []
 
     def advance(pairs: int, _: int) -> None:
         if progress is not None:
-            progress(done + pairs, total)
+            progress(done + pairs, len(facts) * num_scored)
 
     for part in torch.split(facts, max(1, _CELLS // len(graph.times))):
         plausibility = step_plausibility(
@@ -186,7 +201,7 @@ def evaluate_intervals(
         )
         best = chooser.best(plausibility, part[:, 1])
         parts.append((*best.intervals, best.probability))
-        done += plausibility.numel()
+        done += len(part) * num_scored
     start, end, probability = (torch.cat(column)[:, 0].cpu() for column in zip(*parts, strict=True))
     return IntervalEvaluation(
         graph.name,

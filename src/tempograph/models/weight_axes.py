@@ -19,11 +19,13 @@ from typing import Final
 
 from torch import nn
 
+from tempograph.models.pointer.candidate_facts import CandidateFacts
 from tempograph.models.pointer.copying import Copying, PairTable
 from tempograph.models.pointer.entity_counts import EntityCounts
 from tempograph.models.pointer.names import Names
 from tempograph.models.pointer.paths import Paths
 from tempograph.models.pointer.recent_paths import RecentPaths
+from tempograph.models.pointer.similar_entities import SimilarEntities
 from tempograph.models.recurrency import Recurrency
 from tempograph.models.temp.encoder import TeMPEncoder
 from tempograph.nn.entities import (
@@ -75,6 +77,14 @@ _AXES: Final[Mapping[type[nn.Module], Axes]] = {
         "by_relation": "n d d",
         "shared_time": "n b",
         "by_time": "n d b",
+        "gain": "d k",
+    },
+    CandidateFacts: {"weight": "d d g"},
+    SimilarEntities: {
+        "shared_relation": "d",
+        "by_relation": "d d",
+        "shared_time": "b",
+        "by_time": "d b",
         "gain": "d k",
     },
     Recurrency: {"decay": "d", "share_weight": "d"},

@@ -40,7 +40,7 @@ def complete_interval(
     plausibility = step_plausibility(
         model, triple, scenario.calibrator("entity"), steps, progress=progress
     )
-    best = chooser.best(plausibility, triple[:, 1], top)
+    best = chooser.best(plausibility, triple[:, 1], top, steps.start)
     known = scenario.known_facts_for(fact, 3)
     answers: list[Answer] = []
     columns = (*best.intervals, best.probability, best.overlap)

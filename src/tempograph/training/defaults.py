@@ -35,6 +35,10 @@ _MANY_ENTITIES: Final = 30_000
 """Entities from which embedding methods are trained against a sample of them."""
 _MAX_SAMPLED_DIM: Final = 1000
 """The widest factored embeddings of many entities, which have few facts each."""
+_FEW_FACTS: Final = 5.0
+"""Train facts for each entity below which a weight for each learns its only facts by heart."""
+_SIMILAR: Final = 64
+"""Entities like the query's whose facts vote, if facts hold for a while."""
 _MAX_GATE_FACTS: Final = 20_000
 """Facts that are enough for the gate of an ensemble."""
 
@@ -177,17 +181,31 @@ def suggest_pointer(
 
     On a GPU more facts vote the more there are, up to the number of entities from which only the
     candidates that differ are laid out; a CPU takes the same few, and fewer epochs. Names
-    matter if they have words in common. A forecaster has no facts of its own step, nor paths, which
-    look at facts of all times; the latest facts overall and recent paths take their place.
+    matter if they have words in common. If facts hold for a while, similar entities vote and
+    candidates gain by their own facts; if entities have few of them, what each gains as such
+    depends on their number, and training soon overfits. A forecaster has no facts of its own step,
+    nor paths, which look at facts of all times; the latest facts overall and recent paths take
+    their place.
     """
     facts = len(graph.train)
     most, epochs = 512, min(max(_CPU_FACTS // facts, 3), 14)
-    gpu, many = device.type == "cuda", _lays_out_few(graph)
+    gpu, many, few = device.type == "cuda", _lays_out_few(graph), _few_facts(graph)
+    pairs = task == "complete" and not many and pair_tables_fit(len(graph.entities), device)
+    held: dict[str, Setting] = {}
+    if graph.has_intervals:
+        table = 2 * facts * len(graph.times)
+        held = {
+            "max_similar": _SIMILAR if pairs else 0,
+            "candidate_facts": table <= memory_budget("pair_tables", device),
+            "prior": "counts" if few else "entities",
+        }
     if gpu:
         # Votes of facts that hold for a while are listed one by one, not summed by a kernel.
         largest = 1024 if graph.has_intervals else 16384
         most = min(max(_power_of_two(facts / 18), 512), largest)
         epochs = 14 if facts < 20_000 else 10
+    if few:
+        epochs = min(epochs, 6)
     if many:
         # Neither paths nor names: they give every entity a score of its own.
         most, epochs = 512, min(epochs, 4)
@@ -198,11 +216,10 @@ def suggest_pointer(
             "max_facts_per_pair": most // 4,
             "max_facts_overall": 0 if task == "complete" else 2 * most,
             "max_facts_per_hop": 0 if task == "complete" else 16 if gpu else 8,
-            "paths": task == "complete"
-            and not many
-            and pair_tables_fit(len(graph.entities), device),
+            "paths": pairs,
             "names": names_help(graph) and not many,
             "counts": "voting" if many else "all",
+            **held,
         },
         "train": {
             "epochs": epochs,
@@ -217,6 +234,11 @@ def suggest_pointer(
     }
 
 
+def _few_facts(graph: TemporalGraph) -> bool:
+    """Whether facts hold for a while and entities have few of them."""
+    return graph.has_intervals and len(graph.train) < _FEW_FACTS * len(graph.entities)
+
+
 def _lays_out_few(graph: TemporalGraph) -> bool:
     """Whether TeMP and the pointer lay out few of many entities: not if facts hold for a while."""
     return len(graph.entities) >= MIN_ENTITIES and not graph.has_intervals
@@ -228,7 +250,8 @@ def suggest_ensemble(
     """Settings of an ensemble whose gate looks at candidates: its parts, and whether to use names.
 
     The paper's ensemble has no such gate, and stays as it is. In forecasts, attention across
-    snapshots does better than a GRU.
+    snapshots does better than a GRU. If facts hold for a while and are few, there is no TeMP: its
+    snapshots hold few entities each, and there are as many as there are steps.
     """
     if not kind.defaults.get("candidate_hidden"):
         return {}
@@ -236,10 +259,16 @@ def suggest_ensemble(
     parts = list(kind.defaults["parts"])
     if task == "forecast":
         model["parts"] = parts = ["temp-sa" if part == "temp-gru" else part for part in parts]
+    if _few_facts(graph):
+        model["parts"] = parts = [part for part in parts if not _has_snapshots(part)] or parts
     if len(graph.train) * len(graph.entities) > _MAX_FACTORED:
         unfactored = [part for part in parts if not _is_factored(part)]
         model |= {"parts": unfactored or parts, "max_facts": _MAX_GATE_FACTS}
     return {"model": model}
+
+
+def _has_snapshots(model: str) -> bool:
+    return model in MODELS and "temporal" in MODELS[model].defaults
 
 
 def _is_factored(model: str) -> bool:
@@ -247,8 +276,11 @@ def _is_factored(model: str) -> bool:
 
 
 def names_help(graph: TemporalGraph) -> bool:
-    """Whether entities have attributes, or names that have words in common."""
-    return bool(graph.attributes) or share_words(graph.entities)
+    """Whether entities have attributes, or names that have words in common.
+
+    Words do not if facts hold for a while and are few: their weights learn these by heart.
+    """
+    return bool(graph.attributes) or (not _few_facts(graph) and share_words(graph.entities))
 
 
 def _power_of_two(number: float) -> int:

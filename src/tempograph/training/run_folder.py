@@ -39,6 +39,8 @@ REFITTED: Final = "model-all-facts.safetensors"
 CHECKPOINT: Final = "checkpoint.safetensors"
 CHECKPOINT_ALL_FACTS: Final = "checkpoint-all-facts.safetensors"
 """The state of an interrupted training on the facts of all splits."""
+PAPER_TARGETS: Final = "paper/"
+"""What targets begin with that are for protocol paper, if the run was trained under another."""
 RANKS: Final = "ranks.parquet"
 CHECKSUMS: Final = "dataset.json"
 """The SHA-256 of each file of the dataset when the run was saved."""
@@ -152,9 +154,19 @@ def read_weights(folder: Path, config: Config) -> dict[str, Tensor]:
     return safetensors.torch.load_file(folder / WEIGHTS)
 
 
-def target_metrics(folder: Path, split: Split, filter: Filter) -> dict[str, float]:
-    """The figures that the preset of a run must reach on a split."""
-    targets = read_config(folder).target
+def target_metrics(
+    folder: Path, split: Split, filter: Filter, ends_only: bool = False
+) -> dict[str, float]:
+    """The figures that the preset of a run must reach on a split.
+
+    With ends_only, those of facts that hold for a while under protocol paper, `paper/SPLIT/METRIC`.
+    """
+    every = read_config(folder).target
+    targets = {
+        name.removeprefix(PAPER_TARGETS): value
+        for name, value in every.items()
+        if name.startswith(PAPER_TARGETS) == ends_only
+    }
     here = {
         name.partition("/")[2]: value
         for name, value in targets.items()
@@ -163,6 +175,8 @@ def target_metrics(folder: Path, split: Split, filter: Filter) -> dict[str, floa
     if not here or filter != "time":
         splits = dict.fromkeys(name.partition("/")[0] for name in targets)
         way_out = f"; pass --split {' or '.join(splits)}" if splits and not here else ""
+        if every and not targets and not ends_only:
+            way_out = "; pass --protocol paper"
         raise RunError(
             f"{folder}: its preset names no figure to reach on {split} with filter {filter}"
             f"{way_out}"

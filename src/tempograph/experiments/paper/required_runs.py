@@ -11,6 +11,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.errors import DataError
 from tempograph.evaluation.rank_table import read_run_ranks
 from tempograph.experiments.configurations import preset_configuration
+from tempograph.experiments.interval_tables import INTERVAL_MODELS
 from tempograph.experiments.paper.deviations import deviation_runs
 from tempograph.experiments.published import (
     PAPER_ABLATION,
@@ -116,6 +117,24 @@ def forecast_runs(dataset: str, seeds: Sequence[int]) -> list[RunSpec]:
         for seed in seeds
     ]
     return [replace(spec, audit=True) for spec in plain + trained]
+
+
+def interval_runs(dataset: str, seeds: Sequence[int]) -> list[RunSpec]:
+    """Return the runs of the table of facts that hold for a while.
+
+    TED, and the pointer with names, are measured once.
+    """
+    plain = [RunSpec(dataset, "ted", "strict", seed) for seed in seeds[:1]]
+    if has_preset("pointer", dataset, "tuned"):
+        named = ("model.names=true",)
+        plain += [RunSpec(dataset, "pointer", "strict", seed, "tuned", named) for seed in seeds[:1]]
+    trained = [
+        RunSpec(dataset, model, "strict", seed, "tuned")
+        for model in INTERVAL_MODELS
+        if has_preset(model, dataset, "tuned")
+        for seed in seeds
+    ]
+    return plain + trained
 
 
 def _name_variants(model: str, dataset: str) -> list[tuple[str, ...]]:

@@ -16,6 +16,7 @@ from tempograph.data.nearest_intervals import NearestIntervals
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import ConfigError
 from tempograph.models.base import Evidence, Model, within_budget
+from tempograph.models.pointer.candidate_facts import CandidateFacts, CandidateQueries
 from tempograph.models.pointer.copying import Copying
 from tempograph.models.pointer.entity_counts import EntityCounts
 from tempograph.models.pointer.names import Names
@@ -23,6 +24,7 @@ from tempograph.models.pointer.partners import PartnerRanges
 from tempograph.models.pointer.paths import Paths
 from tempograph.models.pointer.recent_paths import PathQueries, RecentPaths
 from tempograph.models.pointer.removed_facts import RemovedFacts
+from tempograph.models.pointer.similar_entities import SimilarEntities
 from tempograph.models.pointer.sparse_layout import (
     KeptPrior,
     Lookups,
@@ -43,8 +45,10 @@ _BYTES_PER_LISTED_VOTE: Final = 240
 NAME_WIDTH: Final = 64
 """Numbers in the vector of a name."""
 
-VoteSource = Copying | Paths | RecentPaths | EntityCounts | Names
-Lookup = VoteLookup | NeighborQueries | PathQueries | RemovedFacts | PartnerRanges
+VoteSource = Copying | Paths | RecentPaths | EntityCounts | Names | CandidateFacts | SimilarEntities
+Lookup = (
+    VoteLookup | NeighborQueries | PathQueries | RemovedFacts | PartnerRanges | CandidateQueries
+)
 """What a source looked up for some queries, independent of any weight."""
 
 
@@ -72,6 +76,15 @@ class PointerSettings:
     What an entity gains as such is then a matter of how many facts it has, except in forecasts.
     """
 
+    max_similar: NonNegativeInt = 0
+    """Entities with the most neighbors in common with the query's entity, whose facts vote; 0 for
+    none."""
+    candidate_facts: bool = False
+    """Whether candidates gain by the facts they have themselves and by how long ago these were, if
+    facts hold for a while."""
+    prior: Literal["entities", "counts"] = "entities"
+    """Whether what an entity gains as such, in all or as an answer to a relation, is learned for
+    each, or only by how many facts it has. The latter, without forecasts, is for few facts each."""
     counts: Literal["all", "voting"] = "all"
     """Whether the facts of a group that are too far away to vote count for every candidate, or only
     for those that another fact votes for. Those of the relation always do, except in forecasts."""
@@ -108,14 +121,17 @@ class Pointer(Model):
         self.timeline = timeline
         self.settings = settings
         if timeline.past_only:
-            if settings.paths:
+            if settings.paths or settings.max_similar:
+                name, off = ("paths", "false") if settings.paths else ("max_similar", 0)
                 raise ConfigError(
-                    "a forecaster must not look at facts after the query, as model.paths does; "
-                    "set model.paths=false, and model.max_facts_per_hop for paths of earlier facts"
+                    "a forecaster must not look at facts after the query, "
+                    f"as model.{name} does; set model.{name}={off}, and model.max_facts_per_hop "
+                    "for paths of earlier facts"
                 )
             self.bytes_per_candidate += 8
         # Nothing is known of the day that a forecast is about. Of facts of several steps, the
         # other sources have those that hold.
+        by_counts = settings.prior == "counts" and not timeline.past_only
         has_time = not timeline.past_only and timeline.longest == 1
         keys: list[tuple[Key, int, float]] = [
             ("entity", settings.max_facts, 1.0),
@@ -131,6 +147,7 @@ class Pointer(Model):
                 max_facts,
                 gain,
                 count_all=key == "relation" or settings.counts == "all",
+                prior=key == "relation" and not by_counts,
             )
             for key, max_facts, gain in keys
             if max_facts
@@ -155,9 +172,17 @@ class Pointer(Model):
             self.sources.append(RecentPaths(timeline, settings.max_facts_per_hop, 0.1))
             votes = _BYTES_PER_VOTE * settings.max_facts_per_hop**2
             self.bytes_per_candidate += 12 + math.ceil(votes / timeline.num_entities)
+        if settings.max_similar:
+            similar = SimilarEntities(timeline, settings.max_similar, initial_gain=0.1)
+            self.sources.append(similar)
+            self.bytes_per_candidate += similar.bytes_per_candidate
+        if settings.candidate_facts:
+            candidate_facts = _candidate_facts(timeline)
+            self.sources.append(candidate_facts)
+            self.bytes_per_candidate += candidate_facts.bytes_per_candidate
         named = torch.bincount(timeline.facts[:, [0, 2]].flatten(), minlength=timeline.num_entities)
         self.entity = nn.Parameter(0.3 * torch.log(named + 0.5))
-        if settings.names and not timeline.past_only:
+        if (settings.names or by_counts) and not timeline.past_only:
             self.sources.append(EntityCounts(timeline))
             self.entity.requires_grad_(False).zero_()
         if settings.names:
@@ -279,11 +304,20 @@ class Pointer(Model):
         return torch.cat(scores)
 
 
+def _candidate_facts(timeline: Timeline) -> CandidateFacts:
+    if not timeline.has_intervals:
+        raise ConfigError(
+            "model.candidate_facts is for facts with a start and an end; "
+            "set model.candidate_facts=false"
+        )
+    return CandidateFacts(timeline)
+
+
 def _copying(
-    timeline: Timeline, key: Key, max_facts: int, gain: float, *, count_all: bool
+    timeline: Timeline, key: Key, max_facts: int, gain: float, *, count_all: bool, prior: bool
 ) -> Copying:
     index = FactIndex(timeline, key)
     # Facts of one time are events, even if they are written as intervals.
     listed = timeline.has_intervals and key != "time"
     intervals = NearestIntervals(timeline, index) if listed else None
-    return Copying(index, max_facts, gain, intervals, prior=key == "relation", count_all=count_all)
+    return Copying(index, max_facts, gain, intervals, prior=prior, count_all=count_all)

@@ -15,6 +15,7 @@ from torch.utils.checkpoint import checkpoint
 
 from tempograph.data.timeline import Queries, fact_queries
 from tempograph.device import memory_budget
+from tempograph.models.pointer.candidate_facts import CandidateFacts, CandidateQueries
 from tempograph.models.pointer.pointer_model import NAME_WIDTH, Lookup, Pointer
 from tempograph.models.pointer.sparse_layout import Lookups, SparseLayout
 from tempograph.models.pointer.vote_sample import VoteSample
@@ -114,7 +115,8 @@ class PointerLoss(TrainingLoss):
         # What is asked from its past alone need not be left out.
         left_out = None if self.timeline.past_only else query_ids % len(self.timeline.facts)
         lookups = self.model.look_up(self._queries[0].take(query_ids), left_out)
-        return torch.cat([each.pack() for each in lookups if not isinstance(each, VoteList)])
+        unpacked = (VoteList, CandidateQueries)
+        return torch.cat([each.pack() for each in lookups if not isinstance(each, unpacked)])
 
     def _unpack(self, packed: Tensor) -> list[Lookup]:
         return [
@@ -122,6 +124,7 @@ class PointerLoss(TrainingLoss):
             for source, each in zip(
                 self.model.vote_sources, packed.chunk(len(self.model.sources)), strict=True
             )
+            if not isinstance(source, CandidateFacts)
         ]
 
     def _asked(self, query_ids: Tensor) -> tuple[Queries, Tensor, Tensor]:
