@@ -85,6 +85,6 @@ def test_the_loss_of_many_entities_is_that_of_few(
 
     expected = loss()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(temp_loss, "MIN_ENTITIES", 0)
+        patch.setattr(temp_loss, "MANY_ENTITIES", 0)
         patch.setattr(model, "encode", None)
         assert loss() == pytest.approx(expected, rel=1e-5, abs=1e-6)

@@ -142,6 +142,7 @@ def fit(
         report=report,
         progress=progress,
         fit_record=record,
+        note=note,
     )
     return finish_fit(run, record, hooks, trained_now=True)
 

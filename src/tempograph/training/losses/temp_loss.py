@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tempograph.data.frequency import PATTERNS
 from tempograph.data.timeline import Queries, fact_queries
-from tempograph.models.sparse_scores import MIN_ENTITIES
+from tempograph.models.sparse_scores import MANY_ENTITIES
 from tempograph.models.temp.encoder import DropoutSample
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.nn.loss_functions import sampled_loss, softmax_loss
@@ -82,7 +82,7 @@ class TeMPLoss(TrainingLoss):
 
         Not if facts hold for a while: their snapshots are laid out as a whole.
         """
-        many = self.timeline.num_entities >= MIN_ENTITIES and not self.timeline.has_intervals
+        many = self.timeline.num_entities >= MANY_ENTITIES and not self.timeline.has_intervals
         return many and self.settings.negatives != "all"
 
     def _encode_distinct(
