@@ -16,6 +16,7 @@ from tempograph.models.temp.encoder import DropoutSample
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.nn.loss_functions import sampled_loss, softmax_loss
 from tempograph.nn.padded_groups import padded_layout
+from tempograph.training.losses.negative_sampling import columns_of
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.settings import SnapshotTrainSettings
 
@@ -155,7 +156,10 @@ class TeMPLoss(TrainingLoss):
         others = others.view(*sampled.shape, -1)
         negative = self.model.score(grouped, others).flatten(0, 1)[slot]
         positive = self.model.score(vectors.unsqueeze(), own[:, None])[:, 0, 0]
-        excluded = self.known.contains(queries, sampled[group])
+        excluded = torch.zeros_like(negative, dtype=torch.bool)
+        # Few negatives are known answers: to look each one up would take more than its score.
+        known = self.known(queries)
+        excluded[columns_of(*known, group, sampled, self.timeline.num_entities)] = True
         return sampled_loss(positive.float(), negative.float(), excluded)
 
 
