@@ -112,6 +112,17 @@ def test_many_entities_that_change_with_time_are_never_all_scored_in_a_step(mode
     assert configure(graph_of_shape(100_000, MANY_ENTITIES, 30), model, GPU).train.negatives == 500
 
 
+@pytest.mark.usefixtures("h200")
+def test_temp_seldom_ranks_valid_among_many_entities() -> None:
+    few, many = (
+        configure(graph_of_shape(100_000, entities, 300), "temp-gru", GPU).train
+        for entities in (MANY_ENTITIES - 1, MANY_ENTITIES)
+    )
+    assert (few.validate_every, many.validate_every) == (1, 5)
+    # Training goes on for equally many epochs without a better model.
+    assert few.patience * few.validate_every == many.patience * many.validate_every
+
+
 def test_the_pointer_lays_out_few_candidates_of_many_entities() -> None:
     graph: Any = SimpleNamespace(
         name="made",

@@ -83,7 +83,9 @@ def suggest_temp(
             "learning_rate": 0.005 if gpu else 0.015,
             "cooldown": 0.3 if epochs < 100 and gpu else 0.0,
             "average": 0.98 if gpu else 0.95,
-            "patience": 20 if gpu else 10,
+            # To rank valid among many entities takes longer than an epoch.
+            "validate_every": 5 if many else 1,
+            "patience": 4 if many else 20 if gpu else 10,
             "precision": "tf32" if gpu else "32-true",
         },
     }
