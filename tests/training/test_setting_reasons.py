@@ -67,6 +67,17 @@ def test_an_ensemble_says_which_part_it_does_without(monkeypatch: pytest.MonkeyP
     assert reason.startswith("The ensemble does without tntcomplex: with 300 train facts")
 
 
+@pytest.mark.parametrize(("entities", "names"), [(MANY_ENTITIES - 1, True), (MANY_ENTITIES, False)])
+def test_an_ensemble_of_many_entities_has_no_names(entities: int, names: bool) -> None:
+    graph = graph_with(entities)
+    graph = dataclasses.replace(
+        graph, entities=tuple(f"team {number % 3}, {number}" for number in range(entities))
+    )
+    config = setup.configure(graph, "temp-pointer", CPU)
+    parts = {part.name: part.model for part in setup.part_configs(config, graph, CPU)}
+    assert config.model.names == parts["pointer"].names == names
+
+
 def test_train_says_the_reasons_and_keeps_them(tmp_path: Path) -> None:
     said: list[str] = []
     overrides = ["model.dim=4", "train.epochs=1", "train.negatives=50"]

@@ -232,7 +232,8 @@ def suggest_ensemble(
     """
     if not kind.defaults.get("candidate_hidden"):
         return {}
-    model: dict[str, Setting] = {"names": names_help(graph)}
+    # With names, the pointer would have to score every entity.
+    model: dict[str, Setting] = {"names": names_help(graph) and not _lays_out_few(graph)}
     parts = list(kind.defaults["parts"])
     if task == "forecast":
         model["parts"] = parts = ["temp-sa" if part == "temp-gru" else part for part in parts]
