@@ -113,11 +113,12 @@ def test_many_entities_that_change_with_time_are_never_all_scored_in_a_step(mode
 
 
 @pytest.mark.usefixtures("h200")
-def test_temp_seldom_ranks_valid_among_many_entities() -> None:
+def test_temp_with_many_entities_corrects_negatives_and_seldom_ranks_valid() -> None:
     few, many = (
         configure(graph_of_shape(100_000, entities, 300), "temp-gru", GPU).train
         for entities in (MANY_ENTITIES - 1, MANY_ENTITIES)
     )
+    assert (few.negative_sampling, many.negative_sampling) == ("uncorrected", "frequency")
     assert (few.validate_every, many.validate_every) == (1, 5)
     # Training goes on for equally many epochs without a better model.
     assert few.patience * few.validate_every == many.patience * many.validate_every

@@ -80,6 +80,8 @@ def suggest_temp(
             "weight_decay": 1e-4 if forecast else 0.0,
             "times_per_step": times_per_step,
             "negatives": _MANY_NEGATIVES if many else "all" if gpu or entities <= 2000 else 500,
+            # Uniformly drawn, few of many entities are hard to tell from answers.
+            "negative_sampling": "frequency" if many else "uncorrected",
             "learning_rate": 0.005 if gpu else 0.015,
             "cooldown": 0.3 if epochs < 100 and gpu else 0.0,
             "average": 0.98 if gpu else 0.95,
