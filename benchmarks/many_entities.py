@@ -48,7 +48,7 @@ WORLDS: Final = {
     "s": MadeWorld(),
     "l": MadeWorld(1_200_000, 500, 1_000, 10_000_000, 50_000, 50_000),
 }
-FITTED_ON: Final = 5_000
+FITTED_ON: Final = 2_000
 """Valid facts on which baselines choose their settings."""
 _SHOWN_SECONDS: Final = 10.0
 """Seconds between lines that say how far an epoch is."""
