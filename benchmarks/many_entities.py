@@ -2,24 +2,32 @@
 
 World s has 433,000 entities and 3.8 million train facts, world l 1.2 million and 10 million; a
 number makes a world of so many entities with ten facts each, for curves of cost. Settings are the
-suggested ones. On a CPU the peak is that of the process so far: measure one model and one world at
-a time.
+suggested ones. With --minutes, training of a model ends at the step at which it has taken so long;
+a part of an epoch is scaled to a whole one. TED and recurrency are fitted on a sample of valid. On
+a CPU the peak is that of the process so far: measure one model and one world at a time.
+
+Results are added to the JSON file after each model, in place of earlier ones of the same model and
+world.
 
 PYTHONPATH=src python benchmarks/many_entities.py --worlds s --models ted,recurrency,tntcomplex
-PYTHONPATH=src python benchmarks/many_entities.py --worlds 1e4,1e5,1e6 --epochs 1
+PYTHONPATH=src python benchmarks/many_entities.py --worlds 1e4,1e5,1e6 --epochs 1 --minutes 1
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
+import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
+from speed_tables import many_entities_table
+from torch import Tensor
 
 import tempograph
 from tempograph.cli.console import err, show
@@ -31,12 +39,19 @@ from tempograph.evaluation.evaluator import evaluate_model
 from tempograph.io import write_json
 from tempograph.models.base import Model
 from tempograph.models.registry import model_kind
-from tempograph.report.text_table import TextTable
 from tempograph.training.loop import LoopHooks, train_model
+from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.recipes import recipe_for
 from tempograph.training.setup import configure
 
-WORLDS = {"s": MadeWorld(), "l": MadeWorld(1_200_000, 500, 1_000, 10_000_000, 50_000, 50_000)}
+WORLDS: Final = {
+    "s": MadeWorld(),
+    "l": MadeWorld(1_200_000, 500, 1_000, 10_000_000, 50_000, 50_000),
+}
+FITTED_ON: Final = 2_000
+"""Valid facts on which baselines choose their settings."""
+_SHOWN_SECONDS: Final = 10.0
+"""Seconds between lines that say how far an epoch is."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -45,8 +60,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--worlds", default="s", help="s, l, or numbers of entities")
-    parser.add_argument("--models", default="tntcomplex")
+    parser.add_argument("--models", default="tntcomplex", help="such as ted,tntcomplex=8: epochs")
     parser.add_argument("--epochs", type=int, help="by default as many as are suggested")
+    parser.add_argument("--minutes", type=float, help="of training, for each model")
     parser.add_argument("--questions", type=int, default=50_000, help="test questions to rank")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--json", type=Path)
@@ -55,18 +71,38 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     device = resolve_device(options.device)
-    results: list[dict[str, Any]] = []
-    record = {"environment": environment(device), "results": results}
+    record = read_record(options.json) | {"environment": environment(device)}
     for name in options.worlds.split(","):
-        world = WORLDS.get(name) or curve_world(int(float(name)))
-        graph = world.graph(f"world-{name}")
-        for model in options.models.split(","):
-            results.append(
-                measure(graph, model, options.epochs, options.questions, options.overrides, device)
-            )
+        start = time.perf_counter()
+        graph = (WORLDS.get(name) or curve_world(int(float(name)))).graph(f"world-{name}")
+        err.print(f"{graph.name}: made in {time.perf_counter() - start:.0f} s")
+        for part in options.models.split(","):
+            model, _, epochs = part.partition("=")
+            limits = int(epochs) if epochs else options.epochs, options.minutes
+            result = measure(graph, model, limits, options.questions, options.overrides, device)
+            result["commit"] = record["environment"]["commit"]
+            record["results"] = merged(record["results"], result)
             if options.json is not None:
                 write_json(options.json, record)
-    show(table(results))
+    show(many_entities_table(record))
+
+
+def read_record(path: Path | None) -> dict[str, Any]:
+    """What was measured before."""
+    if path is None or not path.exists():
+        return {"results": []}
+    record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return record
+
+
+def merged(results: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
+    """The results with a new one, in place of that of the same model and world."""
+    kept = [
+        each
+        for each in results
+        if (each["dataset"], each["model"]) != (new["dataset"], new["model"])
+    ]
+    return sorted([*kept, new], key=lambda each: (each["entities"], each["train_facts"]))
 
 
 def curve_world(entities: int) -> MadeWorld:
@@ -78,90 +114,167 @@ def curve_world(entities: int) -> MadeWorld:
 def measure(
     graph: TemporalGraph,
     name: str,
-    epochs: int | None,
+    limits: tuple[int | None, float | None],
     questions: int,
     overrides: list[str],
     device: torch.device,
 ) -> dict[str, Any]:
-    """Train a model and rank test questions."""
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(device)
+    """Train a model, for epochs and minutes at most, and rank test questions."""
+    reset_peak(device)
     result: dict[str, Any] = {
-        "world": graph.name,
+        "dataset": graph.name,
         "model": name,
+        "hardware": environment(device)["hardware"],
         "entities": len(graph.entities),
         "train_facts": len(graph.train),
     }
     if recipe_for(model_kind(name)).gradient is None:
         begin = time.perf_counter()
-        model: Model = tempograph.train(graph, name, device=str(device), progress=False).model
+        some = graph.valid[:: -(-len(graph.valid) // FITTED_ON)]
+        fitted = dataclasses.replace(graph, valid=some)
+        model: Model = tempograph.train(fitted, name, device=str(device), progress=False).model
         result["fit_seconds"] = time.perf_counter() - begin
     else:
-        model = trained(graph, name, epochs, overrides, device, result)
+        model = trained(graph, name, limits, overrides, device, result)
+    result["training_peak_bytes"] = peak_memory_bytes(device)
+    reset_peak(device)
     asked = dataclasses.replace(graph, test=graph.test[: max(1, questions // 2)])
     begin = time.perf_counter()
     metrics: dict[str, float] = evaluate_model(model, asked, "test", "strict").summary()["metrics"]
     result |= {
         "questions": 2 * len(asked.test),
         "ranking_seconds": time.perf_counter() - begin,
+        "ranking_peak_bytes": peak_memory_bytes(device),
         "metrics": metrics,
-        "peak_bytes": peak_memory_bytes(device),
     }
-    err.print(f"{name}, {graph.name}: MRR {metrics['mrr']:.3f}")
+    err.print(
+        f"{name}, {graph.name}: MRR {metrics['mrr']:.3f}, "
+        f"{result['questions']:,} questions ranked in {result['ranking_seconds']:.1f} s"
+    )
     return result
+
+
+def reset_peak(device: torch.device) -> None:
+    """Forget the peak memory of a GPU so far, and what is cached."""
+    if device.type == "cuda":
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
 
 
 def trained(
     graph: TemporalGraph,
     name: str,
-    epochs: int | None,
+    limits: tuple[int | None, float | None],
     overrides: list[str],
     device: torch.device,
     result: dict[str, Any],
 ) -> Model:
     """A model after the epochs; adds settings and times to the result."""
+    epochs, minutes = limits
+    begin = time.perf_counter()
     config = configure(graph, name, device, overrides=overrides)
     gradient = config.recipe.gradient
     assert gradient is not None and config.train is not None
     torch.manual_seed(0)
     model: Model = config.kind.build(config.model, Timeline(graph, "strict", device))
     settings = dataclasses.replace(config.train, epochs=epochs or config.train.epochs)
+    loss = gradient.loss(model, settings)
+    result["setup_seconds"] = time.perf_counter() - begin
+    err.print(f"{name}, {graph.name}: set up in {result['setup_seconds']:.1f} s")
+    seconds = None if minutes is None else 60 * minutes
+    timer = EpochTimer(f"{name}, {graph.name}", loss, seconds)
 
     def on_epoch(line: dict[str, float], _: object) -> None:
-        err.print(f"{name}, {graph.name}: {line['seconds']:.3g} s, loss {line['loss']:.4g}")
+        timer.end_epoch(line["seconds"])
+        err.print(f"{timer.about}: {line['seconds']:.3g} s, loss {line['loss']:.4g}")
 
-    hooks = LoopHooks(validate=None, on_epoch=on_epoch, save_weights=lambda: None)
-    progress = train_model(model, gradient.loss(model, settings), settings, 0, hooks)
-    seconds = [line["seconds"] for line in progress.history]
+    hooks = LoopHooks(
+        validate=None, on_epoch=on_epoch, save_weights=lambda: None, max_seconds=seconds
+    )
+    train_model(model, loss, settings, 0, hooks)
+    epoch_seconds = timer.epoch_seconds
     result |= {
         "config": config.settings(),
         "parameters": model.num_parameters,
-        "epochs": len(seconds),
-        # The first epoch compiles kernels.
-        "epoch_seconds": statistics.median(seconds[1:] or seconds),
-        "microseconds_per_fact": statistics.median(seconds[1:] or seconds) / len(graph.train) * 1e6,
+        "epochs": timer.epochs,
+        "epoch_seconds": epoch_seconds,
+        "microseconds_per_fact": epoch_seconds / len(graph.train) * 1e6,
     }
     return model
 
 
-def table(results: list[dict[str, Any]]) -> TextTable:
-    """The figures of each world and model."""
-    columns = ("World", "Model", "Entities", "Epoch s", "us/fact", "Rank s", "GiB", "MRR")
-    rows = [
-        (
-            result["world"],
-            result["model"],
-            f"{result['entities']:,}",
-            f"{result['epoch_seconds']:.3g}" if "epoch_seconds" in result else "-",
-            f"{result['microseconds_per_fact']:.3g}" if "epoch_seconds" in result else "-",
-            f"{result['ranking_seconds']:.3g}",
-            f"{result['peak_bytes'] / 2**30:.2f}",
-            f"{result['metrics']['mrr']:.3f}",
-        )
-        for result in results
-    ]
-    return TextTable("Many entities", columns, rows, text_columns=2)
+class EpochTimer:
+    """Ends an epoch when the time is up, and times whole epochs or, without any, a part of one."""
+
+    def __init__(self, about: str, loss: TrainingLoss, max_seconds: float | None) -> None:
+        self.about, self.loss = about, loss
+        self.max_seconds = math.inf if max_seconds is None else max_seconds
+        self.deadline: float | None = None
+        self.epochs = 0.0
+        self._whole: list[float] = []
+        self._part: tuple[float, float] | None = None
+        self._done = self._total = 0
+        self._batches, loss.batches = loss.batches, self._timed  # type: ignore[method-assign]
+
+    def end_epoch(self, seconds: float) -> None:
+        """Note how long an epoch took, and which part of it was done."""
+        share = self._done / self._total
+        self.epochs += share
+        if share == 1:
+            self._whole.append(seconds)
+        else:
+            self._part = seconds, share
+
+    @property
+    def epoch_seconds(self) -> float:
+        """Seconds of a whole epoch; the first one, which compiles kernels, counts if alone."""
+        if self._whole:
+            return statistics.median(self._whole[1:] or self._whole)
+        assert self._part is not None
+        return self._part[0] / self._part[1]
+
+    def _timed(self, generator: torch.Generator) -> Sequence[Tensor]:
+        batches = self._batches(generator)
+        if self.deadline is None:
+            # Later than the limit of the loop, which so ends training after this epoch.
+            self.deadline = time.perf_counter() + self.max_seconds
+        self._total, self._done = len(batches), 0
+        return TimedBatches(self, batches)
+
+    def steps(self, batches: Sequence[Tensor]) -> Iterator[Tensor]:
+        """The batches of an epoch until the time is up; the first one in any case."""
+        shown = time.perf_counter()
+        assert self.deadline is not None
+        for batch in batches:
+            now = time.perf_counter()
+            if self._done and now > self.deadline:
+                break
+            if now - shown > _SHOWN_SECONDS:
+                err.print(f"{self.about}: {self._done:,} of {self._total:,} steps")
+                shown = now
+            self._done += 1
+            yield batch
+
+    @property
+    def done(self) -> int:
+        """Steps of this epoch so far."""
+        return self._done
+
+
+class TimedBatches(Sequence[Tensor]):
+    """The batches of an epoch, as many as the time allows; its length is of those done."""
+
+    def __init__(self, timer: EpochTimer, batches: Sequence[Tensor]) -> None:
+        self.timer, self.batches = timer, batches
+
+    def __iter__(self) -> Iterator[Tensor]:
+        return self.timer.steps(self.batches)
+
+    def __len__(self) -> int:
+        return self.timer.done
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.batches[index]
 
 
 if __name__ == "__main__":

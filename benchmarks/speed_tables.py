@@ -144,6 +144,32 @@ def fit_speed_table(measured: Measured, about: str = "") -> TextTable:
     return _text_table("Time of a fit", shown, columns, 3, about)
 
 
+def many_entities_table(measured: Measured, about: str = "") -> TextTable:
+    """Return what models cost on worlds with many entities, and how good they are."""
+
+    def trained(name: str, digits: str) -> Callable[[dict[str, Any]], str]:
+        return lambda result: format(result[name], digits) if name in result else "-"
+
+    def peak(result: dict[str, Any]) -> str:
+        bytes_ = max(result["training_peak_bytes"], result["ranking_peak_bytes"])
+        return f"{bytes_ / 2**30:.1f}"
+
+    columns: Columns = {
+        "world": figure("dataset"),
+        "model": figure("model"),
+        "entities": figure("entities", ","),
+        "train facts": figure("train_facts", ","),
+        "epochs": trained("epochs", ".3g"),
+        "s/epoch": trained("epoch_seconds", ".3g"),
+        "us/fact": trained("microseconds_per_fact", ".3g"),
+        "GiB": peak,
+        "questions": figure("questions", ","),
+        "ranking s": figure("ranking_seconds", ".3g"),
+        "MRR": lambda result: f"{result['metrics']['mrr']:.3f}",
+    }
+    return _text_table("Many entities", measured, columns, 2, about)
+
+
 def serve_speed_table(measured: Measured) -> TextTable:
     """Return the questions a second of services, beside those of the version before."""
     before = {

@@ -62,6 +62,7 @@ from speed_tables import (  # noqa: E402 - needs the path above
     defaults_table,
     fit_speed_table,
     layers_speed_table,
+    many_entities_table,
     methods_speed_table,
     missing_facts_table,
     pointer_speed_table,
@@ -117,7 +118,19 @@ def markdown_tables() -> dict[str, str]:
         made[f"intervals-{dataset}"] = interval_table(results, dataset)
     made["forecasts-summary"] = forecast_summary(results)
     made["summary"] = summary_table(results)
-    return {name: _markdown(name, table) for name, table in made.items()}
+    tables = {name: _markdown(name, table) for name, table in made.items()}
+    return tables | {"many-entities": many_entities_block(ROOT)}
+
+
+def many_entities_block(root: Path) -> str:
+    """Return what models cost with many entities and, if it is drawn, a picture of it."""
+    if not (root / "results" / "many-entities.json").exists():
+        return "Not measured yet."
+    table = many_entities_table(_measured("many-entities", root))
+    parts = [_wrap(table.caption), table.markdown()]
+    if (root / "docs" / "images" / "many-entities.svg").exists():
+        parts.append("![Time for a fact and peak memory by entities](images/many-entities.svg)")
+    return "\n\n".join(parts)
 
 
 def _markdown(name: str, table: TextTable) -> str:
@@ -175,8 +188,8 @@ def _wrap(text: str) -> str:
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
 
 
-def _measured(name: str) -> Any:
-    return json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
+def _measured(name: str, root: Path = ROOT) -> Any:
+    return json.loads((root / "results" / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def pages() -> list[Path]:

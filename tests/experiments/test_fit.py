@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 import re
 import shlex
@@ -21,6 +22,7 @@ from messages import raises
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import DataError, RunError
 from tempograph.experiments.autofit import choose_model, known_pair_share
+from tempograph.models.sparse_scores import MANY_ENTITIES
 from tempograph.training import trainer
 from tempograph.training.callbacks import TrainingBar
 from tempograph.typing import Progress
@@ -159,6 +161,9 @@ def test_a_model_is_chosen_by_the_share_of_known_pairs() -> None:
     assert choose_model(meeting, torch.device("cuda")).model == "temp-pointer"
     assert choose_model(apart, torch.device("cpu")).model == "tntcomplex"
     assert "100% of held-out facts" in choose_model(meeting, torch.device("cpu")).why
+    many = dataclasses.replace(meeting, entities=tuple(map(str, range(MANY_ENTITIES))))
+    choice = choose_model(many, torch.device("cuda"))
+    assert choice.model == "pointer" and "of 30,000 entities" in choice.why
 
 
 @pytest.mark.usefixtures("no_trust_report")

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from torch.testing import assert_close
 
 from graphs import graphs
+from messages import raises
 from tempograph import TemporalGraph
 from tempograph.data.timeline import Timeline
+from tempograph.errors import ConfigError
 from tempograph.models.temp.temp_model import TeMP
 from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.training.losses import temp_loss
@@ -85,6 +87,28 @@ def test_the_loss_of_many_entities_is_that_of_few(
 
     expected = loss()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(temp_loss, "MIN_ENTITIES", 0)
+        patch.setattr(temp_loss, "MANY_ENTITIES", 0)
         patch.setattr(model, "encode", None)
         assert loss() == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+@pytest.mark.parametrize("sampling", ["uniform", "frequency"])
+@settings(max_examples=8)
+@given(graph=graphs(), seed=SEEDS)
+def test_with_all_entities_as_corrected_negatives_the_loss_is_the_full_softmax(
+    sampling: Any, graph: TemporalGraph, seed: int
+) -> None:
+    model = build(graph, "strict", seed)
+    times = torch.unique(torch.from_numpy(graph.train[:, 3]))[:3]
+
+    def loss(negatives: Any, sampling: Any) -> float:
+        train = SnapshotTrainSettings(negatives=negatives, negative_sampling=sampling)
+        return float(TeMPLoss(model, train)(times, torch.Generator().manual_seed(seed)).detach())
+
+    full = loss("all", "uncorrected")
+    assert loss(len(graph.entities), sampling) == pytest.approx(full, rel=1e-4, abs=1e-5)
+
+
+def test_corrected_negatives_need_a_number_of_them() -> None:
+    with raises(ConfigError, "settings.number_of_negatives", setting="negative_sampling uniform"):
+        SnapshotTrainSettings(negative_sampling="uniform")

@@ -118,7 +118,7 @@ def check_model(model: Model, graph: TemporalGraph, module: Any) -> None:
     assert model.sparse_sizes(queries) is None
     expected = rank_facts(model, facts, known)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "MIN_ENTITIES", 0)
+        patch.setattr(module, "MANY_ENTITIES", 0)
         sizes = model.sparse_sizes(queries)
         assert sizes is not None
         assert (torch.bincount(sparse.row, minlength=len(answer)) <= sizes).all()

@@ -107,7 +107,7 @@ def test_a_training_step_encodes_all_of_many_entities(monkeypatch: pytest.Monkey
     model = build(disjoint_graph(5), gate=True)
     loss, times = TeMPLoss(model, SnapshotTrainSettings(negatives=3)), torch.arange(0, STEPS, 3)
     expected = loss(times, torch.Generator().manual_seed(0))
-    monkeypatch.setattr(temp_loss, "MIN_ENTITIES", 0)
+    monkeypatch.setattr(temp_loss, "MANY_ENTITIES", 0)
     monkeypatch.setattr(model, "encode_some", None)
     assert loss(times, torch.Generator().manual_seed(0)).item() == expected.item() > 0
 

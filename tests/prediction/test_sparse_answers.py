@@ -33,7 +33,7 @@ def test_answers_are_those_of_all_scores(
         ]
     expected = predictor.ask(questions, top=4, new=new).to_pylist()
     for module in (ted, sparse_layout):
-        monkeypatch.setattr(module, "MIN_ENTITIES", 0)
+        monkeypatch.setattr(module, "MANY_ENTITIES", 0)
     monkeypatch.setattr(predictor.model, "scores", None)
     answers = predictor.ask(questions, top=4, new=new).to_pylist()
     assert len(answers) == len(expected) > 24

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tempograph.data.graph import TemporalGraph
+from tempograph.models.sparse_scores import MANY_ENTITIES
 from tempograph.training.setup import configure, part_configs
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -103,7 +104,7 @@ def test_many_entities_are_trained_against_a_sample_with_sparse_gradients(
 ) -> None:
     few, many = (
         configure(graph_of_shape(100_000, entities, 30), model, device).train
-        for entities in (30_000, 30_001)
+        for entities in (MANY_ENTITIES - 1, MANY_ENTITIES)
     )
     assert (few.negative_sampling, few.sparse_gradients) == ("uncorrected", False)
     assert (many.negative_sampling, many.sparse_gradients) == ("mixed", True)
@@ -113,7 +114,19 @@ def test_many_entities_are_trained_against_a_sample_with_sparse_gradients(
 @pytest.mark.usefixtures("h200")
 @pytest.mark.parametrize("model", ["hyte", "de-simple", "atise-er"])
 def test_many_entities_that_change_with_time_are_never_all_scored_in_a_step(model: str) -> None:
-    assert configure(graph_of_shape(100_000, 30_001, 30), model, GPU).train.negatives == 500
+    assert configure(graph_of_shape(100_000, MANY_ENTITIES, 30), model, GPU).train.negatives == 500
+
+
+@pytest.mark.usefixtures("h200")
+def test_temp_with_many_entities_corrects_negatives_and_seldom_ranks_valid() -> None:
+    few, many = (
+        configure(graph_of_shape(100_000, entities, 300), "temp-gru", GPU).train
+        for entities in (MANY_ENTITIES - 1, MANY_ENTITIES)
+    )
+    assert (few.negative_sampling, many.negative_sampling) == ("uncorrected", "frequency")
+    assert (few.validate_every, many.validate_every) == (1, 5)
+    # Training goes on for equally many epochs without a better model.
+    assert few.patience * few.validate_every == many.patience * many.validate_every
 
 
 def test_the_pointer_lays_out_few_candidates_of_many_entities() -> None:

@@ -131,6 +131,7 @@ def train(
             tensorboard=tensorboard,
             report=bar.report,
             progress=bar.rank,
+            note=None if json_output else note,
         )
     _print_run(run, folder, json_output)
 

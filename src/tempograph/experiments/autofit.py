@@ -37,6 +37,7 @@ from tempograph.experiments.status import Notify
 from tempograph.io import refuse_existing
 from tempograph.models.ensemble.ensemble_settings import EnsembleSettings
 from tempograph.models.registry import model_kind
+from tempograph.models.sparse_scores import MANY_ENTITIES
 from tempograph.progress import show_progress
 from tempograph.training import trainer
 from tempograph.training.distributed import Processes
@@ -142,6 +143,7 @@ def fit(
         report=report,
         progress=progress,
         fit_record=record,
+        note=note,
     )
     return finish_fit(run, record, hooks, trained_now=True)
 
@@ -220,6 +222,12 @@ def choose_model(
         # Vectors of a step say nothing about later ones.
         embeddings = "complex" if task == "forecast" else "tntcomplex"
         return ModelChoice(embeddings, f"{known}: embeddings generalize to new pairs")
+    if len(graph.entities) >= MANY_ENTITIES and not graph.has_intervals:
+        why = (
+            f"copying known facts works well, and of {len(graph.entities):,} entities the pointer "
+            "scores those alone that a nearby fact names"
+        )
+        return ModelChoice("pointer", f"{known}: {why}")
     if device.type == "cuda":
         why = "copying known facts works well, and the GPU can train more models to combine with it"
         return ModelChoice("temp-pointer", f"{known}: {why}")

@@ -12,7 +12,7 @@ from tempograph.data.fact_index import FactIndex
 from tempograph.data.sorted_ranges import Ranges
 from tempograph.data.timeline import Queries, Timeline, undirected_facts
 from tempograph.models.base import Evidence, Model
-from tempograph.models.sparse_scores import MIN_ENTITIES, ConstantRest, SparseScores
+from tempograph.models.sparse_scores import MANY_ENTITIES, ConstantRest, SparseScores
 from tempograph.nn.shared_weights import copy_sharing_weights
 from tempograph.typing import NonNegativeInt, check_bounds
 
@@ -87,7 +87,7 @@ class Recurrency(Model):
         return scores
 
     def sparse_sizes(self, queries: Queries) -> Tensor | None:
-        if self.timeline.num_entities < MIN_ENTITIES:
+        if self.timeline.num_entities < MANY_ENTITIES:
             return None
         sizes = self._repeated_ranges(queries).lengths + 1
         if self.share_weight[queries.relation].any():

@@ -15,8 +15,9 @@ from tempograph.data.sorted_ranges import equal_range
 BYTES_PER_CELL: Final = 256
 """Memory of a candidate that is laid out, with what speaks for it."""
 
-MIN_ENTITIES: Final = 32_768
-"""Entities from which the candidates that differ are fewer, and cheaper, than all of them."""
+MANY_ENTITIES: Final = 30_000
+"""Entities from which a model does not score all of them where it need not: few candidates of a
+query differ from the rest, and embeddings are trained against a sample."""
 
 Pairs = tuple[Tensor, Tensor]
 """Rows of queries and candidates, [n] each."""

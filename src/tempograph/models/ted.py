@@ -14,7 +14,7 @@ from tempograph.data.timeline import Queries, Timeline, both_directions, undirec
 from tempograph.errors import ConfigError
 from tempograph.models.base import Evidence, Model
 from tempograph.models.decayed_counts import MAX_FACTS, DecayedCounts
-from tempograph.models.sparse_scores import MIN_ENTITIES, ConstantRest, SparseScores
+from tempograph.models.sparse_scores import MANY_ENTITIES, ConstantRest, SparseScores
 from tempograph.nn.padded_groups import pad_groups, padded_layout
 
 PAPER_SIGMAS: Final = (1e-5, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e5)
@@ -110,7 +110,7 @@ class TED(Model):
         scores[row, answer] = score
 
     def sparse_sizes(self, queries: Queries) -> Tensor | None:
-        if self.num_entities < MIN_ENTITIES:
+        if self.num_entities < MANY_ENTITIES:
             return None
         # Answers of the first set are in the second as well.
         keys = self._keys(queries.entity, queries.relation)[1:]

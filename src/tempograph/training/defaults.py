@@ -13,7 +13,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.name_tokens import share_words
 from tempograph.device import memory_budget
 from tempograph.models.registry import MODELS, ModelKind
-from tempograph.models.sparse_scores import MIN_ENTITIES
+from tempograph.models.sparse_scores import MANY_ENTITIES
 from tempograph.training.setting_values import Setting, SettingTables
 from tempograph.typing import Task
 
@@ -28,11 +28,9 @@ _ROWS_PER_FACT: Final = 8
 """Nodes of snapshots that a step of TeMP encodes for each fact it asks about, roughly."""
 _CPU_FACTS: Final = 300_000
 """Facts, over all epochs, that the pointer is trained on on a CPU: some minutes on two cores."""
-_MAX_FACTORED: Final = 5_000_000_000
+MAX_FACTORED: Final = 5_000_000_000
 """Train facts times entities from which factored embeddings take minutes, and again on all facts:
 an ensemble does without."""
-_MANY_ENTITIES: Final = 30_000
-"""Entities from which embedding methods are trained against a sample of them."""
 _MAX_SAMPLED_DIM: Final = 1000
 """The widest factored embeddings of many entities, which have few facts each."""
 _FEW_FACTS: Final = 5.0
@@ -86,10 +84,14 @@ def suggest_temp(
             "weight_decay": 1e-4 if forecast else 0.0,
             "times_per_step": times_per_step,
             "negatives": _MANY_NEGATIVES if many else "all" if gpu or entities <= 2000 else 500,
+            # Uniformly drawn, few of many entities are hard to tell from answers.
+            "negative_sampling": "frequency" if many else "uncorrected",
             "learning_rate": 0.005 if gpu else 0.015,
             "cooldown": 0.3 if epochs < 100 and gpu else 0.0,
             "average": 0.98 if gpu else 0.95,
-            "patience": 20 if gpu else 10,
+            # To rank valid among many entities takes longer than an epoch.
+            "validate_every": 5 if many else 1,
+            "patience": 4 if many else 20 if gpu else 10,
             "precision": "tf32" if gpu else "32-true",
         },
     }
@@ -104,7 +106,7 @@ def suggest_embedding(
         return _suggest_factored(graph, device)
     # Distributions allow no dropout, and scoring all entities would take too much memory.
     gaussian = kind.defaults["decoder"] == "gaussian"
-    some = gaussian or (not gpu and entities > 2000) or entities > _MANY_ENTITIES
+    some = gaussian or (not gpu and entities > 2000) or entities >= MANY_ENTITIES
     constant = kind.defaults["entities"] == "fixed" and not gaussian
     return {
         "model": {"dim": 200 if gpu else 100},
@@ -127,7 +129,7 @@ def _sampled_training(graph: TemporalGraph, device: torch.device) -> dict[str, S
 
     None of them for fewer entities, where scoring all is as fast and more accurate.
     """
-    if len(graph.entities) <= _MANY_ENTITIES:
+    if len(graph.entities) < MANY_ENTITIES:
         return {}
     return {
         "negatives": 4096 if device.type == "cuda" else 1000,
@@ -151,7 +153,7 @@ def _suggest_factored(graph: TemporalGraph, device: torch.device) -> SettingTabl
     smoothness = 10.0 ** round(math.log10(0.01 * (steps / 365) ** 2))
     # Weights, gradients and the state of Adagrad.
     widest = memory_budget("factored_tables", device) // (3 * 4 * len(graph.entities))
-    if len(graph.entities) > _MANY_ENTITIES:
+    if len(graph.entities) >= MANY_ENTITIES:
         widest = min(widest, _MAX_SAMPLED_DIM)
     return {
         "model": {
@@ -241,7 +243,7 @@ def _few_facts(graph: TemporalGraph) -> bool:
 
 def _lays_out_few(graph: TemporalGraph) -> bool:
     """Whether TeMP and the pointer lay out few of many entities: not if facts hold for a while."""
-    return len(graph.entities) >= MIN_ENTITIES and not graph.has_intervals
+    return len(graph.entities) >= MANY_ENTITIES and not graph.has_intervals
 
 
 def suggest_ensemble(
@@ -255,14 +257,15 @@ def suggest_ensemble(
     """
     if not kind.defaults.get("candidate_hidden"):
         return {}
-    model: dict[str, Setting] = {"names": names_help(graph)}
+    # With names, the pointer would have to score every entity.
+    model: dict[str, Setting] = {"names": names_help(graph) and not _lays_out_few(graph)}
     parts = list(kind.defaults["parts"])
     if task == "forecast":
         model["parts"] = parts = ["temp-sa" if part == "temp-gru" else part for part in parts]
     if _few_facts(graph):
         model["parts"] = parts = [part for part in parts if not _has_snapshots(part)] or parts
-    if len(graph.train) * len(graph.entities) > _MAX_FACTORED:
-        unfactored = [part for part in parts if not _is_factored(part)]
+    if len(graph.train) * len(graph.entities) > MAX_FACTORED:
+        unfactored = [part for part in parts if not is_factored(part)]
         model |= {"parts": unfactored or parts, "max_facts": _MAX_GATE_FACTS}
     return {"model": model}
 
@@ -271,7 +274,8 @@ def _has_snapshots(model: str) -> bool:
     return model in MODELS and "temporal" in MODELS[model].defaults
 
 
-def _is_factored(model: str) -> bool:
+def is_factored(model: str) -> bool:
+    """Whether a model has factored relations."""
     return model in MODELS and MODELS[model].defaults.get("relations") == "factored"
 
 

@@ -43,8 +43,10 @@ class Processes:
         """Whether this process writes files and reports; the others only compute."""
         return self.rank == 0
 
-    def shard(self, batches: Sequence[T]) -> list[T]:
+    def shard(self, batches: Sequence[T]) -> Sequence[T]:
         """Every size-th batch, equally many in each process so that none waits for another."""
+        if self.size == 1:
+            return batches
         rounds = -(-len(batches) // self.size)
         return [
             batches[(number * self.size + self.rank) % len(batches)] for number in range(rounds)

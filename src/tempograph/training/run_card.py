@@ -50,6 +50,7 @@ def run_card(
     remarks += "\n" if notes else ""
     if results.calibration is not None:
         remarks += f"{_reliability(results.calibration)}\n"
+    reasons = f"{' '.join(results.reasons)}\n\n" if results.reasons else ""
     what = config.kind.summary
     forecasts = task_of(config.protocol) == "forecast"
     commands = "`forecast`, `backtest`" if forecasts else "`missing`"
@@ -61,6 +62,7 @@ def run_card(
         f"{len(graph.entities):,} entities, {len(graph.relations):,} relations, "
         f"{len(graph.times):,} steps from {graph.times[0]} to {graph.times[-1]}; "
         f"{len(graph.train):,} train facts.\n\n{describe_basis(results, len(graph.train))}\n\n"
+        f"{reasons}"
         f"Use this folder with `tempograph evaluate`, `complete`, `score`, {commands} or "
         "`surprising`.\n"
     )

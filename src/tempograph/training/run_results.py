@@ -143,6 +143,8 @@ class RunResults:
     """How well a forecaster tells which proposals will happen."""
     relation_calibration: Calibration | None = None
     time_calibration: Calibration | None = None
+    reasons: list[str] = field(default_factory=list)
+    """Why suggested settings differ from those of small data, a sentence each."""
     extra: dict[str, Any] = field(default_factory=dict)
     """Keys that this version does not know."""
     keys: tuple[str, ...] = field(default=(), compare=False, repr=False)

@@ -47,6 +47,12 @@ class TrainSettings:
         if self.negatives != "all" and self.negatives < 1:
             raise ConfigError(f"negatives must be 'all' or at least 1, found {self.negatives}")
 
+    def _refuse_unless_sampled(self, what: str) -> None:
+        if self.negatives == "all":
+            raise ConfigError(
+                f"{what} needs a number of negatives, found 'all'; set train.negatives=4096"
+            )
+
 
 @dataclass(frozen=True)
 class SnapshotTrainSettings(TrainSettings):
@@ -62,6 +68,16 @@ class SnapshotTrainSettings(TrainSettings):
     """
     targets: Literal["all", "dropped"] = "all"
     """Facts in the loss: all of the snapshot, or those whose edge was dropped in this step."""
+    negative_sampling: Literal["uncorrected", "uniform", "frequency"] = "uncorrected"
+    """How a number of negatives is drawn, and corrected for how often each is expected.
+
+    `uncorrected` is uniform, and takes the sample for all entities as published losses do.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.negative_sampling != "uncorrected":
+            self._refuse_unless_sampled(f"negative_sampling {self.negative_sampling}")
 
 
 @dataclass(frozen=True)
@@ -124,12 +140,6 @@ class FactTrainSettings(TrainSettings):
                     f"{name} would touch all entities in every step, and sparse_gradients do not; "
                     f"set train.{name}=0"
                 )
-
-    def _refuse_unless_sampled(self, what: str) -> None:
-        if self.negatives == "all":
-            raise ConfigError(
-                f"{what} needs a number of negatives, found 'all'; set train.negatives=4096"
-            )
 
 
 @dataclass(frozen=True)

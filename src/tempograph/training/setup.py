@@ -30,6 +30,7 @@ from tempograph.training.recipes import recipe_for
 from tempograph.training.run_folder import RUN_MARKER, read_config, read_graph, read_results
 from tempograph.training.run_results import RunResults
 from tempograph.training.runs import Run
+from tempograph.training.setting_reasons import explain_settings
 from tempograph.training.sharding import build_sharded_or_whole
 from tempograph.typing import Progress, Protocol
 
@@ -228,4 +229,5 @@ def _initial_results(
         parameters=model.num_parameters,
         finished=False,
         splits=split_records(graph),
+        reasons=explain_settings(config, graph),
     )

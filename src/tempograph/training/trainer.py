@@ -6,7 +6,7 @@ import dataclasses
 import shutil
 import statistics
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Literal, overload
@@ -79,6 +79,7 @@ def train(
     progress: ProgressOption = True,
     finished_runs: Path | None = None,
     fit_record: FitRecord | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Run:
     """Train a model on the train facts, selecting on valid, and save it if `out` is given.
 
@@ -93,7 +94,8 @@ def train(
     `progress=False` there is none, and a function as `progress` is called instead while facts are
     ranked. A run that `max_seconds` or an interrupt ends can be resumed. Parts of an ensemble that
     are finished in the folder `finished_runs` are loaded instead of trained. `fit` passes what it
-    read and chose as `fit_record`, which is kept in the run folder.
+    read and chose as `fit_record`, which is kept in the run folder. `note` is called with the
+    reasons for settings that are suggested for many entities.
     """
     is_main, folder = Processes.from_environment().is_main, out
     if not is_main:
@@ -122,12 +124,23 @@ def train(
         )
         # Settings that do not fit together are refused here, before a run folder is written.
         losses = _build_losses(run)
+        if note is not None and is_main:
+            for reason in _reasons(run):
+                note(reason)
         if out is not None:
             run = run.save(Path(out), overwrite)
         elif folder is not None and run.model.shards is not None:
             # Every process writes its part of a checkpoint.
             run = run.moved(Path(folder))
         return _train_run(run, losses, callbacks)
+
+
+def _reasons(run: Run) -> Iterator[str]:
+    """Why the settings of a run, and of its parts, differ from those of small data."""
+    yield from run.results.reasons
+    for name, part in run.parts.items():
+        for reason in part.results.reasons:
+            yield f"{name}: {reason}"
 
 
 def resume(

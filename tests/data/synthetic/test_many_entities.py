@@ -50,10 +50,26 @@ def test_there_is_structure_to_learn() -> None:
     soon, late = (rows_in(days[0], other).mean() for other in days[1:])
     assert soon > 3 * late
     popularity = np.sort(np.bincount(facts[:, 0], minlength=2000))[::-1]
-    assert popularity[:20].sum() > 5 * popularity[1000:1020].sum()
+    assert popularity[:200].sum() > 0.5 * len(facts) and np.median(popularity) <= 3
     # The objects of a community's subjects live in a few others.
     lives = facts[facts[:, 0] % 125 == 7, 2] % 125
     assert np.sort(np.bincount(lives, minlength=125))[-8:].sum() > 0.6 * len(lives)
+
+
+def test_pairs_that_meet_have_several_facts_with_relations_of_one_family() -> None:
+    facts = GRAPH.all_facts
+    pair = np.sort(facts[:, [0, 2]], axis=1) @ [2000, 1]
+    _, meeting, size = np.unique(pair * 60 + facts[:, 3], return_inverse=True, return_counts=True)
+    assert (size[meeting] > 1).mean() > 0.5
+    # Of two facts of a meeting, most have another relation, nearly all one of the same family.
+    order = np.argsort(meeting, kind="stable")
+    same = meeting[order][1:] == meeting[order][:-1]
+    relation = facts[order, 1]
+    one, other = relation[1:][same], relation[:-1][same]
+    assert (one != other).mean() > 0.4 and (one // 8 == other // 8).mean() > 0.8
+    # Popular entities meet in several families on one day, but replies stay in theirs.
+    replies = np.unique(facts[:, [2, 0, 3]], axis=0)
+    assert 0.05 < rows_in(facts[:, [0, 2, 3]], replies).mean() < 0.5
 
 
 def test_sizes_have_bounds() -> None:

@@ -19,10 +19,20 @@ Ids = NDArray[np.int64]
 
 _LIFETIME: Final = 0.4
 """The part of all days during which a pair may meet."""
-_MEETINGS: Final = 4.0
+_FACTS_OF_PAIR: Final = 8.0
 """Facts of a pair over its lifetime, in the mean."""
+_FACTS_OF_MEETING: Final = 2.0
+"""Facts of a pair on a day on which it meets, in the mean over all pairs that might."""
 _NEWCOMERS: Final = 0.35
-"""The share of facts of pairs that meet once."""
+"""The share of meetings of pairs that meet once."""
+_HEAD: Final = 10.0
+"""Zipf's law holds from about this rank on; the entities before it are about as frequent."""
+_FAMILY: Final = 8
+"""Relations of a family, of which a pair uses all."""
+_FAVORITE: Final = 0.6
+"""The share of a pair's facts that have its favorite relation, in the mean."""
+_REPLIES: Final = 0.125
+"""The share of facts that lead from the object of a pair to its subject."""
 _STRANGERS: Final = 0.1
 """The share of pairs whose object is not where its relation leads."""
 _COMMUNITY: Final = 16
@@ -37,11 +47,13 @@ _QUARTERS: Final = 4
 class MadeWorld:
     """The sizes of a world. Its facts follow from the seed alone.
 
-    A fact is an event of a pair (s, r, o). Pairs appear and are forgotten, so that those of one day
-    recur soon and rarely later (drift); a few entities and relations are in many of them
-    (popularity). A relation leads from one community of entities to another, elsewhere in each
-    quarter of the days, and a pair's object lives there (neighbours). One event in four is another
-    relation of the pair, one in eight a reply from o to s.
+    It imitates what makes event data such as ICEWS14 predictable. A fact is an event of a pair
+    (s, r, o). Pairs appear and are forgotten, so that those of one day recur soon and rarely later
+    (drift). A pair that meets has several facts on one day, with relations of one family, such as
+    to make a visit and to host one; its favorite one is the most frequent, and some facts are
+    replies from o to s. The frequencies of entities follow Zipf's law (popularity). A favorite
+    relation leads from one community of entities to another, elsewhere in each quarter of the days,
+    and a pair's object lives there (neighbors).
     """
 
     entities: PositiveInt = 433_000
@@ -121,30 +133,42 @@ class MadeWorld:
 
     def _events(self, rng: np.random.Generator, day: int, count: int) -> Facts:
         """Events (s, r, o) of a day, [count, 3]."""
-        # Pairs are numbered as they appear; those of a day are a window that moves on.
-        window = max(1, int(self.facts * _LIFETIME / _MEETINGS))
-        pair = int(self.facts * day / self.days / _MEETINGS) + rng.integers(0, window, count)
-        once = rng.random(count) < _NEWCOMERS
-        pair = np.where(once, rng.integers(2**40, 2**60, count), pair)
+        # Pairs are numbered as they appear; those of a day are some of a window that moves on.
+        window = max(1, int(self.facts * _LIFETIME / _FACTS_OF_PAIR))
+        meetings = max(1, int(count / _FACTS_OF_MEETING))
+        pair = int(self.facts * day / self.days / _FACTS_OF_PAIR) + rng.integers(
+            0, window, meetings
+        )
+        once = rng.random(meetings) < _NEWCOMERS
+        pair = np.where(once, rng.integers(2**40, 2**60, meetings), pair)
+        pair = pair[rng.integers(0, meetings, count)]
         subject, relation, object_ = self._members(pair, _QUARTERS * day // self.days)
-        manner = rng.random(count)
-        relation = (relation + (manner < 1 / 4) + 2 * (manner > 7 / 8)) % self.relations
+        first = relation - relation % _FAMILY
+        size = np.minimum(_FAMILY, self.relations - first)
+        other = first + (size * rng.random(count)).astype(np.int64)
+        relation = np.where(rng.random(count) < _FAVORITE, relation, other)
         events = np.stack([subject, relation, object_], axis=1)
-        return np.where((manner > 7 / 8)[:, None], events[:, [2, 1, 0]], events)
+        reply = rng.random(count) < _REPLIES
+        return np.where(reply[:, None], events[:, [2, 1, 0]], events)
 
     def _members(self, pair: Ids, quarter: int) -> tuple[Ids, Ids, Ids]:
         """The subject, the relation and the object of pairs, [n] each."""
         draws = [_noise(pair, 8 * self.seed + column) for column in range(4)]
-        # Powers make the first ids frequent.
-        subject = (self.entities * draws[0] ** 2).astype(np.int64)
+        # The first ids are frequent.
+        subject = self._popular(draws[0])
         relation = (self.relations * draws[1] ** 2).astype(np.int64)
         communities = max(1, self.entities // _COMMUNITY)
         leads = _noise(_QUARTERS * relation + quarter, 8 * self.seed + 4)
         community = (subject + 1 + (_NEIGHBORS * leads).astype(np.int64)) % communities
         members = (self.entities - 1 - community) // communities + 1
         neighbor = community + communities * (members * draws[2] ** 3).astype(np.int64)
-        stranger = (self.entities * (draws[3] / _STRANGERS) ** 2).astype(np.int64)
+        stranger = self._popular(np.minimum(draws[3] / _STRANGERS, 1))
         return subject, relation, np.where(draws[3] < _STRANGERS, stranger, neighbor)
+
+    def _popular(self, draw: NDArray[np.float64]) -> Ids:
+        """Entities of which number e is drawn with a frequency of about 1 / (e + _HEAD)."""
+        entity = _HEAD * ((1 + self.entities / _HEAD) ** draw - 1)
+        return np.minimum(entity.astype(np.int64), self.entities - 1)
 
 
 def _noise(number: Ids, stream: int) -> NDArray[np.float64]:

@@ -16,7 +16,7 @@ from tempograph.models.pointer.copying import Copying
 from tempograph.models.pointer.recent_paths import PathQueries, PathVotes, RecentPaths
 from tempograph.models.pointer.relation_prior import RelationPrior, RelationRest, SortedPrior
 from tempograph.models.pointer.vote_sample import VoteSample
-from tempograph.models.sparse_scores import MIN_ENTITIES, Pairs, SparseScores
+from tempograph.models.sparse_scores import MANY_ENTITIES, Pairs, SparseScores
 from tempograph.nn.sparse_votes import Cells, VoteRows
 from tempograph.nn.votes import VoteRanges
 
@@ -28,7 +28,7 @@ def uses_sparse_layout(layout: str, num_entities: int, sources: Iterable[object]
     that hold for a while: what is laid out comes from ranges of events.
     """
     if layout == "auto":
-        layout = "sparse" if num_entities >= MIN_ENTITIES else "dense"
+        layout = "sparse" if num_entities >= MANY_ENTITIES else "dense"
     return layout == "sparse" and all(
         each.bins.intervals is None if isinstance(each, Copying) else isinstance(each, RecentPaths)
         for each in sources

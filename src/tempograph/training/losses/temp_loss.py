@@ -11,11 +11,12 @@ from torch import Tensor
 
 from tempograph.data.frequency import PATTERNS
 from tempograph.data.timeline import Queries, fact_queries
-from tempograph.models.sparse_scores import MIN_ENTITIES
+from tempograph.models.sparse_scores import MANY_ENTITIES
 from tempograph.models.temp.encoder import DropoutSample
 from tempograph.models.temp.temp_model import TeMP
-from tempograph.nn.loss_functions import sampled_loss, softmax_loss
+from tempograph.nn.loss_functions import corrected_loss, sampled_loss, softmax_loss
 from tempograph.nn.padded_groups import padded_layout
+from tempograph.training.losses.negative_sampling import NegativeSampler, columns_of
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.settings import SnapshotTrainSettings
 
@@ -27,6 +28,14 @@ class TeMPLoss(TrainingLoss):
         super().__init__(model.timeline)
         self.model = model
         self.settings = settings
+        self.sampler: NegativeSampler | None = None
+        if settings.negatives != "all" and settings.negative_sampling != "uncorrected":
+            self.sampler = NegativeSampler(
+                model.timeline.facts,
+                model.timeline.num_entities,
+                settings.negatives,
+                settings.negative_sampling,
+            )
 
     def batches(self, generator: torch.Generator) -> Sequence[Tensor]:
         """Shuffled times with facts, `times_per_step` in each batch."""
@@ -82,7 +91,7 @@ class TeMPLoss(TrainingLoss):
 
         Not if facts hold for a while: their snapshots are laid out as a whole.
         """
-        many = self.timeline.num_entities >= MIN_ENTITIES and not self.timeline.has_intervals
+        many = self.timeline.num_entities >= MANY_ENTITIES and not self.timeline.has_intervals
         return many and self.settings.negatives != "all"
 
     def _encode_distinct(
@@ -133,10 +142,16 @@ class TeMPLoss(TrainingLoss):
         assert count != "all"
         group = time_index * 2 + queries.relation // timeline.num_relations
         groups, group = torch.unique(group, return_inverse=True)
-        sampled = torch.randint(
-            timeline.num_entities, (len(groups), count), device=group.device, generator=generator
-        )
-        return _Negatives(group, (groups // 2).repeat_interleave(count), sampled)
+        expected: Tensor | None = None
+        if self.sampler is not None:
+            sampled, expected, _ = self.sampler.draw(timeline.facts[:0], len(groups), generator)
+        else:
+            size = len(groups), count
+            sampled = torch.randint(
+                timeline.num_entities, size, device=group.device, generator=generator
+            )
+        times = (groups // 2).repeat_interleave(sampled.shape[1])
+        return _Negatives(group, times, sampled, expected)
 
     def _sampled_losses(
         self, queries: Queries, negatives: _Negatives, rows: Tensor, frequencies: Tensor | None
@@ -146,7 +161,7 @@ class TeMPLoss(TrainingLoss):
         rows: the encoded entities of the queries, their answers and the negatives, one after
         another, [2 n + negatives, width].
         """
-        group, _, sampled = negatives
+        group, _, sampled, log_expected = negatives
         sizes = [len(group), len(group), sampled.numel()]
         given, own, others = torch.split(rows, sizes)
         vectors = self.model.query_vectors(queries, given, frequencies)
@@ -155,7 +170,13 @@ class TeMPLoss(TrainingLoss):
         others = others.view(*sampled.shape, -1)
         negative = self.model.score(grouped, others).flatten(0, 1)[slot]
         positive = self.model.score(vectors.unsqueeze(), own[:, None])[:, 0, 0]
-        excluded = self.known.contains(queries, sampled[group])
+        # Few negatives are known answers: to look each one up would take more than its score.
+        known = columns_of(*self.known(queries), group, sampled, self.timeline.num_entities)
+        if log_expected is not None:
+            expected = log_expected.to(torch.float32)[group]
+            return corrected_loss(positive.float(), negative.float(), expected, known)
+        excluded = torch.zeros_like(negative, dtype=torch.bool)
+        excluded[known] = True
         return sampled_loss(positive.float(), negative.float(), excluded)
 
 
@@ -167,6 +188,8 @@ class _Negatives(NamedTuple):
     """The time of each negative, [groups * count]."""
     entity: Tensor
     """[groups, count]"""
+    log_expected: Tensor | None
+    """Of how often each is expected to be drawn, [groups, count], to correct for it."""
 
 
 def sample_per_group(
