@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 from forecast_speed import take_epoch
+from many_entities import reset_peak
 from pointer_speed import clock
 
 from tempograph.cli.console import note, show
@@ -93,9 +94,7 @@ def measure(
     graph: TemporalGraph, model: str, length: int, epochs: int, device: torch.device
 ) -> dict[str, Any]:
     """Seconds and peak memory of the fastest epoch."""
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(device)
+    reset_peak(device)
     config = configure(graph, model, device)
     assert config.recipe.gradient is not None and config.train is not None
     started = time.perf_counter()

@@ -157,6 +157,7 @@ def measure(
 def reset_peak(device: torch.device) -> None:
     """Forget the peak memory of a GPU so far, and what is cached."""
     if device.type == "cuda":
+        torch.cuda.init()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
 

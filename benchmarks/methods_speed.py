@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from many_entities import reset_peak
 from speed_tables import methods_speed_table
 from temp_speed import load_datasets
 
@@ -84,9 +85,7 @@ def measure(
     assert gradient is not None and config.train is not None
     model = model_kind(name).build(config.model, Timeline(graph, "strict", device))
     train = dataclasses.replace(config.train, epochs=epochs + 1, validate_every=epochs + 1)
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats(device)
+    reset_peak(device)
     # One validation warms up the next.
     hooks = LoopHooks(
         validate=lambda model: valid(model, graph),

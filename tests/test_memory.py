@@ -13,6 +13,7 @@ from tempograph.data.timeline import Queries
 from tempograph.device import MEMORY_BUDGETS, memory_budget
 from tempograph.evaluation.evaluator import query_batches
 from tempograph.models.registry import model_kind
+from tempograph.models.sparse_scores import MANY_ENTITIES
 from tempograph.training.defaults import suggest_temp
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -50,7 +51,7 @@ def test_a_smaller_gpu_gets_smaller_chunks(monkeypatch: pytest.MonkeyPatch) -> N
     model = SimpleNamespace(device=GPU, bytes_per_candidate=24)
     known = SimpleNamespace(num_entities=2**20, num_relations=1)
     # With more entities, TeMP encodes few of them.
-    entities = 2**15 - 1
+    entities = MANY_ENTITIES - 1
     graph = make_graph([(0, 0, 1, step) for step in range(400)], entities=entities, steps=400)
     chunks = []
     for gibibytes in (139, 8):
@@ -61,4 +62,4 @@ def test_a_smaller_gpu_gets_smaller_chunks(monkeypatch: pytest.MonkeyPatch) -> N
         ]
         tables = pair_tables_fit(32_000, GPU), pair_tables_fit(11_000, GPU)
         chunks.append((batch_size, times, *tables))
-    assert chunks == [(2**12 // 24, 32, True, True), (2**10 // 24, 16, False, True)]
+    assert chunks == [(2**12 // 24, 32, True, True), (2**10 // 24, 17, False, True)]

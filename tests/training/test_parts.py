@@ -203,6 +203,9 @@ def test_a_part_named_twice_has_two_seeds(single: Run, folder: Path, tmp_path: P
     shelved = tempograph.train(
         GRAPH, "complex", out=tmp_path / "other", preset=part[8:], seed=1000, device="cpu"
     )
+    being_written = tmp_path / ".another.abc"
+    being_written.mkdir()
+    shutil.copy(tmp_path / "other" / "config.toml", being_written)
     asked = [f"model.parts={json.dumps([part, part])}", "model.steps=20", "model.candidates=5"]
     run = tempograph.train(
         GRAPH,

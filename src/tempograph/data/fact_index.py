@@ -48,6 +48,9 @@ class FactIndex(SortedFacts):
         self.max_candidates = int(self.candidate_start.diff().max())
         self.occurrence = _occurrences(pair_id) if self.past_only else pair_id[:0]
         """How many rows up to each one name its candidate, if only the past counts, [2 facts]."""
+        self.next_row = _next_rows(pair_id) if self.past_only else pair_id[:0]
+        """The next row of the key that names each row's candidate, or the number of rows if none
+        does; [2 facts] if only the past counts."""
         self.candidate_slot = pair_id - self.candidate_start[self.row_key]
         """The number of each row's candidate within its key, [2 facts]."""
 
@@ -119,3 +122,14 @@ def _occurrences(group: Tensor) -> Tensor:
     position = torch.arange(len(group), device=group.device)
     within = position - torch.searchsorted(ordered, ordered) + 1
     return torch.empty_like(within).scatter_(0, order, within)
+
+
+def _next_rows(group: Tensor) -> Tensor:
+    """The position of the next member of each member's group, or the number of members, [n]."""
+    ordered, order = torch.sort(group, stable=True)
+    following = torch.where(
+        ordered == ordered.roll(-1), order.roll(-1), torch.full_like(order, len(group))
+    )
+    if len(group):
+        following[-1] = len(group)
+    return torch.empty_like(following).scatter_(0, order, following)

@@ -150,7 +150,7 @@ def _copy_heads(run: Run, folder: Path) -> None:
     """
     if run.questions.has_heads:
         return
-    for other in sorted(folder.parent.glob(f"*/{HEADS}")):
+    for other in sorted(folder.parent.glob(f"[!.]*/{HEADS}")):
         config = read_config(other.parent)
         if (config.dataset, config.seed) == (run.config.dataset, run.config.seed):
             with atomic_file(folder / HEADS) as temporary:

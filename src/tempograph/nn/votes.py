@@ -158,7 +158,11 @@ def counting_rows(ranges: VoteLookup, index: FactIndex) -> tuple[Tensor, Tensor]
     """
     if isinstance(ranges, VoteList):
         return ranges.facts.query, ranges.facts.row
-    return ranges.facts.expand() if index.past_only else voting_facts(ranges, index, None)
+    if not index.past_only:
+        return voting_facts(ranges, index, None)
+    query, row = ranges.facts.expand()
+    last = index.next_row[row] >= ranges.facts.stop[query]
+    return query[last], row[last]
 
 
 def counted_removals(ranges: VoteLookup, index: FactIndex) -> Tensor:

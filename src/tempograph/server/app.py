@@ -23,7 +23,7 @@ from tempograph.server.page_files import PageFiles
 from tempograph.server.problems import Problem, internal_error, invalid
 from tempograph.server.question_routes import question_routes
 from tempograph.server.request_bodies import describe_errors
-from tempograph.server.schema.requests import (
+from tempograph.server.schema.request_models import (
     BatchCompletionRequest,
     CompletionRequest,
     EvidenceRequest,

@@ -13,8 +13,8 @@ from tempograph.data.fact_ids import read_facts
 from tempograph.data.graph import COLUMNS, Facts
 from tempograph.prediction.scoring import SIDES
 from tempograph.server.problems import Place, invalid
-from tempograph.server.schema.answers import CandidateScore, FactNames, ScoredFact
-from tempograph.server.schema.requests import ScoreRequest
+from tempograph.server.schema.request_models import ScoreRequest
+from tempograph.server.schema.response_models import CandidateScore, FactNames, ScoredFact
 from tempograph.server.served_run import ServedRun
 
 

@@ -31,13 +31,17 @@ from tempograph.prediction.questions import read_questions
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.server.entity_questions import EntityAnswer, EntityQuestion
 from tempograph.server.problems import Place, invalid
-from tempograph.server.schema.answers import BatchResult, CompletionResponse, EvidenceResponse
 from tempograph.server.schema.members import Parts
-from tempograph.server.schema.requests import (
+from tempograph.server.schema.request_models import (
     AnswerOptions,
     BatchCompletionRequest,
     CompletionRequest,
     EvidenceRequest,
+)
+from tempograph.server.schema.response_models import (
+    BatchResult,
+    CompletionResponse,
+    EvidenceResponse,
 )
 from tempograph.server.served_run import ServedRun
 

@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse
 from tempograph.server.api_description import BODY_PROBLEMS, PREFIX, PUBLIC, RELOAD_PROBLEMS, Tag
 from tempograph.server.request_bodies import describe_body, read_body
 from tempograph.server.schema.operations import HealthResponse, ReloadResponse
-from tempograph.server.schema.requests import ReloadRequest
+from tempograph.server.schema.request_models import ReloadRequest
 from tempograph.server.service import Service
 
 

@@ -17,14 +17,7 @@ from tempograph.server.json_responses import encode, encode_list, respond, respo
 from tempograph.server.line_stream import LINES, stream_lines
 from tempograph.server.request_bodies import client_of, describe_body, describe_lines, read_body
 from tempograph.server.scans import scan_forecast, scan_missing, scan_surprising
-from tempograph.server.schema.answers import (
-    BatchCompletionResponse,
-    CompletionResponse,
-    EvidenceResponse,
-    ScoreResponse,
-    WhatIfResponse,
-)
-from tempograph.server.schema.requests import (
+from tempograph.server.schema.request_models import (
     BatchCompletionRequest,
     CompletionRequest,
     EvidenceRequest,
@@ -34,6 +27,13 @@ from tempograph.server.schema.requests import (
     SurprisingRequest,
     WhatIfRequest,
     with_limit,
+)
+from tempograph.server.schema.response_models import (
+    BatchCompletionResponse,
+    CompletionResponse,
+    EvidenceResponse,
+    ScoreResponse,
+    WhatIfResponse,
 )
 from tempograph.server.schema.scan_lines import ForecastLine, MissingLine, SurprisingLine
 from tempograph.server.served_run import ServedRun

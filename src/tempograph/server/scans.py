@@ -17,8 +17,12 @@ from tempograph.prediction.outlook import Outlook, StepForecast, find_steps
 from tempograph.prediction.scenario import Scenario
 from tempograph.prediction.scoring import measured_scenario, most_surprising, score_columns
 from tempograph.server.problems import Place, invalid
-from tempograph.server.schema.answers import MissingFact, SurprisingFact
-from tempograph.server.schema.requests import ForecastRequest, MissingRequest, SurprisingRequest
+from tempograph.server.schema.request_models import (
+    ForecastRequest,
+    MissingRequest,
+    SurprisingRequest,
+)
+from tempograph.server.schema.response_models import MissingFact, SurprisingFact
 from tempograph.server.schema.scan_lines import (
     EndLine,
     ForecastEndLine,

@@ -13,8 +13,8 @@ from tempograph.prediction.completion import complete, score_candidates
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.server.completions import ONE_MISSING
 from tempograph.server.problems import Place, invalid
-from tempograph.server.schema.answers import MovedAnswer, WhatIfResponse
-from tempograph.server.schema.requests import FactRequest, WhatIfRequest
+from tempograph.server.schema.request_models import FactRequest, WhatIfRequest
+from tempograph.server.schema.response_models import MovedAnswer, WhatIfResponse
 from tempograph.server.served_run import ServedRun
 
 

@@ -177,7 +177,8 @@ def _prepare_parts(
 
 def _find_finished(runs: Path | None, config: Config, graph: TemporalGraph) -> Path | None:
     """The first finished run in a folder with this configuration and these data."""
-    for marker in sorted(runs.glob(f"*/{RUN_MARKER}")) if runs is not None else ():
+    # Folders with a leading dot are being written.
+    for marker in sorted(runs.glob(f"[!.]*/{RUN_MARKER}")) if runs is not None else ():
         folder = marker.parent
         if (
             read_results(folder).finished

@@ -34,23 +34,31 @@ class PathQueries(NamedTuple):
 
 
 class PathVotes(NamedTuple):
-    """Two facts in a row that lead from a query's entity to a candidate."""
+    """Pairs of facts in a row that lead from a query's entity to a candidate.
+
+    Each first fact has one row of places for second ones: exact sizes would need a GPU sync.
+    """
 
     step_query: Tensor
-    """The query of each first step, [steps]."""
+    """The query of each first fact, [steps]."""
     step_fact: Tensor
-    """Position of its fact (e, r1, x, t1) in the index, [steps]."""
-    step: Tensor
-    """The first step of each path, [votes]."""
+    """Position of the first fact (e, r1, x, t1) in the index, [steps]."""
     second: Tensor
-    """Position of its second fact (x, r2, o, t2) in the index, [votes]."""
-    candidate: Tensor
-    """[votes]"""
+    """Position of the second fact (x, r2, o, t2) in the index, [steps, places]."""
+    end: Tensor
+    """The entity o that it leads to, [steps, places]."""
+    counts: Tensor
+    """Which places hold a path that counts, [steps, places]."""
 
     @property
     def query(self) -> Tensor:
-        """The query of each path, [votes]."""
-        return self.step_query[self.step]
+        """The query of each path that counts, [votes]."""
+        return self.step_query[:, None].expand_as(self.counts)[self.counts]
+
+    @property
+    def candidate(self) -> Tensor:
+        """The candidate of each path that counts, [votes]."""
+        return self.end[self.counts]
 
 
 class RecentPaths(nn.Module):
@@ -106,16 +114,26 @@ class RecentPaths(nn.Module):
 
         With a sample, only train facts in its mask are steps of a path.
         """
-        votes = self._votes(queries, None if sample is None else sample.fact_mask)
-        weight = self._weights(votes, relation, queries.time)
-        cell = votes.query * scores.shape[1] + votes.candidate
-        sums = weight.new_zeros(scores.numel()).index_add(0, cell, weight).view_as(scores)
+        votes = self.votes(queries, sample)
+        weight = self._weights(votes, relation, queries.time) * votes.counts
+        cell = votes.step_query[:, None] * scores.shape[1] + votes.end
+        sums = weight.new_zeros(scores.numel()).index_add(0, cell.flatten(), weight.flatten())
         u, log_c = (self.shared_gain + self.gain).index_select(0, relation)[:, :, None].unbind(1)
-        return scores + u * torch.log1p(log_c.exp() * sums)
+        return torch.addcmul(scores, u, torch.log1p(log_c.exp() * sums.view_as(scores)))
 
     def votes(self, queries: PathQueries, sample: VoteSample | None) -> PathVotes:
-        """All paths of the queries, with a sample those of train facts in its mask."""
-        return self._votes(queries, None if sample is None else sample.fact_mask)
+        """All paths of the queries, with a sample those of train facts in its mask.
+
+        None leads back to the entity of its query.
+        """
+        fact_mask = None if sample is None else sample.fact_mask
+        position, counts = self._latest(queries, fact_mask)
+        query, place = counts.nonzero(as_tuple=True)
+        first = position[query, place]
+        middle = PathQueries(self.index.answer[first], queries.time[query], queries.left_out[query])
+        second, counts = self._latest(middle, fact_mask)
+        end = self.index.answer[second]
+        return PathVotes(query, first, second, end, counts & (end != queries.entity[query, None]))
 
     def at_cells(
         self, cells: Cells, slots: Tensor, votes: PathVotes, relation: Tensor, queries: PathQueries
@@ -124,21 +142,20 @@ class RecentPaths(nn.Module):
 
         slots: the cell of each path.
         """
-        weight = self._weights(votes, relation, queries.time)
+        weight = self._weights(votes, relation, queries.time)[votes.counts]
         sums = weight.new_zeros(len(cells.key)).index_add(0, slots, weight)
         u, log_c = (self.shared_gain + self.gain).index_select(0, relation[cells.query]).unbind(1)
         return u * torch.log1p(log_c.exp() * sums)
 
     def _weights(self, votes: PathVotes, asked: Tensor, time: Tensor) -> Tensor:
-        """The weight of each path for queries with relations [n] and times [n], [votes]."""
-        # Many paths share their first fact.
-        query, first = votes.step_query, votes.step_fact
-        of_first = self._exponents(0, first, asked[query], time[query])
-        of_second = self._exponents(1, votes.second, asked[votes.query], time[votes.query])
-        return torch.exp(of_first.index_select(0, votes.step) + of_second)
+        """The weights of places of paths for queries with relations [n] and times [n]."""
+        query = votes.step_query
+        of_first = self._exponents(0, votes.step_fact, asked[query], time[query])
+        of_second = self._exponents(1, votes.second, asked[query, None], time[query, None])
+        return torch.exp(of_first[:, None] + of_second)
 
     def _exponents(self, step: int, position: Tensor, asked: Tensor, now: Tensor) -> Tensor:
-        """A[r, r'] + B[t - t'] for facts at positions [m], as one step of a path, [m]."""
+        """A[r, r'] + B[t - t'] for facts at positions, as one step of a path, [*positions]."""
         by_relation, by_time = self.shared_relation[step], self.shared_time[step]
         relation = self.index.relation[position]
         # Only the past is in the index; its bins come before the one in the middle.
@@ -148,32 +165,28 @@ class RecentPaths(nn.Module):
             relation = asked * len(by_relation) + relation
             by_relation = (by_relation + self.by_relation[step]).flatten()
         by_time = (by_time + self.by_time[step]).flatten()
-        return by_relation.index_select(0, relation) + by_time.index_select(
-            0, asked * self.num_bins + gap
+        gap = asked * self.num_bins + gap
+        exponents = by_relation.index_select(0, relation.flatten()) + by_time.index_select(
+            0, gap.flatten()
         )
-
-    def _votes(self, queries: PathQueries, fact_mask: Tensor | None) -> PathVotes:
-        """All paths of the queries; none leads back to the entity of its query."""
-        query, first = self._latest(queries, fact_mask)
-        middle = PathQueries(
-            self.index.rows[first, 2], queries.time[query], queries.left_out[query]
-        )
-        step, second = self._latest(middle, fact_mask)
-        candidate = self.index.rows[second, 2]
-        onward = (candidate != queries.entity[query[step]]).nonzero()[:, 0]
-        return PathVotes(query, first, step[onward], second[onward], candidate[onward])
+        return exponents.view(position.shape)
 
     def _latest(self, queries: PathQueries, fact_mask: Tensor | None) -> tuple[Tensor, Tensor]:
-        """The query and the position of each of the latest facts of entities before times."""
+        """Positions of the latest facts of entities before times, and which count, [n, places]."""
         index, key = self.index, self.index.find_keys(queries.entity)
         removed = index.positions_of(key, queries.left_out.clamp(min=0))
         removed = torch.where(queries.left_out[:, None] < 0, len(index.time), removed)
         rows = index.nearest_rows(key, queries.time, self.max_facts, removed)
-        query, position = rows.expand()
-        counts = (position[:, None] != removed[query]).all(1)
+        # Ranges may hold removed facts.
+        places = torch.arange(self.max_facts + removed.shape[1], device=key.device)
+        position = rows.start[:, None] + places
+        counts = position < rows.stop[:, None]
+        for each in removed.unbind(1):
+            counts &= position != each[:, None]
+        position = position.clamp(max=max(0, len(index.time) - 1))
         if fact_mask is not None:
             counts &= fact_mask[index.fact_id[position]]
-        return query[counts], position[counts]
+        return position, counts
 
     def fact_contributions(self, query: Queries, candidate: int) -> tuple[Tensor, Tensor]:
         """Train facts on paths to a candidate, and their contributions, [facts] each.
@@ -181,11 +194,11 @@ class RecentPaths(nn.Module):
         Half of a path's contribution goes to each of its two facts.
         """
         asked = self.look_up(query)
-        votes = self._votes(asked, None)
-        chosen = (votes.candidate == candidate).nonzero()[:, 0]
-        weight = self._weights(votes, query.relation, query.time)[chosen]
+        votes = self.votes(asked, None)
+        step, place = (votes.counts & (votes.end == candidate)).nonzero(as_tuple=True)
+        weight = self._weights(votes, query.relation, query.time)[step, place]
         u, log_c = (self.shared_gain + self.gain[query.relation[0]]).unbind()
         total = weight.sum().clamp(min=1e-30)
         share = u * torch.log1p(log_c.exp() * total) * weight / total / 2
-        steps = torch.cat([votes.step_fact[votes.step[chosen]], votes.second[chosen]])
-        return self.index.fact_id[steps], share.repeat(2)
+        facts = torch.cat([votes.step_fact[step], votes.second[step, place]])
+        return self.index.fact_id[facts], share.repeat(2)

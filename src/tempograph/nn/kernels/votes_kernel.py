@@ -65,7 +65,7 @@ class _AddContributions(torch.autograd.Function):
         size = len(inputs.row), slots
         sums = torch.zeros(size, device=scores.device)
         by_rows = len(inputs.bins.row_count) > 0
-        counts = torch.zeros(size if by_rows else 0, dtype=torch.int64, device=scores.device)
+        counts = torch.zeros(size if by_rows else 0, dtype=torch.int32, device=scores.device)
         ctx.inputs = inputs
         ctx.save_for_backward(*tables, coefficients, prior, sums, counts)
         _run_sums(inputs, tables, sums, counts, None)
@@ -106,7 +106,8 @@ def _run_sums(
     grid = (len(row), triton.cdiv(max_facts + 2, _FACT_BLOCK))
     _sums_kernel[grid](
         (*ranges.facts, ranges.pivot, ranges.time, *ranges.removed.contiguous(), row),
-        (index.relation, index.time, index.candidate_slot, index.fact_id, bins.row_count),
+        (index.relation, index.time, index.candidate_slot, index.fact_id),
+        (bins.row_count, index.next_row),
         index.fact_id if fact_mask is None else fact_mask,
         (bins.gap_class, bins.time_bin, bins.count_bin),
         tuple(tables),
@@ -156,6 +157,7 @@ def _run_scores(
 def _sums_kernel(
     ranges,
     index,
+    counting,
     fact_mask,
     bins,
     tables,
@@ -172,7 +174,8 @@ def _sums_kernel(
 ) -> None:
     """One block of the facts of one query; `sums` holds the sums' gradients in backward."""
     start, stop, pivot, query_time, removed, also_removed, query_row = ranges
-    fact_relation, fact_time, fact_slot, fact_id, row_count = index
+    fact_relation, fact_time, fact_slot, fact_id = index
+    row_count, next_row = counting
     sums, counts = totals
     gap_class, time_bin, count_bin = bins
     pair, by_time, by_count = tables
@@ -181,19 +184,22 @@ def _sums_kernel(
     relations, time_bins, count_bins = columns
     query = tl.program_id(0).to(tl.int64)
     first = tl.load(start + query) + tl.program_id(1) * BLOCK
-    if first >= tl.load(stop + query):
+    end = tl.load(stop + query)
+    if first >= end:
         return
     fact = first + tl.arange(0, BLOCK)
     one = tl.load(removed + query)
     other = tl.load(also_removed + query)
-    inside = fact < tl.load(stop + query)
+    inside = fact < end
     votes = inside & (fact != one) & (fact != other)
     if BY_ROWS and not BACKWARD:
-        # `votes.counting_rows`: if only the past counts, a removed fact knows the count as well.
-        known = inside if PAST_ONLY else votes
+        # `votes.counting_rows`: rows that know the count of a candidate know the same one.
+        known = votes
+        if PAST_ONLY:
+            known = inside & (tl.load(next_row + fact, mask=inside, other=0) >= end)
         slot = tl.load(fact_slot + fact, mask=known, other=0)
         number = tl.load(row_count + fact, mask=known, other=0)
-        tl.atomic_max(counts + query * slots + slot, number, mask=known)
+        tl.store(counts + query * slots + slot, number.to(tl.int32), mask=known)
     if MASKED:
         number = tl.load(fact_id + fact, mask=votes, other=0)
         votes = votes & (tl.load(fact_mask + number, mask=votes, other=0) != 0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Literal
 
 from tempograph.prediction.forecast import ForecastFact
-from tempograph.server.schema.answers import MissingFact, SurprisingFact
 from tempograph.server.schema.members import Response
 from tempograph.server.schema.operations import ProblemDetails
+from tempograph.server.schema.response_models import MissingFact, SurprisingFact
 
 
 class ProgressLine(Response):
