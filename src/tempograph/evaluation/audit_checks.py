@@ -143,19 +143,19 @@ def check_ranks(sample: SampledRanks) -> AuditCheck:
 
 def check_filter(sample: SampledRanks) -> AuditCheck:
     """The evaluator removes only answers of the query's time."""
-    telling = [
+    dependent = [
         (rank, slow)
         for rank, slow in zip(sample.evaluator, sample.slow, strict=True)
         if slow.rank != slow.rank_without_time
     ]
-    right = sum(rank == slow.rank for rank, slow in telling)
+    right = sum(rank == slow.rank for rank, slow in dependent)
     detail = "no rank in the sample depends on it; ask about more facts"
-    if telling:
+    if dependent:
         detail = (
-            f"{len(telling):,} of {len(sample.slow):,} ranks would differ without the time, "
+            f"{len(dependent):,} of {len(sample.slow):,} ranks would differ without the time, "
             f"{right:,} of them are those of the filter by time"
         )
-    holds = right == len(telling)
+    holds = right == len(dependent)
     return {"name": "The filter contains the time", "holds": holds, "detail": detail}
 
 

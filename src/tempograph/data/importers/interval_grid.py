@@ -81,16 +81,16 @@ class IntervalGrid:
             TimeFault(NOTHING_KNOWN, readable & _says_nothing(bounds, start, end), (0, 1)),
             TimeFault(START_AFTER_END, dated & (start.first > end.last), (0, 1)),
         ]
-        told = bounds + (start.known << _KNOWN_BITS) + (end.known << 2 * _KNOWN_BITS)
-        return np.column_stack([start.first, end.last, told]), faults
+        packed = bounds + (start.known << _KNOWN_BITS) + (end.known << 2 * _KNOWN_BITS)
+        return np.column_stack([start.first, end.last, packed]), faults
 
     def place(self, rows: Integers) -> Placed:
         """When facts hold, in steps, and the labels of all steps.   rows [n, 3] of `read`."""
-        told = rows[:, 2]
-        known = np.stack([told >> _KNOWN_BITS, told >> 2 * _KNOWN_BITS], axis=1) % (
+        packed = rows[:, 2]
+        known = np.stack([packed >> _KNOWN_BITS, packed >> 2 * _KNOWN_BITS], axis=1) % (
             1 << _KNOWN_BITS
         )
-        bounds = told % (1 << _KNOWN_BITS)
+        bounds = packed % (1 << _KNOWN_BITS)
         self._remarks = self._remarks_on_empty(known)
         placed = self._steps.place(rows[:, :2], known, bounds)
         self._remarks += self._steps.remarks
@@ -106,7 +106,7 @@ class IntervalGrid:
         return f"the start {texts[0]!r} is after the end {texts[1]!r}; correct one of them"
 
     def is_unclear(self, *values: str | None) -> bool:
-        """Whether a bound is a date whose day and month cannot be told apart."""
+        """Whether a bound is a date whose day and month cannot be distinguished."""
         texts = [(value or "").strip() for value in values]
         return self._pattern is None and any(map(self._dates.explain_order, texts))
 

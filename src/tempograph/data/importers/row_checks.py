@@ -57,7 +57,7 @@ def valid_rows(
     """The valid rows of a batch without its times, and when they are, as the grid reads it.
 
     With `skips`, the others, on lines of a file from 0, are counted; else the first one is raised.
-    A date whose day and month cannot be told apart is always raised.
+    A date whose day and month cannot be distinguished is always raised.
     """
     times = columns[3 : 3 + grid.columns]
     kept = [*columns[:3], *columns[3 + grid.columns :]]

@@ -140,7 +140,7 @@ class TimeGrid:
         )
 
     def is_unclear(self, value: str | None) -> bool:
-        """Whether an invalid time is a date whose day and month cannot be told apart."""
+        """Whether an invalid time is a date whose day and month cannot be distinguished."""
         dates = self._format is None and not self._integers
         return dates and self._dates.explain_order((value or "").strip()) is not None
 
