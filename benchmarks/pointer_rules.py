@@ -25,7 +25,8 @@ from tempograph.data.synthetic.world import Rule, World, make_world
 from tempograph.models.pointer.copying import Copying
 from tempograph.models.pointer.pointer_model import Pointer
 from tempograph.report.drawing import save
-from tempograph.training.trainer import evaluate, train
+from tempograph.training.run_evaluation import evaluate
+from tempograph.training.trainer import train
 
 _BURST_LAG = 6
 """Steps between facts of a recurring relation whose weight is read."""

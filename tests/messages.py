@@ -578,6 +578,13 @@ MESSAGES = {
         "register_recipe({settings}, ...); update or uninstall the package"
     ),
     "recipes.twice": "models with {settings} have a training recipe already",
+    "run_evaluation.negatives": (
+        "candidates are sampled by the rules of TGB 2.0; pass the protocol tgb"
+    ),
+    "run_evaluation.tgb": (
+        "the protocol tgb ranks entities by the filter time, found ask '{ask}' and filter "
+        "'{filter}'; leave them out"
+    ),
     "run_folder.changed_data": (
         "the data of this run changed: {path}; restore the file, or train the run again"
     ),
@@ -642,16 +649,11 @@ MESSAGES = {
         "{path}: made on {device}, and random numbers differ on {here}; use --device {device}"
     ),
     "trainer.finished": "{path}: this run is finished; train another one, or evaluate it",
-    "trainer.negatives": ("candidates are sampled by the rules of TGB 2.0; pass the protocol tgb"),
     "trainer.no_epoch": (
         "{path}: no epoch is finished yet; continue with `tempograph resume {path}`"
     ),
     "trainer.no_valid_facts": (
         "{graph}: {model} needs the valid split to know when to stop, and it has no facts"
-    ),
-    "trainer.tgb": (
-        "the protocol tgb ranks entities by the filter time, found ask '{ask}' and filter "
-        "'{filter}'; leave them out"
     ),
     "answering.new_names": "{model} cannot take new names: {reason}; train it again",
     "run_update.epochs": "train must be a number of epochs from 0, found {value}",

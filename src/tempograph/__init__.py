@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from tempograph.training.fit_record import ModelChoice as ModelChoice
     from tempograph.training.fit_record import SearchPlan as SearchPlan
     from tempograph.training.occurrence_fit import OccurrenceSummary as OccurrenceSummary
+    from tempograph.training.run_evaluation import evaluate as evaluate
     from tempograph.training.run_results import AnswerBasis as AnswerBasis
     from tempograph.training.run_results import GateSummary as GateSummary
     from tempograph.training.run_results import RunResults as RunResults
@@ -102,7 +103,6 @@ if TYPE_CHECKING:
     from tempograph.training.search_record import SearchRecord as SearchRecord
     from tempograph.training.search_record import Trial as Trial
     from tempograph.training.search_record import TrialRound as TrialRound
-    from tempograph.training.trainer import evaluate as evaluate
     from tempograph.training.trainer import train as train
     from tempograph.training.update_result import UpdateResult as UpdateResult
 
@@ -162,11 +162,12 @@ _EXPORTS = {
     "training.config": ("Config",),
     "training.fit_record": ("FitRecord", "ModelChoice", "SearchPlan"),
     "training.occurrence_fit": ("OccurrenceSummary",),
+    "training.run_evaluation": ("evaluate",),
     "training.run_results": ("AnswerBasis", "GateSummary", "RunResults", "UpdateSummary"),
     "training.run_update": ("update",),
     "training.runs": ("Run",),
     "training.search_record": ("SearchRecord", "Trial", "TrialRound"),
-    "training.trainer": ("evaluate", "train"),
+    "training.trainer": ("train",),
     "training.update_result": ("UpdateResult",),
 }
 _HOMES = {name: f"tempograph.{module}" for module, names in _EXPORTS.items() for name in names}

@@ -62,9 +62,9 @@ def test_options_that_do_not_go_together_are_refused(call: Call, run: Path) -> N
     for options in (["--ask", "relation"], ["--ask", "all"], ["--check"]):
         code, _, err = call("evaluate", str(run), "--protocol", "tgb", *options)
         assert code == 2 and message("evaluate.tgb") in " ".join(err.split())
-    with raises(ConfigError, "trainer.tgb", ask="entity", filter="static"):
+    with raises(ConfigError, "run_evaluation.tgb", ask="entity", filter="static"):
         tempograph.evaluate(run, protocol="tgb", filter="static")
-    with raises(ConfigError, "trainer.negatives"):
+    with raises(ConfigError, "run_evaluation.negatives"):
         tempograph.evaluate(run, negatives=10)
     with raises(ConfigError, "relation_negatives.too_many", count="1,000", entities="40"):
         tempograph.evaluate(run, protocol="tgb", negatives=1_000, progress=False)

@@ -36,7 +36,8 @@ def demo(
     """Train three models on a small synthetic world, compare them, and answer a query."""
     from tempograph.data.synthetic.world import make_world
     from tempograph.prediction.predictor import Predictor
-    from tempograph.training.trainer import evaluate, train
+    from tempograph.training.run_evaluation import evaluate
+    from tempograph.training.trainer import train
 
     start = time.perf_counter()
     graph = make_world().graph

@@ -107,7 +107,7 @@ def evaluate(
             raise ConfigError("--audit takes a protocol of forecasts; leave out --protocol paper")
         _audit(run, split, protocol, audit_facts, device, json_output)
         return
-    import tempograph.training.trainer
+    import tempograph.training.run_evaluation
     from tempograph.device import resolve_device
     from tempograph.evaluation.interval_evaluation import IntervalEvaluation
     from tempograph.training.run_folder import target_metrics
@@ -130,7 +130,7 @@ def evaluate(
     for asked in every if ask == "all" else (ask,):
         with progress_bar(f"ranking {split}: {asked}") as progress:
             if asked == "entity":
-                entities = tempograph.training.trainer.evaluate(
+                entities = tempograph.training.run_evaluation.evaluate(
                     loaded,
                     split,
                     protocol=protocol,
@@ -140,7 +140,7 @@ def evaluate(
                     progress=progress,
                 )
             else:
-                found = tempograph.training.trainer.evaluate(
+                found = tempograph.training.run_evaluation.evaluate(
                     loaded,
                     split,
                     ask=asked,

@@ -18,7 +18,7 @@ from tempograph.report.trust_report import (
     make_trust_report,
     measure_questions,
 )
-from tempograph.training import trainer
+from tempograph.training import run_evaluation, trainer
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.final_fit import answer_from_all_facts
 from tempograph.training.fit_record import FitRecord, read_fit_record
@@ -117,7 +117,7 @@ class _Finishing:
         if self.evaluation is None:
             # Measured by an earlier call: the figures are in the folder, the ranks are needed here.
             with self.hooks.stage("ranking entities") as advance:
-                self.evaluation = trainer.evaluate(self.run, "test", progress=advance)
+                self.evaluation = run_evaluation.evaluate(self.run, "test", progress=advance)
         trust = make_trust_report(self.run, self.hooks.stage)
         with self.hooks.stage("writing the trust report"):
             trust.write(self.run.path / TRUST_REPORT)

@@ -34,10 +34,10 @@ from tempograph.experiments.audited_run import AuditedRun
 from tempograph.experiments.completion_audit import check_asked_fact, check_held_out
 from tempograph.experiments.forecast_audit import check_past_only, facts_of_some_steps
 from tempograph.progress import show_progress
+from tempograph.training.run_evaluation import evaluate
 from tempograph.training.run_folder import dataset_folder
 from tempograph.training.run_protocol import evaluation_protocol
 from tempograph.training.runs import Run
-from tempograph.training.trainer import evaluate
 from tempograph.typing import SPLITS, ProgressOption, Protocol, Split
 
 AUDIT_FACTS: Final = 200

@@ -24,10 +24,11 @@ from tempograph.experiments.trials import ENSEMBLE, FIRST_MODEL
 from tempograph.io import lock_folder, make_folder
 from tempograph.models.ensemble.ensemble_settings import part_names
 from tempograph.training.fit_record import FitRecord
+from tempograph.training.run_evaluation import evaluate
 from tempograph.training.run_folder import read_config
 from tempograph.training.runs import Run
 from tempograph.training.search_record import TRIALS, SearchRecord, Trial, read_search_record
-from tempograph.training.trainer import end_training, evaluate
+from tempograph.training.trainer import end_training
 
 _COMBINING: Final = 0.1
 """The share of the time that training leaves for combining the best trials."""

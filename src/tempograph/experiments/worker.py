@@ -21,10 +21,11 @@ from tempograph.errors import TempographError
 from tempograph.experiments.run_audit import audit
 from tempograph.experiments.specs import RunSpec
 from tempograph.io import atomic_file
+from tempograph.training.run_evaluation import evaluate
 from tempograph.training.run_folder import HEADS, RUN_MARKER, read_config, read_results
 from tempograph.training.runs import Run
 from tempograph.training.setup import valid_metrics
-from tempograph.training.trainer import evaluate, resume, train
+from tempograph.training.trainer import resume, train
 from tempograph.typing import HEAD_ASKED, MetricsCallback, Split
 
 

@@ -18,8 +18,8 @@ from tempograph.report.run_report import writer_for
 from tempograph.report.trust_examples import ExampleAnswer, find_examples
 from tempograph.report.trust_figures import TrustFigures, trust_figures
 from tempograph.report.trust_sections import trust_blocks
+from tempograph.training.run_evaluation import evaluate
 from tempograph.training.runs import Run
-from tempograph.training.trainer import evaluate
 from tempograph.typing import ASKED, HEAD_ASKED, Asked, Progress
 
 TRUST_REPORT: Final = "trust.html"
