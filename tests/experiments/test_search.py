@@ -48,6 +48,8 @@ from tempograph.training.fit_record import ModelChoice, SearchPlan
 from tempograph.training.run_folder import read_results
 from tempograph.training.search_record import SearchRecord, Trial, TrialRound, read_search_record
 
+pytestmark = pytest.mark.usefixtures("short_fits", "no_drawings")
+
 CPU = torch.device("cpu")
 GRAPH = make_world(seed=4, entities=20, relations=5, steps=20, facts=500).graph
 QUICK = ("train.epochs=2", "train.validate_every=1")
