@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
+from tempograph.data.graph import TemporalGraph
 from tempograph.data.importers.later_steps import describe_steps
 from tempograph.prediction.scenario import Scenario
 
 
 def time_notes(scenario: Scenario, step: int) -> list[str]:
-    """How far a question about a step reaches beyond the data, or what it leaves out."""
+    """How far a question about a step reaches beyond the data, or which facts it leaves out."""
     graph, run, timeline = scenario.graph, scenario.run, scenario.timeline
-    if step < 0:
+    if step < 0 or (step < run.num_trained_steps and not timeline.past_only):
         return []
     last = min(int(timeline.facts[-1, 3]), len(graph.times) - 1)
-    asked, known = graph.times[step], graph.times[last]
-    beyond = f"'{asked}' is {describe_steps(graph, step - last)} after the last known fact, {known}"
+    asked, trained = graph.times[step], graph.times[run.num_trained_steps - 1]
     if timeline.past_only:
         if step > last:
-            return [beyond]
+            return [_describe_distance(graph, last, step)]
         return [f"a forecast of '{asked}' rests on earlier facts; it leaves out later ones"]
-    trained = graph.times[run.num_trained_steps - 1]
-    weights = f"after {trained}, the last step of training, whose weights are used for it"
-    if step < run.num_trained_steps:
-        return []
     if step <= last:
+        weights = f"after {trained}, the last step of training, whose weights are used for it"
         return [f"'{asked}' is {weights}"]
     return [
-        beyond,
+        _describe_distance(graph, last, step),
         f"{scenario.model.name} was trained to complete facts inside the period of its data, and "
         f"takes the weights of {trained} for later steps; runs with --task forecast are made for "
         "questions about the future",
     ]
+
+
+def _describe_distance(graph: TemporalGraph, last: int, step: int) -> str:
+    distance = describe_steps(graph, step - last)
+    return f"'{graph.times[step]}' is {distance} after the last known fact, {graph.times[last]}"
