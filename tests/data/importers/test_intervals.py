@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import json
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +110,8 @@ def test_an_end_is_the_last_step_of_its_date() -> None:
         ("1926", "..", ("1926", OPEN)),
         ("1926", "present", ("1926", OPEN)),
         ("1926", "9999-12-31", ("1926", OPEN)),
+        ("1926", "31/12/9999", ("1926", OPEN)),
+        ("1926", "9999-12-31 23:59:59", ("1926", OPEN)),
         ("1926", "####-##-##", ("1926", UNKNOWN)),
         ("1926", "unknown", ("1926", UNKNOWN)),
         ("1926", "http://www.wikidata.org/.well-known/genid/7c1", ("1926", UNKNOWN)),
@@ -376,3 +378,17 @@ def test_numbers_and_dates_in_columns_of_a_frame() -> None:
     frame["end"] = pd.to_datetime(["1929-05-04", None])
     graph = load_dataset(frame, ImportOptions(granularity="day", **ALL_TRAIN))  # type: ignore[arg-type]
     assert bounds_of(graph) == [("1926-05-04", "1929-05-04"), ("1930-01-01", OPEN)]
+
+
+def test_the_last_day_of_databases_is_open_in_columns_of_dates_too() -> None:
+    rows = {"subject": ["a", "b"], "relation": ["r", "r"], "object": ["c", "c"]}
+    starts = [date(1926, 5, 4), date(1930, 1, 1)]
+    for ends in (
+        pa.array([date(9999, 12, 31), date(1931, 1, 1)]),
+        pa.array([datetime(9999, 12, 31, 23, 59, 59), datetime(1931, 1, 1)], pa.timestamp("us")),
+    ):
+        graph = load_dataset(
+            pa.table({**rows, "start": starts, "end": ends}),
+            ImportOptions(**ALL_TRAIN),  # type: ignore[arg-type]
+        )
+        assert bounds_of(graph) == [("1926-05-04", OPEN), ("1930-01-01", "1931-01-01")]

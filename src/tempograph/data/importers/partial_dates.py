@@ -68,6 +68,7 @@ _PATTERNS: Final = (
     r"(?P<month>1[0-2]|0?[1-9])[/.-](?P<year>\d{4})",
     rf"{MONTH_PATTERN}\.?,?[ -](?P<year>\d{{4}})",
 )
+_LAST_DAY: Final = int(np.datetime64("9999-12-31", "s").astype(np.int64))
 _SHORT_YEAR: Final = r"^\d{1,2}-\d\d"
 """A year of two digits, such as 12-05-24, may be a day."""
 
@@ -100,10 +101,14 @@ def parse_bounds(texts: pa.Array, dates: Dates) -> BoundTexts:
 
 
 def known_dates(moments: Moments, valid: Mask, to_the_second: Mask) -> BoundTexts:
-    """Bounds that are dates, or moments [n] where the time of day is given as well."""
+    """Bounds that are dates, or moments [n] where the time of day is given as well.
+
+    Databases write 9999-12-31 for an end that is open.
+    """
     known = np.where(to_the_second, Known.MOMENT, Known.DAY)
     seconds = moments.astype("M8[s]").astype(np.int64)
     day = seconds // 86_400 * 86_400
+    known = np.where(day == _LAST_DAY, Known.OPEN, known)
     return BoundTexts(
         np.where(valid, known, Known.UNREADABLE),
         np.where(to_the_second, seconds, day),
