@@ -81,7 +81,11 @@ def test_a_dataset_is_fetched_and_its_counts_are_checked(
 @pytest.mark.parametrize(
     ("file", "text", "problem"),
     [
-        ("train.txt", b"0\t0\t1\t1926\n", "rows must be subject, relation and object as ids"),
+        (
+            "train.txt",
+            TEXTS["train.txt"] + b"0\t0\t1\t1926\n",
+            "rows must be subject, relation and object as ids",
+        ),
         ("train.txt", b"0\t0\t1\t####\t####\n", "has neither start nor end"),
         ("train.txt", b"0\t0\t9\t1926\t1927\n", "object 9"),
         ("entity2id.txt", b"a\t1\nb\t2\n", "the ids must be 0 to 1"),
@@ -90,6 +94,17 @@ def test_a_dataset_is_fetched_and_its_counts_are_checked(
 def test_faulty_files_are_named(tmp_path: Path, file: str, text: bytes, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         load_dataset(write(tmp_path / "faulty", TEXTS | {file: text}))
+
+
+@pytest.mark.parametrize("rest", [b"", b"\t0", b"\t-1"])
+def test_events_in_such_a_folder_are_not_taken_for_facts_with_an_end(
+    tmp_path: Path, rest: bytes
+) -> None:
+    """Folders for forecasting have times of one number, and often a fifth column of zeros."""
+    row = b"0\t0\t1\t24" + rest + b"\n"
+    splits = dict.fromkeys(("train.txt", "valid.txt", "test.txt"), row)
+    with pytest.raises(DataError, match="looks like a fact and not like a header"):
+        load_dataset(write(tmp_path / "events", TEXTS | splits))
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path, tiny: IntervalDataset) -> None:
