@@ -57,6 +57,14 @@ def test_a_folder_of_ids_with_dates_is_a_dataset(tmp_path: Path) -> None:
         assert (each["start"], each["end"]) == bounds
 
 
+def test_such_a_folder_is_found_without_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = load_dataset(write(tmp_path / "published"))
+    monkeypatch.chdir(tmp_path)
+    assert load_dataset("published").same_as(graph)
+
+
 def test_names_by_line_and_packed_splits_give_the_same(tmp_path: Path) -> None:
     graph = load_dataset(write(tmp_path / "published"))
     other = write(tmp_path / "other", {"entities.txt": b"b b\na\nc\n", "relations.txt": b"leads\n"})
