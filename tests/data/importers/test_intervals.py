@@ -351,8 +351,11 @@ def test_splits_and_duplicates_of_intervals() -> None:
 
 
 def test_a_time_and_a_start_do_not_go_together() -> None:
-    with pytest.raises(ConfigError, match="facts have a time or a start and an end"):
-        ImportOptions(time="date", start="start", end="end")
+    problem = "facts have a time or a start and an end, found the time 'date' and "
+    with pytest.raises(ConfigError, match=f"{problem}the start 'from' and the end 'to'; leave"):
+        ImportOptions(time="date", start="from", end="to")
+    with pytest.raises(ConfigError, match=f"{problem}the start 'from'; leave"):
+        ImportOptions(time="date", start="from")
     with pytest.raises(ConfigError, match="must be five columns"):
         ImportOptions(start="date", end="date")
     with pytest.raises(ConfigError, match="bins are for facts with a start and an end"):
