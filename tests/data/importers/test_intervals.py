@@ -350,6 +350,12 @@ def test_splits_and_duplicates_of_intervals() -> None:
     assert (len(own.train), len(own.test)) == (len(rows) - 5, 5)
 
 
+def test_a_fact_in_several_splits_is_shown_with_its_interval() -> None:
+    rows = [("a", "r", "b", "1926", ""), ("a", "r", "c", "1926", "1929")]
+    imported, _ = import_facts({"train": rows, "test": rows[:1]}, ImportOptions(), "x")
+    assert "1 in train and test; the first is a, r, b, since 1926" in imported.remarks[0]
+
+
 def test_a_time_and_a_start_do_not_go_together() -> None:
     problem = "facts have a time or a start and an end, found the time 'date' and "
     with pytest.raises(ConfigError, match=f"{problem}the start 'from' and the end 'to'; leave"):
