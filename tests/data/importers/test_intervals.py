@@ -126,6 +126,7 @@ def test_an_end_is_the_last_step_of_its_date() -> None:
         ("19##-##-##", "1926", ("1900", "1926")),
         ("May 1926", "3 June 1927", ("1926", "1927")),
         ("05/1926", "13/06/1927", ("1926", "1927")),
+        ("1926/5", "1927.05", ("1926", "1927")),
         ("1926.0", "1927.0", ("1926", "1927")),
         ("1926-05-04T12:30:00+02:00", "1927", ("1926", "1927")),
     ],
@@ -164,7 +165,7 @@ def test_open_bounds_reach_the_ends_of_the_axis() -> None:
 
 BAD = {
     "no readable start": [("soon", "1929"), ("1926-13-01", "1929"), ("31/02/1926", "1929")],
-    "no readable end": [("1926", "never")],
+    "no readable end": [("1926", "never"), ("1926", "1926.5")],
     "neither start nor end": [("", ""), ("####", ".."), ("..", "####"), ("####", "####")],
     "start after end": [("1930", "1929"), ("1929-05-02", "1929-05-01")],
 }
@@ -181,9 +182,9 @@ def test_bad_rows_are_counted_by_reason_with_examples(tmp_path: Path) -> None:
     assert {skip.reason: skip.rows for skip in imported.skipped} == {
         reason: len(each) for reason, each in BAD.items()
     }
-    assert [len(skip.examples) for skip in imported.skipped] == [3, 1, 3, 2]
-    assert str(imported.skipped[-1].examples[0]) == f"'1930 to 1929' at {path}:15"
-    assert imported.account() == "15 rows = 5 facts + 0 duplicates + 10 bad"
+    assert [len(skip.examples) for skip in imported.skipped] == [3, 2, 3, 2]
+    assert str(imported.skipped[-1].examples[0]) == f"'1930 to 1929' at {path}:16"
+    assert imported.account() == "16 rows = 5 facts + 0 duplicates + 11 bad"
     with pytest.raises(DataError, match="facts.csv:7: the time 'soon' is no date such as 1926"):
         import_facts(path, ImportOptions(), "x")
     for reason, text in (
@@ -337,6 +338,12 @@ def test_bins_have_about_equally_many_starts_and_ends() -> None:
     assert counts.max() < 2.5 * counts.mean() and counts.sum() == years.size
     with pytest.raises(ConfigError, match="bins must be at least 1"):
         ImportOptions(bins=0)
+
+
+def test_a_time_format_is_named_if_a_bound_does_not_match_it() -> None:
+    for time_format in ("integer", "%Y"):
+        with pytest.raises(DataError, match=f"'1926-05' does not match the .* '{time_format}'"):
+            read(("1926-05", "1929"), time_format=time_format)
 
 
 def test_splits_and_duplicates_of_intervals() -> None:

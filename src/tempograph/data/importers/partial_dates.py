@@ -64,7 +64,9 @@ _MIDNIGHT: Final = r"(?:[T ]00:00:00(?:\.0+)?Z?)?"
 _PATTERNS: Final = (
     rf"{_YEAR}(?:\.0)?(?P<era> ?(?:bce?|b\.c\.))?",
     rf"{_YEAR}-(?P<month>0[0-9]|1[0-2]|##)(?:-(?P<day>3[01]|[012]\d|##))?{_MIDNIGHT}",
-    r"(?P<year>\d{4})[/.](?P<month>1[0-2]|0?[1-9])",
+    r"(?P<year>\d{4})/(?P<month>1[0-2]|0?[1-9])",
+    # 1926.5 is a number and not the month of May.
+    r"(?P<year>\d{4})[.](?P<month>1[0-2]|0[1-9])",
     r"(?P<month>1[0-2]|0?[1-9])[/.-](?P<year>\d{4})",
     rf"{MONTH_PATTERN}\.?,?[ -](?P<year>\d{{4}})",
 )
