@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from messages import raises
 from mirror import Mirror
 from tempograph import load_dataset
 from tempograph.data.folder import read_folder
+from tempograph.data.importers.any_source import find_inputs
 from tempograph.data.interval_datasets import INTERVAL_DATASETS, IntervalDataset
 from tempograph.data.known_datasets import get_dataset
 from tempograph.errors import DataError
@@ -63,6 +65,8 @@ def test_such_a_folder_is_found_without_a_path(
     graph = load_dataset(write(tmp_path / "published"))
     monkeypatch.chdir(tmp_path)
     assert load_dataset("published").same_as(graph)
+    with raises(DataError, "any_source.dataset", path="published"):
+        find_inputs("published")
 
 
 def test_names_by_line_and_packed_splits_give_the_same(tmp_path: Path) -> None:
