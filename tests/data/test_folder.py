@@ -126,6 +126,11 @@ FAULTS = {
         b"0\t-1\t1\t0\n",
         partial(message, "folder.out_of_range", line=1, column="relation", value=-1, last=1),
     ),
+    "a start that is not UTF-8": (
+        "train.tsv",
+        b"0\t0\t1\t0\t1\n0\t0\t1\t\xe7\t1\n",
+        partial(message, "folder.not_an_id", line=2, value="\ufffd"),
+    ),
     "a time off the grid": (
         "train.tsv",
         b"0\t0\t1\t5\n",

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from messages import raises
 from mirror import Mirror
 from tempograph import load_dataset
 from tempograph.data.folder import read_folder
+from tempograph.data.importers.any_source import find_inputs
 from tempograph.data.interval_datasets import INTERVAL_DATASETS, IntervalDataset
 from tempograph.data.known_datasets import get_dataset
 from tempograph.errors import DataError
@@ -57,6 +59,16 @@ def test_a_folder_of_ids_with_dates_is_a_dataset(tmp_path: Path) -> None:
         assert (each["start"], each["end"]) == bounds
 
 
+def test_such_a_folder_is_found_without_a_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = load_dataset(write(tmp_path / "published"))
+    monkeypatch.chdir(tmp_path)
+    assert load_dataset("published").same_as(graph)
+    with raises(DataError, "any_source.dataset", path="published"):
+        find_inputs("published")
+
+
 def test_names_by_line_and_packed_splits_give_the_same(tmp_path: Path) -> None:
     graph = load_dataset(write(tmp_path / "published"))
     other = write(tmp_path / "other", {"entities.txt": b"b b\na\nc\n", "relations.txt": b"leads\n"})
@@ -81,7 +93,11 @@ def test_a_dataset_is_fetched_and_its_counts_are_checked(
 @pytest.mark.parametrize(
     ("file", "text", "problem"),
     [
-        ("train.txt", b"0\t0\t1\t1926\n", "rows must be subject, relation and object as ids"),
+        (
+            "train.txt",
+            TEXTS["train.txt"] + b"0\t0\t1\t1926\n",
+            "rows must be subject, relation and object as ids",
+        ),
         ("train.txt", b"0\t0\t1\t####\t####\n", "has neither start nor end"),
         ("train.txt", b"0\t0\t9\t1926\t1927\n", "object 9"),
         ("entity2id.txt", b"a\t1\nb\t2\n", "the ids must be 0 to 1"),
@@ -90,6 +106,17 @@ def test_a_dataset_is_fetched_and_its_counts_are_checked(
 def test_faulty_files_are_named(tmp_path: Path, file: str, text: bytes, problem: str) -> None:
     with pytest.raises(DataError, match=problem):
         load_dataset(write(tmp_path / "faulty", TEXTS | {file: text}))
+
+
+@pytest.mark.parametrize("rest", [b"", b"\t0", b"\t-1"])
+def test_events_in_such_a_folder_are_not_taken_for_facts_with_an_end(
+    tmp_path: Path, rest: bytes
+) -> None:
+    """Folders for forecasting have times of one number, and often a fifth column of zeros."""
+    row = b"0\t0\t1\t24" + rest + b"\n"
+    splits = dict.fromkeys(("train.txt", "valid.txt", "test.txt"), row)
+    with pytest.raises(DataError, match="looks like a fact and not like a header"):
+        load_dataset(write(tmp_path / "events", TEXTS | splits))
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path, tiny: IntervalDataset) -> None:

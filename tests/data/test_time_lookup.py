@@ -57,6 +57,18 @@ def test_a_time_format_is_obeyed_and_labels_are_understood_all_the_same() -> Non
     assert far == message("graph.not_on_grid", time="999999999999", **GRID)
 
 
+@pytest.mark.parametrize(("granularity", "first"), [("year", -2014), ("month", -24_168)])
+def test_dates_are_found_on_an_axis_that_begins_before_christ(
+    granularity: Granularity, first: int
+) -> None:
+    graph = on_grid(first, 0, granularity)
+    assert graph.times[0].startswith("-0044")
+    last = len(graph.times) - 1
+    written = ("1970-01-05", "5 January 1970", date(1970, 1, 5))
+    assert find(graph, *written) == [last] * 3
+    assert graph.time_id("1970-01-05") == last
+
+
 @pytest.mark.parametrize(
     ("granularity", "first", "last", "label"),
     [("week", 2815, 2820, "2024-W01"), ("month", 648, 655, "2024-01"), ("year", 50, 55, "2024")],

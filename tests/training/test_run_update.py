@@ -19,6 +19,7 @@ import tempograph
 from frames import pandas, polars
 from messages import raises
 from predicting import GRAPH, SETTINGS
+from spanned import interval_graph
 from tempograph import ConfigError, ImportOptions, Predictor, Run, RunError, TemporalGraph
 from tempograph.data.additions import Additions
 from tempograph.data.timeline import Queries, Timeline
@@ -491,6 +492,16 @@ def test_what_cannot_be_updated_says_why(folder: Path, tmp_path: Path) -> None:
     run.results.finished = False
     with raises(RunError, "run_update.unfinished", model="pointer", dataset="demo"):
         tempograph.update(run, [])
+
+
+def test_facts_that_hold_for_a_while_cannot_be_added(tmp_path: Path) -> None:
+    """They would be added without their ends."""
+    world = interval_graph(0)
+    run = drawn_run(world, "ted", tmp_path / "run")
+    row = (world.entities[0], world.relations[0], world.entities[1], world.times[-1])
+    for known in (run, tmp_path / "run"):
+        with raises(RunError, "run_update.intervals", model="ted", dataset=world.name):
+            tempograph.update(known, [row])
 
 
 class Fixed(Model):

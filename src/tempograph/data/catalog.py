@@ -125,6 +125,8 @@ def _load(value: str, options: ImportOptions) -> tuple[TemporalGraph, ImportOpti
     found = _find(name)
     if found is not None:
         return _read(found), None
+    if value and is_dated_folder(path):
+        return _read(path), None
     if value and is_split_folder(path):
         return _import(path, options, path.resolve().name)
     raise _not_found(value, name)

@@ -23,6 +23,7 @@ from tempograph.data.importers.csv_reader import column_positions
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.row_checks import explain_empty
+from tempograph.data.importers.table_header import header_of
 from tempograph.data.new_names import NewNames
 from tempograph.data.result_table import name_columns
 from tempograph.data.row_errors import RowErrors
@@ -167,6 +168,8 @@ def _read_source(
         path = Path(facts)
         options = file_options(path, given, remembered, note)
         read = read_file(path, options)
+        if note is not None and options.has_intervals and options.header:
+            _note_end(str(path), header_of(path, options), options, note)
         columns = [encode_column(column) for column in read.columns]
         return _Source(columns, read.places, read.broken, read.skipped), options
     if isinstance(facts, np.ndarray) and facts.dtype.kind in "iu" and facts.shape[1:] == (4,):
@@ -183,9 +186,21 @@ def _read_source(
         names = list(dict.fromkeys(name for row in rows for name in row))
         table = {name: [plain_time(row.get(name)) for row in rows] for name in names}
     options = table_options(names, given, remembered, note)
+    if note is not None and options.has_intervals:
+        _note_end(TABLE, names, options, note)
     column_positions(TABLE, names, options.columns)
     columns = [encode_column(table[name]) for name in options.columns]
     return _Source(columns, _count_facts, {}), options
+
+
+def _note_end(source: str, names: Sequence[str], options: ImportOptions, note: Note) -> None:
+    """Note that the ends of the facts of a batch do not count, if it has them."""
+    *_, start, end = options.fact_columns
+    if end in names:
+        note(
+            f"{source}: facts are taken at their start, column {start!r}; "
+            f"column {end!r} is not used"
+        )
 
 
 def _columns_of_rows(rows: Sequence[Any]) -> list[list[Any]]:

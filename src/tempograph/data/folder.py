@@ -40,6 +40,8 @@ ATTRIBUTES: Final = "attributes.csv"
 MAX_TSV_FACTS: Final = 5_000_000
 """Datasets with more facts are written as Parquet by default."""
 _FORMATS: Final = (".tsv", ".tsv.gz", ".parquet")
+_MARKS: Final = (OPEN.encode(), UNKNOWN.encode())
+"""What a file may have in place of a step."""
 
 
 def read_folder(path: Path, name: str | None = None) -> TemporalGraph:
@@ -244,7 +246,7 @@ def _first_fault(path: Path, data: bytes, num_fields: int, message: str) -> Data
                 f"{path}:{number}: expected {num_fields} tab-separated fields, found {len(fields)}"
             )
         for index, field in enumerate(fields):
-            if num_fields > EVENT_COLUMNS and index >= 3 and field.decode() in (OPEN, UNKNOWN):
+            if num_fields > EVENT_COLUMNS and index >= 3 and field in _MARKS:
                 continue
             if not field.removeprefix(b"-").isdigit():
                 return DataError(

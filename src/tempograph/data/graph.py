@@ -331,7 +331,8 @@ def step_label(day: date, like: str) -> str:
     if "W" in like:
         year, week, _ = day.isocalendar()
         return f"{year}-W{week:02d}"
-    return day.isoformat()[: len(like)]
+    # Labels before Christ begin with a sign, which those of dates in Python never have.
+    return day.isoformat()[: len(like.removeprefix("-"))]
 
 
 def sort_by_time(facts: Facts) -> Facts:

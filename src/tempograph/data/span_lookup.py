@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -58,13 +59,10 @@ class SpanLookup:
 
     def pairs(self, events: Integers) -> tuple[Integers, Integers]:
         """Pairs (fact, event) of equal triples where the fact holds at the step of the event."""
-        _, triple = np.unique(
-            np.concatenate([self.facts[:, :3], events[:, :3]]), axis=0, return_inverse=True
-        )
-        own, asked = np.split(triple.reshape(-1), [len(self.facts)])
-        order = np.argsort(own, kind="stable")
-        start = np.searchsorted(own[order], asked)
-        count = np.searchsorted(own[order], asked, side="right") - start
+        own, order = self._by_triple
+        asked = self._triple_keys(events)
+        start = np.searchsorted(own, asked)
+        count = np.searchsorted(own, asked, side="right") - start
         event = np.repeat(np.arange(len(events)), count)
         row = order[np.arange(len(event)) + np.repeat(start - np.cumsum(count) + count, count)]
         step = events[event, 3]
@@ -72,3 +70,35 @@ class SpanLookup:
         row, event = row[holds], event[holds]
         ordered = np.argsort(row, kind="stable")
         return row[ordered], event[ordered]
+
+    @cached_property
+    def _known_pairs(self) -> Integers:
+        """The distinct pairs of subject and relation, as one number each, ascending."""
+        return np.unique(self._pair_numbers(self.facts))
+
+    @cached_property
+    def _by_triple(self) -> tuple[Integers, Integers]:
+        """The keys of the triples of all facts, ascending, and the fact of each, [n] each."""
+        keys = self._triple_keys(self.facts)
+        order = np.argsort(keys, kind="stable")
+        return keys[order], order
+
+    def _triple_keys(self, facts: Integers) -> Integers:
+        """A number for each triple that a fact has, and `NONE` for any other, [n]."""
+        wanted = self._pair_numbers(facts)
+        pair = np.minimum(np.searchsorted(self._known_pairs, wanted), len(self._known_pairs) - 1)
+        exists = (self._known_pairs[pair] == wanted) & (facts[:, :3] >= 0).all(axis=1)
+        exists &= (facts[:, :3] < self._sizes).all(axis=1)
+        # Numbering the pairs keeps the key small: a product of all sizes may overflow.
+        keys: Integers = np.where(exists, pair * self._sizes[2] + facts[:, 2], NONE)
+        return keys
+
+    def _pair_numbers(self, facts: Integers) -> Integers:
+        numbers: Integers = facts[:, 0] * self._sizes[1] + facts[:, 1]
+        return numbers
+
+    @cached_property
+    def _sizes(self) -> Integers:
+        """One more than the largest id in each column of the triples, [3]."""
+        sizes: Integers = 1 + self.facts[:, :3].max(axis=0)
+        return sizes

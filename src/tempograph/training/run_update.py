@@ -198,6 +198,11 @@ class _RunData:
                 f"{self.config.name} on {self.graph.name} is not finished, so it cannot be "
                 "updated; continue it with tempograph resume"
             )
+        if self.graph.has_intervals:
+            raise RunError(
+                f"{self.config.name} on {self.graph.name} cannot be updated, because its facts "
+                "hold for a while; import old and new facts together, and train again"
+            )
 
     @staticmethod
     def read(folder: Path) -> _RunData:

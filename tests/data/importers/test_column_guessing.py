@@ -122,6 +122,8 @@ def test_columns_that_are_not_used_are_named(tmp_path: Path) -> None:
     guessed, unused = table_of(tmp_path, "actor,action,target,date,note").notes()
     assert "subject from 'actor'" in guessed and "'note'" in unused
     assert not table_of(tmp_path, "subject,relation,object,time").notes()
+    (guessed,) = table_of(tmp_path, "subject,relation,object,valid_from,valid_to").notes()
+    assert guessed.endswith("--subject, --relation, --object, --start and --end")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar
 import json
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +110,8 @@ def test_an_end_is_the_last_step_of_its_date() -> None:
         ("1926", "..", ("1926", OPEN)),
         ("1926", "present", ("1926", OPEN)),
         ("1926", "9999-12-31", ("1926", OPEN)),
+        ("1926", "31/12/9999", ("1926", OPEN)),
+        ("1926", "9999-12-31 23:59:59", ("1926", OPEN)),
         ("1926", "####-##-##", ("1926", UNKNOWN)),
         ("1926", "unknown", ("1926", UNKNOWN)),
         ("1926", "http://www.wikidata.org/.well-known/genid/7c1", ("1926", UNKNOWN)),
@@ -124,6 +126,7 @@ def test_an_end_is_the_last_step_of_its_date() -> None:
         ("19##-##-##", "1926", ("1900", "1926")),
         ("May 1926", "3 June 1927", ("1926", "1927")),
         ("05/1926", "13/06/1927", ("1926", "1927")),
+        ("1926/5", "1927.05", ("1926", "1927")),
         ("1926.0", "1927.0", ("1926", "1927")),
         ("1926-05-04T12:30:00+02:00", "1927", ("1926", "1927")),
     ],
@@ -162,7 +165,7 @@ def test_open_bounds_reach_the_ends_of_the_axis() -> None:
 
 BAD = {
     "no readable start": [("soon", "1929"), ("1926-13-01", "1929"), ("31/02/1926", "1929")],
-    "no readable end": [("1926", "never")],
+    "no readable end": [("1926", "never"), ("1926", "1926.5")],
     "neither start nor end": [("", ""), ("####", ".."), ("..", "####"), ("####", "####")],
     "start after end": [("1930", "1929"), ("1929-05-02", "1929-05-01")],
 }
@@ -179,9 +182,9 @@ def test_bad_rows_are_counted_by_reason_with_examples(tmp_path: Path) -> None:
     assert {skip.reason: skip.rows for skip in imported.skipped} == {
         reason: len(each) for reason, each in BAD.items()
     }
-    assert [len(skip.examples) for skip in imported.skipped] == [3, 1, 3, 2]
-    assert str(imported.skipped[-1].examples[0]) == f"'1930 to 1929' at {path}:15"
-    assert imported.account() == "15 rows = 5 facts + 0 duplicates + 10 bad"
+    assert [len(skip.examples) for skip in imported.skipped] == [3, 2, 3, 2]
+    assert str(imported.skipped[-1].examples[0]) == f"'1930 to 1929' at {path}:16"
+    assert imported.account() == "16 rows = 5 facts + 0 duplicates + 11 bad"
     with pytest.raises(DataError, match="facts.csv:7: the time 'soon' is no date such as 1926"):
         import_facts(path, ImportOptions(), "x")
     for reason, text in (
@@ -337,6 +340,12 @@ def test_bins_have_about_equally_many_starts_and_ends() -> None:
         ImportOptions(bins=0)
 
 
+def test_a_time_format_is_named_if_a_bound_does_not_match_it() -> None:
+    for time_format in ("integer", "%Y"):
+        with pytest.raises(DataError, match=f"'1926-05' does not match the .* '{time_format}'"):
+            read(("1926-05", "1929"), time_format=time_format)
+
+
 def test_splits_and_duplicates_of_intervals() -> None:
     rows = make_rows(3)
     imported, _ = import_facts([*rows, *rows[:7]], ImportOptions(split="chronological"), "x")
@@ -348,9 +357,18 @@ def test_splits_and_duplicates_of_intervals() -> None:
     assert (len(own.train), len(own.test)) == (len(rows) - 5, 5)
 
 
+def test_a_fact_in_several_splits_is_shown_with_its_interval() -> None:
+    rows = [("a", "r", "b", "1926", ""), ("a", "r", "c", "1926", "1929")]
+    imported, _ = import_facts({"train": rows, "test": rows[:1]}, ImportOptions(), "x")
+    assert "1 in train and test; the first is a, r, b, since 1926" in imported.remarks[0]
+
+
 def test_a_time_and_a_start_do_not_go_together() -> None:
-    with pytest.raises(ConfigError, match="facts have a time or a start and an end"):
-        ImportOptions(time="date", start="start", end="end")
+    problem = "facts have a time or a start and an end, found the time 'date' and "
+    with pytest.raises(ConfigError, match=f"{problem}the start 'from' and the end 'to'; leave"):
+        ImportOptions(time="date", start="from", end="to")
+    with pytest.raises(ConfigError, match=f"{problem}the start 'from'; leave"):
+        ImportOptions(time="date", start="from")
     with pytest.raises(ConfigError, match="must be five columns"):
         ImportOptions(start="date", end="date")
     with pytest.raises(ConfigError, match="bins are for facts with a start and an end"):
@@ -376,3 +394,17 @@ def test_numbers_and_dates_in_columns_of_a_frame() -> None:
     frame["end"] = pd.to_datetime(["1929-05-04", None])
     graph = load_dataset(frame, ImportOptions(granularity="day", **ALL_TRAIN))  # type: ignore[arg-type]
     assert bounds_of(graph) == [("1926-05-04", "1929-05-04"), ("1930-01-01", OPEN)]
+
+
+def test_the_last_day_of_databases_is_open_in_columns_of_dates_too() -> None:
+    rows = {"subject": ["a", "b"], "relation": ["r", "r"], "object": ["c", "c"]}
+    starts = [date(1926, 5, 4), date(1930, 1, 1)]
+    for ends in (
+        pa.array([date(9999, 12, 31), date(1931, 1, 1)]),
+        pa.array([datetime(9999, 12, 31, 23, 59, 59), datetime(1931, 1, 1)], pa.timestamp("us")),
+    ):
+        graph = load_dataset(
+            pa.table({**rows, "start": starts, "end": ends}),
+            ImportOptions(**ALL_TRAIN),  # type: ignore[arg-type]
+        )
+        assert bounds_of(graph) == [("1926-05-04", OPEN), ("1930-01-01", "1931-01-01")]

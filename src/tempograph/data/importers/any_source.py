@@ -18,6 +18,7 @@ from tempograph.data.importers.column_guessing import (
     resolve_columns,
     resolve_table_columns,
 )
+from tempograph.data.importers.dated_folder import is_dated_folder
 from tempograph.data.importers.fact_inputs import FactInput
 from tempograph.data.importers.folder_import import write_spilled_rows
 from tempograph.data.importers.import_summary import ImportSummary
@@ -242,7 +243,7 @@ def _find_split_inputs(source: SplitSources) -> list[FactInput]:
 
 
 def _find_folder_inputs(folder: Path) -> list[FactInput]:
-    if (folder / DATASET_MARKER).is_file():
+    if (folder / DATASET_MARKER).is_file() or is_dated_folder(folder):
         raise DataError(f"{folder}: is a dataset already; use it as it is, such as in train")
     if not is_split_folder(folder):
         raise DataError(

@@ -12,7 +12,7 @@ from tempograph.data.graph import COLUMNS, INTERVAL_PARTS
 from tempograph.data.importers.bound_columns import STARTS, BoundColumns, find_bounds, is_end
 from tempograph.data.importers.column_words import plain_words
 from tempograph.data.importers.event_formats import detect_format
-from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
+from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON, OptionWords
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.importers.sources import find_files
 from tempograph.data.importers.table_header import header_of, lacks_header
@@ -91,16 +91,17 @@ def resolve_columns(
     else:
         names = [str(number) for number in range(len(names))]
         columns = dict(zip(options.parts, options.fact_columns, strict=True))
-    return _with_columns(options, names, columns, COMMAND_LINE.columns)
+    return _with_columns(options, names, columns, COMMAND_LINE)
 
 
 def _with_columns(
-    options: ImportOptions, names: Sequence[str], columns: dict[str, str], setting: str
+    options: ImportOptions, names: Sequence[str], columns: dict[str, str], words: OptionWords
 ) -> tuple[ImportOptions, TableColumns]:
     """The options with these columns, and whether the options had named them."""
     guessed = any((getattr(options, part) or part) != column for part, column in columns.items())
     named = replace(options, format="table", **columns)  # type: ignore[arg-type]
     unused = tuple(name for name in names if name not in named.used_columns)
+    setting = words.interval_columns if "start" in columns else words.columns
     return named, TableColumns(columns, unused, guessed, setting)
 
 
@@ -111,7 +112,7 @@ def resolve_table_columns(
     if options.format not in (None, "table"):
         raise DataError(f"{TABLE} has no format; leave out format={options.format!r}")
     columns = guess_columns(TABLE, names, options, PYTHON.column)
-    return _with_columns(options, names, columns, PYTHON.columns)
+    return _with_columns(options, names, columns, PYTHON)
 
 
 def guess_columns(

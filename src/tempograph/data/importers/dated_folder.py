@@ -21,7 +21,7 @@ from tempograph.data.graph import INTERVAL_PARTS, TemporalGraph
 from tempograph.data.importers.date_formats import DateFormats
 from tempograph.data.importers.interval_steps import IntervalSteps
 from tempograph.data.importers.partial_dates import Known, parse_bounds
-from tempograph.data.importers.sources import readable
+from tempograph.data.importers.sources import open_unpacked, readable
 from tempograph.data.importers.time_parsing import Integers
 from tempograph.data.spans import Bounds, as_intervals, simplify
 from tempograph.errors import DataError
@@ -30,13 +30,21 @@ from tempograph.typing import SPLITS
 _TIMES: Final = "times.txt"
 _YEAR_ALONE: Final = (r"^(-?[0-9#]{1,4})-.*$", r"\1-##-##")
 """Some dates have no such month or day, as in 1963-64-65."""
+_NO_END: Final = ("0", "-1")
+_MAX_LINE: Final = 10_000
 _SUFFIXES: Final = (".tsv", ".tsv.gz", ".txt")
 
 
 def is_dated_folder(folder: Path) -> bool:
     """Whether a folder holds facts of ids with dates, and no list of time steps."""
     has_names = (folder / DATASET_MARKER).is_file() or (folder / "entity2id.txt").is_file()
-    return has_names and not (folder / _TIMES).exists() and _find_split(folder, "train") is not None
+    path = _find_split(folder, "train")
+    if path is None or not has_names or (folder / _TIMES).exists():
+        return False
+    with readable(path), open_unpacked(path) as (_, content):
+        fields = content.readline(_MAX_LINE).decode(errors="replace").split("\t")
+    # Events are published in such folders too: with one time, or a fifth column of zeros.
+    return len(fields) == len(INTERVAL_PARTS) and fields[-1].strip() not in _NO_END
 
 
 def read_dated_folder(folder: Path, name: str | None = None) -> TemporalGraph:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tempograph.data.graph import Facts, sort_keys
 from tempograph.data.importers.options import ImportOptions
+from tempograph.data.span_text import span_text
 from tempograph.typing import SPLITS, Split
 
 Ids = NDArray[np.int64]
@@ -115,7 +116,10 @@ def describe_own_splits(
             f"{count:,} in {SPLITS[first]} and {SPLITS[last]}"
             for first, last, count in zip(*pairs, counts, strict=True)
         )
-        example = ", ".join(describe(overlap.facts[0]).values())
+        named = dict(describe(overlap.facts[0]))
+        if "start" in named:
+            named["time"] = span_text(named.pop("start"), named.pop("end"))
+        example = ", ".join(named.values())
         facts = "1 fact is" if len(overlap.facts) == 1 else f"{len(overlap.facts):,} facts are"
         notes.append(
             f"warning: {facts} in several splits and kept only in the last of them, so that no "

@@ -153,7 +153,7 @@ class IntervalGrid:
         return known
 
     def _explain_bound(self, text: str) -> str:
-        if self._format is not None and self._pattern is not None:
+        if self._format is not None:
             return f"the time {text!r} does not match the time format {self._format!r}"
         if reason := self._dates.explain(text):
             return reason

@@ -23,6 +23,7 @@ class OptionWords:
     empty_end: str = "--empty-end {meaning}"
     column: str = "--{part}"
     columns: str = "--subject, --relation, --object and --time"
+    interval_columns: str = "--subject, --relation, --object, --start and --end"
     shares: str = "--valid and --test"
     split_column: str = "--split-column {column!r}"
 
@@ -49,6 +50,7 @@ PYTHON: Final = OptionWords(
     empty_end="ImportOptions(empty_end={meaning!r})",
     column="ImportOptions({part}=...)",
     columns="ImportOptions(subject=...) and so on",
+    interval_columns="ImportOptions(subject=...) and so on",
     shares="ImportOptions(valid_share=..., test_share=...)",
     split_column="ImportOptions(split_column={column!r})",
 )

@@ -147,9 +147,11 @@ class ImportOptions:
     def _check_times(self) -> None:
         """Check that the parts of a fact are columns of their own, and that settings fit them."""
         if self.has_intervals and self.time != "time":
+            bounds = {"start": self.start, "end": self.end}
+            found = " and ".join(f"the {part} '{name}'" for part, name in bounds.items() if name)
             raise ConfigError(
-                f"facts have a time or a start and an end, found the time '{self.time}' and the "
-                f"start '{self.start}' and end '{self.end}'; leave one of them out"
+                f"facts have a time or a start and an end, found the time '{self.time}' and "
+                f"{found}; leave out the one or the other"
             )
         if len(set(self.fact_columns)) < len(self.fact_columns):
             parts = "start and end must be five" if self.has_intervals else "time must be four"

@@ -64,10 +64,13 @@ _MIDNIGHT: Final = r"(?:[T ]00:00:00(?:\.0+)?Z?)?"
 _PATTERNS: Final = (
     rf"{_YEAR}(?:\.0)?(?P<era> ?(?:bce?|b\.c\.))?",
     rf"{_YEAR}-(?P<month>0[0-9]|1[0-2]|##)(?:-(?P<day>3[01]|[012]\d|##))?{_MIDNIGHT}",
-    r"(?P<year>\d{4})[/.](?P<month>1[0-2]|0?[1-9])",
+    r"(?P<year>\d{4})/(?P<month>1[0-2]|0?[1-9])",
+    # 1926.5 is a number and not the month of May.
+    r"(?P<year>\d{4})[.](?P<month>1[0-2]|0[1-9])",
     r"(?P<month>1[0-2]|0?[1-9])[/.-](?P<year>\d{4})",
     rf"{MONTH_PATTERN}\.?,?[ -](?P<year>\d{{4}})",
 )
+_LAST_DAY: Final = int(np.datetime64("9999-12-31", "s").astype(np.int64))
 _SHORT_YEAR: Final = r"^\d{1,2}-\d\d"
 """A year of two digits, such as 12-05-24, may be a day."""
 
@@ -100,10 +103,14 @@ def parse_bounds(texts: pa.Array, dates: Dates) -> BoundTexts:
 
 
 def known_dates(moments: Moments, valid: Mask, to_the_second: Mask) -> BoundTexts:
-    """Bounds that are dates, or moments [n] where the time of day is given as well."""
+    """Bounds that are dates, or moments [n] where the time of day is given as well.
+
+    Databases write 9999-12-31 for an end that is open.
+    """
     known = np.where(to_the_second, Known.MOMENT, Known.DAY)
     seconds = moments.astype("M8[s]").astype(np.int64)
     day = seconds // 86_400 * 86_400
+    known = np.where(day == _LAST_DAY, Known.OPEN, known)
     return BoundTexts(
         np.where(valid, known, Known.UNREADABLE),
         np.where(to_the_second, seconds, day),
