@@ -19,6 +19,7 @@ import tempograph
 from conftest import Call, as_json
 from graphs import make_graph
 from messages import raises
+from tempograph.data.spans import as_intervals
 from tempograph.data.synthetic.world import make_world
 from tempograph.errors import DataError, RunError
 from tempograph.experiments.autofit import choose_model, known_pair_share
@@ -161,6 +162,10 @@ def test_a_model_is_chosen_by_the_share_of_known_pairs() -> None:
     assert choose_model(meeting, torch.device("cuda")).model == "temp-pointer"
     assert choose_model(apart, torch.device("cpu")).model == "tntcomplex"
     assert "100% of held-out facts" in choose_model(meeting, torch.device("cpu")).why
+    spans = {name: as_intervals(getattr(apart, name)) for name in ("train", "valid", "test")}
+    lasting = dataclasses.replace(apart, **spans)
+    assert choose_model(lasting, torch.device("cpu")).model == "pointer"
+    assert choose_model(lasting, torch.device("cuda")).model == "temp-pointer"
     many = dataclasses.replace(meeting, entities=tuple(map(str, range(MANY_ENTITIES))))
     choice = choose_model(many, torch.device("cuda"))
     assert choice.model == "pointer" and "of 30,000 entities" in choice.why

@@ -16,6 +16,7 @@ from torch.testing import assert_close
 
 import methods
 from graphs import graphs, make_graph
+from memory import LargestTensor
 from messages import raises
 from methods import METHODS
 from tempograph import TemporalGraph
@@ -179,6 +180,15 @@ def test_estimates_are_means_over_entities_with_the_same_context(
     assert estimates.shape == (len(graph.entities) - known, 2, 3)
     for number, estimate in enumerate(estimates):
         assert_close(estimate, slow_estimate(graph, known, rows, known + number))
+
+
+def test_estimates_take_memory_for_facts_not_for_pairs_of_entities() -> None:
+    """Everyone, known or new, has the same relation to the same partner."""
+    facts = [(entity, 0, 0, 0) for entity in range(1, 600)]
+    timeline = Timeline(make_graph(facts, entities=600, relations=1, steps=1))
+    with LargestTensor() as largest:
+        EntityEstimates(timeline, 300)(torch.randn(300, 4))
+    assert largest.bytes < 300 * 300
 
 
 @torch.no_grad()

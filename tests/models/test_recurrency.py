@@ -12,11 +12,14 @@ from torch.testing import assert_close
 
 from forecasting import slow_recurrency
 from graphs import graphs, make_graph
+from memory import LargestTensor
 from messages import raises
 from oracle import facts_of
 from tempograph import TemporalGraph
+from tempograph.data.filters import KnownAnswers
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import ConfigError
+from tempograph.evaluation.evaluator import rank_facts
 from tempograph.models.recurrency import DECAYS, SHARE_WEIGHTS, Recurrency, RecurrencySettings
 from tempograph.models.registry import MODELS
 from tempograph.training.config import make_config
@@ -126,3 +129,15 @@ def test_before_the_first_fact_nothing_is_known() -> None:
 def test_a_window_below_0_is_refused() -> None:
     with raises(ConfigError, "typing.bounds", setting="window", bounds="at least 0", value=-1):
         RecurrencySettings(window=-1)
+
+
+def test_a_batch_of_queries_that_repeat_many_facts_stays_within_the_budget() -> None:
+    steps, budget = 1000, 2**20
+    graph = make_graph(
+        [(0, 0, 1 + step % 2, step) for step in range(steps)], entities=10, steps=steps
+    )
+    facts = torch.from_numpy(graph.train)
+    known = KnownAnswers(facts, graph.sizes)
+    with LargestTensor() as largest:
+        rank_facts(Recurrency(Timeline(graph)), facts, known, budget)
+    assert largest.bytes <= budget

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from graphs import graphs
+from graphs import graphs, make_graph
 from tempograph.data.filters import KnownAnswers
 from tempograph.data.graph import TemporalGraph
 from tempograph.data.timeline import Timeline, fact_queries
 from tempograph.evaluation.evaluator import rank_with_confidence
 from tempograph.evaluation.probabilities import Calibrator
 from tempograph.models.pointer.pointer_model import Pointer, PointerSettings
+from tempograph.models.pointer.sparse_layout import SparseLayout
 from tempograph.training.losses.pointer_loss import PointerLoss
 from tempograph.training.settings import PointerTrainSettings
 from tempograph.typing import Protocol
@@ -86,6 +87,27 @@ def test_losses_and_gradients_are_those_of_all_entities(
     assert_close(sparse_loss, loss, rtol=1e-6, atol=1e-6)
     for grad, expected in zip(sparse_grads, grads, strict=True):
         assert_close(grad, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_known_answers_are_not_padded_to_be_laid_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a GPU; an entity with 1,000 answers would add as many to all other queries."""
+    monkeypatch.setattr(
+        PointerLoss, "true_answers", lambda self, *both: self.known.padded_answers(*both)
+    )
+    facts = [(0, 0, answer, 0) for answer in range(1, 30)] + [(30, 0, 31, 0), (32, 0, 33, 1)]
+    graph = make_graph(facts, entities=40, relations=1, steps=2)
+    _, sparse = pointers(graph, "strict", "voting", seed=0)
+    pairs = []
+    losses = SparseLayout.losses
+
+    def recorded(layout: SparseLayout, *given: Any) -> Any:
+        pairs.append(torch.stack(given[3]))
+        return losses(layout, *given)
+
+    monkeypatch.setattr(SparseLayout, "losses", recorded)
+    loss = PointerLoss(sparse, PointerTrainSettings())
+    loss(torch.tensor([29, 30]), torch.Generator().manual_seed(0))
+    assert pairs[0].shape == (2, 4)
 
 
 @pytest.mark.parametrize(("protocol", "counts"), KINDS)

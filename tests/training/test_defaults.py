@@ -163,8 +163,11 @@ def test_few_facts_that_hold_for_a_while_are_not_learned_by_heart() -> None:
     assert "temp-gru" in configure(graph, "temp-pointer", CPU).model.parts
     settings = configure(graph, "pointer", CPU)
     assert (settings.model.prior, settings.model.names) == ("entities", True)
+    assert settings.model.candidate_facts
     graph.times = range(10**6)
     assert not configure(graph, "pointer", CPU).model.candidate_facts, "its table is too large"
+    graph.times, graph.train = range(100), range(600_000)
+    assert not configure(graph, "pointer", CPU).model.candidate_facts, "it takes hours"
     graph.has_intervals, graph.train = False, range(20_000)
     settings = configure(graph, "pointer", CPU)
     assert (settings.model.prior, settings.model.names) == ("entities", True)
@@ -208,6 +211,16 @@ def test_a_step_of_temp_takes_fewer_times_if_they_have_many_facts() -> None:
     assert (train.times_per_step, train.epochs) == (4, 30)
     facts, entities, steps = LARGE
     assert train.times_per_step * 2 * math.ceil(facts / steps) * entities * 4 <= 2**30
+
+
+@pytest.mark.parametrize("entities", [5_000, MANY_ENTITIES])
+def test_a_step_of_temp_on_a_cpu_takes_fewer_times_if_there_are_many_messages(
+    entities: int,
+) -> None:
+    """100 steps of 10,000 facts would take 25 GB for the messages in eight windows."""
+    dense = configure(graph_of_shape(1_000_000, entities, 100), "temp-gru", CPU).train
+    sparse = configure(graph_of_shape(*SHAPES["icews14"]), "temp-gru", CPU).train
+    assert (dense.times_per_step, sparse.times_per_step) == (1, 8)
 
 
 def test_names_go_to_the_gate_and_to_the_parts_that_gain_by_them() -> None:

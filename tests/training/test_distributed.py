@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 import subprocess
@@ -16,6 +17,7 @@ from torch.testing import assert_close
 
 import tempograph
 from messages import raises
+from processes import run_processes
 from tempograph.cli.train import refuse_unfinished
 from tempograph.data.folder import write_folder
 from tempograph.data.synthetic.world import make_world
@@ -75,6 +77,32 @@ def test_two_processes_are_one_with_twice_the_batch(tmp_path: Path) -> None:
     assert Run.load(two).results.valid["metrics"]["mrr"] == pytest.approx(
         one.results.valid["metrics"]["mrr"], abs=0.01
     )
+
+
+def test_copies_of_a_model_exchange_dense_gradients(tmp_path: Path) -> None:
+    """Suggested settings of many entities ask for sparse ones, which copies cannot exchange."""
+    graph = make_world(entities=40, relations=4, steps=10, facts=300).graph
+    count = len(graph.train) // 4
+    graph = dataclasses.replace(graph, train=graph.train[: 4 * count])
+    two, data = tmp_path / "two", tmp_path / "data"
+    write_folder(graph, data)
+    settings = [
+        "model.dim=8",
+        "train.epochs=2",
+        "train.validate_every=2",
+        f"train.negatives={len(graph.entities)}",
+        "train.negative_sampling=uniform",
+        "train.sparse_gradients=true",
+        "train.optimizer=adagrad",
+        "train.dropout=0",
+        "train.clip=0",
+    ]
+    options = ["--model", "distmult", "--device", "cpu", "--out", str(two)]
+    steps = f"train.facts_per_step={count}", f"train.facts_per_step={2 * count}"
+    run_processes(2, ["train", str(data), *options, *settings, steps[0]])
+    one = tempograph.train(data, "distmult", device="cpu", overrides=[*settings, steps[1]])
+    weights = safetensors.torch.load_file(two / "model.safetensors")
+    assert_close(weights, dict(one.model.state_dict()), rtol=1e-3, atol=1e-4)
 
 
 def test_only_the_main_process_checks_for_an_unfinished_run(

@@ -71,7 +71,7 @@ def test_each_time_has_its_own_negatives_if_entities_change(name: str, sampling:
 
 
 @KINDS
-@pytest.mark.parametrize("count", [4, 9])
+@pytest.mark.parametrize("count", [1, 4, 9])
 def test_entities_are_drawn_as_often_as_expected(sampling: Sampling, count: int) -> None:
     """Facts around a query's own one are drawn at random, and only the others count."""
     torch.manual_seed(0)

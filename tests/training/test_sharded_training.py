@@ -42,6 +42,13 @@ SETTINGS = [
 VARIANTS = {
     "all": ["train.negatives=all", "train.clip=0.1"],
     "sampled": ["train.negatives=30", "train.clip=0"],
+    "corrected": [
+        "train.negatives=12",
+        "train.negative_sampling=mixed",
+        "train.sparse_gradients=true",
+        "train.average=0",
+        "train.clip=0",
+    ],
 }
 
 
@@ -84,7 +91,9 @@ def assert_same_training(path: Path, other: Path) -> None:
     assert second.parameters == first.parameters and second.finished
 
 
-@pytest.mark.parametrize(("size", "variant"), [(2, "all"), (4, "all"), (4, "sampled")])
+@pytest.mark.parametrize(
+    ("size", "variant"), [(2, "all"), (4, "all"), (4, "sampled"), (4, "corrected")]
+)
 def test_processes_with_sharded_tables_train_as_one(
     data: Path, alone: dict[str, Path], tmp_path: Path, size: int, variant: str
 ) -> None:

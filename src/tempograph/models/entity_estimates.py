@@ -37,22 +37,24 @@ class EntityEstimates:
         role_keys = torch.unique(relation[theirs] * entities + entity[theirs])
         shared = theirs[torch.isin(context[theirs], context[mine])]
         same_keys = torch.unique(context[shared] * entities + entity[shared])
-        same = _with_prefix(same_keys, context[mine], entities)
+        contexts, own_context = torch.unique(context[mine], return_inverse=True)
+        same = _with_prefix(same_keys, contexts, entities)
         roles = _with_prefix(role_keys, torch.arange(relations, device=mine.device), entities)
         new = entity[mine] - num_known
         # Every fact has the same say.
         share = 1 / torch.bincount(new, minlength=self.num_new).clamp(min=1)[new].double()
 
-        row, key = same.expand()
-        self.same = _sparse(
-            new[row],
-            same_keys[key] % entities,
-            (share / same.lengths)[row],
-            self.num_new,
-            num_known,
+        in_context = same.lengths[own_context] > 0
+        self.of_context = _sparse(
+            new[in_context], own_context[in_context], share[in_context], self.num_new, len(contexts)
         )
-        """What known entities with the same relation and partner count, [new, known]."""
-        other = (same.lengths == 0).nonzero()[:, 0]
+        """What the mean of a relation to a partner counts, [new, contexts]."""
+        row, key = same.expand()
+        self.context = _sparse(
+            row, same_keys[key] % entities, 1 / same.lengths[row].double(), len(contexts), num_known
+        )
+        """The means of known entities with the same relation and partner, [contexts, known]."""
+        other = (~in_context).nonzero()[:, 0]
         role = torch.where(
             roles.lengths[relation[mine[other]]] > 0, relation[mine[other]], relations
         )
@@ -78,7 +80,7 @@ class EntityEstimates:
         return estimate.to(known.dtype).view(self.num_new, *known.shape[1:])
 
     def _mean(self, rows: Tensor) -> Tensor:
-        return self.same @ rows + self.of_role @ (self.role @ rows)
+        return self.of_context @ (self.context @ rows) + self.of_role @ (self.role @ rows)
 
 
 def _lengths(rows: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -20,6 +21,11 @@ DECAYS: Final = (0.0, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 """Decay rates to choose from, for each relation."""
 SHARE_WEIGHTS: Final = (0.0, 1e-5, 1e-3, 0.01, 0.1, 1.0, 10.0, 1000.0)
 """Weights of the relation's frequent answers to choose from, for each relation."""
+
+_BYTES_PER_CANDIDATE: Final = 64
+"""Memory of a score and a few temporaries in double precision."""
+_BYTES_PER_FACT: Final = 64
+"""Memory of a fact that a query repeats."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +53,6 @@ class Recurrency(Model):
     Baseline for Temporal Knowledge Graph Forecasting. IJCAI 2024.
     """
 
-    # Scores and a few temporaries in double precision.
-    bytes_per_candidate = 64
     decay: Tensor
     share_weight: Tensor
 
@@ -71,6 +75,10 @@ class Recurrency(Model):
         self.by_pair = FactIndex(timeline, "both")
         """Facts by (entity, relation)."""
         self.shares = AnswerShares(timeline)
+        # The facts that a query repeats, spread over all entities.
+        longest = int(self.by_pair.key_start.diff().max())
+        repeated = math.ceil(_BYTES_PER_FACT * longest / timeline.num_entities)
+        self.bytes_per_candidate = _BYTES_PER_CANDIDATE + repeated
 
     def scores(self, queries: Queries) -> Tensor:
         """Scores of every entity for each query, [queries, entities]."""

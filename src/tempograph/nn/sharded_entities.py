@@ -28,6 +28,9 @@ class ShardedEntities(Entities):
         """The vectors that this process holds, [1, own entities, width]."""
         return self.entity[None]
 
+    def use_sparse_gradients(self) -> None:
+        self.sparse = True
+
 
 def sharded_weights(module: nn.Module) -> dict[str, ShardedEntities]:
     """The weights that are shared out, by their names in the state of the module."""

@@ -28,6 +28,8 @@ _ROWS_PER_FACT: Final = 8
 """Nodes of snapshots that a step of TeMP encodes for each fact it asks about, roughly."""
 _CPU_FACTS: Final = 300_000
 """Facts, over all epochs, that the pointer is trained on on a CPU: some minutes on two cores."""
+_CPU_CANDIDATE_FACTS: Final = 100_000
+"""Facts up to which a CPU looks at what each candidate did: the time grows with their square."""
 MAX_FACTORED: Final = 5_000_000_000
 """Train facts times entities from which factored embeddings take minutes, and again on all facts:
 an ensemble does without."""
@@ -53,12 +55,15 @@ def suggest_temp(
     # The embeddings of all entities at the times of a step must fit into memory, and so must their
     # scores for the two queries of each fact; an epoch should have about a dozen training steps.
     window = 16 if task == "forecast" else 8
-    nodes = float(entities)
+    # A fact is an edge, in both directions, of every step of a window at which it holds. On a GPU,
+    # the messages of events are not stored.
+    held = 0.0 if gpu else float(len(graph.train))
     if graph.has_intervals:
-        # A fact is an edge, in both directions, of every step of a window at which it holds.
         start, end, _ = graph.spans("train")
-        nodes += 2 * (2 * window + 1) * float((end - start + 1).sum()) / steps
-    max_times = int(memory_budget("temp_step", device) // (8 * dim * nodes))
+        held = float((end - start + 1).sum())
+    around = window + 1 if task == "forecast" else 2 * window + 1
+    messages = 2 * around * held / steps
+    max_times = int(memory_budget("temp_step", device) // (8 * dim * (entities + messages)))
     if gpu:
         queries = 2 * math.ceil(len(graph.train) / steps)
         max_times = min(max_times, memory_budget("temp_scores", device) // (4 * queries * entities))
@@ -66,7 +71,7 @@ def suggest_temp(
     if many:
         # A step encodes what it asks and draws, with the neighbors, but no other entity.
         rows = _ROWS_PER_FACT * math.ceil(len(graph.train) / steps) + 2 * _MANY_NEGATIVES
-        max_times = memory_budget("temp_step", device) // (8 * dim * rows)
+        max_times = int(memory_budget("temp_step", device) // (8 * dim * (rows + messages)))
     largest = (64 if steps > 1000 else 32) if gpu else 8
     times_per_step = max(1, min(largest, steps // 11, max_times))
     # Long timelines need fewer epochs, and a cooldown since they do not stop early.
@@ -198,7 +203,8 @@ def suggest_pointer(
         table = 2 * facts * len(graph.times)
         held = {
             "max_similar": _SIMILAR if pairs else 0,
-            "candidate_facts": table <= memory_budget("pair_tables", device),
+            "candidate_facts": table <= memory_budget("pair_tables", device)
+            and (gpu or facts <= _CPU_CANDIDATE_FACTS),
             "prior": "counts" if few else "entities",
         }
     if gpu:

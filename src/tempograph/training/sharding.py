@@ -36,8 +36,6 @@ def row_shards(config: Config) -> RowShards | None:
         reason = "sharded tables need train.batch=facts"
     elif settings.loss != "softmax":
         reason = "sharded tables need train.loss=softmax"
-    elif settings.negative_sampling != "uncorrected":
-        reason = "sharded tables need train.negative_sampling=uncorrected"
     else:
         return RowShards(processes.rank, processes.size)
     if processes.is_main:

@@ -20,6 +20,7 @@ from tempograph.nn.loss_functions import (
     softmax_loss,
 )
 from tempograph.nn.relations import sum_terms
+from tempograph.training.distributed import Processes
 from tempograph.training.losses.negative_sampling import NegativeSampler, columns_of
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.settings import FactTrainSettings
@@ -58,7 +59,8 @@ class EmbeddingLoss(TrainingLoss):
                     "needs batches of whole time steps; set train.batch=times or train.negatives"
                 )
         self.sampler = self._make_sampler()
-        if settings.sparse_gradients:
+        # Copies of a model in several processes exchange dense gradients; the weights are the same.
+        if settings.sparse_gradients and (Processes.from_environment().size == 1 or model.shards):
             model.entities.use_sparse_gradients()
 
     def _make_sampler(self) -> NegativeSampler | None:

@@ -77,7 +77,7 @@ class NegativeSampler:
         wanted = self.count // 2 if self.sampling == "mixed" else self.count
         used = min(n, max(1, wanted // 2))
         entity = facts[:used, [0, 2]].T.flatten()
-        rest = self.count - 2 * used if self.sampling == "mixed" else 0
+        rest = max(0, self.count - 2 * used) if self.sampling == "mixed" else 0
         if rest:
             uniform = self._uniform(self._points(1, rest, generator)[0])
             entity = torch.cat([entity, uniform])

@@ -143,10 +143,11 @@ class PointerLoss(TrainingLoss):
         else:
             queries, answer = self._queries[0].take(query_ids), self._queries[1][query_ids]
             lookups = self._unpack(packed)
-        known = self.true_answers(queries, answer)
         if layout := self.layout:
-            sparse = cast(Lookups, lookups)
+            # Each pair is laid out, so they are not padded as `true_answers` may do.
+            sparse, known = cast(Lookups, lookups), self.known(queries)
             return layout.losses(queries.relation, sparse, answer, known, sample).mean().float()
         scores = self.model.score(queries.relation, lookups, sample)
+        known = self.true_answers(queries, answer)
         rows = torch.arange(len(answer), device=answer.device)
         return softmax_loss(scores.float(), rows, answer, known).mean()

@@ -15,6 +15,7 @@ from tempograph.nn.relations import sum_terms
 from tempograph.nn.row_shards import RowShards, exchange
 from tempograph.nn.sharded_entities import ShardedEntities
 from tempograph.training.losses.embedding_loss import EmbeddingLoss
+from tempograph.training.losses.negative_sampling import Negatives, columns_of
 from tempograph.training.losses.training_loss import TrainingLoss
 from tempograph.training.settings import FactTrainSettings
 
@@ -32,7 +33,7 @@ class ShardedLoss(TrainingLoss):
     def __init__(self, model: Embedding, settings: FactTrainSettings) -> None:
         super().__init__(model.timeline)
         # Refuses settings that do not fit together.
-        EmbeddingLoss(model, settings)
+        self.sampler = EmbeddingLoss(model, settings).sampler
         assert model.shards is not None and isinstance(model.entities, ShardedEntities)
         self.model, self.settings, self.shards = model, settings, model.shards
         self.entities = model.entities
@@ -53,7 +54,8 @@ class ShardedLoss(TrainingLoss):
     def forward(self, batch: Tensor, generator: torch.Generator) -> Tensor:
         """Positions of the facts of all processes [n] -> this process's part of the loss."""
         s, shards, timeline = self.settings, self.shards, self.timeline
-        queries, answer = fact_queries(self.asked_facts(batch), timeline.num_relations)
+        facts = self.asked_facts(batch)
+        queries, answer = fact_queries(facts, timeline.num_relations)
         position, counts = _shares(len(batch), shards, batch.device)
         queries, answer = queries.take(position), answer[position]
         first = sum(counts[: shards.rank])
@@ -67,33 +69,58 @@ class ShardedLoss(TrainingLoss):
             # Drawn for all processes, as a single one draws it.
             ones = dropout(query.new_ones(len(answer), query.shape[1]), s.dropout, generator)
             query = query * ones[position[own]]
-        totals = self._log_sums(shards.gather(query, counts), queries, generator)
+        query_of_all = shards.gather(query, counts)
+        if s.negatives == "all":
+            totals = self._log_sums(query_of_all, queries)
+        else:
+            negatives = self._draw(s.negatives, facts, position, generator)
+            totals = self._sampled_log_sums(query_of_all, queries, negatives)
         shared = exchange(totals, counts, [counts[shards.rank]] * shards.size)
         positive = self.model.decoder.score(query[:, None], target[:, None])[:, 0, 0].float()
         logits = torch.cat([shared.view(shards.size, -1), positive[None]])
         loss = (torch.logsumexp(logits, 0) - positive).sum() / len(answer)
         return loss + self._penalty(vectors, terms, len(answer))
 
-    def _log_sums(self, query: Tensor, queries: Queries, generator: torch.Generator) -> Tensor:
-        """logsumexp of each query's scores of the own candidates that are no true answers, [n]."""
-        table, count = self.entities.entity, self.settings.negatives
-        if count == "all":
-            scores = self.model.decoder.score(query, table).float()
-            row, known = self.known(queries)
-            held = self.shards.owned(known)
-            return masked_logsumexp(scores, (row[held], known[held] // self.shards.size))
-        device = query.device
-        # The negatives of a single process: all processes draw the same ones.
-        drawn = torch.randint(
-            self.timeline.num_entities, (1, count), device=device, generator=generator
-        )[0]
-        drawn = drawn[self.shards.owned(drawn)]
-        sparse, position = self.entities.sparse, drawn // self.shards.size
-        rows = torch.nn.functional.embedding(position, table, sparse=sparse)
+    def _log_sums(self, query: Tensor, queries: Queries) -> Tensor:
+        """logsumexp of each query's scores of the own entities that are no true answers, [n]."""
+        scores = self.model.decoder.score(query, self.entities.entity).float()
+        row, known = self.known(queries)
+        held = self.shards.owned(known)
+        return masked_logsumexp(scores, (row[held], known[held] // self.shards.size))
+
+    def _sampled_log_sums(self, query: Tensor, queries: Queries, negatives: Negatives) -> Tensor:
+        """The same for the negatives that this process holds, corrected for how they are drawn."""
+        held = self.shards.owned(negatives.entity[0])
+        drawn = negatives.entity[:, held]
+        rows = torch.nn.functional.embedding(
+            drawn[0] // self.shards.size, self.entities.entity, sparse=self.entities.sparse
+        )
         scores = self.model.decoder.score(query, rows).float()
-        excluded = self.known.contains(queries, drawn.expand(len(query), -1))
-        pairs = excluded.nonzero(as_tuple=True)
-        return masked_logsumexp(scores, (pairs[0], pairs[1]))
+        scores = scores - negatives.log_expected[:, held].to(scores.dtype)
+        group = torch.zeros_like(queries.time)
+        known = columns_of(*self.known(queries), group, drawn, self.timeline.num_entities)
+        row, column = negatives.own
+        mine = held[column]
+        own = row[mine], (held.cumsum(0) - 1)[column[mine]]
+        row, column = (torch.cat(pair) for pair in zip(known, own, strict=True))
+        return masked_logsumexp(scores, (row, column))
+
+    def _draw(
+        self, count: int, facts: Tensor, position: Tensor, generator: torch.Generator
+    ) -> Negatives:
+        """The negatives of a single process: all processes draw the same ones.
+
+        position [queries]: the number that each query has there.
+        """
+        if self.sampler is None:
+            size = 1, count
+            entity = torch.randint(
+                self.timeline.num_entities, size, device=facts.device, generator=generator
+            )
+            return Negatives(entity, torch.zeros(size, device=facts.device), (position[:0],) * 2)
+        negatives = self.sampler.draw(facts, 1, generator)
+        query, column = negatives.own
+        return negatives._replace(own=(torch.argsort(position)[query], column))
 
     def _penalty(self, vectors: Tensor, terms: list[Tensor], count: int) -> Tensor | float:
         """The part of N3 and of the smoothness of consecutive times that one process adds."""
