@@ -506,6 +506,10 @@ MESSAGES = {
     "evaluator.no_facts": (
         "{graph}: the {split} split has no facts, so there is nothing to evaluate"
     ),
+    "interval_evaluation.no_known": (
+        "{graph}: every {split} fact has an unknown start or end, so there is no interval to "
+        "compare with a predicted one; ask for entities"
+    ),
     "rank_table.not_a_table": "{path}: not a table of ranks: ",
     "ranking.cutoff": "Hits@k needs k of at least 1, found {value}",
     "ranking.nan": "a score is NaN, so its rank is undefined",

@@ -13,9 +13,12 @@ from hypothesis import strategies as st
 
 from hash_model import Hash
 from intervals import interval_graph, interval_graphs, random_intervals
+from messages import raises
 from tempograph import TemporalGraph
 from tempograph.data.spans import Bounds
 from tempograph.data.timeline import Queries, Timeline
+from tempograph.errors import DataError
+from tempograph.evaluation import interval_choice
 from tempograph.evaluation.interval_choice import IntervalChooser, fit_chooser, fit_lengths
 from tempograph.evaluation.interval_evaluation import (
     chooser_of,
@@ -154,6 +157,36 @@ def test_lengths_of_relations_are_told_apart() -> None:
     short, long = lengths.log_prob.exp().tolist()
     assert short[0] > 0.8 and long[1] == pytest.approx(long[2], abs=0.01) and long[1] > 0.4
     assert torch.allclose(lengths.log_prob.exp().sum(1), torch.ones(2, dtype=torch.float64))
+
+
+def test_intervals_of_many_facts_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The 64 most likely intervals are compared with each other, also on a short time axis."""
+    rng, compared = np.random.default_rng(5), list[int]()
+
+    def counting(one: Intervals, other: Intervals) -> torch.Tensor:
+        overlap = aeiou(one, other)
+        compared.append(overlap.numel())
+        return overlap
+
+    graph = interval_graph(random_intervals(rng, 60, 4, 2, 12), steps=12)
+    chooser = IntervalChooser(fit_lengths(Timeline(graph)))
+    plausibility = torch.from_numpy(-rng.exponential(size=(50, 12)))
+    relation = torch.from_numpy(rng.integers(0, 2, 50))
+    whole = chooser.best(plausibility, relation)
+    monkeypatch.setattr(interval_choice, "aeiou", counting)
+    monkeypatch.setattr(interval_choice, "_CELLS", 10 * 64**2)
+    parts = chooser.best(plausibility, relation)
+    assert len(compared) == 5 and max(compared) <= 10 * 64**2
+    assert torch.equal(parts.intervals.start, whole.intervals.start)
+    assert torch.equal(parts.overlap, whole.overlap)
+
+
+def test_facts_with_unknown_bounds_have_no_interval_to_compare_with() -> None:
+    known = [(0, 0, 1, 0, 2, 0), (1, 0, 2, 1, 3, 0)]
+    graph = interval_graph(known, known[:1], [(1, 1, 3, 2, 2, Bounds.UNKNOWN_END)])
+    chooser = IntervalChooser(fit_lengths(Timeline(graph)))
+    with raises(DataError, "interval_evaluation.no_known", graph="small", split="test"):
+        evaluate_intervals(model_of(graph), graph, "test", "strict", Calibrator(), chooser)
 
 
 def test_clear_intervals_are_found() -> None:

@@ -372,3 +372,14 @@ def test_differences_are_relative_to_the_largest_score() -> None:
     assert largest_difference(-one, one) == float("inf"), "+inf is not -inf"
     other = torch.full_like(one, torch.nan)
     assert largest_difference(other, other.clone()) == float("inf")
+
+
+def test_a_run_of_one_train_fact_is_audited(tmp_path: Path) -> None:
+    facts = np.array([[0, 0, 1, 0], [0, 0, 1, 1], [0, 0, 1, 2]])
+    names = ("a", "b"), ("r",), ("1990", "1991", "1992")
+    graph = TemporalGraph("one", *names, facts[:1], facts[1:2], facts[2:])
+    overrides = ["model.sigma=1"]
+    tempograph.train(graph, "ted", out=tmp_path / "run", overrides=overrides, device="cpu")
+    checks = {each["name"]: each for each in audit(tmp_path / "run", device="cpu")["checks"]}
+    assert all(check["holds"] for check in checks.values())
+    assert "without its only fact" in checks[ASKED]["detail"]

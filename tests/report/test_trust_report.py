@@ -126,6 +126,7 @@ def test_the_page_says_how_the_data_was_read(fitted: FitResult) -> None:
     assert "502 rows = 500 facts + 1 duplicates + 1 bad" in page
     assert "no readable time" in page and "one fine day" in page and "Not used: remark." in page
     assert "They say nothing about the future." in page
+    assert "asked for the subject, the object, the relation and the time of each" in page
     for heading in ("Where it is weak", "Examples", "What may be missing", "most surprising"):
         assert heading in page
     assert "Answers rest on all 500 facts" in page

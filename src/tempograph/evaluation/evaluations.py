@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, Literal, NotRequired, TypedDict
@@ -41,6 +42,7 @@ class EvaluationSummary(TypedDict):
     calibration_error: NotRequired[float]
     """The expected calibration error of the best answers' probabilities; not on valid."""
     log_loss: NotRequired[float]
+    """Not if it is infinite: a right answer has the probability 0."""
     hard: NotRequired[dict[str, HardQuestions]]
     """Figures of questions that train facts say little about, by kind."""
     kinds: NotRequired[dict[str, FactFigures]]
@@ -190,7 +192,9 @@ class Evaluation(Tabular):
         }
         if self.confidence is not None:
             summary["calibration_error"] = _error(self.confidence)
-            summary["log_loss"] = float(-self.confidence.log_prob.mean())
+            # Without valid facts, an answer that the model rules out has the probability 0.
+            if math.isfinite(log_loss := float(-self.confidence.log_prob.mean())):
+                summary["log_loss"] = log_loss
         if self.graph is not None and len(self.facts):
             summary["hard"] = hard_questions(self.facts, ranked, self.graph, hits)
         if self.step_ranks is not None and isinstance(ranked, StepMeans):

@@ -103,7 +103,9 @@ class IntervalChooser:
         if self.density is not None and self.density_weight:
             columns = self.density[:, first_step : first_step + plausibility.shape[1]]
             plausibility = plausibility + self.density_weight * columns[relation]
-        rows = max(1, _CELLS // (plausibility.shape[1] * (len(self.lengths.steps) + 2)))
+        candidates = plausibility.shape[1] * (len(self.lengths.steps) + 2)
+        compared = min(max(top, _CONSIDERED), candidates) ** 2
+        rows = max(1, _CELLS // max(candidates, compared))
         parts = [
             self._best(*part, top)
             for part in zip(plausibility.split(rows), relation.split(rows), strict=True)

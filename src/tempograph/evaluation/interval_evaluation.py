@@ -13,6 +13,7 @@ import torch
 from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.data.result_table import Tabular, name_columns
 from tempograph.data.spans import Bounds
+from tempograph.errors import DataError
 from tempograph.evaluation.interval_choice import IntervalChooser, fit_chooser, fit_lengths
 from tempograph.evaluation.interval_figures import by_kind
 from tempograph.evaluation.interval_overlap import Intervals, aeiou, interval_metrics
@@ -175,6 +176,11 @@ def chooser_of(summary: ChooserSummary, model: Model) -> IntervalChooser:
     )
 
 
+def has_known_intervals(graph: TemporalGraph, split: Split) -> bool:
+    """Whether a split has facts whose intervals can be compared with predicted ones."""
+    return len(_with_known_bounds(graph.facts(split))) > 0
+
+
 def evaluate_intervals(
     model: Model,
     graph: TemporalGraph,
@@ -185,7 +191,15 @@ def evaluate_intervals(
     budget: int | None = None,
     progress: Progress | None = None,
 ) -> IntervalEvaluation:
-    """Predict the interval of each fact of a split from its subject, relation and object."""
+    """Predict the interval of each fact of a split from its subject, relation and object.
+
+    Raises DataError if each of them has an unknown bound.
+    """
+    if not has_known_intervals(graph, split):
+        raise DataError(
+            f"{graph.name}: every {split} fact has an unknown start or end, so there is no "
+            "interval to compare with a predicted one; ask for entities"
+        )
     started, known = time.perf_counter(), _with_known_bounds(graph.facts(split))
     facts, done = torch.from_numpy(known).to(model.device), 0
     num_scored = len(scored_steps(model.timeline, range(len(graph.times))))

@@ -18,6 +18,7 @@ from tempograph.data.catalog import load_with_options
 from tempograph.data.graph import TemporalGraph
 from tempograph.device import resolve_device
 from tempograph.errors import TempographError
+from tempograph.evaluation.interval_evaluation import has_known_intervals
 from tempograph.experiments.run_audit import audit
 from tempograph.experiments.specs import RunSpec
 from tempograph.io import atomic_file
@@ -119,7 +120,7 @@ def train_and_test(spec: RunSpec, report: MetricsCallback) -> Run:
         for split in splits:
             if run.config.protocol != "paper" and split not in run.results.paper:
                 evaluate(run, split, protocol="paper", progress=False)
-            if split not in run.results.intervals:
+            if split not in run.results.intervals and has_known_intervals(run.graph, split):
                 evaluate(run, split, ask="time", progress=False)
     for asked in () if forecasts or run.graph.has_intervals else HEAD_ASKED:
         for split in splits:

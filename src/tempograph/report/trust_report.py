@@ -11,6 +11,7 @@ from typing import Final
 from tempograph.data.result_table import ResultTable
 from tempograph.errors import RunError
 from tempograph.evaluation.evaluations import Evaluation
+from tempograph.evaluation.interval_evaluation import has_known_intervals
 from tempograph.evaluation.rank_table import read_run_ranks
 from tempograph.prediction.forecast import Forecast
 from tempograph.prediction.predictor import Predictor
@@ -78,7 +79,7 @@ def measure_questions(run: Run, stage: StageProgress) -> Evaluation | None:
         return evaluation
     if run.graph.has_intervals:
         # Relations are not ranked, and in place of times, intervals are predicted.
-        if "test" not in results.intervals:
+        if "test" not in results.intervals and has_known_intervals(run.graph, "test"):
             with stage("predicting intervals") as progress:
                 evaluate(run, "test", ask="time", progress=progress)
         return evaluation

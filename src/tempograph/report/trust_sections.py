@@ -43,16 +43,16 @@ _ASKED: Final[dict[Asked, str]] = {
 
 
 _BASELINE_WORDS: Final[dict[Task, str]] = {
-    "complete": (
-        "TED copies known facts that are near in time. Counts of the pair rank relations by how "
-        "often the two entities had them; activity of the pair ranks times by how many facts the "
-        "two entities have near them."
-    ),
+    "complete": "TED copies known facts that are near in time.",
     "forecast": (
         "Recurrency says that what happened will happen again: it counts how often the subject or "
         "object had each answer before, recent facts more than old ones."
     ),
 }
+_HEAD_WORDS: Final = (
+    " Counts of the pair rank relations by how often the two entities had them; activity of the "
+    "pair ranks times by how many facts the two entities have near them."
+)
 
 
 def trust_blocks(
@@ -110,8 +110,11 @@ def figures_table(figures: TrustFigures, model: str) -> TextTable:
 
 def _summary(run: Run, figures: TrustFigures) -> list[Block]:
     graph, options = run.graph, run.import_options
-    forecasts = run.timeline.past_only
-    if forecasts:
+    only_entities = all(each["asked"] == "entity" for each in figures.questions)
+    baselines = _BASELINE_WORDS[task_of(run.config.protocol)]
+    if not only_entities:
+        baselines += _HEAD_WORDS
+    if run.timeline.past_only:
         meaning = (
             "The test facts are the latest of the data, and each of them was asked about given all "
             "facts of earlier steps, those of valid and test included (forecast-single). The "
@@ -132,22 +135,23 @@ def _summary(run: Run, figures: TrustFigures) -> list[Block]:
         Heading("In short"),
         Paragraph(
             f"{len(graph.test):,} facts were held out for a test that the model had no part in. "
-            f"It was asked for {_parts(forecasts)} of each of them. "
+            f"It was asked for {_parts(only_entities)} of each of them. "
             f"{describe_basis(run.results, len(graph.train))}"
         ),
         figures_table(figures, run.config.name),
         Paragraph(meaning),
         Paragraph(
             "Before ranking, other answers that are known to be right are removed. "
-            f"{_BASELINE_WORDS[task_of(run.config.protocol)]} MRR is the mean of 1 / rank of the "
-            "right answer."
+            f"{baselines} MRR is the mean of 1 / rank of the right answer."
         ),
     ]
 
 
-def _parts(forecasts: bool) -> str:
+def _parts(only_entities: bool) -> str:
     """What was asked for."""
-    return "the subject and the object" + ("" if forecasts else ", the relation and the time")
+    if only_entities:
+        return "the subject and the object"
+    return "the subject, the object, the relation and the time"
 
 
 def _weak(figures: TrustFigures) -> list[Block]:

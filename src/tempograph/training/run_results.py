@@ -202,17 +202,24 @@ class RunResults:
         """Whether the entities, the relations and the times of these splits have been ranked.
 
         A forecaster ranks entities under both protocols of forecasts instead. If facts hold for a
-        while, intervals are predicted instead, and entities ranked under protocol paper as well.
+        while, intervals are predicted instead, unless all have an unknown bound, and entities
+        ranked under protocol paper as well.
         """
         if any("kinds" in summary for summary in self.evaluations.values()):
             ends = self.evaluations if self.protocol == "paper" else self.paper
             return self.is_ranked(splits) and all(
-                split in ends and split in self.intervals for split in splits
+                split in ends and (split in self.intervals or not self._has_known_intervals(split))
+                for split in splits
             )
         figures = [self.questions(asked) for asked in HEAD_ASKED]
         if self.protocol in FORECAST_PROTOCOLS:
             return self.is_ranked(splits) and all(split in self.multi_step for split in splits)
         return self.is_ranked(splits) and all(split in each for each in figures for split in splits)
+
+    def _has_known_intervals(self, split: Split) -> bool:
+        """Whether a ranked split has facts without an unknown bound."""
+        kinds = self.evaluations[split].get("kinds", {})
+        return any(not kind.startswith("unknown") for kind in kinds)
 
     def calibration_of(self, asked: Asked) -> Calibration | None:
         """How the probabilities of a kind of question are calibrated, if they are."""
