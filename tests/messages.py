@@ -172,6 +172,9 @@ MESSAGES = {
     "bad_rows.several": "{reason}: {rows} rows, the first at {path}:{line}",
     "bad_rows.value": "{reason}: 1 row, {value!r} at {path}:{line}",
     "bad_rows.values": "{reason}: {rows} rows, such as {values}",
+    "batch_options.starts": (
+        "{source}: facts are read at their start, the column '{column}'; their ends do not count"
+    ),
     "batch_options.other": "{source} does not have the columns of the import, {columns}",
     "column_guessing.end": (
         "warning: column '{column}' is not used: facts are taken at their start, column '{start}'"
@@ -658,6 +661,10 @@ MESSAGES = {
     "answering.new_names": "{model} cannot take new names: {reason}; train it again",
     "run_update.epochs": "train must be a number of epochs from 0, found {value}",
     "run_update.fixed": "{model} cannot be updated: {reason}; train it again",
+    "run_update.intervals": (
+        "{model} on {dataset}: its facts hold for a while, and such a run cannot be updated yet; "
+        "train again on all facts, old and new"
+    ),
     "run_update.unfinished": (
         "{model} on {dataset} is not finished, so it cannot be updated; continue it with "
         "tempograph resume"

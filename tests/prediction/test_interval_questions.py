@@ -15,10 +15,12 @@ import torch
 import tempograph
 from conftest import as_json
 from intervals import interval_graph
-from messages import raises
+from messages import message, raises
 from tempograph import Predictor, TemporalGraph
+from tempograph.data.fact_ids import read_facts
 from tempograph.data.spans import Bounds
 from tempograph.errors import DataError, QueryError, RunError
+from tempograph.training.run_card import run_card
 from tempograph.training.run_protocol import evaluation_protocol
 
 FIRST = 1901
@@ -208,6 +210,21 @@ def test_what_cannot_work_yet_says_so(predictor: Predictor) -> None:
             ask()
     with raises(QueryError, "scenario.period_backwards", first="1930", last="1928"):
         predictor.objects("President", "held by", "1930", until="1928")
+    with raises(RunError, "run_update.intervals", model="ted", dataset="offices"):
+        tempograph.update(predictor.run.path or "", [("President", "held by", "Eva", "1951")])
+    notes = predictor.objects("President", "held by", "1955", top=1, evidence=0).notes
+    assert "takes the weights of 1950 for later steps" in notes[1] and "forecast" not in notes[1]
+    card = run_card(predictor.run.config, predictor.graph, predictor.run.results, [])
+    assert "`score` or `surprising`" in card
+
+
+def test_a_batch_says_that_ends_do_not_count(predictor: Predictor, tmp_path: Path) -> None:
+    file = tmp_path / "new.csv"
+    file.write_text("subject,relation,object,start,end\nPresident,held by,Bek,1926,1929\n")
+    notes: list[str] = []
+    batch = read_facts(predictor.graph, file, {}, note=notes.append)
+    assert batch.ids[0, 3] == 25
+    assert notes[-1] == message("batch_options.starts", source=file, column="start")
 
 
 def test_forecasts_of_intervals_are_not_evaluated(folder: Path) -> None:

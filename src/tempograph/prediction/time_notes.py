@@ -24,9 +24,14 @@ def time_notes(scenario: Scenario, step: int) -> list[str]:
         return []
     if step <= last:
         return [f"'{asked}' is {weights}"]
+    # Facts that hold for a while cannot be forecast.
+    way_out = (
+        ""
+        if graph.has_intervals
+        else ("; runs with --task forecast are made for questions about the future")
+    )
     return [
         beyond,
         f"{scenario.model.name} was trained to complete facts inside the period of its data, and "
-        f"takes the weights of {trained} for later steps; runs with --task forecast are made for "
-        "questions about the future",
+        f"takes the weights of {trained} for later steps{way_out}",
     ]

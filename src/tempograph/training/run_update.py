@@ -198,6 +198,11 @@ class _RunData:
                 f"{self.config.name} on {self.graph.name} is not finished, so it cannot be "
                 "updated; continue it with tempograph resume"
             )
+        if self.graph.has_intervals:
+            raise RunError(
+                f"{self.config.name} on {self.graph.name}: its facts hold for a while, and such a "
+                "run cannot be updated yet; train again on all facts, old and new"
+            )
 
     @staticmethod
     def read(folder: Path) -> _RunData:

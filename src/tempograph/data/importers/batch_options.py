@@ -35,11 +35,12 @@ def file_options(
     not, columns are guessed as in an import, and `note` is called with the guess.
     """
     merged = merge_options(given, remembered)
-    if merged is not None and _fits_file(path, merged):
-        return merged
+    # A file that only lacks a given column is not guessed at: reading it names the column.
+    if merged is not None and any(_fits_file(path, each) for each in (merged, remembered) if each):
+        return _at_starts(str(path), merged, note)
     options, table = resolve_columns([path], without_memory(given, remembered))
     _describe_guess(str(path), table, remembered, note)
-    return options
+    return _at_starts(str(path), options, note)
 
 
 def table_options(
@@ -51,10 +52,10 @@ def table_options(
     """The options for a table in memory with these columns, as `file_options`."""
     merged = merge_options(given, remembered)
     if merged is not None and merged.event_columns is None and set(merged.columns) <= set(names):
-        return merged
+        return _at_starts(TABLE, merged, note)
     options, table = resolve_table_columns(names, without_memory(given, remembered))
     _describe_guess(TABLE, table, remembered, note)
-    return options
+    return _at_starts(TABLE, options, note)
 
 
 def row_options(given: Mapping[str, Any], remembered: ImportOptions | None) -> ImportOptions:
@@ -135,6 +136,16 @@ def _fits_file(path: Path, options: ImportOptions) -> bool:
     if not options.header:
         names = [str(number) for number in range(len(names))]
     return set(options.columns) <= set(names)
+
+
+def _at_starts(source: str, options: ImportOptions, note: Note | None) -> ImportOptions:
+    """The options, with a note if facts have a start and an end: a batch holds moments."""
+    if note is not None and options.has_intervals:
+        note(
+            f"{source}: facts are read at their start, the column '{options.columns[3]}'; their "
+            "ends do not count"
+        )
+    return options
 
 
 def _describe_guess(
