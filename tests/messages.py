@@ -706,6 +706,9 @@ MESSAGES = {
     "outlook.first": (
         "nothing is known before {first}, so it cannot be forecast; choose a later date"
     ),
+    "scenario.unclear": (
+        "the time '{value}' may have the day or the month first; write it as YYYY-MM-DD"
+    ),
     "time_notes.completion": (
         "{model} was trained to complete facts inside the period of its data, and takes the "
         "weights of {last} for later steps; runs with --task forecast are made for questions "

@@ -307,6 +307,8 @@ def test_an_interrupted_training_is_resumed(call: Call, events: Path) -> None:
         "train", "mine", "--model", "srgcn", "--out", "run", "--max-time", "0", *settings
     )
     assert stopped[0] == 0 and "not finished; continue with: tempograph resume run" in stopped[1]
+    # An epoch is one line, however narrow the terminal is.
+    assert re.search("epoch 1 .*valid/hits@10 .* left\n", stopped[2])
     for command in (("train", "mine"), ("fit", "events.csv")):
         code, _, err = call(*command, "--out", "run")
         assert (

@@ -74,6 +74,21 @@ def test_other_columns_are_guessed_with_a_note(call: Call, run: Path) -> None:
     assert as_json(call("score", "run", "missing.parquet", "--json"))["facts"]
 
 
+def test_a_column_that_is_not_there_is_one_error(call: Call, run: Path) -> None:
+    Path("new.csv").write_text("p,q,r,s\nAnn,meets,Bob,2024-01-03\n")
+    code, out, err = call("score", "run", "new.csv", "--subject", "pp")
+    assert code == 2 and out == "" and err.count("\n") == 1
+    assert err.startswith("error: new.csv: there is no column 'pp' among 'p', 'q', 'r', 's'")
+
+
+def test_periods_are_written_as_other_times(call: Call, run: Path) -> None:
+    """The import has the day first."""
+    period = ("--first", "02/01/2024", "--last", "20/01/2024", "--top", "5")
+    same = ("--first", "2024-01-02", "--last", "2024-01-20", "--top", "5")
+    found = as_json(call("missing", "run", *period, "--json"))
+    assert found == as_json(call("missing", "run", *same, "--json"))
+
+
 def test_wrong_rows_are_reported_and_the_others_scored(call: Call, run: Path) -> None:
     lines = [
         *("p;q;r;s", "Ann;meets;Bob;03/01/2024", "", "Anne;meets;Bob;03/01/2024"),

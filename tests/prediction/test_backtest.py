@@ -93,6 +93,19 @@ def test_events_after_the_data_enter_the_history(recurrency_run: Run, tmp_path: 
     assert any("1 of" in note and "cannot be replayed" in note for note in found.notes)
 
 
+def test_an_updated_run_replays_what_comes_after_its_updates(recurrency_run: Run) -> None:
+    who = GRAPH.entities[0]
+    first = [(who, "visits", "Zoe", "2030-02-20"), ("Zoe", "visits", who, "2030-02-20")]
+    second = [(who, "visits", "Zoe", "2030-02-21")]
+    updated = tempograph.update(recurrency_run, first, save=False).run
+    found = tempograph.backtest(updated, second)
+    assert (found.facts, found.notes) == (1, ()) and found.steps[0].time == "2030-02-21"
+    # The fact of the day before is known: who visits Zoe comes first.
+    assert found.metrics is not None and found.metrics["hits@1"] >= 0.5
+    both = tempograph.backtest(updated, [*first, *second], first="2030-02-21")
+    assert both.metrics == found.metrics
+
+
 def test_facts_that_the_model_was_trained_on_are_not_replayed(recurrency_run: Run) -> None:
     rows = names(np.concatenate([GRAPH.train[-5:], GRAPH.test[:9]]))
     found = tempograph.backtest(recurrency_run, rows)

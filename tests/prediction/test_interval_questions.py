@@ -19,6 +19,7 @@ from messages import raises
 from tempograph import Predictor, TemporalGraph
 from tempograph.data.spans import Bounds
 from tempograph.errors import DataError, QueryError, RunError
+from tempograph.training.run_card import run_card
 from tempograph.training.run_protocol import evaluation_protocol
 
 FIRST = 1901
@@ -208,6 +209,12 @@ def test_what_cannot_work_yet_says_so(predictor: Predictor) -> None:
             ask()
     with raises(QueryError, "scenario.period_backwards", first="1930", last="1928"):
         predictor.objects("President", "held by", "1930", until="1928")
+    with raises(RunError, "run_update.intervals", model="ted", dataset="offices"):
+        tempograph.update(predictor.run.path or "", [("President", "held by", "Eva", "1951")])
+    notes = predictor.objects("President", "held by", "1955", top=1, evidence=0).notes
+    assert "takes the weights of 1950 for later steps" in notes[1] and "forecast" not in notes[1]
+    card = run_card(predictor.run.config, predictor.graph, predictor.run.results, [])
+    assert "`score` or `surprising`" in card
 
 
 def test_forecasts_of_intervals_are_not_evaluated(folder: Path) -> None:

@@ -75,6 +75,15 @@ def test_absurd_times_are_refused(forecaster: Predictor, when: str) -> None:
         forecaster.objects(0, 0, when)
 
 
+def test_a_date_of_unclear_order_is_refused(forecaster: Predictor) -> None:
+    for ask in (
+        lambda: forecaster.objects(0, 0, "03/04/2030"),
+        lambda: forecaster.scenario.period("03/04/2030", None),
+    ):
+        with raises(QueryError, "scenario.unclear", value="03/04/2030"):
+            ask()
+
+
 def test_times_before_the_data_are_refused(forecaster: Predictor) -> None:
     grid = {"graph": FORECAST_GRAPH.name, "count": 50, "first": "2030-01-01", "last": LAST}
     for when in ("2029-12-31", "+0", "soon"):

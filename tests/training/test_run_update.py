@@ -469,6 +469,22 @@ def test_a_bad_row_changes_nothing_or_is_skipped(
     assert skipped.first == f"{path}:22" and skipped.examples[0].value.count(", ") == 3
 
 
+def test_an_import_that_skipped_bad_rows_lets_no_update_skip_them(tmp_path: Path) -> None:
+    rows = [("Ann", "meets", "Bob", f"2024-01-{day:02d}") for day in range(1, 21)]
+    bad = ("Ann", "meets", "", "2024-01-20")
+    events = write_csv(tmp_path / "events.csv", [*rows, bad], "p,q,r,s")
+    options = ImportOptions(*"pqrs", skip_bad=True, max_bad=1)
+    tempograph.fit(events, out=tmp_path / "run", options=options, model="ted", progress=False)
+    day = [("Ann", "meets", "Cai", "2024-01-21"), (*bad[:3], "2024-01-21")]
+    new = write_csv(tmp_path / "new.csv", day, "p,q,r,s")
+    with pytest.raises(DataError, match=r"new.csv:3: the object is empty.*--skip-bad skips such"):
+        tempograph.update(tmp_path / "run", new)
+    new.write_text(new.read_text() + "Ann,meets\n")
+    given = {"skip_bad": True, "max_bad": 2}
+    skipped = tempograph.update(tmp_path / "run", new, options=given).skipped
+    assert skipped[1].examples[0].value == "wrong number of columns: 'Ann,meets'"
+
+
 def test_too_many_bad_rows_are_refused(folder: Path, tmp_path: Path) -> None:
     rows = [*named(GRAPH, new_facts(GRAPH, 5)), ("", "visits", "x", NEXT_DAY)]
     path = write_csv(tmp_path / "new.csv", rows, "subject,relation,object,time")

@@ -226,7 +226,7 @@ def training_progress(folder: Path, description: str, quiet: bool) -> Iterator[T
     def report(line: dict[str, Any]) -> None:
         if not quiet:
             shown = (name for name in line if name not in ("valid/mr", "valid/hits@3"))
-            err.print("  ".join(_report_cell(name, line[name]) for name in shown))
+            note("  ".join(_report_cell(name, line[name]) for name in shown))
             work.last_line = time.monotonic()
 
     done_before = _is_done(folder)

@@ -26,7 +26,7 @@ from tempograph.prediction.backtest_result import Backtest, BacktestStep
 from tempograph.prediction.outlook import Outlook, StepForecast
 from tempograph.prediction.scenario import Scenario
 from tempograph.progress import show_progress
-from tempograph.training.answering import measured_answering
+from tempograph.training.answering import measured_answering, model_over
 from tempograph.training.question_models import Answering
 from tempograph.training.runs import Run
 from tempograph.typing import Progress, ProgressOption, Split
@@ -145,7 +145,7 @@ def _replay_events(
     run: Run, events: FactsLike, options: ImportOptions | Mapping[str, Any] | None
 ) -> _Replay:
     """Facts given by the caller, with those that the run knows already as history."""
-    graph = run.graph
+    graph = run.graph if run.updates is None else run.updates.additions.onto(run.graph)
     notes: list[str] = []
     given = options.given if isinstance(options, ImportOptions) else options or {}
     batch = read_facts(graph, events, given, run.import_options, extend=True, note=notes.append)
@@ -154,7 +154,7 @@ def _replay_events(
     if not batch.valid.all():
         notes += batch.describe_errors("replayed", limit=1)[:1]
     facts = sort_by_time(batch.ids[batch.valid])
-    trained = int(graph.train[:, 3].max())
+    trained = int(run.graph.train[:, 3].max())
     early = facts[:, 3] <= trained
     if early.any():
         notes.append(
@@ -168,7 +168,7 @@ def _replay_events(
     graph = replace(graph, times=batch.graph.times, test=np.concatenate([graph.test, later]))
     history = replace(graph, train=graph.all_facts)
     timeline = Timeline(history, "forecast-single", run.timeline.device)
-    model = run.model.with_timeline(timeline).eval()
+    model = model_over(run, timeline, measured=True)
     return _Replay(_scenario(run, Answering(graph, timeline, model)), facts, None, tuple(notes))
 
 

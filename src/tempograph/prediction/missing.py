@@ -62,8 +62,12 @@ class MissingFacts(NamedTuple):
         facts, probability = self.facts[order].cpu().numpy(), self.probability[order].cpu().numpy()
         _, first, triple = np.unique(facts[:, :3], axis=0, return_index=True, return_inverse=True)
         best = np.sort(first)[:top]
+        grouped = np.argsort(triple, kind="stable")
+        start = np.searchsorted(triple[grouped], triple[best])
+        stop = np.searchsorted(triple[grouped], triple[best], "right")
         others = [
-            np.flatnonzero(triple == triple[row])[1 : 1 + _OTHER_STEPS] for row in best.tolist()
+            grouped[begin + 1 : min(end, begin + 1 + _OTHER_STEPS)]
+            for begin, end in zip(start.tolist(), stop.tolist(), strict=True)
         ]
         columns = name_columns(graph, facts[best])
         columns["probability"] = pa.array(probability[best])

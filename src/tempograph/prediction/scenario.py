@@ -23,7 +23,7 @@ from tempograph.data.row_errors import RowError
 from tempograph.data.span_lookup import SpanLookup
 from tempograph.data.span_text import span_labels
 from tempograph.data.spans import as_intervals
-from tempograph.data.time_lookup import TimeLookup
+from tempograph.data.time_lookup import UNCLEAR_TIME, TimeLookup
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import QueryError
 from tempograph.evaluation.probabilities import Calibrator
@@ -245,11 +245,21 @@ class Scenario:
             isinstance(time, str) and self.graph.has_time(time)
         ):
             return self, self.graph.time_id(time)
-        lookup = TimeLookup(self.graph, self.run.import_options, extend=True, words=PYTHON)
+        found, times = self._look_up(time, extend=True)
+        return self.reaching(times), found
+
+    def _look_up(self, time: When, extend: bool) -> tuple[int, tuple[str, ...]]:
+        """The step of a time written in any way that the import reads, and the time grid."""
+        lookup = TimeLookup(self.graph, self.run.import_options, extend, words=PYTHON)
         [found] = lookup([plain_time(time) or "NaT"])
-        if isinstance(found, RowError):
-            raise QueryError(found.text)
-        return self.reaching(lookup.graph.times), found
+        if not isinstance(found, RowError):
+            return found, lookup.graph.times
+        if found.kind == UNCLEAR_TIME:
+            # A question has no option for the order.
+            raise QueryError(
+                f"the time '{time}' may have the day or the month first; write it as YYYY-MM-DD"
+            )
+        raise QueryError(found.text)
 
     def locate(
         self, subject: Name | None, relation: Name | None, object_: Name | None, time: When | None
@@ -274,14 +284,20 @@ class Scenario:
 
     def period(self, first: When | None, last: When | None) -> range:
         """The ids of the time steps from first to last, by default all."""
-        start = 0 if first is None else self.graph.time_id(first)
-        stop = len(self.graph.times) if last is None else self.graph.time_id(last) + 1
+        start = 0 if first is None else self._known_step(first)
+        stop = len(self.graph.times) if last is None else self._known_step(last) + 1
         if start >= stop:
             raise QueryError(
                 f"the period from {first} to {last} holds no time step; first must not be after "
                 "last"
             )
         return range(start, stop)
+
+    def _known_step(self, time: When) -> int:
+        """The id of the step of a time inside the data."""
+        if isinstance(time, int | np.integer):
+            return self.graph.time_id(time)
+        return self._look_up(time, extend=False)[0]
 
     def check_period(self, fact: Fact, last: int) -> None:
         """Raise QueryError unless a fact asks for an entity from its time to a later one."""

@@ -19,14 +19,17 @@ def time_notes(scenario: Scenario, step: int) -> list[str]:
             return [_describe_distance(graph, last, step)]
         return [f"a forecast of '{asked}' rests on earlier facts; it leaves out later ones"]
     if step <= last:
-        weights = f"after {trained}, the last step of training, whose weights are used for it"
-        return [f"'{asked}' is {weights}"]
-    return [
-        _describe_distance(graph, last, step),
+        return [
+            f"'{asked}' is after {trained}, the last step of training, whose weights are used for it"
+        ]
+    weights = (
         f"{scenario.model.name} was trained to complete facts inside the period of its data, and "
-        f"takes the weights of {trained} for later steps; runs with --task forecast are made for "
-        "questions about the future",
-    ]
+        f"takes the weights of {trained} for later steps"
+    )
+    if not graph.has_intervals:
+        # Facts that hold for a while cannot be forecast.
+        weights += "; runs with --task forecast are made for questions about the future"
+    return [_describe_distance(graph, last, step), weights]
 
 
 def _describe_distance(graph: TemporalGraph, last: int, step: int) -> str:

@@ -53,7 +53,11 @@ def run_card(
     reasons = f"{' '.join(results.reasons)}\n\n" if results.reasons else ""
     what = config.kind.summary
     forecasts = task_of(config.protocol) == "forecast"
-    commands = "`forecast`, `backtest`" if forecasts else "`missing`"
+    if forecasts:
+        commands = "`score`, `forecast`, `backtest`"
+    else:
+        # Nothing searches for missing facts that hold for a while.
+        commands = "`score`" if graph.has_intervals else "`score`, `missing`"
     return (
         f"# {config.name} on {config.dataset}\n\n"
         f"{what[0].upper()}{what[1:]}. Protocol **{config.protocol}**, "
@@ -63,7 +67,7 @@ def run_card(
         f"{len(graph.times):,} steps from {graph.times[0]} to {graph.times[-1]}; "
         f"{len(graph.train):,} train facts.\n\n{describe_basis(results, len(graph.train))}\n\n"
         f"{reasons}"
-        f"Use this folder with `tempograph evaluate`, `complete`, `score`, {commands} or "
+        f"Use this folder with `tempograph evaluate`, `complete`, {commands} or "
         "`surprising`.\n"
     )
 

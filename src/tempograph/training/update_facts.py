@@ -16,7 +16,8 @@ from tempograph.data.fact_ids import FactBatch, FactsLike, read_facts
 from tempograph.data.graph import Facts, TemporalGraph, row_ids, rows_in
 from tempograph.data.importers.arrow_reader import as_text
 from tempograph.data.importers.bad_rows import EXAMPLES, BadValue, SkippedRows, bad_limit
-from tempograph.data.importers.batch_options import Note, merge_options, without_memory
+from tempograph.data.importers.batch_options import Note
+from tempograph.data.importers.batch_reader import BROKEN_LINE
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.time_lookup import UNCLEAR_TIME
@@ -55,7 +56,7 @@ def read_update(
     )
     in_file = isinstance(facts, str | os.PathLike)
     source = os.fspath(facts) if isinstance(facts, str | os.PathLike) else TABLE
-    skipped = _skip_bad(batch, source, in_file, given, remembered)
+    skipped = _skip_bad(batch, source, in_file, given)
     rows = batch.ids[batch.valid]
     steps = np.unique(rows[:, 3])
     known = rows_in(rows, np.concatenate([each[np.isin(each[:, 3], steps)] for each in history]))
@@ -105,20 +106,19 @@ def _as_text(value: Any) -> Any:
 
 
 def _skip_bad(
-    batch: FactBatch,
-    source: str,
-    in_file: bool,
-    given: Mapping[str, Any],
-    remembered: ImportOptions | None,
+    batch: FactBatch, source: str, in_file: bool, given: Mapping[str, Any]
 ) -> tuple[SkippedRows, ...]:
-    """The rows with an error, reason by reason, if the options allow to skip them."""
+    """The rows with an error, reason by reason, if the given options allow to skip them.
+
+    That the import skipped bad rows says nothing about those of an update.
+    """
     bad, count = int(batch.errors.mask.sum()), len(batch.ids)
     if not bad:
         return ()
     words = COMMAND_LINE if in_file else PYTHON
-    options = merge_options(given, remembered) or without_memory(given, remembered)
+    max_bad = given.get("max_bad")
     unclear = pc.index(batch.errors.kinds, UNCLEAR_TIME).as_py()
-    if unclear >= 0 or not options.skip_bad:
+    if unclear >= 0 or not given.get("skip_bad"):
         row = unclear if unclear >= 0 else batch.errors.first_rows(1)[0]
         problem = f"{batch.places([row])[0]}: {batch.errors.texts[row].as_py()}"
         # An option reads unclear dates, so they are not skipped.
@@ -128,7 +128,7 @@ def _skip_bad(
     reasons = "; ".join(map(str, skipped))
     if bad == count:
         raise DataError(f"{source}: none of {count:,} rows can be added; {reasons}")
-    if bad > bad_limit(options.max_bad, count):
+    if bad > bad_limit(max_bad, count):
         raise DataError(
             f"{source}: {bad:,} of {count:,} rows are bad ({bad / count:.1%}): {reasons}; "
             f"correct them, or allow more with {words.max_bad}"
@@ -144,10 +144,12 @@ def _by_reason(batch: FactBatch) -> tuple[SkippedRows, ...]:
     skipped = []
     for each in sorted(reasons, key=lambda reason: -reason["counts"]):
         same = pc.equal(batch.errors.kinds, each["values"]).fill_null(False)
+        # A line that cannot be read has no values; its error quotes it.
+        shown = batch.errors.texts if each["values"] == BROKEN_LINE else texts
         rows = np.flatnonzero(same.to_numpy(zero_copy_only=False))[:EXAMPLES].tolist()
         places = batch.places(rows)
         examples = tuple(
-            BadValue((texts[row].as_py() or "")[:_MAX_LENGTH], at)
+            BadValue((shown[row].as_py() or "")[:_MAX_LENGTH], at)
             for row, at in zip(rows, places, strict=True)
         )
         skipped.append(SkippedRows(each["values"], each["counts"], places[0], examples))

@@ -35,7 +35,8 @@ def file_options(
     not, columns are guessed as in an import, and `note` is called with the guess.
     """
     merged = merge_options(given, remembered)
-    if merged is not None and _fits_file(path, merged):
+    # A file that only lacks a given column is not guessed at: reading it names the column.
+    if merged is not None and any(_fits_file(path, each) for each in (merged, remembered) if each):
         return merged
     options, table = resolve_columns([path], without_memory(given, remembered))
     _describe_guess(str(path), table, remembered, note)
