@@ -26,6 +26,7 @@ from tempograph.server.limits import Limits
 from tempograph.server.lookup_threads import LookupThreads
 from tempograph.server.metrics import Metrics
 from tempograph.server.problems import invalid
+from tempograph.server.schema.members import Part
 from tempograph.server.schema.operations import RunInfo, WindowSize
 from tempograph.typing import SPLITS, Split
 
@@ -170,7 +171,19 @@ class ServedRun:
             window=None if window is None else WindowSize(past=window[0], future=window[1]),
             finished=run.results.finished,
             task=task_of(run.config.protocol),
+            asked=self._asked,
+            intervals=self.predictor.timeline.has_intervals,
         )
+
+    @property
+    def _asked(self) -> list[Part]:
+        """The parts of a fact that the run can be asked for, as `QuestionModels.heads` has them."""
+        timeline = self.predictor.timeline
+        if timeline.past_only:
+            return ["subject", "object"]
+        if timeline.has_intervals:
+            return ["subject", "object", "time"]
+        return ["subject", "relation", "object", "time"]
 
     async def look_up(self, function: Callable[[], Result]) -> Result:
         """The result of a function that reads names or facts, computed on another thread."""
