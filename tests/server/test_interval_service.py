@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import tempograph
-from exploring import answers, expect
+from exploring import accessibility_problems, answers, expect
 from intervals import interval_graph, random_intervals
 from live_service import live_service
 from serving import Served, client_of
@@ -131,7 +131,7 @@ def test_the_explorer_knows_since_when_until_when(predictor: Predictor, browser:
     when = predictor.when("e0", "r0", "e1", top=10)
     assert " to " in when.answers[0].name
     with Served(str(predictor.run.path)) as service:
-        context = browser.new_context(viewport={"width": 1440, "height": 900})
+        context = browser.new_context(viewport={"width": 1440, "height": 900}, bypass_csp=True)
         tab = context.new_page()
         errors: list[str] = []
         tab.on("console", lambda line: errors.append(line.text))
@@ -147,6 +147,10 @@ def test_the_explorer_knows_since_when_until_when(predictor: Predictor, browser:
         tab.locator(".asked label", has_text="object").click()
         expect(tab.locator("#asking")).to_have_text(f"e0 r0 ? at {when.answers[0].start}")
         expect(answers(tab).first).to_be_visible()
+        tab.goto(f"{address}?subject=e0&relation=r0&time=1994")
+        expect(tab.get_by_text("known: 1993 to 1996, train")).to_be_visible()
+        expect(tab.locator("#graph .reader")).to_be_visible()
+        assert accessibility_problems(tab) == []
         tab.goto(f"{address}?page=entity&entity=e0&time=1995")
         results = tab.locator("#entity-results")
         expect(results.get_by_role("heading", name="Facts at 1995")).to_be_visible()
@@ -155,6 +159,8 @@ def test_the_explorer_knows_since_when_until_when(predictor: Predictor, browser:
         expect(
             tab.locator("#page tbody td:nth-child(2)").filter(has_text=" to ")
         ).not_to_have_count(0)
+        ranks = tab.locator("#page tbody td:nth-child(8)").all_inner_texts()
+        assert max(map(len, ranks)) <= 4
         tab.goto(f"{address}?page=missing&search=yes")
         expect(tab.locator("#missing-results")).to_contain_text("its facts hold for a while")
         tab.goto(f"{address}?page=calibration")

@@ -61,4 +61,6 @@ export const surprisingPage = formPage({
 const side = (name, label) =>
   member(name, `${label} probability`, { cell: (fact) => probabilityCell(fact[name]), number: true });
 
-const rank = (name, label) => member(name, label, { number: true });
+/** A rank, which is a mean over the steps of a fact that holds for a while, or over ties. */
+const rank = (name, label) =>
+  member(name, label, { number: true, cell: (row) => String(Number(row[name].toFixed(2))) });
