@@ -101,8 +101,7 @@ def test_times_can_be_predicted_in_a_period(page: Open, service: Served) -> None
     tab.locator(".asked label", has_text="time").click()
     expect(tab.locator("#asking")).to_have_text("Corenne visits Velessa when?")
     wanted = complete(service, **fact)
-    expect(answers(tab)).to_have_count(len(wanted))
-    assert answers(tab).locator(".name").all_inner_texts() == [each["name"] for each in wanted]
+    expect(answers(tab).locator(".name")).to_have_text([each["name"] for each in wanted])
     assert url_query(tab)["answer"] == FACT["time"], "the time asked about before is explained"
     expect(tab.locator("#evidence .fact-text").first).to_be_visible()
     tab.get_by_label("Not before").fill("2030-01-03")

@@ -156,10 +156,16 @@ def test_the_explorer_shows_what_comes_next(
         tab.get_by_role("button", name="Forecast").click()
         expect(rows).to_have_count(30)
         assert url_query(tab)["days"] == "3"
+        expect(tab.locator("#forecast-results")).to_contain_text("Probabilities are calibrated on")
         expect(tab.get_by_role("columnheader", name="Happened")).to_be_visible()
         expect(rows.last.locator("td").nth(7)).to_have_text("no")
         expect(rows.first.get_by_role("link")).to_be_visible()
         tab.get_by_label("Run", exact=True).select_option("ted")
         expect(tab.locator("#forecast-results")).to_contain_text("trained to forecast")
+        tab.goto(f"http://localhost:{service.port}/?page=missing&search=yes")
+        expect(tab.locator("#missing-results")).to_contain_text("it was trained to forecast")
+        tab.get_by_role("link", name="Over time").click()
+        parts = tab.get_by_label("Look for").locator("option")
+        expect(parts).to_have_text(["subject", "object"])
         assert errors == []
         context.close()

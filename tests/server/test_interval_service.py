@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from starlette.testclient import TestClient
 
 import tempograph
+from exploring import accessibility_problems, answers, expect
 from intervals import interval_graph, random_intervals
-from serving import client_of
-from tempograph import Predictor, TemporalGraph
+from live_service import live_service
+from serving import Served, client_of
+from tempograph import Client, Predictor, TemporalGraph
 from tempograph.data.spans import Bounds
 from tempograph.server.fact_lookup import FactLookup
 from tempograph.typing import SPLITS
+
+pytest_plugins = ("browser_fixtures",)
 
 
 @pytest.fixture(scope="module")
@@ -25,8 +30,9 @@ def graph() -> TemporalGraph:
 
 
 @pytest.fixture(scope="module")
-def predictor(graph: TemporalGraph) -> Predictor:
-    return Predictor(tempograph.train(graph, "ted", device="cpu"), "cpu")
+def predictor(graph: TemporalGraph, tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    folder = tmp_path_factory.mktemp("runs") / "held"
+    return Predictor(tempograph.train(graph, "ted", out=folder, device="cpu"), "cpu")
 
 
 @pytest.fixture(scope="module")
@@ -110,3 +116,54 @@ def test_scans_say_what_they_cannot_do(client: TestClient) -> None:
     assert missing.status_code >= 400 and "hold for a while" in missing.text
     surprising = client.post("/api/v1/surprising", json={"top": 3})
     assert surprising.status_code == 200 and '"start":"' in surprising.text
+
+
+def test_clients_name_the_start_and_the_end_of_surprising_facts(predictor: Predictor) -> None:
+    wanted = predictor.surprising(top=4, progress=False)
+    with live_service({"run": predictor}) as url, Client(url) as client:
+        found = client.surprising(top=4, progress=False)
+    assert found.column_names == wanted.column_names
+    for name in ("subject", "time", "start", "end"):
+        assert found[name].to_pylist() == wanted[name].to_pylist()
+
+
+def test_the_explorer_knows_since_when_until_when(predictor: Predictor, browser: Any) -> None:
+    when = predictor.when("e0", "r0", "e1", top=10)
+    assert " to " in when.answers[0].name
+    with Served(str(predictor.run.path)) as service:
+        context = browser.new_context(viewport={"width": 1440, "height": 900}, bypass_csp=True)
+        tab = context.new_page()
+        errors: list[str] = []
+        tab.on("console", lambda line: errors.append(line.text))
+        tab.on("pageerror", lambda error: errors.append(str(error)))
+        address = f"http://localhost:{service.port}/"
+        tab.goto(f"{address}?asked=time&subject=e0&relation=r0&object=e1")
+        expect(answers(tab).locator(".name")).to_have_text([each.name for each in when.answers])
+        expect(tab.get_by_role("radio", name="relation")).to_be_hidden()
+        answers(tab).first.click()
+        expect(tab.locator("#evidence-title")).to_have_text(f"Why {when.answers[0].name}?")
+        expect(tab.locator("#evidence .fact-text").first).to_be_visible()
+        expect(tab.locator("#timeline-title")).to_contain_text(f"around {when.answers[0].start}")
+        tab.locator(".asked label", has_text="object").click()
+        expect(tab.locator("#asking")).to_have_text(f"e0 r0 ? at {when.answers[0].start}")
+        expect(answers(tab).first).to_be_visible()
+        tab.goto(f"{address}?subject=e0&relation=r0&time=1994")
+        expect(tab.get_by_text("known: 1993 to 1996, train")).to_be_visible()
+        expect(tab.locator("#graph .reader")).to_be_visible()
+        assert accessibility_problems(tab) == []
+        tab.goto(f"{address}?page=entity&entity=e0&time=1995")
+        results = tab.locator("#entity-results")
+        expect(results.get_by_role("heading", name="Facts at 1995")).to_be_visible()
+        expect(results.locator(".plain-facts")).to_contain_text("1993 to 1996 e0 r0 e1")
+        tab.goto(f"{address}?page=surprising&search=yes")
+        expect(
+            tab.locator("#page tbody td:nth-child(2)").filter(has_text=" to ")
+        ).not_to_have_count(0)
+        ranks = tab.locator("#page tbody td:nth-child(8)").all_inner_texts()
+        assert max(map(len, ranks)) <= 4
+        tab.goto(f"{address}?page=missing&search=yes")
+        expect(tab.locator("#missing-results")).to_contain_text("its facts hold for a while")
+        tab.goto(f"{address}?page=calibration")
+        expect(tab.get_by_label("Probabilities of").locator("option")).to_have_text(["entities"])
+        assert errors == []
+        context.close()

@@ -88,6 +88,69 @@ completion.explain = lambda *_: time.sleep(25)
     assert log[-1]["event"] == "stopped"
 
 
+def test_shutdown_does_not_wait_for_a_run_that_is_loaded_again(served: Start) -> None:
+    slow = """
+import time
+from tempograph.server.service import Service
+Service._load_again = lambda *_: time.sleep(25)
+"""
+    service = served(TED, "--shutdown", "1", setup=slow)
+    with ThreadPoolExecutor(1) as pool:
+        url = f"{service.ready['url']}/api/v1/admin/reload"
+        asked = pool.submit(httpx2.post, url, json={}, timeout=30)
+        until(lambda: "tempograph_in_flight 2" in service.http.get("/metrics").text)
+        start = time.monotonic()
+        code, log = service.end(signal.SIGTERM)
+        assert code == 0 and time.monotonic() - start < 10
+        assert_stopping(asked.result())
+    assert log[-1]["event"] == "stopped"
+
+
+def test_a_hangup_during_the_start_reloads_afterwards(served: Start) -> None:
+    early = """
+import os, signal
+from tempograph.server.service_settings import ServiceSettings
+load = ServiceSettings.load
+ServiceSettings.load = lambda self: (os.kill(os.getpid(), signal.SIGHUP), load(self))[1]
+"""
+    service = served(TED, setup=early)
+    until(lambda: 'tempograph_reloads_total{run="ted"} 1.0' in service.http.get("/metrics").text)
+    code, log = service.end(signal.SIGTERM)
+    assert code == 0 and [line for line in log if line["event"] == "reloaded"]
+
+
+def test_an_unexpected_error_of_a_reload_is_logged(served: Start) -> None:
+    broken = """
+from tempograph.server.service import Service
+Service._load_again = lambda *_: 1 / 0
+"""
+    service = served(TED, setup=broken)
+    service.process.send_signal(signal.SIGHUP)
+    until(lambda: any("ZeroDivisionError" in line for line in service._lines))
+    assert names(service.http.post("/api/v1/complete", json=QUERY))
+
+
+def test_a_request_sent_before_the_last_response_has_its_time(served: Start) -> None:
+    slow = """
+import time
+import tempograph.prediction.completion as completion
+explain = completion.explain
+completion.explain = lambda *given: (time.sleep(1.5), explain(*given))[1]
+"""
+    service = served(TED, "--idle", "0.5", setup=slow)
+    body = json.dumps(QUERY | {"top": 1, "evidence": 1}).encode()
+    head = f"content-type: application/json\r\ncontent-length: {len(body)}\r\n"
+    both = (
+        b"GET /health HTTP/1.1\r\nhost: localhost\r\n\r\nPOST /api/v1/complete HTTP/1.1\r\n"
+        + f"host: localhost\r\nconnection: close\r\n{head}\r\n".encode()
+        + body
+    )
+    with socket.create_connection(("127.0.0.1", service.port)) as connection:
+        connection.sendall(both)
+        received = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert received.count(b"HTTP/1.1 200 ") == 2
+
+
 def assert_stopping(response: httpx2.Response) -> None:
     assert response.status_code == 503 and response.headers["retry-after"] == "5"
     assert response.json()["detail"] == message("problems.stopping")

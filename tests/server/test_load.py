@@ -17,12 +17,13 @@ from starlette.testclient import TestClient
 
 import tempograph.prediction.completion
 from serving import client_of
-from tempograph import Predictor
+from tempograph import Predictor, train
 from tempograph.data.name_index import NameIndex
 from tempograph.server.app import create_app
 from tempograph.server.limits import Limits
 from tempograph.server.middleware import AdmissionMiddleware
 from tempograph.server.service import Service
+from tempograph.training import question_models
 
 pytest_plugins = ("serving_fixtures",)
 QUERY = {"subject": "Corenne", "relation": "visits", "time": "2030-01-05"}
@@ -143,6 +144,70 @@ def test_a_light_question_does_not_wait_for_heavy_evidence(
             assert client.post("/api/v1/complete", json=QUERY).status_code == 200
         assert not any(each.done() for each in heavy)
         assert [each.result().status_code for each in heavy] == [200, 200]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("complete", {"subject": "Ann", "object": "Bob", "time": "a"}),
+        ("complete/batch", {"questions": [{"subject": "Ann", "relation": "meets", "object": 1}]}),
+        ("evidence", {"subject": 0, "relation": 0, "object": 1, "time": 0, "asked": "time"}),
+        ("missing", {}),
+        ("calibration", None),
+    ],
+)
+def test_fitting_does_not_hold_up_other_questions(
+    small_run: Predictor, monkeypatch: pytest.MonkeyPatch, path: str, body: Any
+) -> None:
+    fitting, release = threading.Event(), threading.Event()
+    fit_heads = question_models.fit_heads
+
+    def slow_fit(*given: Any) -> Any:
+        fitting.set()
+        assert release.wait(20)
+        return fit_heads(*given)
+
+    monkeypatch.setattr(question_models, "fit_heads", slow_fit)
+    predictor = Predictor(train(small_run.run.graph, "ted", device="cpu"), "cpu")
+    with client_of({"small": predictor}) as client, ThreadPoolExecutor(1) as pool:
+        if body is None:
+            asked = pool.submit(client.get, f"/api/v1/{path}", params={"asked": "time"})
+        else:
+            asked = pool.submit(client.post, f"/api/v1/{path}", json=body)
+        assert fitting.wait(20)
+        question = {"subject": "Ann", "relation": "meets", "time": "a"}
+        assert client.post("/api/v1/complete", json=question).status_code == 200
+        assert not asked.done()
+        release.set()
+        assert asked.result().status_code == 200
+
+
+def test_what_cannot_be_fitted_is_tried_again(
+    small_run: Predictor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    predictor = Predictor(train(small_run.run.graph, "ted", device="cpu"), "cpu")
+    question = {"subject": "Ann", "object": "Bob", "time": "a"}
+    with client_of({"small": predictor}) as client:
+        with monkeypatch.context() as patch:
+            patch.setattr(question_models, "fit_heads", lambda *_: 1 / 0)
+            assert client.post("/api/v1/complete", json=question).status_code == 500
+        assert client.post("/api/v1/complete", json=question).status_code == 200
+
+
+def test_a_body_in_many_small_parts_is_read_in_linear_time(client: TestClient) -> None:
+    start = time.process_time()
+    parts = iter([b" "] * 40_000)
+    scope = {"type": "http", "method": "POST", "path": "/", "query_string": b""}
+    headers = [(b"host", b"localhost")]
+
+    async def receive() -> Any:
+        part = next(parts, b"")
+        return {"type": "http.request", "body": part, "more_body": part != b""}
+
+    async def send(_: Any) -> None: ...
+
+    asyncio.run(client.app(scope | {"headers": headers}, receive, send))
+    assert next(parts, None) is None and time.process_time() - start < 5
 
 
 def test_evidence_in_units_is_that_of_the_predictor(predictors: dict[str, Predictor]) -> None:

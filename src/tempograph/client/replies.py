@@ -156,6 +156,10 @@ class ScanReply:
     def table(self, schema: pa.Schema) -> pa.Table:
         """All facts; a score that is null rules the fact out."""
         self._check_end()
+        if any("start" in fact for fact in self._facts):
+            # Facts that hold for a while say since when until when, after their time.
+            for position, name in enumerate(("start", "end"), len(_NAMES)):
+                schema = schema.insert(position, pa.field(name, pa.string()))
         for fact in self._facts:
             for side in SIDES:
                 if f"{side}_score" in fact and fact[f"{side}_score"] is None:

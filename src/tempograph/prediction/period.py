@@ -28,15 +28,28 @@ class PeriodScores:
     eligible: int
     """Entities that are not left out."""
 
+    def then(self, later: PeriodScores) -> PeriodScores:
+        """The scores over these steps and later ones of the same period."""
+        better = later.log_prob > self.log_prob
+        log_prob = torch.where(better, later.log_prob, self.log_prob)
+        return PeriodScores(log_prob, torch.where(better, later.step, self.step), self.eligible)
+
 
 @torch.inference_mode()
 def score_period(
-    scenario: Scenario, fact: Fact, last: int, new: bool = False, budget: int | None = None
+    scenario: Scenario,
+    fact: Fact,
+    last: int,
+    new: bool = False,
+    budget: int | None = None,
+    steps: range | None = None,
 ) -> PeriodScores:
     """Score the entities for the missing part of a fact at each step from its time to `last`.
 
-    With `new`, those that are known at some step of the period are left out.
+    With `new`, those that are known at some step of the period are left out. With `steps`, only
+    these steps of the period are scored.
     """
+    steps = range(fact[3], last + 1) if steps is None else steps
     model, calibrator = scenario.model, scenario.calibrator("entity")
     query, part = scenario.query(fact), fact.index(-1)
     known = list(scenario.known_splits(fact, part, last)) if new else []
@@ -45,18 +58,18 @@ def score_period(
     size = max(1, budget // (model.bytes_per_candidate * len(scenario.graph.entities)))
     count = len(scenario.graph.entities)
     best = torch.full((count,), -math.inf, dtype=torch.float64, device=model.device)
-    best_step = torch.full((count,), fact[3], device=model.device)
-    for steps in torch.arange(fact[3], last + 1, device=model.device).split(size):
-        batch = query.take(torch.zeros_like(steps))._replace(time=steps)
+    best_step = torch.full((count,), steps.start, device=model.device)
+    for part in torch.arange(steps.start, steps.stop, device=model.device).split(size):
+        batch = query.take(torch.zeros_like(part))._replace(time=part)
         scores = model.scores(batch)
-        row = torch.arange(len(steps), device=model.device).repeat_interleave(len(left_out))
-        excluded = (row, left_out.repeat(len(steps)))
+        row = torch.arange(len(part), device=model.device).repeat_interleave(len(left_out))
+        excluded = (row, left_out.repeat(len(part)))
         log_probs = calibrator.log_probs(scores, excluded)
         log_probs[scores == -math.inf] = -math.inf
         highest = log_probs.max(0)
         better = highest.values > best
         best = torch.where(better, highest.values, best)
-        best_step = torch.where(better, steps[highest.indices], best_step)
+        best_step = torch.where(better, part[highest.indices], best_step)
     return PeriodScores(best.cpu(), best_step.cpu(), count - len(left_out))
 
 

@@ -26,7 +26,7 @@ from tempograph.prediction.completion import (
     score_candidates,
 )
 from tempograph.prediction.interval_answers import complete_interval
-from tempograph.prediction.period import rank_period, score_period
+from tempograph.prediction.period import PeriodScores, rank_period, score_period
 from tempograph.prediction.questions import read_questions
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.server.entity_questions import EntityAnswer, EntityQuestion
@@ -70,16 +70,12 @@ async def complete(run: ServedRun, request: CompletionRequest, client: str) -> C
         until = request.until
         last = await run.find_ids(lambda: run.browser.time_id(until, "until"))
         _check_period(scenario, fact, last)
-
-        def over_period() -> Completion:
-            ranking = rank_period(score_period(scenario, fact, last, new), fact, last, top)
-            return name_and_explain(scenario, ranking, evidence)
-
-        found_in_period = await run.work(over_period, client)
-        return CompletionResponse(run=run.name, model=run.model_name, **vars(found_in_period))
+        ranking = await _rank_period(run, scenario, fact, last, request, client)
+        return await _name(run, scenario, EntityAnswer(ranking, None), evidence, client)
+    if _asks_interval(scenario, fact) and new:
+        raise invalid("new leaves out steps, but the answers are intervals; leave it out")
+    await prepare(run, fact)
     if _asks_interval(scenario, fact):
-        if new:
-            raise invalid("new leaves out steps, but the answers are intervals; leave it out")
         when = partial(complete_interval, scenario, fact, top, evidence, period=period)
         intervals = await run.work(when, client)
         return CompletionResponse(run=run.name, model=run.model_name, **vars(intervals))
@@ -94,13 +90,45 @@ async def complete(run: ServedRun, request: CompletionRequest, client: str) -> C
             return EntityAnswer(ranking, named)
 
         answer = await run.work(rank, client)
+    return await _name(run, scenario, answer, evidence, client)
+
+
+async def _name(
+    run: ServedRun, scenario: Scenario, answer: EntityAnswer, evidence: int, client: str
+) -> CompletionResponse:
+    """The answers to a question with at most so much evidence each, if they are not named yet."""
     ranking, completion = answer.ranking, answer.completion
     if completion is None:
-        explain = partial(explain_candidates, scenario, ranking)
-        found = await run.in_units(ranking.candidates, explain, _MAX_EXPLAINED, client)
+        found = None
+        if evidence:
+            explain = partial(explain_candidates, scenario, ranking)
+            found = await run.in_units(ranking.candidates, explain, _MAX_EXPLAINED, client)
         name = partial(name_answers, scenario, ranking, found, evidence)
         completion = await run.work(name, client, admitted=True)
     return CompletionResponse(run=run.name, model=run.model_name, **vars(completion))
+
+
+async def _rank_period(
+    run: ServedRun,
+    scenario: Scenario,
+    fact: Fact,
+    last: int,
+    request: CompletionRequest,
+    client: str,
+) -> Ranking:
+    """The best candidates at any step from the time of a fact to `last`."""
+
+    def score(steps: Sequence[int]) -> list[PeriodScores]:
+        part = range(steps[0], steps[-1] + 1)
+        return [score_period(scenario, fact, last, request.new, steps=part)]
+
+    period = range(fact[3], last + 1)
+    first, *later = await run.in_units(period, score, len(period), client)
+    for part in later:
+        first = first.then(part)
+    return await run.work(
+        lambda: rank_period(first, fact, last, request.top), client, admitted=True
+    )
 
 
 async def _locate(
@@ -127,6 +155,22 @@ async def _locate(
     if later is None:
         return scenario, await run.find_ids(lambda: run.browser.fact_ids(parts))
     return later[0], (*fact[:3], later[1])
+
+
+async def prepare(run: ServedRun, fact: Fact) -> None:
+    """Wait until everything is fitted that the answers to a question need."""
+    asked, questions = asked_part(fact), run.predictor.run.questions
+    if asked == "entity":
+        return
+
+    def fit() -> None:
+        if _asks_interval(run.predictor.scenario, fact):
+            questions.interval_chooser(run.predictor.run.model)
+        else:
+            questions.heads()
+            questions.calibrator(asked)
+
+    await run.fit(asked, fit)
 
 
 def _asks_interval(scenario: Scenario, fact: Fact) -> bool:
@@ -156,6 +200,8 @@ async def complete_batch(
     order = sorted((row for row in range(len(facts)) if not errors[row]), key=lambda r: facts[r][3])
     answer = partial(_answer_all, run, request)
     rows = [facts[row] for row in order]
+    for fact in {asked_part(fact): fact for fact in rows}.values():
+        await prepare(run, fact)
     found = await run.in_units(rows, answer, run.batcher.max_questions, client)
     completions = dict(zip(order, found, strict=True))
     return [
@@ -227,6 +273,7 @@ async def explain(run: ServedRun, request: EvidenceRequest, client: str) -> Evid
     scenario, fact = await _locate(run, request.parts, client, ahead=request.asked != "time")
     part = COLUMNS.index(request.asked)
     question: Fact = (*fact[:part], -1, *fact[part + 1 :])  # type: ignore[assignment]
+    await prepare(run, question)
 
     def find_evidence() -> Completion:
         scores = score_candidates(scenario, question)

@@ -42,7 +42,9 @@ def http_protocol(idle_seconds: float) -> type[asyncio.Protocol]:
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            self._start_timer()
+            # A client may have sent its next request already.
+            if self.cycle.response_complete:
+                self._start_timer()
 
         def _start_timer(self) -> None:
             self._stop_timer()

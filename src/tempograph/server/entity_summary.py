@@ -46,6 +46,7 @@ def summarize_entity(
     # A fact that began before the period counts in its first part.
     part_of = (np.searchsorted(starts, facts[:, 3], side="right") - 1).clip(min=0)
     relations, partners = _relations(lookup, entity, positions), _partners(facts, entity)
+    step = None if time is None else browser.time_id(time)
     return EntityResponse(
         run=browser.run,
         entity=browser.graph.entities[entity],
@@ -62,7 +63,8 @@ def summarize_entity(
         total_partners=len(partners),
         parts=[Period(from_=times[part[0]], to=times[part[-1]]) for part in parts],
         counts=np.bincount(part_of, minlength=len(parts)).tolist(),
-        near=[] if time is None else _near(lookup, entity, browser.time_id(time)),
+        near=[] if step is None else _near(lookup, entity, step),
+        at_time=0 if step is None else len(lookup.of_entity(entity, step, step)),
         figures={
             split: figures
             for split, table in ranks.items()

@@ -9,6 +9,7 @@ import secrets
 import signal
 import socket
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -79,13 +80,14 @@ def _serve_alone(
     settings: ServiceSettings, listener: socket.socket, log: EventLog, ready: dict[str, Any]
 ) -> None:
     """Answer in this process."""
+    early = _remember_hangups()
     service = Service(settings.load(), settings.limits)
     for run in service.runs.values():
         run.warm_up()
     settle_memory()
 
     def on_ready() -> None:
-        _reload_on_signal(service, log)
+        _reload_on_signal(service, log, early)
         log(ready)
 
     listener.listen(BACKLOG)
@@ -146,8 +148,18 @@ def _check_proxies(addresses: Sequence[str]) -> None:
             ) from error
 
 
-def _reload_on_signal(service: Service, log: EventLog) -> None:
-    """Reload all runs on SIGHUP, where there is such a signal."""
+def _remember_hangups() -> Sequence[int]:
+    """The SIGHUP that arrive until runs can be reloaded; they would end the process."""
+    arrived: list[int] = []
+    if hasattr(signal, "SIGHUP"):
+        # Outside the main thread, as in a test, there are no signals.
+        with suppress(ValueError):
+            signal.signal(signal.SIGHUP, lambda number, _: arrived.append(number))
+    return arrived
+
+
+def _reload_on_signal(service: Service, log: EventLog, early: Sequence[int]) -> None:
+    """Reload all runs on SIGHUP, where there is such a signal, and now if one came `early`."""
     if not hasattr(signal, "SIGHUP"):
         return
     tasks = set[asyncio.Task[None]]()
@@ -157,6 +169,9 @@ def _reload_on_signal(service: Service, log: EventLog) -> None:
             log({"event": "reloaded", "runs": await service.reload()})
         except Problem as problem:
             log({"event": "reload failed", "error": problem.detail})
+        except Exception as error:
+            trace = "".join(traceback.format_exception(error))
+            log({"event": "reload failed", "error": repr(error), "trace": trace})
 
     def start() -> None:
         tasks.add(task := asyncio.create_task(reload()))
@@ -165,6 +180,8 @@ def _reload_on_signal(service: Service, log: EventLog) -> None:
     # Outside the main thread, as in a test, there are no signals.
     with suppress(ValueError, RuntimeError):
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, start)
+    if early:
+        start()
 
 
 @contextmanager

@@ -161,6 +161,7 @@ def lookup_routes(service: Service) -> APIRouter:
     ) -> CalibrationResponse:
         """How far probabilities can be trusted, measured on valid facts."""
         questions = served.predictor.run.questions
+        await served.fit(f"calibration of {asked}", lambda: questions.calibrator(asked))
         found = await served.work(lambda: questions.calibration(asked), client_of(request))
         return CalibrationResponse(run=served.name, asked=asked, calibration=found)
 

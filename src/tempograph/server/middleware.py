@@ -226,15 +226,16 @@ class AdmissionMiddleware:
         if scope["path"] not in _LARGE_BODIES:
             limit = min(limit, _SMALL_BODY)
         length = dict(scope["headers"]).get(b"content-length", b"0")
-        parts, size, more = [], int(length) if length.isdigit() else 0, True
-        while more and size <= limit:
+        announced = int(length) if length.isdigit() else 0
+        parts, size, more = [], 0, True
+        while more and max(size, announced) <= limit:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise Problem(400, "unfinished", "the request ended before its body did")
             parts.append(message.get("body", b""))
-            size = sum(map(len, parts))
+            size += len(parts[-1])
             more = message.get("more_body", False)
-        if size > limit:
+        if max(size, announced) > limit:
             detail = f"a request to {scope['path'][:200]} may have at most {limit:,} bytes"
             raise Problem(413, "too-large", detail, headers={"Connection": "close"})
         return b"".join(parts)

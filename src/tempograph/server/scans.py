@@ -46,6 +46,8 @@ async def scan_missing(run: ServedRun, request: MissingRequest, client: str) -> 
         _check_top(run, request.top)
     search = await run.find_ids(lambda: _search(run, request))
     scenario, at_least = run.predictor.scenario, request.at_least
+    questions = run.predictor.run.questions
+    await run.fit("missing", lambda: (questions.heads(), questions.classifier()))
     scan = MissingSearch(scenario, search, None if at_least is not None else request.top)
     proposals = await run.work(scan.propose, client)
     yield ProgressLine(done=0, total=len(proposals))
@@ -114,6 +116,7 @@ async def scan_forecast(run: ServedRun, request: ForecastRequest, client: str) -
     """Lines of progress, then the facts that are likely at each step, then the end."""
     _check_top(run, request.top * request.days)
     search = await run.find_ids(lambda: _search(run, request))
+    await run.fit("forecast", run.predictor.run.questions.occurrence)
 
     def prepare() -> tuple[Outlook, range]:
         scenario, steps = find_steps(run.predictor.scenario, request.date, request.days)

@@ -6,6 +6,7 @@ import asyncio
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cached_property, partial
 from typing import Final, TypeVar
@@ -25,6 +26,7 @@ from tempograph.server.limits import Limits
 from tempograph.server.lookup_threads import LookupThreads
 from tempograph.server.metrics import Metrics
 from tempograph.server.problems import invalid
+from tempograph.server.schema.members import Part
 from tempograph.server.schema.operations import RunInfo, WindowSize
 from tempograph.typing import SPLITS, Split
 
@@ -61,6 +63,9 @@ class ServedRun:
             self._encode_next_step,
             metrics.batch_queries.labels(name).observe,
         )
+        self._fitting_thread = ThreadPoolExecutor(1, thread_name_prefix="fitting")
+        self._fitting: dict[str, asyncio.Future[object]] = {}
+        self._fitted: set[str] = set()
         self._metrics = metrics
         self._leases = 0
         self.unused = asyncio.Event()
@@ -77,6 +82,16 @@ class ServedRun:
             count = partial(self._count_lookups, outcome)
             metrics.watch(metrics.cache_lookups.labels(name, outcome), count)
         metrics.loaded.labels(name).set_to_current_time()
+
+    async def stop(self) -> None:
+        """Stop answering; what threads are working on is left behind."""
+        self._fitting_thread.shutdown(wait=False, cancel_futures=True)
+        await self.batcher.stop()
+
+    @property
+    def busy(self) -> bool:
+        """Whether a thread of the run is at work."""
+        return self.batcher.busy or bool(self._fitting)
 
     @contextmanager
     def lease(self) -> Iterator[None]:
@@ -156,7 +171,19 @@ class ServedRun:
             window=None if window is None else WindowSize(past=window[0], future=window[1]),
             finished=run.results.finished,
             task=task_of(run.config.protocol),
+            asked=self._asked,
+            intervals=self.predictor.timeline.has_intervals,
         )
+
+    @property
+    def _asked(self) -> list[Part]:
+        """The parts of a fact that the run can be asked for, as `QuestionModels.heads` has them."""
+        timeline = self.predictor.timeline
+        if timeline.past_only:
+            return ["subject", "object"]
+        if timeline.has_intervals:
+            return ["subject", "object", "time"]
+        return ["subject", "relation", "object", "time"]
 
     async def look_up(self, function: Callable[[], Result]) -> Result:
         """The result of a function that reads names or facts, computed on another thread."""
@@ -185,6 +212,25 @@ class ServedRun:
     ) -> Result:
         """Return `unit()`, computed between two batches."""
         return await _explained(self.batcher.work(unit, client, work_left, admitted))
+
+    async def fit(self, name: str, fit: Callable[[], object]) -> None:
+        """Wait until `fit()` has fitted what some questions need, if it has not yet.
+
+        That can take a minute, so it has a thread of its own: other questions are answered
+        meanwhile. It goes on if the client leaves, for the next one.
+        """
+        if name in self._fitted:
+            return
+        if name not in self._fitting:
+            loop = asyncio.get_running_loop()
+            self._fitting[name] = loop.run_in_executor(self._fitting_thread, fit)
+            self._fitting[name].add_done_callback(partial(self._note_fit, name))
+        await _explained(asyncio.shield(self._fitting[name]))
+
+    def _note_fit(self, name: str, done: asyncio.Future[object]) -> None:
+        del self._fitting[name]
+        if not done.cancelled() and done.exception() is None:
+            self._fitted.add(name)
 
     async def units(
         self,

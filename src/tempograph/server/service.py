@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,6 +35,9 @@ class Service:
         self.threads = LookupThreads(limits.waiting)
         self.runs = {name: self._serve(name, each) for name, each in predictors.items()}
         self._reloading = asyncio.Lock()
+        # The event loop would wait for a thread of its own when it is closed.
+        self._loading_thread = ThreadPoolExecutor(1, thread_name_prefix="loading")
+        self._loading: Future[ServedRun] | None = None
         self._retiring: dict[ServedRun, asyncio.Task[None]] = {}
 
     def _serve(self, name: str, predictor: Predictor) -> ServedRun:
@@ -49,13 +53,15 @@ class Service:
         for task in self._retiring.values():
             task.cancel()
         for run in (*self.runs.values(), *self._retiring):
-            await run.batcher.stop()
+            await run.stop()
         self.threads.stop()
+        self._loading_thread.shutdown(wait=False, cancel_futures=True)
 
     @property
     def busy(self) -> bool:
-        """Whether a thread of a run is at work."""
-        return any(run.batcher.busy for run in (*self.runs.values(), *self._retiring))
+        """Whether a thread of a run is at work, or one that loads a run."""
+        loading = self._loading is not None and not self._loading.done()
+        return loading or any(run.busy for run in (*self.runs.values(), *self._retiring))
 
     def check_ready(self) -> None:
         """Raise a problem if a run cannot take another request.
@@ -91,7 +97,10 @@ class Service:
         """
         async with self._reloading:
             old = [self.run(name)] if name is not None else list(self.runs.values())
-            new = [await asyncio.to_thread(self._load_again, run) for run in old]
+            new: list[ServedRun] = []
+            for run in old:
+                self._loading = self._loading_thread.submit(self._load_again, run)
+                new.append(await asyncio.wrap_future(self._loading))
             for before, after in zip(old, new, strict=True):
                 after.start()
                 self.runs[after.name] = after
@@ -113,7 +122,7 @@ class Service:
 
     async def _retire(self, run: ServedRun) -> None:
         await run.unused.wait()
-        await run.batcher.stop()
+        await run.stop()
         del self._retiring[run], run
         settle_memory()
 

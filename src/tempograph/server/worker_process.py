@@ -99,6 +99,8 @@ class Worker:
         """Leave new connections to the workers that take over, and stop with the last request."""
         self._server.stop_accepting()
         self._channel.send(Message("drained"))
+        # A connection that was just accepted is not counted yet.
+        await asyncio.sleep(_POLL_SECONDS)
         while self._server.has_connections:
             await asyncio.sleep(_POLL_SECONDS)
         self._server.should_exit = True

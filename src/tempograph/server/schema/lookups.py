@@ -160,6 +160,8 @@ class EntityResponse(Response):
     near: list[SplitFact]
     """The facts at the given time; if there are none, those of the nearest steps with facts, before
     and after. Empty without a time."""
+    at_time: int
+    """Number of facts at the given time; 0 without a time."""
     figures: dict[str, EntityFigures]
     """Figures of each split that was ranked, whatever the period."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tempograph.server.schema.members import Response
+from tempograph.server.schema.members import Part, Response
 from tempograph.typing import Task
 
 
@@ -54,6 +54,10 @@ class RunInfo(Response):
     """Whether training is finished."""
     task: Task
     """Whether the run completes facts or forecasts them."""
+    asked: list[Part]
+    """The parts that may be missing from a question."""
+    intervals: bool
+    """Whether facts hold for a while; the answers to a missing time are intervals then."""
 
 
 class RequestLimits(Response):

@@ -30,11 +30,14 @@ export function post(path, body, signal) {
   return send(path, { method: "POST", body: JSON.stringify(body), headers }, signal);
 }
 
-/** Send a scan, whose response is lines of JSON: returns its facts, and calls `progress(done, total)` on the way. */
+/**
+ * Send a scan, whose response is lines of JSON: returns `{ facts, end }`, its facts and its last line, and calls
+ * `progress(done, total)` on the way.
+ */
 export async function scan(path, body, signal, progress) {
   const silent = new AbortController();
   const facts = [];
-  let ended = false;
+  let end = null;
   let timer = 0;
   const restart = () => {
     clearTimeout(timer);
@@ -45,7 +48,7 @@ export async function scan(path, body, signal, progress) {
     if (line.event === "progress") progress(line.done, line.total);
     else if (line.event === "fact") facts.push(line.fact);
     else if (line.event === "error") throw errorOf(line.problem.status, line.problem);
-    else ended = line.event === "end";
+    else if (line.event === "end") end = line;
   };
   restart();
   progress(0, 0);
@@ -61,8 +64,8 @@ export async function scan(path, body, signal, progress) {
   } finally {
     clearTimeout(timer);
   }
-  if (!ended) throw new Unreachable("The service did not finish the search.");
-  return facts;
+  if (end === null) throw new Unreachable("The service did not finish the search.");
+  return { facts, end };
 }
 
 async function readLines(stream, onLine) {

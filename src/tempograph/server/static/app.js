@@ -51,6 +51,7 @@ class App {
       const view = readView(location.search);
       this.view = { ...view, run: view.run || this.info.runs[0].name };
       this.#checkRuns();
+      this.view.intervals = this.run.intervals;
       if (pageOf(this.view).timed && this.view.asked !== "time") this.view.time ||= this.run.last;
       const empty = pageOf(this.view) === PAGES[0] && !PARTS.some((part) => this.view[part]);
       const facts = empty ? await this.#examples() : [];

@@ -48,8 +48,8 @@ function makePanels(app) {
   let evidence = [];
   const first = answersPanel($("first"), "run", app, () => null, answered, onError);
   const second = answersPanel($("second"), "other", app, () => first.data, noop, ofOther);
-  const reasons = evidencePanel($("first-evidence"), "run", onEvidence, onError);
-  const others = evidencePanel($("second-evidence"), "other", (data) => say("other", data), ofOther);
+  const reasons = evidencePanel($("first-evidence"), "run", app, onEvidence, onError);
+  const others = evidencePanel($("second-evidence"), "other", app, (data) => say("other", data), ofOther);
   const timeline = timelinePanel(
     $("timeline"),
     app,

@@ -5,6 +5,7 @@ import { el, svg } from "./dom.js";
 import { choiceField } from "./fields.js";
 import { figures } from "./figures.js";
 import { formPage } from "./form-page.js";
+import { rankedParts } from "./runs.js";
 import { member, table } from "./table.js";
 import { number, percent, plural } from "./format.js";
 
@@ -30,12 +31,15 @@ export const calibrationPage = formPage({
   about: "Whether answers with a probability of 70% are right in 70% of the cases, measured on valid facts.",
   start: () => ({}),
   title: (view) => `Reliability of the probabilities of ${KINDS[view.kind] ?? view.kind}`,
-  fields: [choiceField("kind", "Probabilities of", Object.entries(KINDS))],
+  fields: [choiceField("kind", "Probabilities of", (app) => kindsOf(app.run))],
   request: (view) => ({ asked: view.kind, runs: [view.run, view.other].filter(Boolean) }),
   load: ({ asked, runs }, signal) => Promise.all(runs.map((run) => get("api/v1/calibration", { asked, run }, signal))),
   draw: (responses) => [el("div", { class: "columns" }, ...responses.map(column))],
   announce: (responses) => responses.map(({ run, calibration }) => `${run}: ${errorText(calibration)}`).join("; "),
 });
+
+const kindsOf = (run) =>
+  Object.entries(KINDS).filter(([kind]) => kind === "entity" || rankedParts(run).includes(kind));
 
 const errorText = ({ calibration_error: error }) => `calibration error ${percent(error)}`;
 

@@ -7,8 +7,8 @@ import { nameField, timeField } from "./fields.js";
 import { formPage } from "./form-page.js";
 import { FACT_COLUMNS, member, table } from "./table.js";
 import { figures } from "./figures.js";
-import { address, entityOf, newView, periodText, viewOfFact } from "./view.js";
-import { at, factText, plural } from "./format.js";
+import { address, answeredStep, entityOf, newView, periodText, viewOfFact } from "./view.js";
+import { at, factText, plural, whenText } from "./format.js";
 
 const MAX_ROWS = 50;
 
@@ -19,7 +19,7 @@ export const entityPage = formPage({
   about: "What the data says about one entity, in all steps or in a period.",
   start: (view) => ({
     entity: view.entity || entityOf(view),
-    time: (view.asked === "time" && view.answer) || view.time,
+    time: (view.asked === "time" && answeredStep(view)) || view.time,
   }),
   title: (view) => [view.entity || "Entity", periodText(view)].filter(Boolean).join(" "),
   fields: [
@@ -72,8 +72,8 @@ function numbers(data) {
 }
 
 /** The facts at the time, or the nearest ones. */
-function near({ near: facts, entity }, view) {
-  const here = facts.some((fact) => fact.time === view.time);
+function near({ near: facts, at_time: count, entity }, view) {
+  const here = count > 0;
   const words = here
     ? `Facts ${at(view.time)}`
     : facts.length
@@ -83,7 +83,7 @@ function near({ near: facts, entity }, view) {
     el(
       "li",
       {},
-      here ? null : `${fact.time} `,
+      here && whenText(fact) === view.time ? null : `${whenText(fact)} `,
       el("a", { class: "fact-text", href: address(viewOfFact(view, fact)) }, factText(fact)),
       " ",
       el("small", {}, fact.split),

@@ -4,20 +4,21 @@ import { post } from "./api.js";
 import { el, refill } from "./dom.js";
 import { Panel } from "./panel.js";
 import { viewOfFact, address, isComplete, PARTS, requestFor } from "./view.js";
-import { exportButtons, FACT_COLUMNS, member } from "./table.js";
+import { exportButtons, factColumns, member } from "./table.js";
 import { at, distance, factText, percent, plural, signed, whenText } from "./format.js";
 
 const MAX_FACTS = 20;
 const SHOWN_FACTS = 6;
 
 /** Evidence from one run of a view, "run" or "other"; `onEvidence(data)` is called with it, or with null. */
-export function evidencePanel(root, which, onEvidence, onError) {
+export function evidencePanel(root, which, app, onEvidence, onError) {
+  const runOf = (view) => app.info.runs.find(({ name }) => name === view[which]);
   return new Panel(
     root,
     {
       request: (view) =>
         isComplete(view) && view[which] && view.answer
-          ? { ...requestFor(view, view[which]), [view.asked]: view.answer, asked: view.asked, most: MAX_FACTS }
+          ? { ...requestFor(view, view[which]), ...answerOf(view, runOf(view)), most: MAX_FACTS }
           : null,
       load: (request, signal) => post("api/v1/evidence", request, signal),
       heading: (view) => (view.other ? [el("h3", {}, view[which])] : []),
@@ -29,6 +30,14 @@ export function evidencePanel(root, which, onEvidence, onError) {
     },
     onError,
   );
+}
+
+/** The chosen answer, and what to explain: of an interval, the object at its middle step. */
+function answerOf({ asked, answer }, { intervals, times }) {
+  if (asked !== "time" || !intervals) return { [asked]: answer, asked };
+  const bounds = answer.split(" to ");
+  const [first, last] = [bounds[0], bounds.at(-1)].map((step) => times?.indexOf(step) ?? -1);
+  return { time: first < 0 || last < 0 ? bounds[0] : times[(first + last) >> 1], asked: "object" };
 }
 
 /** What a screen reader says when evidence has been loaded. */
@@ -50,13 +59,14 @@ function render(data, view) {
   const effects = data.evidence.map((fact) => Math.abs(fact.effect ?? 0));
   const largest = data.evidence.some((fact) => fact.effect !== null) ? Math.max(...effects) : 1;
   const rows = data.evidence.map((fact) => row(fact, view, largest));
+  const columns = [...factColumns(data.evidence), member("effect"), member("share")];
   return [
     run,
     reason(data),
     el("ol", { class: "facts" }, ...rows.slice(0, SHOWN_FACTS)),
     el("p", { class: "fine meaning" }, data.legend),
     rows.length > SHOWN_FACTS ? moreFacts(rows.slice(SHOWN_FACTS), data.evidence_count - rows.length) : "",
-    exportButtons(`evidence-${data.run}`, [...FACT_COLUMNS, member("effect"), member("share")], data.evidence),
+    exportButtons(`evidence-${data.run}`, columns, data.evidence),
   ];
 }
 

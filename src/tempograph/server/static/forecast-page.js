@@ -7,9 +7,10 @@ import { formPage } from "./form-page.js";
 import { factLink, probabilityCell } from "./cells.js";
 import { FACT_COLUMNS, member, table } from "./table.js";
 import { entityOf } from "./view.js";
-import { factText, plural, signed } from "./format.js";
+import { factText, plural, sentence, signed } from "./format.js";
 
 const EVIDENCE = 3;
+const NOTHING = "Nothing is likely here. Choose other steps, or another entity.";
 
 export const forecastPage = formPage({
   name: "forecast",
@@ -40,6 +41,7 @@ export const forecastPage = formPage({
           ...(view.relation && { relations: [view.relation] }),
         }
       : null,
+  counted: "step",
   load: (request, signal, progress) => scan("api/v1/forecast", request, signal, progress),
   hint: (_, app) => [
     el(
@@ -50,41 +52,43 @@ export const forecastPage = formPage({
         : `${app.run.name} completes facts inside the period of its data. Choose a run that was trained to forecast.`,
     ),
   ],
-  draw: (facts, view) =>
-    facts.length
-      ? [
-          table({
-            label: "Likely facts",
-            file: "forecast",
-            rows: facts,
-            columns: [
-              member("probability", "Probability", { cell: (fact) => probabilityCell(fact.probability), number: true }),
-              ...FACT_COLUMNS,
-              { name: "last", label: "Last", value: (fact) => fact.last ?? "never" },
-              member("count", "Before", { number: true }),
-              ...(facts.some((fact) => fact.happened !== null)
-                ? [{ name: "happened", label: "Happened", value: (fact) => (fact.happened ? "yes" : "no") }]
-                : []),
-              {
-                name: "evidence",
-                label: "Evidence",
-                value: (fact) => fact.evidence.map(evidenceText).join("; "),
-                cell: evidenceCell,
-                wide: true,
-              },
-              askLink(view),
-            ],
-            note: el(
-              "p",
-              { class: "fine" },
-              "The probability is that the fact happens at this step, given what was known before the first one. Last ",
-              "and Before say when and how often it happened.",
-            ),
-          }),
-        ]
-      : [el("p", { class: "empty" }, "Nothing is likely here. Choose other steps, or another entity.")],
-  announce: (facts) => `${plural(facts.length, "likely fact")} found`,
+  draw: ({ facts, end }, view) => [
+    ...(facts.length ? [likelyFacts(facts, view)] : [el("p", { class: "empty" }, NOTHING)]),
+    ...end.notes.map((note) => el("p", { class: "fine" }, sentence(note))),
+  ],
+  announce: ({ facts }) => `${plural(facts.length, "likely fact")} found`,
 });
+
+function likelyFacts(facts, view) {
+  return table({
+    label: "Likely facts",
+    file: "forecast",
+    rows: facts,
+    columns: [
+      member("probability", "Probability", { cell: (fact) => probabilityCell(fact.probability), number: true }),
+      ...FACT_COLUMNS,
+      { name: "last", label: "Last", value: (fact) => fact.last ?? "never" },
+      member("count", "Before", { number: true }),
+      ...(facts.some((fact) => fact.happened !== null)
+        ? [{ name: "happened", label: "Happened", value: (fact) => (fact.happened ? "yes" : "no") }]
+        : []),
+      {
+        name: "evidence",
+        label: "Evidence",
+        value: (fact) => fact.evidence.map(evidenceText).join("; "),
+        cell: evidenceCell,
+        wide: true,
+      },
+      askLink(view),
+    ],
+    note: el(
+      "p",
+      { class: "fine" },
+      "The probability is that the fact happens at this step, given what was known before the first one. Last ",
+      "and Before say when and how often it happened.",
+    ),
+  });
+}
 
 /** A link that asks about the fact of a row; only steps of the data have facts to show beside the answers. */
 function askLink(view) {

@@ -9,7 +9,8 @@ import { Panel } from "./panel.js";
  * - `about`, what it shows, in a sentence;
  * - `fields`, made by fields.js, and `submit`, the words of the button that asks; without it, each change asks;
  * - `extra(app)`, if there is more to fill in than fields: `{ element, show(view) }`;
- * - `request(view, app)`, what to ask, or null; `load(request, signal, progress)`, which asks it;
+ * - `request(view, app)`, what to ask, or null; `load(request, signal, progress)`, which asks it; `counted`, the word
+ *   for what its progress counts;
  * - `draw(data, view, app)`, the elements that show the answer, and `announce(data)`, what a screen reader says;
  * - `hint(view, app)`, the elements if there is nothing to ask yet.
  */
@@ -31,6 +32,7 @@ export function formPage({ name, label, timed, about, start, title, fields, subm
       {
         request: (view) => (submit && !view.search ? null : parts.request(view, app)),
         load: parts.load,
+        counted: parts.counted,
         draw: (data, view) => {
           const shown = data === null ? (parts.hint?.(view, app) ?? []) : parts.draw(data, view, app);
           replace(body, shown, results);

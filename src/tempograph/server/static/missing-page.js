@@ -9,6 +9,13 @@ import { FACT_COLUMNS, member, table } from "./table.js";
 import { entityOf, periodText } from "./view.js";
 import { percent, plural } from "./format.js";
 
+const SLOW = "The search can take a while. You can cancel it.";
+const searches = (run) => run.asked.includes("relation");
+const reasonNotTo = ({ name, intervals }) =>
+  intervals
+    ? `${name} does not search for missing facts, because its facts hold for a while. Choose another run.`
+    : `${name} does not search for missing facts, because it was trained to forecast. Choose another run.`;
+
 export const missingPage = formPage({
   name: "missing",
   label: "Missing",
@@ -26,16 +33,19 @@ export const missingPage = formPage({
     topField("Facts", [10, 20, 50, 100, 500, 1000], "facts"),
   ],
   submit: "Search",
-  request: (view, app) => ({
-    run: app.run.name,
-    top: Number(view.top),
-    ...(view.entity && { entity: view.entity }),
-    ...(view.relation && { relations: [view.relation] }),
-    ...(view.first && { first: view.first }),
-    ...(view.last && { last: view.last }),
-  }),
-  load: (request, signal, progress) => scan("api/v1/missing", request, signal, progress),
-  hint: () => [el("p", { class: "empty" }, "The search can take a while. You can cancel it.")],
+  request: (view, app) =>
+    searches(app.run)
+      ? {
+          run: app.run.name,
+          top: Number(view.top),
+          ...(view.entity && { entity: view.entity }),
+          ...(view.relation && { relations: [view.relation] }),
+          ...(view.first && { first: view.first }),
+          ...(view.last && { last: view.last }),
+        }
+      : null,
+  load: async (request, signal, progress) => (await scan("api/v1/missing", request, signal, progress)).facts,
+  hint: (_, app) => [el("p", { class: "empty" }, searches(app.run) ? SLOW : reasonNotTo(app.run))],
   draw: (facts, view) =>
     facts.length
       ? [

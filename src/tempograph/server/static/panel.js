@@ -18,7 +18,7 @@ export function redrawOnResize(panel, body) {
 /**
  * `request(view)` is what to load for a view, or null; `load(request, signal, progress)` loads it; `draw(data, view)`
  * shows it, with null if nothing was loaded. A newer request cancels an older one; the same request is not sent twice.
- * While it loads, `progress(done, total)` shows how far it is, and a button to cancel it.
+ * While it loads, `progress(done, total)` shows how many of what is `counted` are done, and a button to cancel it.
  * An error is shown in the place of the data, below `heading(view)` if there is one, and passed to `onError`.
  */
 export class Panel {
@@ -87,7 +87,8 @@ export class Panel {
   #showProgress(done, total, late) {
     clearTimeout(late);
     this.#root.removeAttribute("aria-busy");
-    const words = total ? `${done.toLocaleString("en")} of ${plural(total, "candidate")}` : "Starting\u2026";
+    const all = plural(total, this.#parts.counted ?? "candidate");
+    const words = total ? `${done.toLocaleString("en")} of ${all}` : "Starting\u2026";
     const bar = this.#body.querySelector(":scope > .progress");
     if (bar) {
       bar.querySelector("progress").max = total || 1;

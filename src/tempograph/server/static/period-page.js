@@ -25,7 +25,7 @@ export const periodPage = formPage({
   },
   title: (view) => [queryText(view), periodText(view) || "over time"].join(" "),
   fields: [
-    choiceField("asked", "Look for", PARTS, askFor),
+    choiceField("asked", "Look for", (app) => PARTS.filter((part) => app.run.asked.includes(part)), askFor),
     nameField("subject", "Subject", "entity", unlessAsked("subject")),
     nameField("relation", "Relation", "relation", unlessAsked("relation")),
     nameField("object", "Object", "entity", unlessAsked("object")),

@@ -39,7 +39,11 @@ export class QueryForm {
   }
 
   show(view) {
-    for (const radio of this.#radios) radio.checked = radio.value === view.asked;
+    for (const radio of this.#radios) {
+      radio.checked = radio.value === view.asked;
+      // A link may ask for a part that the run does not rank; the answers say so.
+      radio.parentElement.hidden = !radio.checked && !this.#app.run.asked.includes(radio.value);
+    }
     for (const part of ASKED) {
       const asked = part === view.asked;
       const field = part === "time" ? this.#timeField : this.#searches[part];

@@ -26,6 +26,9 @@ export function showRuns(runs, view) {
   $("about").textContent = run ? described(run) : "";
 }
 
+/** The parts of a fact whose candidates a run ranks; for a missing time, intervals are no candidates. */
+export const rankedParts = ({ asked, intervals }) => asked.filter((part) => part !== "time" || !intervals);
+
 /** The figure of a run by its name, after a comma; empty if it was not measured. */
 export function figureText(runs, name) {
   const figure = mrrText(runs.find((run) => run.name === name));

@@ -5,7 +5,7 @@ import { el } from "./dom.js";
 import { choiceField, topField } from "./fields.js";
 import { formPage } from "./form-page.js";
 import { factLink, probabilityCell } from "./cells.js";
-import { FACT_COLUMNS, member, table } from "./table.js";
+import { factColumns, member, table } from "./table.js";
 import { number, plural } from "./format.js";
 
 const SPLITS = ["train", "valid", "test"];
@@ -26,7 +26,8 @@ export const surprisingPage = formPage({
     top: Number(view.top),
     splits: view.splits ? [view.splits] : SPLITS,
   }),
-  load: (request, signal, progress) => scan("api/v1/surprising", request, signal, progress),
+  counted: "fact",
+  load: async (request, signal, progress) => (await scan("api/v1/surprising", request, signal, progress)).facts,
   hint: () => [el("p", { class: "empty" }, "The search scores every fact. It can take a while; you can cancel it.")],
   draw: (facts, view) =>
     facts.length
@@ -37,7 +38,7 @@ export const surprisingPage = formPage({
             rows: facts,
             columns: [
               member("surprise", "Surprise", { cell: (fact) => number(fact.surprise), number: true }),
-              ...FACT_COLUMNS,
+              ...factColumns(facts),
               member("known", "Split"),
               side("object_probability", "Object"),
               rank("object_rank", "Rank"),
@@ -60,4 +61,6 @@ export const surprisingPage = formPage({
 const side = (name, label) =>
   member(name, `${label} probability`, { cell: (fact) => probabilityCell(fact[name]), number: true });
 
-const rank = (name, label) => member(name, label, { number: true });
+/** A rank, which is a mean over the steps of a fact that holds for a while, or over ties. */
+const rank = (name, label) =>
+  member(name, label, { number: true, cell: (row) => String(Number(row[name].toFixed(2))) });

@@ -1,16 +1,17 @@
 // Rows as a table that can be saved as CSV or JSON.
 
 import { el } from "./dom.js";
-import { plural } from "./format.js";
+import { plural, whenText } from "./format.js";
 
 const label = (name) => `${name[0].toUpperCase()}${name.slice(1)}`;
 
 /**
  * A column has a `name`, its member in the export; a `label`; `value(row)`, what is exported; and `cell(row)`, what is
  * shown, by default the value. `number` aligns it at the right; a `wide` one may be folded. A column without a name is
- * not exported. `file` is the name of the export without its ending.
+ * not exported, and one that is `unseen` is only exported. `file` is the name of the export without its ending.
  */
-export function table({ label: title, file, columns, rows, note = null }) {
+export function table({ label: title, file, columns: all, rows, note = null }) {
+  const columns = all.filter(({ unseen }) => !unseen);
   const hidden = () => el("span", { class: "visually-hidden" }, "Ask");
   const head = columns.map(({ label: words, number }) =>
     el("th", { scope: "col", class: number ? "number" : null }, words || hidden()),
@@ -25,7 +26,7 @@ export function table({ label: title, file, columns, rows, note = null }) {
       el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...body)),
     ),
     note,
-    exportButtons(file, columns, rows),
+    exportButtons(file, all, rows),
   );
 }
 
@@ -88,3 +89,11 @@ export const member = (name, label, more = {}) => ({ name, label, value: (row) =
 export const FACT_COLUMNS = ["time", "subject", "relation", "object"].map((name) =>
   member(name, label(name), { wide: name !== "time" }),
 );
+
+/** The columns of facts; of those that hold for a while, the time says since when until when. */
+export function factColumns(facts) {
+  if (!facts.some(({ start }) => start != null)) return FACT_COLUMNS;
+  const [time, ...parts] = FACT_COLUMNS;
+  const bounds = ["start", "end"].map((name) => member(name, name, { unseen: true }));
+  return [{ ...time, cell: whenText }, ...parts, ...bounds];
+}

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { $, el, refill } from "./dom.js";
 import { Panel, redrawOnResize } from "./panel.js";
-import { FACT_COLUMNS, member, table } from "./table.js";
+import { factColumns, member, table } from "./table.js";
 import { chart, Scale, shownSteps } from "./timeline-chart.js";
 import { address, entityOf, focused, withTime } from "./view.js";
 import { plural, factText, whenText } from "./format.js";
@@ -138,7 +138,7 @@ function list(data) {
   const note = facts.length < total ? el("p", { class: "fine" }, `The first ${facts.length} of them.`) : null;
   details.addEventListener("toggle", () => {
     if (details.querySelector("table")) return;
-    const columns = [...FACT_COLUMNS, member("split", "Split")];
+    const columns = [...factColumns(facts), member("split", "Split")];
     details.append(table({ label: `Facts of ${entity}`, file: `facts-${entity}`, columns, rows: facts, note }));
   });
   return details;

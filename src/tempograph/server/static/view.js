@@ -69,9 +69,12 @@ export function requestFor(view, run) {
   return { ...Object.fromEntries(given), run };
 }
 
+/** The chosen answer as a step: of an interval such as "1926 to 1929", the first one. */
+export const answeredStep = ({ answer, intervals }) => (intervals ? answer.split(" to ")[0] : answer);
+
 /** The view with the time around which facts are shown: that of the query, or the chosen answer. */
 export const focused = (view, run) =>
-  view.asked === "time" ? { ...view, time: view.answer || view.last || run.last } : view;
+  view.asked === "time" ? { ...view, time: answeredStep(view) || view.last || run.last } : view;
 
 /** The query at another time, or with this time as the chosen answer. */
 export const withTime = (view, time) => (view.asked === "time" ? { ...view, answer: time } : { ...view, time });
@@ -109,7 +112,7 @@ export function askFor(view, asked) {
   const chosen = view.answer;
   const entity = entityOf(view);
   if (asked === "time" || view.asked === "time") {
-    const whole = { ...view, [view.asked]: chosen };
+    const whole = { ...view, [view.asked]: view.asked === "time" ? answeredStep(view) : chosen };
     return { ...whole, asked, [asked]: "", answer: whole[asked] };
   }
   if (asked === "relation") {

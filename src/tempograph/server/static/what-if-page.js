@@ -7,8 +7,9 @@ import { changesForm } from "./changes-form.js";
 import { changesOf, withChange } from "./changes.js";
 import { choiceField, nameField, timeField, topField } from "./fields.js";
 import { formPage } from "./form-page.js";
+import { rankedParts } from "./runs.js";
 import { member, table } from "./table.js";
-import { askFor, ASKED, isComplete, queryText, requestFor, timeText } from "./view.js";
+import { askFor, isComplete, queryText, requestFor, timeText } from "./view.js";
 import { factText, plural } from "./format.js";
 
 const MAX_EVIDENCE = 8;
@@ -22,7 +23,7 @@ export const whatIfPage = formPage({
   start: ({ asked, subject, relation, object, time }) => ({ asked, subject, relation, object, time }),
   title: (view) => `What if: ${queryText(view)} ${timeText(view)}`,
   fields: [
-    choiceField("asked", "Look for", ASKED, askFor),
+    choiceField("asked", "Look for", (app) => rankedParts(app.run), askFor),
     nameField("subject", "Subject", "entity", unlessAsked("subject")),
     nameField("relation", "Relation", "relation", unlessAsked("relation")),
     nameField("object", "Object", "entity", unlessAsked("object")),
