@@ -60,8 +60,8 @@ def update(
     """Add new facts to a run, with their new names and time steps; answers use them at once.
 
     The folder of the run changes as a whole or not at all. Facts that are known are left out. A
-    faulty row stops the update, unless --skip-bad is given. The figures of the run stay those that
-    were measured, and are marked so.
+    faulty row stops the update, unless --skip-bad is given. The run is not measured again: its
+    figures are marked as from before the update.
 
     Example: **tempograph update runs/mine tomorrow.csv**
     """
