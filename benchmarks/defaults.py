@@ -6,7 +6,7 @@ Data are benchmarks and what is made of them, so that no rule fits only the data
 - icews14/10%: a random share of all facts, split at random; the preset is that of icews14
 - icews14/500: the facts among the 500 most active entities, split at random
 - yago-forecast: all facts, split at random; the preset is that of icews14
-- world/470000x23000: a made world of so many facts and entities; the preset is that of icews14
+- world/470000x23000: a synthetic world of so many facts and entities; the preset is that of icews14
 
 A run that has the same settings both ways is trained once. With --json, results are added to
 those in the file.
@@ -52,7 +52,7 @@ LARGEST_LOSS: Final = 0.005
 """How far valid MRR with suggested settings may be below that of the preset."""
 RELATIONS: Final = 250
 STEPS: Final = 304
-"""Of a made world."""
+"""Of a synthetic world."""
 
 
 def main() -> None:

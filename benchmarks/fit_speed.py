@@ -4,7 +4,7 @@ Data are named as in benchmarks/defaults.py, and written as CSV files first:
 
 - icews14: the splits of the benchmark, so that the MRR can be compared with that of its presets
 - icews14/60000: so many facts of it, drawn at random and split by `fit`
-- world/470000x23000: a made world of so many facts and entities, split by `fit`
+- world/470000x23000: a synthetic world of so many facts and entities, split by `fit`
 
 The clock starts before the files are read and stops when the trust report is written. Results are
 added to those in the file, after each stage, so that something is left of a fit that is stopped.

@@ -83,7 +83,7 @@ def main() -> None:
 
 
 def icews14() -> TemporalGraph:
-    """ICEWS14, or a made world of its size where it is not on this machine."""
+    """ICEWS14, or a synthetic world of its size where it is not on this machine."""
     try:
         return load_dataset("icews14")
     except DataError:

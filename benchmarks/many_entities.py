@@ -1,4 +1,4 @@
-"""Seconds, memory and MRR of models on made worlds with many entities.
+"""Seconds, memory and MRR of models on synthetic worlds with many entities.
 
 World s has 433,000 entities and 3.8 million train facts, world l 1.2 million and 10 million; a
 number makes a world of so many entities with ten facts each, for curves of cost. Settings are the
@@ -32,7 +32,7 @@ from torch import Tensor
 import tempograph
 from tempograph.cli.console import err, show
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.synthetic.many_entities import MadeWorld
+from tempograph.data.synthetic.many_entities import SyntheticWorld
 from tempograph.data.timeline import Timeline
 from tempograph.device import environment, peak_memory_bytes, resolve_device
 from tempograph.evaluation.evaluator import evaluate_model
@@ -45,8 +45,8 @@ from tempograph.training.recipes import recipe_for
 from tempograph.training.setup import configure
 
 WORLDS: Final = {
-    "s": MadeWorld(),
-    "l": MadeWorld(1_200_000, 500, 1_000, 10_000_000, 50_000, 50_000),
+    "s": SyntheticWorld(),
+    "l": SyntheticWorld(1_200_000, 500, 1_000, 10_000_000, 50_000, 50_000),
 }
 FITTED_ON: Final = 2_000
 """Valid facts on which baselines choose their settings."""
@@ -105,10 +105,10 @@ def merged(results: list[dict[str, Any]], new: dict[str, Any]) -> list[dict[str,
     return sorted([*kept, new], key=lambda each: (each["entities"], each["train_facts"]))
 
 
-def curve_world(entities: int) -> MadeWorld:
+def curve_world(entities: int) -> SyntheticWorld:
     """A world with ten train facts for each entity."""
     held_out = min(25_000, entities)
-    return MadeWorld(entities, 100, 300, 10 * entities, held_out, held_out)
+    return SyntheticWorld(entities, 100, 300, 10 * entities, held_out, held_out)
 
 
 def measure(

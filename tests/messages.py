@@ -566,12 +566,12 @@ MESSAGES = {
         "task forecast"
     ),
     "question_models.nothing_held_out": (
-        "{graph}: its valid split has no facts to tell how often what is likely does happen; "
-        "import the data with some held out"
+        "{graph}: its valid split has no facts, so the probability that a fact happens cannot be "
+        "calibrated; import the data with some facts held out"
     ),
     "question_models.no_valid_facts": (
-        "{data}: its valid split has no facts to tell by how many proposals of missing facts are "
-        "right; import the data with some held out"
+        "{data}: its valid split has no facts, so the probability that a fact is missing cannot be "
+        "calibrated; import the data with some facts held out"
     ),
     "recipes.none": (
         "model {model} has no training recipe; its module must call "
@@ -583,7 +583,7 @@ MESSAGES = {
     ),
     "recipes.twice": "models with {settings} have a training recipe already",
     "run_evaluation.negatives": (
-        "candidates are sampled by the rules of TGB 2.0; pass the protocol tgb"
+        "negatives are sampled only by the rules of TGB 2.0; pass the protocol tgb"
     ),
     "run_evaluation.tgb": (
         "the protocol tgb ranks entities by the filter time, found ask '{ask}' and filter "
@@ -629,7 +629,8 @@ MESSAGES = {
         "{setting} needs a number of negatives, found 'all'; set train.negatives=4096"
     ),
     "settings.pointer_negatives": (
-        "the pointer is trained against all entities, found negatives = {value}"
+        "the pointer is trained against all entities, found negatives = {value}; "
+        "set train.negatives=all"
     ),
     "settings.sparse_optimizer": (
         "sparse_gradients are for optimizer adagrad, found {optimizer}, which moves all entities "
@@ -763,8 +764,8 @@ MESSAGES = {
         "on more steps, or set model.fit_on=valid"
     ),
     "question_models.intervals": (
-        "{graph}: its facts hold for a while, and among such facts neither are relations ranked "
-        "yet, nor missing facts searched for; ask for subjects, objects or intervals"
+        "{graph}: its facts hold for a while; relations cannot be ranked and missing facts cannot "
+        "be searched for among such facts yet; ask for subjects, objects or intervals"
     ),
     "run_protocol.config": (
         "{about}: it was trained under protocol {trained}, but its config.toml says {own}; restore "
@@ -786,7 +787,7 @@ MESSAGES = {
         "{path}: its test split has no facts, so there is nothing to ask about"
     ),
     # The client
-    "replies.no_json": "a line of the response is not of tempograph: {line!r}",
+    "replies.no_json": "a line of the response is not from tempograph: {line!r}",
     "replies.unfinished": "the service ended the search before it was finished; try again",
     "requests.no_address": (
         "'{url}' is not the address of a service; write it as http://HOST:PORT"
@@ -819,8 +820,9 @@ MESSAGES = {
     "service.same_name": "two runs are named '{run}'; rename one: NAME={folder}",
     # The command line
     "evaluate.tgb": (
-        "--protocol tgb ranks entities and compares with no target; leave out --ask and --check"
+        "--protocol tgb ranks entities and has no targets; leave out --ask and --check"
     ),
+    "evaluate.paper": "--protocol paper ranks entities; leave out --ask",
     "evaluate.audit": (
         "--audit checks the figures of entities with filter time; leave out --ask, --check, "
         "--filter and --protocol tgb"

@@ -62,6 +62,8 @@ def test_options_that_do_not_go_together_are_refused(call: Call, run: Path) -> N
     for options in (["--ask", "relation"], ["--ask", "all"], ["--check"]):
         code, _, err = call("evaluate", str(run), "--protocol", "tgb", *options)
         assert code == 2 and message("evaluate.tgb") in " ".join(err.split())
+    code, _, err = call("evaluate", str(run), "--protocol", "paper", "--ask", "time")
+    assert code == 2 and message("evaluate.paper") in " ".join(err.split())
     with raises(ConfigError, "run_evaluation.tgb", ask="entity", filter="static"):
         tempograph.evaluate(run, protocol="tgb", filter="static")
     with raises(ConfigError, "run_evaluation.negatives"):

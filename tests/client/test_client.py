@@ -188,7 +188,7 @@ def test_what_is_not_of_the_service_is_said_to_be_so(proxy: tuple[type[Proxy], s
     handler, address = proxy
     with Client(address) as client:
         for handler.status, handler.body in ((502, b"<html>"), (200, b"<html>"), (500, b"[]")):
-            with pytest.raises(ServiceError, match="is not of tempograph"):
+            with pytest.raises(ServiceError, match="is not from tempograph"):
                 client.objects(0, 0, 0)
         handler.status, handler.body = 200, b"<html>\n"
         with raises(ServiceError, "replies.no_json", line="<html>"):

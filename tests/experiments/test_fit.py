@@ -168,7 +168,7 @@ def test_a_model_is_chosen_by_the_share_of_known_pairs() -> None:
     assert choose_model(lasting, torch.device("cuda")).model == "temp-pointer"
     many = dataclasses.replace(meeting, entities=tuple(map(str, range(MANY_ENTITIES))))
     choice = choose_model(many, torch.device("cuda"))
-    assert choice.model == "pointer" and "of 30,000 entities" in choice.why
+    assert choice.model == "pointer" and "of the 30,000 entities" in choice.why
 
 
 @pytest.mark.usefixtures("no_trust_report")

@@ -1,4 +1,4 @@
-"""Evidence against full rescores without the fact, and against the rules of a made world."""
+"""Evidence against full rescores without the fact, and against the rules of the demo world."""
 
 from __future__ import annotations
 

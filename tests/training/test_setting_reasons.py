@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tempograph.data.graph import TemporalGraph
-from tempograph.data.synthetic.many_entities import MadeWorld
+from tempograph.data.synthetic.many_entities import SyntheticWorld
 from tempograph.experiments.autofit import fit
 from tempograph.models.sparse_scores import MANY_ENTITIES
 from tempograph.training import defaults, setting_reasons, setup, trainer
@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 
 def graph_with(entities: int) -> TemporalGraph:
     """A small world with more names than it uses."""
-    graph = MadeWorld(60, 5, 10, 300, 20, 20).graph("made")
+    graph = SyntheticWorld(60, 5, 10, 300, 20, 20).graph("made")
     names = tuple(f"{number}" for number in range(entities))
     return dataclasses.replace(graph, entities=names)
 

@@ -39,7 +39,7 @@ app = typer.Typer(
     "**tempograph fit events.csv --out runs/mine**.",
 )
 app.add_typer(datasets.app, name="data")
-_CLASSES = {"train": train.ListingModels, "update": update.TakingEpochs}
+_CLASSES = {"train": train.TrainCommand, "update": update.UpdateCommand}
 """The commands with a class of their own."""
 for command in (
     demo.demo,

@@ -118,8 +118,10 @@ def evaluate(
         raise ConfigError("--check compares entities; use it with --ask entity or all")
     if protocol is not None and ((check and protocol != "paper") or ask != "entity"):
         raise ConfigError(
-            f"--protocol {protocol} ranks entities and compares with no target; leave out --ask "
-            "and --check"
+            f"--protocol {protocol} ranks entities; leave out --ask"
+            if protocol == "paper"
+            else f"--protocol {protocol} ranks entities and has no targets; leave out --ask and "
+            "--check"
         )
     targets = target_metrics(run, split, filter, protocol == "paper") if check else {}
     loaded = Run.load(run, resolve_device(device))

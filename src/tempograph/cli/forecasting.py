@@ -92,8 +92,8 @@ def backtest(
     probabilities: Annotated[
         bool,
         typer.Option(
-            help="Also compare what was said to be likely with what happened; without, it is "
-            "faster."
+            help="Also compare the probabilities of facts with what happened; "
+            "--no-probabilities is faster."
         ),
     ] = True,
     out_folder: Annotated[
@@ -109,8 +109,8 @@ def backtest(
     """Replay a period: forecast each day from the facts before it, and compare.
 
     The ranks of a day's facts say how well the model knows who and whom; expected and happened say
-    how far the probabilities of 'forecast' can be trusted. After its forecast, the facts of a day
-    are known to the following ones.
+    how far the probabilities of 'forecast' can be trusted. The facts of a day become history for
+    the days after it.
 
     Example: **tempograph backtest runs/next --from 2014-12-01 --to 2014-12-31 --out replay**
     """

@@ -40,16 +40,16 @@ def complete(
     time: Annotated[
         str | None,
         typer.Option(
-            help="The time, such as 2014-06-01; it may be after the data, also as +3: the third "
-            "step after them."
+            help="The time, such as 2014-06-01. It may be after the data, as a date or as a number "
+            "of steps: +3 is the third step after the last one."
         ),
     ] = None,
     first: Annotated[
         str | None,
         typer.Option(
             "--from",
-            help="The first step of a period: who at any step from here to --to, or, if the time "
-            "is missing, when in the period.",
+            help="The first step of a period, instead of --time: answers hold at some step of the "
+            "period. If you ask for the time, the answers are in the period.",
         ),
     ] = None,
     last: Annotated[str | None, typer.Option("--to", help="The last step of the period.")] = None,

@@ -27,7 +27,7 @@ def report(
         typer.Option(
             "--trust",
             help="Write the trust report of one run, by default to RUN/trust.html; "
-            "what was not measured is measured.",
+            "missing measurements are made first.",
         ),
     ] = False,
     window: Annotated[

@@ -69,7 +69,7 @@ def _complete_model(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-class ListingModels(TyperCommand):
+class TrainCommand(TyperCommand):
     """A command whose help lists the models of other packages, looked up when it is shown."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:

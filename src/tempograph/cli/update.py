@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from tempograph.training.update_result import UpdateResult
 
 
-class TakingEpochs(TyperCommand):
+class UpdateCommand(TyperCommand):
     """A command whose option --train may stand alone, for one epoch."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments."""
         args = list(args)
-        for place in [number for number, each in enumerate(args) if each == "--train"][::-1]:
-            if not args[place + 1 : place + 2] or not args[place + 1].isdecimal():
-                args.insert(place + 1, "1")
+        for index in [number for number, each in enumerate(args) if each == "--train"][::-1]:
+            if not args[index + 1 : index + 2] or not args[index + 1].isdecimal():
+                args.insert(index + 1, "1")
         return super().parse_args(ctx, args)
 
 
@@ -60,8 +60,8 @@ def update(
     """Add new facts to a run, with their new names and time steps; answers use them at once.
 
     The folder of the run changes as a whole or not at all. Facts that are known are left out. A
-    faulty row stops the update, unless --skip-bad is given. The figures of the run stay those that
-    were measured, and are marked so.
+    faulty row stops the update, unless --skip-bad is given. The run is not measured again: its
+    figures are marked as from before the update.
 
     Example: **tempograph update runs/mine tomorrow.csv**
     """

@@ -141,7 +141,7 @@ class ScanReply:
             event = json.loads(line)
         except ValueError:
             raise ServiceError(
-                f"a line of the response is not of tempograph: {line[:80]!r}"
+                f"a line of the response is not from tempograph: {line[:80]!r}"
             ) from None
         if event["event"] == "fact":
             self._facts.append(event["fact"])

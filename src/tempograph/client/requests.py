@@ -80,7 +80,7 @@ def unreachable(url: str, error: Exception) -> ServiceError:
 def describe_problem(url: str, status: int, problem: Any) -> TempographError:
     """The error behind a problem: what a user did wrong is a QueryError, all else the service's."""
     if not isinstance(problem, dict) or "detail" not in problem:
-        return ServiceError(f"{url}: the response has status {status} and is not of tempograph")
+        return ServiceError(f"{url}: the response has status {status} and is not from tempograph")
     if status in (404, 422) and problem.get("type", "").endswith(("unknown-name", "invalid-input")):
         return QueryError(f"{problem['detail']}{suggest(problem.get('suggestions', ()))}")
     return ServiceError(f"{url}: {problem['detail']} (status {status})")

@@ -192,7 +192,7 @@ class Client:
         at_least: float | None = None,
         progress: ProgressOption = True,
     ) -> ResultTable:
-        """The facts that are most likely missing from the data, from the step first to last.
+        """The facts that are most likely missing from the data, from step `first` to `last`.
 
         There is one row for each triple (subject, relation, object) at its best step. With
         `at_least`, there is one for every fact with this probability, in the order of time.

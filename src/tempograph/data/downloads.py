@@ -42,13 +42,13 @@ def fetch(
         try:
             _fetch_rest(address, sink, progress, size)
             break
-        except _PassingError:
+        except _TransientError:
             if pause is None:
                 raise
             time.sleep(pause)
 
 
-class _PassingError(DataError):
+class _TransientError(DataError):
     """A problem that may be gone at the next attempt."""
 
 
@@ -78,7 +78,7 @@ def _fetch_rest(
                 progress(file, done, size if total is None else total)
     # A response that is read in chunks ends early without an error when the server goes away.
     if total is not None and done < total:
-        raise _PassingError(
+        raise _TransientError(
             f"{address}: the connection ended after {done} of {total} bytes; {WAY_OUT}"
         )
 
@@ -90,7 +90,7 @@ def _explained(address: str) -> Iterator[None]:
         yield
     except HTTPError as error:
         error.close()
-        kind = _PassingError if error.code >= 500 else DataError
+        kind = _TransientError if error.code >= 500 else DataError
         raise kind(
             f"{address}: the server answered with HTTP status {error.code}; {WAY_OUT}"
         ) from None
@@ -101,4 +101,4 @@ def _explained(address: str) -> Iterator[None]:
     except (OSError, HTTPException) as error:
         cause = error.reason if isinstance(error, URLError) else error
         reason = getattr(cause, "strerror", None) or cause
-        raise _PassingError(f"{address}: cannot be fetched ({reason}); {WAY_OUT}") from None
+        raise _TransientError(f"{address}: cannot be fetched ({reason}); {WAY_OUT}") from None

@@ -59,8 +59,8 @@ class ChooserSummary(TypedDict):
     sharpness: float
     threshold: float
     density_weight: NotRequired[float]
-    """How much counts at which steps facts of a relation hold; not in results of earlier
-    versions, where it did not."""
+    """The weight of the steps at which facts of a relation hold; earlier versions, without it,
+    gave them none."""
     facts: int
     """The number of validation facts that these were chosen on."""
 

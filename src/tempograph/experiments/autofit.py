@@ -227,8 +227,8 @@ def choose_model(
         return ModelChoice(embeddings, f"{known}: embeddings generalize to new pairs")
     if len(graph.entities) >= MANY_ENTITIES and not graph.has_intervals:
         why = (
-            f"copying known facts works well, and of {len(graph.entities):,} entities the pointer "
-            "scores those alone that a nearby fact names"
+            "copying known facts works well, and the pointer scores one by one only those of the "
+            f"{len(graph.entities):,} entities that a nearby fact names"
         )
         return ModelChoice("pointer", f"{known}: {why}")
     if device.type == "cuda":

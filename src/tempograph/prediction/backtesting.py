@@ -48,11 +48,11 @@ def backtest(
     """Forecast each step of a period from the facts before it, and compare with what happened.
 
     The facts are `events`, in any form that `Predictor.score` takes, or those of a split of the
-    run's data. The period is that of the facts, or the part of it from `first` to `last`. After its
-    forecast, the facts of a step are known to the following ones; the weights stay as they are. The
-    ranks of facts are those of an evaluation under protocol forecast-single. Facts that were
-    proposed, and did happen or not, show how far the probabilities of `Predictor.forecast` can be
-    trusted; without `probabilities`, this is left out, which is faster.
+    run's data. The period is that of the facts, or the part of it from `first` to `last`. The
+    facts of a step become history for the steps after it; the weights stay as they are. The ranks
+    of facts are those of an evaluation under protocol forecast-single. Comparing the proposed facts
+    with what happened shows how far the probabilities of `Predictor.forecast` can be trusted;
+    without `probabilities`, this is left out, which is faster.
     """
     loaded = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
     if not loaded.timeline.past_only:

@@ -169,8 +169,8 @@ def _notes(scenario: Scenario, outlook: Outlook, steps: range) -> list[str]:
     notes = time_notes(scenario, steps[-1])
     if steps[-1] > outlook.last + 1:
         notes.append(
-            "nothing is known of the steps in between, so the forecast is less sure than one step "
-            "ahead"
+            "nothing is known of the steps in between, so the forecast is less certain than one "
+            "step ahead"
         )
     summary = scenario.run.results.occurrence
     if summary is not None:

@@ -341,7 +341,7 @@ class Predictor:
         progress: ProgressOption = True,
         budget: int | None = None,
     ) -> ResultTable | int:
-        """The facts that are most likely missing from the data, from the step first to last.
+        """The facts that are most likely missing from the data, from step `first` to `last`.
 
         `probability` is that of the fact having happened, if as many facts are missing as were held
         out for validation. There is one row for each triple (subject, relation, object) at its best

@@ -19,9 +19,8 @@ def time_notes(scenario: Scenario, step: int) -> list[str]:
             return [_describe_distance(graph, last, step)]
         return [f"a forecast of '{asked}' rests on earlier facts; it leaves out later ones"]
     if step <= last:
-        return [
-            f"'{asked}' is after {trained}, the last step of training, whose weights are used for it"
-        ]
+        last_trained = f"{trained}, the last step of training, whose weights are used for it"
+        return [f"'{asked}' is after {last_trained}"]
     weights = (
         f"{scenario.model.name} was trained to complete facts inside the period of its data, and "
         f"takes the weights of {trained} for later steps"

@@ -87,9 +87,9 @@ class QuestionModels:
             )
         if self.timeline.has_intervals:
             raise QueryError(
-                f"{self.graph.name}: its facts hold for a while, and among such facts neither are "
-                "relations ranked yet, nor missing facts searched for; ask for subjects, objects "
-                "or intervals"
+                f"{self.graph.name}: its facts hold for a while; relations cannot be ranked and "
+                "missing facts cannot be searched for among such facts yet; ask for subjects, "
+                "objects or intervals"
             )
         if "heads" not in self._fitted:
             self._fitted["heads"] = self._load_or_fit_heads(progress)
@@ -181,8 +181,8 @@ class QuestionModels:
                 return classifier.requires_grad_(False)
         if not len(self.graph.valid):
             raise QueryError(
-                f"{self.graph.name}: its valid split has no facts to tell how often what is likely "
-                "does happen; import the data with some held out"
+                f"{self.graph.name}: its valid split has no facts, so the probability that a fact "
+                "happens cannot be calibrated; import the data with some facts held out"
             )
         model = with_history(self.model, self.graph, "valid", "forecast-single")
         source = OccurrenceProposals(model, model.timeline, self.calibrator())
@@ -202,8 +202,8 @@ class QuestionModels:
                 return classifier.requires_grad_(False)
         if not len(self.graph.valid):
             raise QueryError(
-                f"{self.graph.name}: its valid split has no facts to tell by how many proposals "
-                "of missing facts are right; import the data with some held out"
+                f"{self.graph.name}: its valid split has no facts, so the probability that a fact "
+                "is missing cannot be calibrated; import the data with some facts held out"
             )
         known = KnownAnswers(self.timeline.facts, self.graph.sizes)
         log_probs = partial(

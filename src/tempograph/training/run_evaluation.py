@@ -91,7 +91,9 @@ def evaluate(
             f"filter '{filter}'; leave them out"
         )
     if protocol != "tgb" and negatives is not None:
-        raise ConfigError("candidates are sampled by the rules of TGB 2.0; pass the protocol tgb")
+        raise ConfigError(
+            "negatives are sampled only by the rules of TGB 2.0; pass the protocol tgb"
+        )
     loaded = run if isinstance(run, Run) else Run.load(run, resolve_device(device))
     if loaded.model.shards is not None:
         if protocol == "tgb" or ask != "entity":

@@ -48,8 +48,8 @@ def _sample_reasons(config: Config, entities: int) -> list[str]:
     ]
     if getattr(config.train, "sparse_gradients", False):
         reasons.append(
-            "A step changes the vectors of the entities in it only, with Adagrad, so its cost does "
-            "not grow with their number."
+            "A step changes only the vectors of the entities in it, with Adagrad, so its cost does "
+            "not grow with the number of entities."
         )
     return reasons
 
@@ -60,7 +60,7 @@ def _layout_reasons(config: Config, entities: int) -> list[str]:
         return []
     reasons = [
         "Only candidates that a nearby fact names are scored one by one, because there are "
-        f"{entities:,} entities; the others score what their relation gives them."
+        f"{entities:,} entities; the score of the others depends on the relation alone."
     ]
     forecasts = task_of(config.protocol) == "forecast"
     off = [

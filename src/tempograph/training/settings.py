@@ -156,5 +156,6 @@ class PointerTrainSettings(TrainSettings):
         super().__post_init__()
         if self.negatives != "all":
             raise ConfigError(
-                f"the pointer is trained against all entities, found negatives = {self.negatives}"
+                f"the pointer is trained against all entities, found negatives = {self.negatives}; "
+                "set train.negatives=all"
             )

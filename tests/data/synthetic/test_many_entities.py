@@ -1,4 +1,4 @@
-"""The made world of any size: its sizes, its repeatability and the structure it has."""
+"""The synthetic world of any size: its sizes, its repeatability and the structure it has."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from tempograph.data.folder import read_folder
 from tempograph.data.graph import rows_in
-from tempograph.data.synthetic.many_entities import MadeWorld
+from tempograph.data.synthetic.many_entities import SyntheticWorld
 from tempograph.errors import ConfigError
 
-WORLD = MadeWorld(entities=2000, relations=20, days=60, train=9000, valid=300, test=700)
+WORLD = SyntheticWorld(entities=2000, relations=20, days=60, train=9000, valid=300, test=700)
 GRAPH = WORLD.graph()
 
 
@@ -26,7 +26,9 @@ def test_a_world_has_the_sizes_asked_for_and_distinct_facts() -> None:
 
 def test_a_world_follows_from_its_seed() -> None:
     assert WORLD.graph().same_as(GRAPH)
-    assert not np.array_equal(MadeWorld(2000, 20, 60, 9000, 300, 700, seed=1).day(3), WORLD.day(3))
+    assert not np.array_equal(
+        SyntheticWorld(2000, 20, 60, 9000, 300, 700, seed=1).day(3), WORLD.day(3)
+    )
 
 
 def test_a_folder_written_day_by_day_holds_the_same_facts(tmp_path: Path) -> None:
@@ -74,4 +76,4 @@ def test_pairs_that_meet_have_several_facts_with_relations_of_one_family() -> No
 
 def test_sizes_have_bounds() -> None:
     with pytest.raises(ConfigError, match="entities must be at least 1, found 0"):
-        MadeWorld(entities=0)
+        SyntheticWorld(entities=0)

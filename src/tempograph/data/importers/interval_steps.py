@@ -34,7 +34,7 @@ class IntervalSteps:
     """Puts facts on steps: of the granularity, or else of a length that suits their dates.
 
     If all bounds are numbers, these are the steps, or years if they look like years. `bins` joins
-    neighbouring steps to that many bins with about equally many starts and ends.
+    neighboring steps to that many bins with about equally many starts and ends.
     """
 
     def __init__(

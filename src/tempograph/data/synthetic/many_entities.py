@@ -1,4 +1,4 @@
-"""A made world of any size, drawn day by day, with structure for models to learn."""
+"""A synthetic world of any size, drawn day by day, with structure for models to learn."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _QUARTERS: Final = 4
 
 
 @dataclass(frozen=True)
-class MadeWorld:
+class SyntheticWorld:
     """The sizes of a world. Its facts follow from the seed alone.
 
     It imitates what makes event data such as ICEWS14 predictable. A fact is an event of a pair
