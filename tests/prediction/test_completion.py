@@ -57,10 +57,14 @@ def test_names_ids_and_dates_give_the_same_answers(answerer: Answerer) -> None:
     by_name, by_id = answerer.objects(*names), answerer.objects(subject, relation, time)
     assert replace(by_name, answers=()) == replace(by_id, answers=())
     for one, other in zip(by_name.answers, by_id.answers, strict=True):
-        assert (one.rank, one.name, one.evidence) == (other.rank, other.name, other.evidence)
-        # On some processors, the last bits depend on where in memory the operands are.
+        assert (one.rank, one.name) == (other.rank, other.name)
+        # On some processors, the last bits depend on where in memory the operands are, and in a
+        # service on how candidates are divided into units of work.
         assert one.score == pytest.approx(other.score, rel=1e-5)
         assert one.probability == pytest.approx(other.probability, rel=1e-5)
+        for fact, same in zip(one.evidence, other.evidence, strict=True):
+            assert replace(fact, effect=None) == replace(same, effect=None)
+            assert fact.effect == pytest.approx(same.effect, rel=1e-4, abs=1e-5)
     fact = GRAPH.describe(GRAPH.test[0])
     rows = [
         fact,
