@@ -56,6 +56,17 @@ class HostileRequests:
         ]
         return self.random.choice(kinds)()
 
+    def each_kind(self) -> list[bytes]:
+        """A question in order for each part of a fact, and each search."""
+        fact = self._fact()
+        questions = [
+            ("complete", {part: name for part, name in fact.items() if part != missing})
+            for missing in fact
+        ]
+        searches: list[tuple[str, dict[str, Any]]] = [("missing", {"top": 1})]
+        searches.append(("surprising", {"top": 1}))
+        return [post(path, json.dumps(body)) for path, body in [*questions, *searches]]
+
     def _fact(self) -> dict[str, Any]:
         s, r, o, t = self.graph.all_facts[self.random.randrange(len(self.graph.all_facts))]
         names = self.graph.entities[s], self.graph.relations[r], self.graph.entities[o]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import os
 import platform
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -96,6 +97,15 @@ def resolve_device(device: str) -> torch.device:
             f"there is no device '{device}' here; use auto, cpu, or cuda on a machine with a GPU"
         )
     return resolved
+
+
+def release_free_memory() -> None:
+    """Return memory that the C library keeps after large computations, where it can.
+
+    Without this, what a thread once used for a moment would count as used for ever.
+    """
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def max_parallel_runs(device: torch.device) -> int:
