@@ -1,6 +1,6 @@
 """Seconds, memory and MRR of models on synthetic worlds with many entities.
 
-World s has 433,000 entities and 3.8 million train facts, world l 1.2 million and 10 million; a
+World S has 433,000 entities and 3.8 million train facts, world L 1.2 million and 10 million; a
 number makes a world of so many entities with ten facts each, for curves of cost. Settings are the
 suggested ones. With --minutes, training of a model ends at the step at which it has taken so long;
 a part of an epoch is scaled to a whole one. TED and recurrency are fitted on a sample of valid. On
