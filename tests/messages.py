@@ -89,6 +89,14 @@ MESSAGES = {
         "{address}: the connection ended after {done} of {total} bytes; try again later, "
         "or set TEMPOGRAPH_MIRROR to another base address of the same files"
     ),
+    "bound_lookup.before": (
+        "the {part} '{text}' is before the first step of {graph}, {first}, and earlier steps "
+        "cannot be added"
+    ),
+    "bound_lookup.off_grid": (
+        "the {part} '{text}' is not on the time grid of {graph} ({steps} steps, {first} to {last})"
+    ),
+    "bound_lookup.still_holds": "{problem}; if the fact still holds, its end is '..'",
     "fact_ids.fact": "fact {row}: {problem}",
     "fact_ids.four_parts": (
         "fact {row} must be a subject, a relation, an object and a time, found {value!r}"

@@ -27,6 +27,7 @@ from tempograph.typing import EmptyBound, Granularity
 
 _KNOWN_BITS = 4
 """Behind the four `Bounds`, a row keeps what its start says (`Known`), then what its end says."""
+NEITHER_KNOWN = "neither the start nor the end is known; fill in one of them or remove the row"
 _WITHOUT_START = Bounds.OPEN_START | Bounds.UNKNOWN_START
 _WITHOUT_END = Bounds.OPEN_END | Bounds.UNKNOWN_END
 
@@ -63,26 +64,30 @@ class IntervalGrid:
     def read(self, times: Sequence[pa.Array]) -> tuple[Integers, list[TimeFault]]:
         """The first and last second of each fact and what is known of them, [n, 3]; its faults."""
         start, end = (self._parse(column) for column in times)
-        rows: list[Integers] = []
+        bounds, faults = self.check(start, end)
+        packed = bounds + (start.known << _KNOWN_BITS) + (end.known << 2 * _KNOWN_BITS)
+        return np.column_stack([start.first, end.last, packed]), faults
+
+    def check(self, start: BoundTexts, end: BoundTexts) -> tuple[Integers, list[TimeFault]]:
+        """Which bounds of facts are open or unknown (`Bounds`), [n], and the faults."""
+        known: list[Integers] = []
         for each, empty in zip((start, end), self._empty, strict=True):
-            rows.append(np.where(each.known == Known.EMPTY, empty, each.known))
+            known.append(np.where(each.known == Known.EMPTY, empty, each.known))
         bounds = (
-            (rows[0] == Known.OPEN) * Bounds.OPEN_START
-            + (rows[0] == Known.UNKNOWN) * Bounds.UNKNOWN_START
-            + (rows[1] == Known.OPEN) * Bounds.OPEN_END
-            + (rows[1] == Known.UNKNOWN) * Bounds.UNKNOWN_END
+            (known[0] == Known.OPEN) * Bounds.OPEN_START
+            + (known[0] == Known.UNKNOWN) * Bounds.UNKNOWN_START
+            + (known[1] == Known.OPEN) * Bounds.OPEN_END
+            + (known[1] == Known.UNKNOWN) * Bounds.UNKNOWN_END
         )
         unreadable = [each.known == Known.UNREADABLE for each in (start, end)]
         readable = ~(unreadable[0] | unreadable[1])
         dated = (start.known >= Known.INTEGER) & (end.known >= Known.INTEGER)
-        faults = [
+        return bounds, [
             TimeFault(NO_START, unreadable[0], (0,)),
             TimeFault(NO_END, unreadable[1], (1,)),
             TimeFault(NOTHING_KNOWN, readable & _says_nothing(bounds, start, end), (0, 1)),
             TimeFault(START_AFTER_END, dated & (start.first > end.last), (0, 1)),
         ]
-        packed = bounds + (start.known << _KNOWN_BITS) + (end.known << 2 * _KNOWN_BITS)
-        return np.column_stack([start.first, end.last, packed]), faults
 
     def place(self, rows: Integers) -> Placed:
         """When facts hold, in steps, and the labels of all steps.   rows [n, 3] of `read`."""
@@ -102,8 +107,8 @@ class IntervalGrid:
         if len(texts) == 1:
             return self._explain_bound(texts[0])
         if not any(known in (Known.INTEGER, *_DATED) for known in self._known(texts)):
-            return "neither the start nor the end is known; fill in one of them or remove the row"
-        return f"the start {texts[0]!r} is after the end {texts[1]!r}; correct one of them"
+            return NEITHER_KNOWN
+        return explain_order(*texts)
 
     def is_unclear(self, *values: str | None) -> bool:
         """Whether a bound is a date whose day and month cannot be distinguished."""
@@ -130,9 +135,10 @@ class IntervalGrid:
             return _read_dates(column)
         encoded = column.cast(pa.string()).dictionary_encode(null_encoding="encode")
         codes = encoded.indices.to_numpy()
-        return BoundTexts(*(part[codes] for part in self._parse_texts(encoded.dictionary)))
+        return BoundTexts(*(part[codes] for part in self.parse_texts(encoded.dictionary)))
 
-    def _parse_texts(self, texts: pa.Array) -> BoundTexts:
+    def parse_texts(self, texts: pa.Array) -> BoundTexts:
+        """What some distinct texts say."""
         if self._pattern is None:
             found = parse_bounds(texts, self._dates.parse)
             if self._format == "integer":
@@ -149,7 +155,7 @@ class IntervalGrid:
         return dates._replace(known=np.where(marks == Known.UNREADABLE, dates.known, marks))
 
     def _known(self, texts: Sequence[str]) -> list[int]:
-        known: list[int] = self._parse_texts(pa.array(texts, pa.string())).known.tolist()
+        known: list[int] = self.parse_texts(pa.array(texts, pa.string())).known.tolist()
         return known
 
     def _explain_bound(self, text: str) -> str:
@@ -177,6 +183,11 @@ class IntervalGrid:
             option = getattr(self._words, f"empty_{part}").format(meaning=other)
             remarks.append(f"{empty} {read}; {option} says otherwise")
         return remarks
+
+
+def explain_order(start: str, end: str) -> str:
+    """What is wrong with a start that is after the end."""
+    return f"the start {start!r} is after the end {end!r}; correct one of them"
 
 
 _DATED = (Known.VAGUE, Known.YEAR, Known.MONTH, Known.DAY, Known.MOMENT)
