@@ -671,10 +671,6 @@ MESSAGES = {
     "answering.new_names": "{model} cannot take new names: {reason}; train it again",
     "run_update.epochs": "train must be a number of epochs from 0, found {value}",
     "run_update.fixed": "{model} cannot be updated: {reason}; train it again",
-    "run_update.intervals": (
-        "{model} on {dataset} cannot be updated, because its facts hold for a while; import old "
-        "and new facts together, and train again"
-    ),
     "run_update.unfinished": (
         "{model} on {dataset} is not finished, so it cannot be updated; continue it with "
         "tempograph resume"
