@@ -182,7 +182,8 @@ MESSAGES = {
     "bad_rows.values": "{reason}: {rows} rows, such as {values}",
     "batch_options.other": "{source} does not have the columns of the import, {columns}",
     "column_guessing.end": (
-        "warning: column '{column}' is not used: facts are taken at their start, column '{start}'"
+        "warning: column '{column}' is not used: facts are taken at their start, column '{start}'; "
+        "--start '{start}' --end '{column}' reads facts that hold until their end"
     ),
     "column_guessing.time_or_bounds": (
         "{path}: facts have a time, {time}, or a start and an end, {start} and {end}; say which "
