@@ -28,6 +28,8 @@ from tempograph.typing import EmptyBound, Granularity
 _KNOWN_BITS = 4
 """Behind the four `Bounds`, a row keeps what its start says (`Known`), then what its end says."""
 NEITHER_KNOWN = "neither the start nor the end is known; fill in one of them or remove the row"
+_LAST_SECOND = 86_399
+"""The last second of a day, from its first one."""
 _WITHOUT_START = Bounds.OPEN_START | Bounds.UNKNOWN_START
 _WITHOUT_END = Bounds.OPEN_END | Bounds.UNKNOWN_END
 
@@ -60,10 +62,15 @@ class IntervalGrid:
         self._steps = IntervalSteps(granularity, bins, time_format == "integer", words)
         self._words = words
         self._remarks: list[str] = []
+        self._timed = [False, False]
+        """Whether times of day were read in a column of times of the starts, and of the ends."""
 
     def read(self, times: Sequence[pa.Array]) -> tuple[Integers, list[TimeFault]]:
         """The first and last second of each fact and what is known of them, [n, 3]; its faults."""
         start, end = (self._parse(column) for column in times)
+        for number, column in enumerate(times):
+            if pa.types.is_timestamp(column.type):
+                self._timed[number] |= bool(((start, end)[number].known == Known.MOMENT).any())
         bounds, faults = self.check(start, end)
         packed = bounds + (start.known << _KNOWN_BITS) + (end.known << 2 * _KNOWN_BITS)
         return np.column_stack([start.first, end.last, packed]), faults
@@ -97,7 +104,8 @@ class IntervalGrid:
         )
         bounds = packed % (1 << _KNOWN_BITS)
         self._remarks = self._remarks_on_empty(known)
-        placed = self._steps.place(rows[:, :2], known, bounds)
+        seconds, known = self._settle_midnights(rows[:, :2], known)
+        placed = self._steps.place(seconds, known, bounds)
         self._remarks += self._steps.remarks
         return placed
 
@@ -128,6 +136,19 @@ class IntervalGrid:
     def remarks(self) -> list[str]:
         """What was decided: the order of day and month, empty bounds, the length of a step."""
         return [*self._dates.remarks(), *self._remarks]
+
+    def _settle_midnights(self, seconds: Integers, known: Integers) -> tuple[Integers, Integers]:
+        """Midnights [n, 2] as moments if others of their column are, else as days.
+
+        An end at midnight before its start is that day.
+        """
+        seconds = seconds.copy()
+        moment = (known == Known.MIDNIGHT) & self._timed
+        begins = seconds[:, 1] - _LAST_SECOND
+        moment[:, 1] &= (known[:, 0] < Known.INTEGER) | (seconds[:, 0] <= begins)
+        seconds[:, 1] = np.where(moment[:, 1], begins, seconds[:, 1])
+        settled = np.where(moment, Known.MOMENT, Known.DAY)
+        return seconds, np.where(known == Known.MIDNIGHT, settled, known)
 
     def _parse(self, column: pa.Array) -> BoundTexts:
         """What the bounds in a column say."""
@@ -190,7 +211,7 @@ def explain_order(start: str, end: str) -> str:
     return f"the start {start!r} is after the end {end!r}; correct one of them"
 
 
-_DATED = (Known.VAGUE, Known.YEAR, Known.MONTH, Known.DAY, Known.MOMENT)
+_DATED = tuple(each for each in Known if each > Known.INTEGER)
 
 
 def _says_nothing(bounds: Integers, start: BoundTexts, end: BoundTexts) -> Mask:
@@ -202,11 +223,16 @@ def _says_nothing(bounds: Integers, start: BoundTexts, end: BoundTexts) -> Mask:
 
 
 def _read_dates(column: pa.Array) -> BoundTexts:
-    """The bounds in a column of dates or timestamps; missing ones are empty."""
+    """The bounds in a column of dates or times; missing ones are empty.
+
+    What a time at midnight means is settled when all of them are known.
+    """
     moments = column.to_numpy(zero_copy_only=False).astype("M8[s]")
     valid = ~np.isnat(moments)
     moments = np.where(valid, moments, np.datetime64(0, "s"))
     seconds = moments.astype(np.int64)
-    timed = np.full(len(moments), bool((seconds % 86_400).any()))
-    found = known_dates(moments, valid, timed)
-    return found._replace(known=np.where(valid, found.known, Known.EMPTY))
+    found = known_dates(moments, valid, seconds % (_LAST_SECOND + 1) > 0)
+    known = np.where(valid, found.known, Known.EMPTY)
+    if pa.types.is_timestamp(column.type):
+        known = np.where(known == Known.DAY, Known.MIDNIGHT, known)
+    return found._replace(known=known)
