@@ -18,7 +18,7 @@ import tempograph
 from conftest import as_json
 from intervals import interval_graph
 from messages import message, raises
-from tempograph import Predictor, TemporalGraph
+from tempograph import ImportOptions, Predictor, TemporalGraph
 from tempograph.data.spans import Bounds
 from tempograph.errors import DataError, QueryError, RunError, TempographWarning
 from tempograph.training.run_card import run_card
@@ -250,6 +250,25 @@ def test_the_command_scores_intervals(
     _, printed, _ = call("score", str(folder), str(path), "--json")
     (fact,) = json.loads(printed)["facts"]
     assert "end" not in fact and fact["time"] == "1926"
+
+
+def test_results_are_read_again(
+    folder: Path, predictor: Predictor, call: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    table = predictor.surprising(top=100)
+    assert "" in table["end"].to_pylist()
+    again = predictor.score(table)
+    assert again["known"].to_pylist() == table["known"].to_pylist()
+    for column in ("start", "end", "object_rank", "subject_rank"):
+        assert again[column].to_pylist() == table[column].to_pylist()
+    path = tmp_path / "odd.csv"
+    call("surprising", str(folder), "--top", "100", "--out", str(path))
+    _, printed, _ = call("score", str(folder), str(path), "--json")
+    known = [fact["known"] for fact in json.loads(printed)["facts"]]
+    assert known == table["known"].to_pylist()
+    renamed = {"subject": "who", "start": "from", "end": "to"}
+    remembered = replace(predictor.run, import_options=ImportOptions(**renamed))
+    assert Predictor(remembered).score(table)["known"].to_pylist() == known
 
 
 def test_facts_with_an_end_are_added_and_removed(predictor: Predictor) -> None:

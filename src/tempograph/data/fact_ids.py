@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -33,6 +34,7 @@ from tempograph.data.importers.batch_options import (
     interval_row_options,
     row_options,
     table_options,
+    without_memory,
 )
 from tempograph.data.importers.batch_reader import BROKEN_LINE, Places, read_file
 from tempograph.data.importers.csv_reader import column_positions
@@ -208,6 +210,10 @@ def _read_source(
     """
     if isinstance(facts, str | os.PathLike):
         path = Path(facts)
+        if graph.has_intervals:
+            # A file that cannot be read is an error of its columns.
+            with suppress(DataError):
+                given = _as_results(header_of(path, without_memory(given, remembered)), given)
         options = file_options(path, given, remembered, note)
         if options.has_intervals:
             names = header_of(path, options)
@@ -230,11 +236,24 @@ def _read_source(
             return _Source(columns, _count_facts, {}), own_options(given, remembered)
         names = list(dict.fromkeys(name for row in rows for name in row))
         table = {name: [plain_time(row.get(name)) for row in rows] for name in names}
+    if graph.has_intervals:
+        given = _as_results(names, given)
     options = table_options(names, given, remembered, note)
     options = _with_bounds_of(graph, TABLE, names, options, "end" in given, note)
     column_positions(TABLE, names, options.fact_columns)
     columns = [encode_column(table[name]) for name in options.fact_columns]
     return _Source(columns, _count_facts, {}), options
+
+
+def _as_results(names: Sequence[str], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The given options, and those that read a table of facts as results are written.
+
+    It has a time beside start and end, and bounds that are empty are unknown.
+    """
+    if not {*COLUMNS, *INTERVAL_PARTS} <= set(names) or given.keys() & {"time", "start", "end"}:
+        return given
+    unknown = {"empty_start": "unknown", "empty_end": "unknown"}
+    return {"start": "start", "end": "end", **unknown, **given}
 
 
 def _widths(graph: TemporalGraph) -> list[tuple[int]]:
