@@ -89,6 +89,14 @@ MESSAGES = {
         "{address}: the connection ended after {done} of {total} bytes; try again later, "
         "or set TEMPOGRAPH_MIRROR to another base address of the same files"
     ),
+    "bound_lookup.before": (
+        "the {part} '{text}' is before the first step of {graph}, {first}, and earlier steps "
+        "cannot be added"
+    ),
+    "bound_lookup.off_grid": (
+        "the {part} '{text}' is not on the time grid of {graph} ({steps} steps, {first} to {last})"
+    ),
+    "bound_lookup.still_holds": "{problem}; if the fact still holds, its end is '..'",
     "fact_ids.fact": "fact {row}: {problem}",
     "fact_ids.four_parts": (
         "fact {row} must be a subject, a relation, an object and a time, found {value!r}"
@@ -174,7 +182,8 @@ MESSAGES = {
     "bad_rows.values": "{reason}: {rows} rows, such as {values}",
     "batch_options.other": "{source} does not have the columns of the import, {columns}",
     "column_guessing.end": (
-        "warning: column '{column}' is not used: facts are taken at their start, column '{start}'"
+        "warning: column '{column}' is not used: facts are taken at their start, column '{start}'; "
+        "--start '{start}' --end '{column}' reads facts that hold until their end"
     ),
     "column_guessing.time_or_bounds": (
         "{path}: facts have a time, {time}, or a start and an end, {start} and {end}; say which "
@@ -663,10 +672,6 @@ MESSAGES = {
     "answering.new_names": "{model} cannot take new names: {reason}; train it again",
     "run_update.epochs": "train must be a number of epochs from 0, found {value}",
     "run_update.fixed": "{model} cannot be updated: {reason}; train it again",
-    "run_update.intervals": (
-        "{model} on {dataset} cannot be updated, because its facts hold for a while; import old "
-        "and new facts together, and train again"
-    ),
     "run_update.unfinished": (
         "{model} on {dataset} is not finished, so it cannot be updated; continue it with "
         "tempograph resume"

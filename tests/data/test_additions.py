@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,12 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphs import make_graph
+from intervals import interval_graphs, random_intervals
 from messages import message, raises
 from tempograph import ImportOptions, TemporalGraph
 from tempograph.data.additions import Additions, AdditionSizes
 from tempograph.data.catalog import load_with_options
 from tempograph.data.fact_ids import read_facts
 from tempograph.data.name_tokens import name_tokens
+from tempograph.data.spans import Bounds
 from tempograph.data.timeline import Timeline
 from tempograph.errors import DataError
 
@@ -139,3 +142,29 @@ def test_names_of_refused_rows_are_not_added() -> None:
     batch = read_facts(GRAPH, [("a\nb", "r0", 77, "1")], {}, None, new_names=True)
     broken = message("new_names.line_break", kind="entity", value="a\nb")
     assert batch.errors.texts.to_pylist() == [broken]
+
+
+@settings(max_examples=20)
+@given(interval_graphs(), st.integers(0, 2**32 - 1), st.integers(0, 3))
+def test_open_ends_follow_the_axis(graph: TemporalGraph, seed: int, more: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = (len(graph.entities), len(graph.relations))
+    steps = len(graph.times) + np.array([0, more])
+    one, two = (
+        Additions(times=graph.times[:0], facts=random_intervals(rng, 4, *sizes, int(count)))
+        for count in steps
+    )
+    later = tuple(str(step) for step in range(len(graph.times), int(steps[1])))
+    both = one.then(replace(two, times=later))
+    grown = both.onto(graph)
+    facts = np.concatenate([graph.train, one.facts, two.facts])
+    is_open = (facts[:, 5] & Bounds.OPEN_END) > 0
+    assert np.array_equal(grown.train[:, :3], facts[:, :3])
+    assert grown.train[:, 4].tolist() == np.where(is_open, steps[1] - 1, facts[:, 4]).tolist()
+    earlier = both.first(one.sizes)
+    assert earlier.same_facts(one) and earlier.onto(graph).same_as(one.onto(graph))
+    assert not both.same_facts(one)
+    with tempfile.TemporaryDirectory() as folder:
+        both.write(Path(folder))
+        read = Additions.read(Path(folder), graph)
+    assert read.same_facts(both) and read.onto(graph).same_as(grown)

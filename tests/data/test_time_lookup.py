@@ -92,6 +92,19 @@ def test_integers_may_have_leading_zeros() -> None:
     assert find(graph, date(2024, 1, 3)) == [refused]
 
 
+def test_a_year_may_lack_zeros() -> None:
+    graph = on_grid(-1970 - 44, -1970 + 400, "year")
+    assert graph.times[0] == "-0044" and graph.times[404] == "0360"
+    assert find(graph, "360", "-44", " 7 ", "0360", "0360-05-04") == [404, 0, 51, 404, 404]
+    assert graph.time_id("360") == 404
+    (late,) = find(graph, "960")
+    grid = {"graph": "small", "count": 445, "first": "-0044", "last": "0400"}
+    assert late == message("graph.not_on_grid", time="960", **grid)
+    assert find(on_grid(1, 400, None), "7", "007") == [6, 6]
+    days = on_grid(0, 40, "day")
+    assert isinstance(find(days, "20")[0], str)
+
+
 def test_kinds_of_errors() -> None:
     kinds = [each.kind for each in TimeLookup(DAYS)(["02/01/2024", "2025-01-01", 99])]  # type: ignore[union-attr]
     unclear = "a date that may have the day or the month first"

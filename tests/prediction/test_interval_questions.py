@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -15,10 +17,10 @@ import torch
 import tempograph
 from conftest import as_json
 from intervals import interval_graph
-from messages import raises
-from tempograph import Predictor, TemporalGraph
+from messages import message, raises
+from tempograph import ImportOptions, Predictor, TemporalGraph
 from tempograph.data.spans import Bounds
-from tempograph.errors import DataError, QueryError, RunError
+from tempograph.errors import DataError, QueryError, RunError, TempographWarning
 from tempograph.training.run_card import run_card
 from tempograph.training.run_protocol import evaluation_protocol
 
@@ -186,6 +188,116 @@ def test_scores_and_surprise_of_intervals(predictor: Predictor) -> None:
     assert own["end"] == "1929"
 
 
+def test_scores_of_intervals_are_means_over_steps(predictor: Predictor) -> None:
+    held = {
+        ("1926", "1929"): (range(1926, 1930), "train"),
+        ("1938", ".."): (range(1938, 1951), None),
+        ("..", "1903-05"): (range(1901, 1904), None),
+        ("####", "1930"): (range(1930, 1931), None),
+        (27, 28): (range(1928, 1930), None),
+    }
+    facts = [("President", "held by", "Bek", *bounds) for bounds in held]
+    wrong = ("President", "held by", "Bek", "1890", "1929")
+    table = predictor.score([*facts, wrong])
+    names = ["subject", "relation", "object", "time", "start", "end", "known"]
+    assert table.column_names[:7] == names
+    rows = table.to_pylist()
+    for row, (steps, known) in zip(rows, held.values(), strict=False):
+        at_steps = predictor.score(
+            [("President", "held by", "Bek", str(year)) for year in steps]
+        ).to_pylist()
+        assert row["known"] == known and row["error"] is None and row["time"] == str(steps[0])
+        for side in ("object", "subject"):
+            mean = np.mean([math.log(each[f"{side}_probability"]) for each in at_steps])
+            assert math.log(row[f"{side}_probability"]) == pytest.approx(mean)
+            for name in ("score", "rank"):
+                values = [each[f"{side}_{name}"] for each in at_steps]
+                assert row[f"{side}_{name}"] == pytest.approx(np.mean(values))
+    spans = [(row["start"], row["end"]) for row in rows]
+    assert spans == [
+        *(("1926", "1929"), ("1938", ".."), ("..", "1903"), ("", "1930"), ("1928", "1929")),
+        ("1890", "1929"),
+    ]
+    problem = {"part": "start", "text": "1890", "graph": "offices", "first": "1901"}
+    assert rows[-1]["error"] == message("bound_lookup.before", **problem)
+    assert rows[-1]["object_score"] is None and rows[-1]["time"] is None
+    scores = predictor.score(facts, ranks=False)
+    assert scores["object_score"].to_pylist() == pytest.approx(
+        table["object_score"].to_pylist()[:-1]
+    )
+
+
+def test_the_command_scores_intervals(
+    folder: Path, predictor: Predictor, call: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    rows = ["President,held by,Bek,1926,1929", "Mayor,held by,Eva,1933,", "Mayor,held by,Eva,1999,"]
+    path = tmp_path / "new.csv"
+    path.write_text("\n".join(["subject,relation,object,start,end", *rows]))
+    out = tmp_path / "scored.csv"
+    code, printed, errors = call("score", str(folder), str(path), "--json", "--out", str(out))
+    facts = json.loads(printed)["facts"]
+    assert code == 0 and errors.startswith("warning: 1 of 3 rows cannot be scored")
+    assert [(fact["start"], fact["end"]) for fact in facts] == [
+        *(("1926", "1929"), ("1933", ".."), ("1999", ""))
+    ]
+    assert facts[:2] == predictor.score(path).to_pylist()[:2]
+    columns = ["subject", "relation", "object", "time", "start", "end", "known"]
+    assert next(csv.reader(out.read_text().splitlines()))[:7] == columns
+    code, printed, errors = call("score", str(folder), str(path))
+    assert code == 0 and "1926 to 1929" in printed and "since 1933" in printed
+    assert "taken at their start" not in errors
+    path.write_text("\n".join(["subject,relation,object,start", "President,held by,Bek,1926"]))
+    _, printed, _ = call("score", str(folder), str(path), "--json")
+    (fact,) = json.loads(printed)["facts"]
+    assert "end" not in fact and fact["time"] == "1926"
+
+
+def test_results_are_read_again(
+    folder: Path, predictor: Predictor, call: Callable[..., tuple[int, str, str]], tmp_path: Path
+) -> None:
+    table = predictor.surprising(top=100)
+    assert "" in table["end"].to_pylist()
+    again = predictor.score(table)
+    assert again["known"].to_pylist() == table["known"].to_pylist()
+    for column in ("start", "end", "object_rank", "subject_rank"):
+        assert again[column].to_pylist() == table[column].to_pylist()
+    path = tmp_path / "odd.csv"
+    call("surprising", str(folder), "--top", "100", "--out", str(path))
+    _, printed, _ = call("score", str(folder), str(path), "--json")
+    known = [fact["known"] for fact in json.loads(printed)["facts"]]
+    assert known == table["known"].to_pylist()
+    renamed = {"subject": "who", "start": "from", "end": "to"}
+    remembered = replace(predictor.run, import_options=ImportOptions(**renamed))
+    assert Predictor(remembered).score(table)["known"].to_pylist() == known
+
+
+def test_facts_with_an_end_are_added_and_removed(predictor: Predictor) -> None:
+    before = predictor.objects("Mayor", "held by", "1942", top=8).answers
+    fact = ("Mayor", "held by", "Aal", "1940", "1952")
+    still = ("Mayor", "held by", "Cid", "1948", "..")
+    try:
+        predictor.add([fact, still])
+        assert predictor.graph.times[-1] == "1952"
+        answers = predictor.objects("Mayor", "held by", "1952", top=8).answers
+        since = {each.name: (each.since, each.until) for each in answers if each.known}
+        assert since == {"Aal": ("1940", "1952"), "Cid": ("1948", "..")}
+        # A fact that is known from 1938 on holds on the longer axis as well.
+        dov = predictor.objects("President", "held by", "1952", top=1).answers[0]
+        assert (dov.name, dov.since, dov.until, dov.known) == ("Dov", "1938", "..", "train")
+        with pytest.warns(TempographWarning, match="Mayor, held by, Aal, 1940 to 1952"):
+            assert len(predictor.add([fact])) == 1
+        other = ("Mayor", "held by", "Aal", "1940", "1951")
+        with pytest.warns(TempographWarning, match="not among the facts"):
+            assert len(predictor.remove([other])) == 1
+        assert len(predictor.remove([fact])) == 0
+        assert predictor.graph.times[-1] == "1950"
+        assert len(predictor.remove([still])) == 0
+        assert predictor.graph is predictor.run.graph
+        assert predictor.objects("Mayor", "held by", "1942", top=8).answers == before
+    finally:
+        predictor._use(type(predictor.scenario)(predictor.run, predictor.scenario.cache_bytes))
+
+
 def test_facts_can_be_added_and_removed_at_a_moment(predictor: Predictor) -> None:
     fact = ("President", "held by", "Bek", "1927")
     try:
@@ -209,8 +321,6 @@ def test_what_cannot_work_yet_says_so(predictor: Predictor) -> None:
             ask()
     with raises(QueryError, "scenario.period_backwards", first="1930", last="1928"):
         predictor.objects("President", "held by", "1930", until="1928")
-    with raises(RunError, "run_update.intervals", model="ted", dataset="offices"):
-        tempograph.update(predictor.run.path or "", [("President", "held by", "Eva", "1951")])
     notes = predictor.objects("President", "held by", "1955", top=1, evidence=0).notes
     assert "takes the weights of 1950 for later steps" in notes[1] and "forecast" not in notes[1]
     card = run_card(predictor.run.config, predictor.graph, predictor.run.results, [])

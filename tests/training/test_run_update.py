@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +18,12 @@ from torch.testing import assert_close
 
 import tempograph
 from frames import pandas, polars
-from messages import raises
+from messages import message, raises
 from predicting import GRAPH, SETTINGS
 from spanned import interval_graph
 from tempograph import ConfigError, ImportOptions, Predictor, Run, RunError, TemporalGraph
 from tempograph.data.additions import Additions
+from tempograph.data.spans import Bounds, until_last_step
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import DataError, QueryError
 from tempograph.models.base import Model
@@ -510,14 +512,129 @@ def test_what_cannot_be_updated_says_why(folder: Path, tmp_path: Path) -> None:
         tempograph.update(run, [])
 
 
-def test_facts_that_hold_for_a_while_cannot_be_added(tmp_path: Path) -> None:
-    """They would be added without their ends."""
-    world = interval_graph(0)
-    run = drawn_run(world, "ted", tmp_path / "run")
-    row = (world.entities[0], world.relations[0], world.entities[1], world.times[-1])
-    for known in (run, tmp_path / "run"):
-        with raises(RunError, "run_update.intervals", model="ted", dataset=world.name):
-            tempograph.update(known, [row])
+SPANS = interval_graph(3, facts=40, sizes=(14, 4, 20))
+
+
+def span_rows(graph: TemporalGraph, rows: np.ndarray) -> list[tuple[str, ...]]:
+    """Facts that hold for a while, by name."""
+    facts = [graph.describe(row) for row in rows]
+    return [
+        tuple(fact[part] or "unknown" for part in ("subject", "relation", "object", "start", "end"))
+        for fact in facts
+    ]
+
+
+def years(graph: TemporalGraph) -> TemporalGraph:
+    return replace(graph, times=tuple(str(1901 + step) for step in range(len(graph.times))))
+
+
+@pytest.mark.parametrize("model", ["pointer", "ted", "temp-gru", "complex", "temp-pointer"])
+def test_facts_with_an_end_count_as_if_they_had_always_been_there(
+    model: str, tmp_path: Path
+) -> None:
+    world = years(SPANS)
+    run = drawn_run(world, model, tmp_path / "run")
+    later = years(interval_graph(4, facts=12, sizes=(14, 4, 23)))
+    new = np.array([row for row in later.train.tolist() if row not in world.all_facts.tolist()])
+    rows = span_rows(later, new)
+    first = tempograph.update(tmp_path / "run", rows[:5])
+    second = tempograph.update(tmp_path / "run", [*rows, rows[0]])
+    assert (first.facts, second.facts, second.known) == (5, len(new) - 5, 6)
+    loaded = Run.load(tmp_path / "run")
+    steps = len(loaded.known_graph.times)
+    assert 20 < steps <= 23 and first.times + second.times == later.times[20:steps]
+    longer = world.with_later_times(later.times[20:steps])
+    new = until_last_step(new, steps)
+    whole = replace(longer, train=np.concatenate([longer.train, new]))
+    assert loaded.known_graph.same_as(whole)
+    expected = all_scores(built_from_the_start(run, whole), 14, 8, steps)
+    largest = float(expected[expected.isfinite()].abs().max())
+    at_once = tempograph.update(run, rows, save=False).run
+    for updated in (second.run, loaded, at_once, loaded.save(tmp_path / "copy")):
+        scores = all_scores(updated.answering().model, 14, 8, steps)
+        assert_close(scores, expected, rtol=1e-6, atol=1e-6 * max(1.0, largest))
+    assert loaded.graph.same_as(world)
+    assert Run.load(tmp_path / "copy").known_graph.same_as(whole)
+
+
+def test_facts_are_known_by_start_and_end(tmp_path: Path) -> None:
+    world = years(interval_graph(0))
+    first = Bounds.OPEN_END
+    train = np.array(
+        [[0, 0, 1, 2, 11, first], [2, 1, 3, 4, 6, 0], [2, 1, 3, 9, 9, Bounds.UNKNOWN_END]]
+    )
+    world = replace(world, train=train)
+    drawn_run(world, "ted", tmp_path / "run")
+    who, what = world.entities, world.relations
+    still, held = (who[0], what[0], who[1]), (who[2], what[1], who[3])
+    rows = [
+        (*still, "1903", ".."),
+        (*held, "1905", "1907"),
+        (*held, "1905", "1908"),
+        (*held, "1905", "1908"),
+        (*still, "1903", "1912"),
+    ]
+    result = tempograph.update(tmp_path / "run", rows)
+    assert (result.rows, result.facts, result.known, result.repeated) == (5, 2, 2, 1)
+    assert result.still_open == 1 == result.summary()["still_open"]
+    assert result.describe()[1].startswith("Known with an open end, which stays: 1 of the new")
+    # A moment at which a fact holds is known, also after the axis; another is a fact of one step.
+    moments = [(*held, "1906"), (*held, "1911"), (*still, "1915")]
+    result = tempograph.update(tmp_path / "run", moments)
+    assert (result.facts, result.known, result.times) == (1, 2, ())
+    added = Run.load(tmp_path / "run").known_graph.train[len(train) :].tolist()
+    assert added[2:] == [[2, 1, 3, 10, 10, 0]]
+    assert tempograph.update(tmp_path / "run", [(*still, "1903", "..")]).known == 1
+    copy = Run.load(tmp_path / "run")
+    predictor = Predictor(copy)
+    predictor.add([(*held, "1914", "1917")])
+    saved = predictor.save()
+    assert saved.updates is not None and saved.updates.number == 3
+    assert saved.known_graph.times[-1] == "1917"
+    assert Run.load(tmp_path / "run").known_graph.same_as(saved.known_graph)
+    # The open end of the first fact follows the axis.
+    assert Run.load(tmp_path / "run").known_graph.train[0].tolist() == [0, 0, 1, 2, 16, first]
+
+
+def test_bad_spans_are_counted_by_reason(tmp_path: Path) -> None:
+    world = years(interval_graph(0))
+    drawn_run(world, "ted", tmp_path / "run")
+    files = files_of(tmp_path / "run")
+    fact = ",".join((world.entities[0], world.relations[0], world.entities[1]))
+    bounds = ["1890,1905", "soon,1905", "1903,soon", "####,", "1905,1903", "1903,1905"]
+    path = tmp_path / "new.csv"
+    path.write_text(
+        "\n".join(["subject,relation,object,start,end", *(f"{fact},{each}" for each in bounds)])
+    )
+    problem = message(
+        "bound_lookup.before", part="start", text="1890", graph=world.name, first="1901"
+    )
+    with pytest.raises(DataError, match=re.escape(f"{path}:2: {problem}")):
+        tempograph.update(tmp_path / "run", path)
+    assert files_of(tmp_path / "run") == files
+    options = ImportOptions(skip_bad=True, max_bad=5, empty_end="unknown")
+    result = tempograph.update(tmp_path / "run", path, options=options)
+    assert result.rows == 6 and {each.reason: each.rows for each in result.skipped} == {
+        "a time that is not on the grid": 1,
+        "no readable start": 1,
+        "no readable end": 1,
+        "neither start nor end": 1,
+        "start after end": 1,
+    }
+    assert result.facts + result.known == 1
+
+
+def test_a_model_is_trained_further_on_facts_with_an_end(tmp_path: Path) -> None:
+    world = years(SPANS)
+    drawn_run(world, "temp-gru", tmp_path / "run")
+    rows = [("Zoe", world.relations[0], world.entities[1], "1915", "1922")]
+    result = tempograph.update(tmp_path / "run", rows, train=1, progress=False)
+    assert result.trained == ("temp-gru",) and result.times == ("1921", "1922")
+    later = tempograph.update(tmp_path / "run", [(*rows[0][:3], "1923", "..")])
+    loaded = Run.load(tmp_path / "run")
+    scores = all_scores(loaded.answering().model, 15, 8, 23)
+    assert not torch.isnan(scores).any()
+    assert torch.equal(scores, all_scores(later.run.answering().model, 15, 8, 23))
 
 
 class Fixed(Model):

@@ -154,7 +154,8 @@ def score(
     """Compute the score, probability and rank of each fact in a file, for both query directions.
 
     A fact that cannot be scored, such as one with an unknown name, is reported with the reason, and
-    the others are scored.
+    the others are scored. Of facts with a start and an end, these are means over the steps at which
+    they hold.
 
     Example: **tempograph score runs/mine rumors.csv --out scored.parquet**
     """

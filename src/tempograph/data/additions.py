@@ -11,7 +11,7 @@ import numpy as np
 
 from tempograph.data.folder import NAME_FILES, format_facts, read_fact_file, read_names, write_names
 from tempograph.data.graph import Facts, TemporalGraph
-from tempograph.data.spans import as_intervals, as_one_kind, simplify
+from tempograph.data.spans import as_intervals, as_one_kind, simplify, until_last_step
 
 ADDED_FACTS: Final = "facts.tsv.gz"
 """The file of added facts, beside the files of added names and steps."""
@@ -65,7 +65,8 @@ class Additions:
     def onto(self, graph: TemporalGraph) -> TemporalGraph:
         """The graph with the additions; new entities have no attributes.
 
-        Which words of names count is still decided by the names that the graph has.
+        Facts with an open end, old and new, hold to the last of its steps. Which words of names
+        count is still decided by the names that the graph has.
         """
         unknown = ("",) * len(self.entities)
         vocabulary = graph.vocabulary_names
@@ -79,9 +80,14 @@ class Additions:
             vocabulary_names=len(graph.entities) if vocabulary is None else vocabulary,
         )
 
+    def same_facts(self, other: Additions) -> bool:
+        """Whether the facts are equal, however long the time axis is to which open ends hold."""
+        ours, theirs = (until_last_step(as_intervals(each.facts), 0) for each in (self, other))
+        return np.array_equal(ours, theirs)
+
     @staticmethod
     def between(graph: TemporalGraph, grown: TemporalGraph, facts: Facts) -> Additions:
-        """The names and steps by which a graph was grown, and some facts [n, 4]."""
+        """The names and steps by which a graph was grown, and some facts [n, 4 or 6]."""
         return Additions(
             grown.entities[len(graph.entities) :],
             grown.relations[len(graph.relations) :],
@@ -110,4 +116,6 @@ class Additions:
 
 def _like(graph: TemporalGraph, facts: Facts) -> Facts:
     """Facts as those of the graph: events among facts that hold for a while hold at one step."""
-    return as_intervals(facts) if graph.has_intervals else simplify(facts)
+    if not graph.has_intervals:
+        return simplify(facts)
+    return until_last_step(as_intervals(facts), len(graph.times))

@@ -46,6 +46,9 @@ INTERVAL_PARTS: Final = ("subject", "relation", "object", "start", "end")
 SPAN_COLUMNS: Final = ("subject", "relation", "object", "start", "end", "bounds")
 
 _ISO_DATE: Final = re.compile(r"\d{4}-\d\d-\d\d")
+_SHORT_YEAR: Final = re.compile(r"-?\d{1,3}", re.ASCII)
+"""A year without the zeros that its label has."""
+_YEAR_LABEL: Final = re.compile(r"-?\d{4}")
 _DATE_LABEL: Final = re.compile(r"-?\d{4}(-W\d\d|-\d\d(-\d\d(T\d\d)?)?)?")
 
 
@@ -205,8 +208,10 @@ class TemporalGraph:
         if self._has_bins and when not in self._time_ids:
             return find_bin(self.times, when) or str(when)
         if isinstance(when, str) and when not in self._time_ids and self.has_dates:
+            text = when.strip()
+            if _SHORT_YEAR.fullmatch(text) and _YEAR_LABEL.fullmatch(self.times[0]):
+                return "-" * text.startswith("-") + text.lstrip("-").zfill(4)
             with suppress(ValueError):
-                text = when.strip()
                 when = datetime.fromisoformat(text) if _ISO_DATE.match(text) else when
         return step_label(when, self.times[0]) if isinstance(when, date) else when
 

@@ -80,14 +80,15 @@ def look_up(
     graph: TemporalGraph,
     columns: Sequence[EncodedColumn],
     options: ImportOptions,
-    find_times: TimeLookup,
+    find_times: TimeLookup | None,
     new: NewNames | None = None,
 ) -> tuple[Facts, RowErrors]:
     """The ids of subjects, relations, objects and times, [n, 4], and what is wrong with each row.
 
     An id is -1 where there is no value, and -2 where there is none for it. The options say whether
     names are cleaned as in an import. With `new`, unknown names are numbered by it; names that
-    differ in case or accents are then different names, as in an import.
+    differ in case or accents are then different names, as in an import. Without `find_times`, the
+    first three columns alone are looked up, [n, 3].
     """
     keep = options.keep_names
     new_entities, new_relations = (None, None) if new is None else (new.entities, new.relations)
@@ -95,8 +96,13 @@ def look_up(
     relations = _NameLookup(
         "relation", graph.relation_id, graph.relation_index, keep, new_relations
     )
-    finds: tuple[Find, ...] = (entities, relations, entities, find_times)
-    parts = [_look_up_part(*part) for part in zip(COLUMNS, columns, finds, strict=True)]
+    finds: list[Find] = [entities, relations, entities]
+    if find_times is None:
+        columns = columns[: len(finds)]
+    else:
+        finds.append(find_times)
+    named = zip(COLUMNS[: len(finds)], columns, finds, strict=True)
+    parts = [_look_up_part(*part) for part in named]
     errors = parts[0][1]
     for _, others in parts[1:]:
         errors = errors.then(others)
@@ -106,7 +112,7 @@ def look_up(
 def _look_up_part(
     part: str, column: EncodedColumn, find: Find
 ) -> tuple[NDArray[np.int64], RowErrors]:
-    results: list[Any] = [_plain_value(part, value) for value in column.values]
+    results: list[Any] = [plain_value(part, value) for value in column.values]
     present = [
         code
         for code, value in enumerate(results)
@@ -128,7 +134,7 @@ def _look_up_part(
     return ids[column.codes], RowErrors(kinds.take(codes), texts.take(codes))
 
 
-def _plain_value(part: str, value: Any) -> Any:
+def plain_value(part: str, value: Any) -> Any:
     """A value to look up; None if it is missing, or an error if it is no name, id or time."""
     if isinstance(value, float) and value.is_integer():
         # pandas turns a column of ids with a missing one into floats.

@@ -107,7 +107,10 @@ def name_columns(graph: TemporalGraph, facts: Facts) -> dict[str, pa.Array]:
     """
     if facts.shape[1] > EVENT_COLUMNS:
         rows = zip(*facts[:, 3:].T.tolist(), strict=True)
-        labels = [span_labels(start, end, bounds, graph.times) for start, end, bounds in rows]
+        labels = [
+            (None, None) if start < 0 else span_labels(start, end, bounds, graph.times)
+            for start, end, bounds in rows
+        ]
         named_bounds = zip(*labels, strict=True) if labels else ((), ())
         named = name_columns(graph, facts[:, :EVENT_COLUMNS])
         columns = zip(("start", "end"), named_bounds, strict=True)

@@ -28,9 +28,7 @@ class SpanLookup:
         The fact holds at the time of the given one, or at some step from there to `last`. Of
         several facts, that of the first split counts, and of these the first one.
         """
-        rows = np.flatnonzero(
-            np.all([self.facts[:, c] == fact[c] for c in range(3) if c != column], axis=0)
-        )
+        rows = self._rows_like(fact, column)
         found: dict[int, int] = {}
         if column == 3:
             for row in rows[::-1].tolist():
@@ -70,6 +68,38 @@ class SpanLookup:
         row, event = row[holds], event[holds]
         ordered = np.argsort(row, kind="stable")
         return row[ordered], event[ordered]
+
+    def _rows_like(self, fact: tuple[int, int, int, int], column: int) -> Integers:
+        """The facts that agree with a triple in all columns but one, ascending."""
+        subject, relation, object_ = fact[:3]
+        asked = [part for place, part in enumerate(fact[:3]) if place != column]
+        sizes = np.delete(self._sizes, column) if column < 3 else self._sizes
+        if not all(0 <= part < size for part, size in zip(asked, sizes, strict=True)):
+            return np.empty(0, np.int64)
+        num_relations, num_objects = (int(size) for size in self._sizes[1:])
+        if column == 0:
+            keys, order = self._by_object
+            first = relation * num_objects + object_
+            stop = first + 1
+        else:
+            keys, order = self._by_triple
+            pairs = subject * num_relations + np.array([relation, relation + 1])
+            if column == 1:
+                pairs = np.array([subject, subject + 1]) * num_relations
+            first, stop = (int(pair) for pair in np.searchsorted(self._known_pairs, pairs))
+            first, stop = first * num_objects, stop * num_objects
+            if column == 3:
+                first, stop = first + object_, min(stop, first + object_ + 1)
+        low, high = np.searchsorted(keys, [first, stop])
+        rows: Integers = np.sort(order[low:high])
+        return rows[self.facts[rows, 2] == object_] if column == 1 else rows
+
+    @cached_property
+    def _by_object(self) -> tuple[Integers, Integers]:
+        """The keys (relation, object) of all facts, ascending, and the fact of each, [n] each."""
+        keys = self.facts[:, 1] * self._sizes[2] + self.facts[:, 2]
+        order = np.argsort(keys, kind="stable")
+        return keys[order], order
 
     @cached_property
     def _known_pairs(self) -> Integers:

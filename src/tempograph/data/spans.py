@@ -106,6 +106,12 @@ def until_last_step(facts: Integers, num_steps: int) -> Integers:
     return facts
 
 
+def last_given_step(facts: Integers) -> int:
+    """The last step that facts name; open ends name none. -1 without facts."""
+    start, end, bounds = spans_of(facts)
+    return int(np.where(bounds & Bounds.OPEN_END, start, end).max(initial=-1))
+
+
 def at_steps(facts: Integers, steps: Integers) -> Integers:
     """The facts as events at some step each.   facts [n, 4 or 6], steps [n] -> [n, 4]."""
     return np.column_stack([facts[:, :3], steps])

@@ -303,6 +303,10 @@ class Predictor:
         scores alone, and a model that can scores no other candidates. A fact that cannot be scored,
         because a name is unknown for example, has no scores and the reason in `error`. If `strict`,
         the first such fact is an error.
+
+        Facts that hold for a while may have a start and an end, in a table or as rows (subject,
+        relation, object, start, end). Their score, log probability and rank are means over the
+        steps at which they hold.
         """
         batch = self._read(facts, options, extend=self.timeline.past_only)
         if strict:

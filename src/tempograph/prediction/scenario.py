@@ -22,7 +22,7 @@ from tempograph.data.importers.option_words import PYTHON
 from tempograph.data.row_errors import RowError
 from tempograph.data.span_lookup import SpanLookup
 from tempograph.data.span_text import span_labels
-from tempograph.data.spans import as_intervals
+from tempograph.data.spans import as_intervals, last_given_step, until_last_step
 from tempograph.data.time_lookup import UNCLEAR_TIME, TimeLookup
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import QueryError
@@ -138,7 +138,7 @@ class Scenario:
         rows = lookup.known_answers(fact, part, last)
         facts = lookup.facts[list(rows.values())]
         own = (SPLITS[number] for number in lookup.split[list(rows.values())])
-        original = self.run.graph.find_splits(facts)
+        original = self._splits_of_run(facts)
         times = self.graph.times
         return {
             answer: KnownFact(before or split, *span_labels(row[3], row[4], row[5], times))
@@ -146,12 +146,17 @@ class Scenario:
         }
 
     def find_splits(self, rows: Facts) -> list[Split | None]:
-        """The split of the run's data that holds each known fact [n, 4]; None if it is not known.
+        """The split of the run's data that holds each known fact [n, 4 or 6], else None.
 
         Facts that were added are train facts.
         """
-        pairs = zip(self.graph.find_splits(rows), self.run.graph.find_splits(rows), strict=True)
+        pairs = zip(self.graph.find_splits(rows), self._splits_of_run(rows), strict=True)
         return [known and (original or known) for known, original in pairs]
+
+    def _splits_of_run(self, rows: Facts) -> list[Split | None]:
+        """The split of the run's data that holds each fact; there, open ends may be earlier."""
+        data = self.run.graph
+        return data.find_splits(until_last_step(rows, len(data.times)))
 
     def refuse_known(self, batch: FactBatch) -> FactBatch:
         """The batch with an error for each fact that the model uses already."""
@@ -167,7 +172,8 @@ class Scenario:
 
     def _in_train(self, batch: FactBatch) -> NDArray[np.bool_]:
         """Which valid facts of a batch are train facts, or hold at the step of one, [valid]."""
-        rows, train = batch.ids[batch.valid], self.graph.train
+        rows = batch.ids[batch.valid]
+        train = until_last_step(self.graph.train, len(batch.graph.times))
         if rows.shape[1] == train.shape[1]:
             return rows_in(rows, train)
         return SpanLookup(train, np.zeros(len(train), np.int64)).find(rows) >= 0
@@ -203,9 +209,10 @@ class Scenario:
         `names` has the names and time steps of all facts. Names that were added stay.
         """
         original = self.base.graph
+        steps = max(len(original.times), 1 + last_given_step(train))
+        train = until_last_step(train, steps)
         if rows_in(train, original.train).all() and rows_in(original.train, train).all():
             return Scenario(self.run, self.cache_bytes, self.base)
-        steps = max(len(original.times), 1 + int(train[:, 3].max(initial=0)))
         added = Additions.between(original, names, train[:0])
         later = names.times[len(original.times) : steps]
         changed = replace(replace(added, times=later).onto(original), train=train)
@@ -214,11 +221,12 @@ class Scenario:
     def updates(self) -> Updates | None:
         """The updates of the run and, as one more, the facts that were added here."""
         before, base = self.run.updates, self.base.graph
-        if not rows_in(base.train, self.graph.train).all():
+        known = until_last_step(base.train, len(self.graph.times))
+        if not rows_in(known, self.graph.train).all():
             raise QueryError(
                 "facts of the run were removed, and a saved run keeps its facts; add them again"
             )
-        new = self.graph.train[~rows_in(self.graph.train, base.train)]
+        new = self.graph.train[~rows_in(self.graph.train, known)]
         if not len(new):
             return before
         added = Additions.between(base, self.graph, new)

@@ -128,7 +128,7 @@ def base_models(run: AnsweringRun, timeline: Timeline, measured: bool = False) -
         return {name: _weights(each, measured) for name, each in run.single_models.items()}
     earlier = run.updates.additions.first(trained.base).onto(_graph_before_updates(run))
     then = Timeline(earlier, run.config.protocol, run.timeline.device)
-    if then.sizes == timeline.sizes and torch.equal(then.facts, timeline.facts):
+    if then.sizes == timeline.sizes and torch.equal(then.rows, timeline.rows):
         then = timeline
     models = {}
     for name, each in run.single_models.items():

@@ -55,10 +55,11 @@ def update(
     """Add facts to the history of a run, with their new entities, relations and time steps.
 
     Facts are a file, a DataFrame or Arrow table, rows (subject, relation, object, time), or an
-    array of ids. Columns and times are read as in the import that made the run's data; options that
-    differ, or those in a mapping, count instead. A faulty row is an error and changes nothing, or
-    is skipped with `ImportOptions(skip_bad=True)`. Facts that are known are left out. Steps may
-    come after the last one.
+    array of ids. Those of a run whose facts hold for a while may have a start and an end. Columns
+    and times are read as in the import that made the run's data; options that differ, or those in a
+    mapping, count instead. A faulty row is an error and changes nothing, or is skipped with
+    `ImportOptions(skip_bad=True)`. Facts that are known are left out. Steps may come after the last
+    one.
 
     The run folder changes as a whole or not at all; with `out`, the updated run is a new folder.
     With `save=False`, and for a run without a folder, it is in memory alone. With `train`, the
@@ -179,6 +180,7 @@ def _result(
         results,
         path,
         load,
+        still_open=read.still_open,
     )
 
 
@@ -197,11 +199,6 @@ class _RunData:
             raise RunError(
                 f"{self.config.name} on {self.graph.name} is not finished, so it cannot be "
                 "updated; continue it with tempograph resume"
-            )
-        if self.graph.has_intervals:
-            raise RunError(
-                f"{self.config.name} on {self.graph.name} cannot be updated, because its facts "
-                "hold for a while; import old and new facts together, and train again"
             )
 
     @staticmethod
@@ -223,10 +220,11 @@ class _RunData:
         """The facts of an update; those that answers rest on are known."""
         forecasts = task_of(self.config.protocol) == "forecast"
         all_splits = forecasts or self.results.answers is not None
-        held_out = (self.graph.valid, self.graph.test) if all_splits else ()
+        graph = self.additions.onto(self.graph)
+        held_out = (graph.valid, graph.test) if all_splits else ()
         return read_update(
-            self.additions.onto(self.graph),
-            (self.graph.train, self.additions.facts, *held_out),
+            graph,
+            (graph.train, *held_out),
             source.facts,
             source.given,
             self.import_options,

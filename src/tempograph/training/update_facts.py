@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from tempograph.data.additions import Additions
 from tempograph.data.arrow_tables import TABLE, ArrowStream, to_arrow_table
@@ -20,6 +22,8 @@ from tempograph.data.importers.batch_options import Note
 from tempograph.data.importers.batch_reader import BROKEN_LINE
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
+from tempograph.data.span_lookup import SpanLookup
+from tempograph.data.spans import Bounds, as_intervals, last_given_step, spans_of, until_last_step
 from tempograph.data.time_lookup import UNCLEAR_TIME
 from tempograph.errors import DataError
 
@@ -35,6 +39,8 @@ class UpdateFacts(NamedTuple):
     repeated: int
     skipped: tuple[SkippedRows, ...]
     lookalikes: dict[str, str]
+    still_open: int
+    """New facts with an end, of which the same fact is known with an open end."""
 
 
 def read_update(
@@ -49,7 +55,8 @@ def read_update(
 
     A file or table is read as by `score`; numbers are names and labels of steps, not ids, except in
     an array. A row that cannot be read is an error, or is skipped if the options say so. Facts
-    among those of the `history` are known.
+    among those of the `history` are known. Facts that hold for a while are known if start and end
+    are the same as well; one at a moment is known if a fact holds then.
     """
     batch = read_facts(
         graph, _as_texts(facts), given, remembered, extend=True, note=note, new_names=True
@@ -58,22 +65,37 @@ def read_update(
     source = os.fspath(facts) if isinstance(facts, str | os.PathLike) else TABLE
     skipped = _skip_bad(batch, source, in_file, given)
     rows = batch.ids[batch.valid]
-    steps = np.unique(rows[:, 3])
-    known = rows_in(rows, np.concatenate([each[np.isin(each[:, 3], steps)] for each in history]))
+    known_facts = until_last_step(np.concatenate(history), len(batch.graph.times))
+    known = _find_known(rows, known_facts)
+    rows = as_intervals(rows) if graph.has_intervals else rows
     distinct, first = np.unique(row_ids(rows[~known]), return_index=True)
     new = rows[~known][np.sort(first)]
-    last = 1 + int(new[:, 3].max(initial=len(graph.times) - 1))
-    additions = Additions.between(graph, batch.graph, new)
+    last = 1 + max(last_given_step(new), len(graph.times) - 1)
+    additions = Additions.between(graph, batch.graph, until_last_step(new, last))
     return UpdateFacts(
-        Additions(
-            additions.entities, additions.relations, batch.graph.times[len(graph.times) : last], new
-        ),
+        replace(additions, times=batch.graph.times[len(graph.times) : last]),
         len(batch.ids) + sum(each.rows for each in batch.skipped),
         int(known.sum()),
         len(rows) - int(known.sum()) - len(distinct),
         (*batch.skipped, *skipped),
         _find_lookalikes(graph, additions),
+        _count_still_open(new, known_facts),
     )
+
+
+def _find_known(rows: Facts, known_facts: Facts) -> NDArray[np.bool_]:
+    """Which facts [n, 4 or 6] are known; one at a moment is, if it holds then."""
+    if rows.shape[1] == known_facts.shape[1]:
+        return rows_in(rows, known_facts[np.isin(known_facts[:, 3], rows[:, 3])])
+    return SpanLookup(known_facts, np.zeros(len(known_facts), np.int64)).find(rows) >= 0
+
+
+def _count_still_open(new: Facts, known_facts: Facts) -> int:
+    """How many new facts have an end, while the same fact with an open end is known."""
+    bounds, known_bounds = spans_of(new).bounds, spans_of(known_facts).bounds
+    known_open = known_facts[(known_bounds & Bounds.OPEN_END) > 0]
+    ended = new[(bounds & Bounds.OPEN_END) == 0]
+    return int(rows_in(ended[:, :4], known_open[:, :4]).sum())
 
 
 def _as_texts(facts: FactsLike) -> FactsLike:

@@ -50,6 +50,8 @@ class UpdateResult:
     """The models that were trained further, on all facts."""
     epochs: int = 0
     """For how many epochs they were."""
+    still_open: int = 0
+    """New facts with an end, of which the same fact with an open end is known, and stays so."""
 
     @cached_property
     def run(self) -> Run:
@@ -90,6 +92,11 @@ class UpdateResult:
                 "New names that differ from known ones in case, accents or blanks alone: "
                 f"{_examples(pairs)}."
             )
+        if self.still_open:
+            lines.append(
+                f"Known with an open end, which stays: {self.still_open:,} of the new facts, which "
+                "have an end. To end a fact, import old and new facts together."
+            )
         if self.trained:
             epochs = "an epoch" if self.epochs == 1 else f"{self.epochs:,} epochs"
             lines.append(f"Trained for {epochs} on all facts: {', '.join(self.trained)}.")
@@ -122,6 +129,7 @@ class UpdateResult:
                 for what, each in names.items()
             },
             "lookalikes": dict(self.lookalikes),
+            "still_open": self.still_open,
             "trained": list(self.trained),
             "epochs": self.epochs,
             "updates": self.results.updates,

@@ -8,8 +8,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-
 from tempograph.data.additions import Additions
 from tempograph.data.graph import TemporalGraph
 from tempograph.errors import RunError, StorageError
@@ -113,7 +111,7 @@ def _refuse_other_updates(folder: Path, ours: Additions, stored: Additions) -> N
         getattr(ours, names) == getattr(stored, names)
         for names in ("entities", "relations", "times")
     )
-    if not same_names or not np.array_equal(ours.facts, stored.facts):
+    if not same_names or not ours.same_facts(stored):
         raise RunError(
             f"{folder}: was updated by another command since it was loaded; load it again"
         )

@@ -11,7 +11,12 @@ import pytest
 
 from messages import message, raises
 from tempograph import load_dataset
-from tempograph.data.importers.column_guessing import TableColumns, guess_columns, resolve_columns
+from tempograph.data.importers.column_guessing import (
+    TableColumns,
+    guess_columns,
+    resolve_columns,
+    resolve_table_columns,
+)
 from tempograph.data.importers.options import ImportOptions
 from tempograph.errors import DataError
 
@@ -213,3 +218,13 @@ def test_a_column_that_is_there_twice_is_named(tmp_path: Path) -> None:
     path.write_text("actor,action,target,date,date\na,r,b,2024-01-01,2024-01-01\n")
     with raises(DataError, "csv_reader.repeated_column", path=path, count=2, column="date"):
         load_dataset(path)
+
+
+def test_an_end_that_is_not_used_can_be_named() -> None:
+    names = ["subject", "relation", "object", "date", "end"]
+    _, table = resolve_table_columns(names, ImportOptions())
+    way_out = "ImportOptions(start='date', end='end') reads facts that hold until their end"
+    assert table.notes()[-1].endswith(f"column 'date'; {way_out}")
+    given = ImportOptions(start="date", end="end")
+    options, table = resolve_table_columns(names, given)
+    assert options.fact_columns == tuple(names) and table.notes() == []

@@ -7,6 +7,7 @@ import json
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,8 @@ from hypothesis import strategies as st
 from tempograph import ImportOptions, TemporalGraph, load_dataset
 from tempograph.data.folder import read_folder, write_folder
 from tempograph.data.importers.any_source import import_facts
+from tempograph.data.importers.interval_grid import IntervalGrid
+from tempograph.data.importers.time_grid import TimeFault
 from tempograph.data.spans import OPEN, UNKNOWN
 from tempograph.errors import ConfigError, DataError, QueryError
 from tempograph.typing import Granularity
@@ -409,3 +412,43 @@ def test_the_last_day_of_databases_is_open_in_columns_of_dates_too() -> None:
             ImportOptions(**ALL_TRAIN),  # type: ignore[arg-type]
         )
         assert bounds_of(graph) == [("1926-05-04", OPEN), ("1930-01-01", "1931-01-01")]
+
+
+@pytest.mark.parametrize("rows", [1, 2, 100])
+@pytest.mark.parametrize("granularity", ["hour", "day"])
+def test_midnight_is_a_day_or_a_moment_whatever_the_batch(
+    monkeypatch: pytest.MonkeyPatch, rows: int, granularity: Any
+) -> None:
+    """Whether the other ends have a time of day does not depend on how the rows are read."""
+    read = IntervalGrid.read
+
+    def in_batches(self: IntervalGrid, times: Any) -> Any:
+        parts = [
+            read(self, [column.slice(at, rows) for column in times])
+            for at in range(0, len(times[0]), rows)
+        ]
+        found = np.concatenate([part for part, _ in parts])
+        faults = [
+            TimeFault(
+                each[0].reason, np.concatenate([fault.rows for fault in each]), each[0].columns
+            )
+            for each in zip(*(faults for _, faults in parts), strict=True)
+        ]
+        return found, faults
+
+    monkeypatch.setattr(IntervalGrid, "read", in_batches)
+    names = {"subject": list("abc"), "relation": ["r"] * 3, "object": list("xyz")}
+    starts = pa.array([datetime(2024, 1, 1), datetime(2024, 1, 2, 9), datetime(2024, 1, 3)])
+    midnights = [datetime(2024, 1, 2), datetime(2024, 1, 2), datetime(2024, 1, 4)]
+    options = ImportOptions(granularity=granularity, **ALL_TRAIN)  # type: ignore[arg-type]
+
+    def ends_of(ends: list[datetime]) -> list[str]:
+        table = pa.table({**names, "start": starts, "end": pa.array(ends)})
+        return [end for _, end in bounds_of(load_dataset(table, options))]
+
+    hour, last = ("T00", "T23") if granularity == "hour" else ("", "")
+    assert ends_of(midnights) == [f"2024-01-{day}{last}" for day in ("02", "02", "04")]
+    timed = [*midnights[:2], datetime(2024, 1, 4, 5)]
+    late = "2024-01-04T05" if granularity == "hour" else "2024-01-04"
+    # An end at midnight before its start is that day.
+    assert ends_of(timed) == [f"2024-01-02{hour}", f"2024-01-02{last}", late]

@@ -22,6 +22,7 @@ from tempograph.errors import DataError
 Note = Callable[[str], None]
 _BOUNDS = ("start", "end", "empty_start", "empty_end", "bins")
 """Settings of facts that have a start and an end instead of a time."""
+_EMPTY = ("empty_start", "empty_end")
 _ORDERS = {"time_format": "day_first", "day_first": "time_format"}
 """Two settings that cannot be combined."""
 
@@ -69,6 +70,22 @@ def row_options(given: Mapping[str, Any], remembered: ImportOptions | None) -> I
     return replace(
         merged, header=True, subject=subject, relation=relation, object=object_, time=time
     )
+
+
+def interval_row_options(
+    given: Mapping[str, Any], remembered: ImportOptions | None
+) -> ImportOptions:
+    """The options for rows (subject, relation, object, start, end)."""
+    merged = merge_options({each: given[each] for each in _EMPTY if each in given}, remembered)
+    empty = {} if merged is None else {each: getattr(merged, each) for each in _EMPTY}
+    kept = {name: value for name, value in given.items() if name not in _BOUNDS}
+    return replace(row_options(kept, remembered), start="start", end="end", **empty)
+
+
+def at_moments(options: ImportOptions) -> ImportOptions:
+    """The options for a table whose facts are at a moment: the time is what was the start."""
+    columns = dict(zip(COLUMNS, options.columns, strict=True))
+    return replace(options, **dict.fromkeys(_BOUNDS), **columns)  # type: ignore[arg-type]
 
 
 def question_options(

@@ -1,4 +1,4 @@
-"""Read the facts of a batch from a file: four columns, and the lines that are no facts."""
+"""Read the facts of a batch from a file: its columns, and the lines that are no facts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ Places = Callable[[Sequence[int]], list[str]]
 
 @dataclass(frozen=True, eq=False)
 class FileFacts:
-    """The four columns of a file, as text or dates, where its rows are, and its broken lines."""
+    """The columns of a file, as text or dates, where its rows are, and its broken lines.
+
+    There are four, or five of facts with a start and an end.
+    """
 
     columns: list[pa.ChunkedArray]
     places: Places
@@ -67,8 +70,8 @@ def read_file(path: Path, options: ImportOptions) -> FileFacts:
         if is_json_lines(path):
             lines = _BrokenLines()
             encoding = json_encoding(path, options)
-            blocks = read_json_lines(path, options.columns, encoding, lines)
-            return _with_lines(path, blocks, lines)
+            blocks = read_json_lines(path, options.fact_columns, encoding, lines)
+            return _with_lines(path, blocks, lines, len(options.fact_columns))
         return _read_text(path, options)
 
 
@@ -84,9 +87,9 @@ def _read_events(path: Path, events: EventColumns) -> FileFacts:
 
 def _read_parquet(path: Path, options: ImportOptions) -> FileFacts:
     check_fields(path, pa.parquet.read_schema(path), options)
-    table = pa.parquet.read_table(path, columns=list(options.columns))
+    table = pa.parquet.read_table(path, columns=list(options.fact_columns))
     places: Places = lambda rows: [f"{path}: row {row + 1}" for row in rows]  # noqa: E731
-    return FileFacts([_as_date_or_text(table[name]) for name in options.columns], places)
+    return FileFacts([_as_date_or_text(table[name]) for name in options.fact_columns], places)
 
 
 def _as_date_or_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -97,21 +100,22 @@ def _as_date_or_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _read_text(path: Path, options: ImportOptions) -> FileFacts:
+    kinds = (pa.string(),) * len(options.fact_columns)
     file: TableFile | None = open_table(path, options)
     while file is not None:
         last = file
         try:
             parts = [columns for columns, _ in read_blocks(file)]
-            return FileFacts(_join(parts), partial(_find_lines, file))
+            return FileFacts(_join(parts, kinds), partial(_find_lines, file))
         except pa.ArrowInvalid:
             # A line is broken, or all of them are in another encoding.
             file = None if options.encoding else file.as_windows_1252()
     lines = _BrokenLines()
-    return _with_lines(path, read_records(last, lines), lines)
+    return _with_lines(path, read_records(last, lines), lines, len(kinds))
 
 
 def _join(
-    parts: Sequence[Sequence[pa.Array]], kinds: Sequence[pa.DataType] = (pa.string(),) * 4
+    parts: Sequence[Sequence[pa.Array]], kinds: Sequence[pa.DataType]
 ) -> list[pa.ChunkedArray]:
     """The columns of blocks of rows."""
     return [
@@ -124,6 +128,7 @@ def _with_lines(
     path: Path,
     blocks: Iterable[tuple[list[pa.Array], Positions | list[int], int]],
     broken: _BrokenLines,
+    width: int,
 ) -> FileFacts:
     """The rows of blocks with known lines, and an empty row for each broken line between them."""
     parts, numbers = list[list[pa.Array]](), list[Positions]()
@@ -134,7 +139,7 @@ def _with_lines(
     order = np.argsort(lines)
     kept = len(lines) - len(broken.lines)
     index = pa.array(order, mask=order >= kept)
-    columns = [column.take(index) for column in _join(parts)]
+    columns = [column.take(index) for column in _join(parts, (pa.string(),) * width)]
     rows = np.flatnonzero(order >= kept)
     messages = {int(row): broken.lines[int(lines[order[row]])] for row in rows}
     return FileFacts(columns, partial(_known_lines, path, lines[order]), messages)

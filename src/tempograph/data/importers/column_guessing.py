@@ -52,6 +52,8 @@ class TableColumns:
     """Whether a column is neither named by the options nor named like its part."""
     setting: str = COMMAND_LINE.columns
     """How to name the columns."""
+    interval_setting: str = COMMAND_LINE.bounds
+    """How to name the columns of start and end."""
     split_hint: str | None = None
     """A note on a column that holds splits and is not used."""
 
@@ -64,11 +66,14 @@ class TableColumns:
         if others:
             hint = f"; {self.split_hint}" if self.split_hint else ""
             notes.append(f"columns not used: {', '.join(others)}{hint}")
-        return notes + [
-            f"warning: column {name!r} is not used: facts are taken at their start, "
-            f"column {self.columns['time']!r}"
-            for name in ends
-        ]
+        for name in ends:
+            start = self.columns["time"]
+            way_out = self.interval_setting.format(start=start, end=name)
+            notes.append(
+                f"warning: column {name!r} is not used: facts are taken at their start, "
+                f"column {start!r}; {way_out} reads facts that hold until their end"
+            )
+        return notes
 
 
 def resolve_columns(
@@ -102,7 +107,7 @@ def _with_columns(
     named = replace(options, format="table", **columns)  # type: ignore[arg-type]
     unused = tuple(name for name in names if name not in named.used_columns)
     setting = words.interval_columns if "start" in columns else words.columns
-    return named, TableColumns(columns, unused, guessed, setting)
+    return named, TableColumns(columns, unused, guessed, setting, words.bounds)
 
 
 def resolve_table_columns(

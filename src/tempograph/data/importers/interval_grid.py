@@ -27,6 +27,9 @@ from tempograph.typing import EmptyBound, Granularity
 
 _KNOWN_BITS = 4
 """Behind the four `Bounds`, a row keeps what its start says (`Known`), then what its end says."""
+NEITHER_KNOWN = "neither the start nor the end is known; fill in one of them or remove the row"
+_LAST_SECOND = 86_399
+"""The last second of a day, from its first one."""
 _WITHOUT_START = Bounds.OPEN_START | Bounds.UNKNOWN_START
 _WITHOUT_END = Bounds.OPEN_END | Bounds.UNKNOWN_END
 
@@ -59,30 +62,39 @@ class IntervalGrid:
         self._steps = IntervalSteps(granularity, bins, time_format == "integer", words)
         self._words = words
         self._remarks: list[str] = []
+        self._timed = [False, False]
+        """Whether times of day were read in a column of times of the starts, and of the ends."""
 
     def read(self, times: Sequence[pa.Array]) -> tuple[Integers, list[TimeFault]]:
         """The first and last second of each fact and what is known of them, [n, 3]; its faults."""
         start, end = (self._parse(column) for column in times)
-        rows: list[Integers] = []
+        for number, column in enumerate(times):
+            if pa.types.is_timestamp(column.type):
+                self._timed[number] |= bool(((start, end)[number].known == Known.MOMENT).any())
+        bounds, faults = self.check(start, end)
+        packed = bounds + (start.known << _KNOWN_BITS) + (end.known << 2 * _KNOWN_BITS)
+        return np.column_stack([start.first, end.last, packed]), faults
+
+    def check(self, start: BoundTexts, end: BoundTexts) -> tuple[Integers, list[TimeFault]]:
+        """Which bounds of facts are open or unknown (`Bounds`), [n], and the faults."""
+        known: list[Integers] = []
         for each, empty in zip((start, end), self._empty, strict=True):
-            rows.append(np.where(each.known == Known.EMPTY, empty, each.known))
+            known.append(np.where(each.known == Known.EMPTY, empty, each.known))
         bounds = (
-            (rows[0] == Known.OPEN) * Bounds.OPEN_START
-            + (rows[0] == Known.UNKNOWN) * Bounds.UNKNOWN_START
-            + (rows[1] == Known.OPEN) * Bounds.OPEN_END
-            + (rows[1] == Known.UNKNOWN) * Bounds.UNKNOWN_END
+            (known[0] == Known.OPEN) * Bounds.OPEN_START
+            + (known[0] == Known.UNKNOWN) * Bounds.UNKNOWN_START
+            + (known[1] == Known.OPEN) * Bounds.OPEN_END
+            + (known[1] == Known.UNKNOWN) * Bounds.UNKNOWN_END
         )
         unreadable = [each.known == Known.UNREADABLE for each in (start, end)]
         readable = ~(unreadable[0] | unreadable[1])
         dated = (start.known >= Known.INTEGER) & (end.known >= Known.INTEGER)
-        faults = [
+        return bounds, [
             TimeFault(NO_START, unreadable[0], (0,)),
             TimeFault(NO_END, unreadable[1], (1,)),
             TimeFault(NOTHING_KNOWN, readable & _says_nothing(bounds, start, end), (0, 1)),
             TimeFault(START_AFTER_END, dated & (start.first > end.last), (0, 1)),
         ]
-        packed = bounds + (start.known << _KNOWN_BITS) + (end.known << 2 * _KNOWN_BITS)
-        return np.column_stack([start.first, end.last, packed]), faults
 
     def place(self, rows: Integers) -> Placed:
         """When facts hold, in steps, and the labels of all steps.   rows [n, 3] of `read`."""
@@ -92,7 +104,8 @@ class IntervalGrid:
         )
         bounds = packed % (1 << _KNOWN_BITS)
         self._remarks = self._remarks_on_empty(known)
-        placed = self._steps.place(rows[:, :2], known, bounds)
+        seconds, known = self._settle_midnights(rows[:, :2], known)
+        placed = self._steps.place(seconds, known, bounds)
         self._remarks += self._steps.remarks
         return placed
 
@@ -102,8 +115,8 @@ class IntervalGrid:
         if len(texts) == 1:
             return self._explain_bound(texts[0])
         if not any(known in (Known.INTEGER, *_DATED) for known in self._known(texts)):
-            return "neither the start nor the end is known; fill in one of them or remove the row"
-        return f"the start {texts[0]!r} is after the end {texts[1]!r}; correct one of them"
+            return NEITHER_KNOWN
+        return explain_order(*texts)
 
     def is_unclear(self, *values: str | None) -> bool:
         """Whether a bound is a date whose day and month cannot be distinguished."""
@@ -124,15 +137,29 @@ class IntervalGrid:
         """What was decided: the order of day and month, empty bounds, the length of a step."""
         return [*self._dates.remarks(), *self._remarks]
 
+    def _settle_midnights(self, seconds: Integers, known: Integers) -> tuple[Integers, Integers]:
+        """Midnights [n, 2] as moments if others of their column are, else as days.
+
+        An end at midnight before its start is that day.
+        """
+        seconds = seconds.copy()
+        moment = (known == Known.MIDNIGHT) & self._timed
+        begins = seconds[:, 1] - _LAST_SECOND
+        moment[:, 1] &= (known[:, 0] < Known.INTEGER) | (seconds[:, 0] <= begins)
+        seconds[:, 1] = np.where(moment[:, 1], begins, seconds[:, 1])
+        settled = np.where(moment, Known.MOMENT, Known.DAY)
+        return seconds, np.where(known == Known.MIDNIGHT, settled, known)
+
     def _parse(self, column: pa.Array) -> BoundTexts:
         """What the bounds in a column say."""
         if pa.types.is_date(column.type) or pa.types.is_timestamp(column.type):
             return _read_dates(column)
         encoded = column.cast(pa.string()).dictionary_encode(null_encoding="encode")
         codes = encoded.indices.to_numpy()
-        return BoundTexts(*(part[codes] for part in self._parse_texts(encoded.dictionary)))
+        return BoundTexts(*(part[codes] for part in self.parse_texts(encoded.dictionary)))
 
-    def _parse_texts(self, texts: pa.Array) -> BoundTexts:
+    def parse_texts(self, texts: pa.Array) -> BoundTexts:
+        """What some distinct texts say."""
         if self._pattern is None:
             found = parse_bounds(texts, self._dates.parse)
             if self._format == "integer":
@@ -149,7 +176,7 @@ class IntervalGrid:
         return dates._replace(known=np.where(marks == Known.UNREADABLE, dates.known, marks))
 
     def _known(self, texts: Sequence[str]) -> list[int]:
-        known: list[int] = self._parse_texts(pa.array(texts, pa.string())).known.tolist()
+        known: list[int] = self.parse_texts(pa.array(texts, pa.string())).known.tolist()
         return known
 
     def _explain_bound(self, text: str) -> str:
@@ -179,7 +206,12 @@ class IntervalGrid:
         return remarks
 
 
-_DATED = (Known.VAGUE, Known.YEAR, Known.MONTH, Known.DAY, Known.MOMENT)
+def explain_order(start: str, end: str) -> str:
+    """What is wrong with a start that is after the end."""
+    return f"the start {start!r} is after the end {end!r}; correct one of them"
+
+
+_DATED = tuple(each for each in Known if each > Known.INTEGER)
 
 
 def _says_nothing(bounds: Integers, start: BoundTexts, end: BoundTexts) -> Mask:
@@ -191,11 +223,16 @@ def _says_nothing(bounds: Integers, start: BoundTexts, end: BoundTexts) -> Mask:
 
 
 def _read_dates(column: pa.Array) -> BoundTexts:
-    """The bounds in a column of dates or timestamps; missing ones are empty."""
+    """The bounds in a column of dates or times; missing ones are empty.
+
+    What a time at midnight means is settled when all of them are known.
+    """
     moments = column.to_numpy(zero_copy_only=False).astype("M8[s]")
     valid = ~np.isnat(moments)
     moments = np.where(valid, moments, np.datetime64(0, "s"))
     seconds = moments.astype(np.int64)
-    timed = np.full(len(moments), bool((seconds % 86_400).any()))
-    found = known_dates(moments, valid, timed)
-    return found._replace(known=np.where(valid, found.known, Known.EMPTY))
+    found = known_dates(moments, valid, seconds % (_LAST_SECOND + 1) > 0)
+    known = np.where(valid, found.known, Known.EMPTY)
+    if pa.types.is_timestamp(column.type):
+        known = np.where(known == Known.DAY, Known.MIDNIGHT, known)
+    return found._replace(known=known)

@@ -74,7 +74,7 @@ class IntervalSteps:
                 f"{len(labels):,} bins with about equally many starts and ends, "
                 f"from {labels[0]} to {labels[-1]}"
             )
-        start, end = _fill(steps, bounds, len(labels))
+        start, end = fill_bounds(steps, bounds, len(labels))
         closed = dated[:, 0] & dated[:, 1]
         self._warn_of_long((end - start + 1)[closed], unit)
         return Placed(np.column_stack([start, end, bounds]), labels)
@@ -149,7 +149,7 @@ def _to_steps(seconds: Integers, unit: Granularity | None) -> Integers:
     return steps_since_1970(seconds.astype("M8[s]"), unit)
 
 
-def _fill(steps: Integers, bounds: Integers, num_steps: int) -> tuple[Integers, Integers]:
+def fill_bounds(steps: Integers, bounds: Integers, num_steps: int) -> tuple[Integers, Integers]:
     """The first and last step of each fact: open bounds at the ends of the axis."""
     start = np.where(bounds & Bounds.OPEN_START, 0, steps[:, 0])
     end = np.where(bounds & Bounds.OPEN_END, num_steps - 1, steps[:, 1])

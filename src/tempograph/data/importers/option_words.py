@@ -24,6 +24,7 @@ class OptionWords:
     column: str = "--{part}"
     columns: str = "--subject, --relation, --object and --time"
     interval_columns: str = "--subject, --relation, --object, --start and --end"
+    bounds: str = "--start {start!r} --end {end!r}"
     shares: str = "--valid and --test"
     split_column: str = "--split-column {column!r}"
 
@@ -51,6 +52,7 @@ PYTHON: Final = OptionWords(
     column="ImportOptions({part}=...)",
     columns="ImportOptions(subject=...) and so on",
     interval_columns="ImportOptions(subject=...) and so on",
+    bounds="ImportOptions(start={start!r}, end={end!r})",
     shares="ImportOptions(valid_share=..., test_share=...)",
     split_column="ImportOptions(split_column={column!r})",
 )

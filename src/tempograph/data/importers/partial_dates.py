@@ -42,6 +42,8 @@ class Known(IntEnum):
     MONTH = 7
     DAY = 8
     MOMENT = 9
+    MIDNIGHT = 10
+    """A time at midnight: a day, unless others of its column have a time of day."""
 
 
 class BoundTexts(NamedTuple):
