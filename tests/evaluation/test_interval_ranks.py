@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -15,12 +16,14 @@ from hash_model import Hash
 from intervals import interval_graph, interval_graphs, random_intervals
 from messages import raises
 from tempograph import TemporalGraph
+from tempograph.data.calendar import years
 from tempograph.data.spans import Bounds
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import DataError
 from tempograph.evaluation import interval_choice
 from tempograph.evaluation.interval_choice import IntervalChooser, fit_chooser, fit_lengths
 from tempograph.evaluation.interval_evaluation import (
+    IntervalEvaluation,
     chooser_of,
     evaluate_intervals,
     fit_interval_choice,
@@ -50,6 +53,49 @@ def test_overlaps_equal_counts_of_sets(one: list[int], other: list[int]) -> None
     assert float(giou(first, second)) == pytest.approx(expected)
     errors = [1 / (1 + abs(one[end] - other[end])) for end in (0, 1)]
     assert float(tac(first, second)) == pytest.approx(sum(errors) / 2)
+
+
+@settings(max_examples=50)
+@given(
+    st.sampled_from(["{}", "{}/2050", "{}-07", "{}-07-01"]), st.lists(pairs, min_size=2, max_size=9)
+)
+def test_tac_counts_years_of_uneven_steps(label: str, bounds: list[list[int]]) -> None:
+    """Steps of several years in the labels, some of the same year."""
+    at = [1900 + step**2 // 2 for step in range(13)]
+    step_years = years([label.format(year) for year in at])
+    one, other = Intervals(*torch.tensor(bounds).T), Intervals(*torch.tensor(bounds[::-1]).T)
+    slow = [
+        np.mean([1 / (1 + abs(at[mine] - at[theirs])) for mine, theirs in zip(a, b, strict=True)])
+        for a, b in zip(bounds, bounds[::-1], strict=True)
+    ]
+    assert tac(one, other, step_years).tolist() == pytest.approx(slow)
+    metrics, in_steps = interval_metrics(one, other, step_years), interval_metrics(one, other)
+    assert metrics == pytest.approx({**in_steps, "tac": np.mean(slow)})
+
+
+@pytest.mark.parametrize(
+    ("times", "tac_expected"),
+    [
+        (("2001-01", "2001-12", "2004-05"), (1 / 1 + 1 / 4) / 2),
+        (("early", "middle", "late"), (1 / 2 + 1 / 2) / 2),
+    ],
+)
+def test_an_evaluation_counts_tac_in_the_years_of_its_labels(
+    times: tuple[str, ...], tac_expected: float
+) -> None:
+    fact = (0, 0, 1, 0, 1, 0)
+    graph = dataclasses.replace(interval_graph([fact], test=[fact], steps=3), times=times)
+    evaluation = IntervalEvaluation(
+        *("small", "Hash", "test", "strict", graph.test),
+        predicted=Intervals(torch.tensor([1]), torch.tensor([2])),
+        probability=torch.ones(1),
+        left_out=0,
+        seconds=0.0,
+        graph=graph,
+    )
+    summary = evaluation.summary()
+    assert summary["metrics"]["tac"] == pytest.approx(tac_expected)
+    assert summary["kinds"]["closed"]["metrics"]["tac"] == pytest.approx(tac_expected)
 
 
 def test_overlaps_by_hand() -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
+from tempograph.data.calendar import years
 from tempograph.data.graph import Facts, TemporalGraph
 from tempograph.data.result_table import Tabular, name_columns
 from tempograph.data.spans import Bounds
@@ -99,20 +100,21 @@ class IntervalEvaluation(Tabular):
     def summary(self) -> IntervalSummary:
         """The metrics of all facts, and of each kind of bounds."""
         groups, kinds = by_kind(self.facts), {}
+        step_years = years(self.graph.times)
         for group in np.unique(groups.group).tolist():
             own = torch.from_numpy(groups.group == group)
             predicted, true = (
                 Intervals(each.start[own], each.end[own]) for each in (self.predicted, self.true)
             )
             kinds[groups.labels[group]] = IntervalFigures(
-                facts=int(own.sum()), metrics=interval_metrics(predicted, true)
+                facts=int(own.sum()), metrics=interval_metrics(predicted, true, step_years)
             )
         summary: IntervalSummary = {
             "dataset": self.dataset,
             "model": self.model,
             "split": self.split,
             "protocol": self.protocol,
-            "metrics": interval_metrics(self.predicted, self.true),
+            "metrics": interval_metrics(self.predicted, self.true, step_years),
             "kinds": kinds,
             "facts": len(self.facts),
             "left_out": self.left_out,
