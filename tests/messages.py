@@ -658,7 +658,8 @@ MESSAGES = {
         "{path}: no epoch is finished yet; continue with `tempograph resume {path}`"
     ),
     "trainer.no_valid_facts": (
-        "{graph}: {model} needs the valid split to know when to stop, and it has no facts"
+        "{graph}: {model} needs the valid split {use}, and it has no facts; import the data with "
+        "some facts held out"
     ),
     "answering.new_names": "{model} cannot take new names: {reason}; train it again",
     "run_update.epochs": "train must be a number of epochs from 0, found {value}",
