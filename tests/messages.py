@@ -640,6 +640,10 @@ MESSAGES = {
         "{setting} would touch all entities in every step, and sparse_gradients do not; "
         "set train.{setting}=0"
     ),
+    "setup.no_past": (
+        "{model} reads only the facts at the time of a question, which a forecast must not see; "
+        "choose temp-gru or temp-sa"
+    ),
     "setup.no_such_part": (
         "'{part}' cannot be a part of {model}: there is no such model or run folder; "
         "did you mean {names}?"
