@@ -7,7 +7,7 @@ from collections.abc import Container, Sequence
 
 from count_test_measurements import Measurement
 
-from tempograph.experiments.configurations import configuration_key, configuration_of
+from tempograph.experiments.configurations import configuration_key, configuration_of, uses_names
 from tempograph.experiments.measured_rows import is_reproduction, remarks, with_sources
 from tempograph.experiments.paper.required_runs import NAMED_MODELS
 from tempograph.experiments.paper.table_rows import BOTH_COLUMNS, BOTH_NAMES, FIGURE_COLUMNS
@@ -104,8 +104,7 @@ def names_table(results: Sequence[RunResults]) -> TextTable:
         shown = run.model in NAMED_MODELS and run.protocol == "strict" and run.preset == "tuned"
         measured_hard = run.test is not None and "hard" in run.test
         if shown and measured_hard and run.changed.keys() <= {"model.names"}:
-            named = bool(configuration_of(run).get("model.names"))
-            groups.setdefault((run.dataset, run.model, named), []).append(run)
+            groups.setdefault((run.dataset, run.model, uses_names(run)), []).append(run)
     rows = []
     for (dataset, model, named), runs in sorted(groups.items()):
         tests = [run.test for run in runs if run.test is not None]

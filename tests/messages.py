@@ -649,6 +649,10 @@ MESSAGES = {
         "{setting} would touch all entities in every step, and sparse_gradients do not; "
         "set train.{setting}=0"
     ),
+    "setup.no_past": (
+        "{model} reads only the facts at the time of a question, which a forecast must not see; "
+        "choose temp-gru or temp-sa"
+    ),
     "setup.no_such_part": (
         "'{part}' cannot be a part of {model}: there is no such model or run folder; "
         "did you mean {names}?"
@@ -667,7 +671,8 @@ MESSAGES = {
         "{path}: no epoch is finished yet; continue with `tempograph resume {path}`"
     ),
     "trainer.no_valid_facts": (
-        "{graph}: {model} needs the valid split to know when to stop, and it has no facts"
+        "{graph}: {model} needs the valid split {use}, and it has no facts; import the data with "
+        "some facts held out"
     ),
     "answering.new_names": "{model} cannot take new names: {reason}; train it again",
     "run_update.epochs": "train must be a number of epochs from 0, found {value}",

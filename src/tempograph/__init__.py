@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from tempograph.evaluation.evaluations import EvaluationSummary as EvaluationSummary
     from tempograph.evaluation.evaluations import QuestionEvaluation as QuestionEvaluation
     from tempograph.evaluation.evaluations import QuestionSummary as QuestionSummary
-    from tempograph.evaluation.interval_evaluation import ChooserSummary as ChooserSummary
+    from tempograph.evaluation.interval_choice_fit import ChooserSummary as ChooserSummary
     from tempograph.evaluation.interval_evaluation import IntervalEvaluation as IntervalEvaluation
     from tempograph.evaluation.interval_evaluation import IntervalFigures as IntervalFigures
     from tempograph.evaluation.interval_evaluation import IntervalSummary as IntervalSummary
@@ -130,9 +130,8 @@ _EXPORTS = {
         *("Evaluation", "EvaluationSummary"),
         *("QuestionEvaluation", "QuestionSummary"),
     ),
-    "evaluation.interval_evaluation": (
-        *("ChooserSummary", "IntervalEvaluation", "IntervalFigures", "IntervalSummary"),
-    ),
+    "evaluation.interval_choice_fit": ("ChooserSummary",),
+    "evaluation.interval_evaluation": ("IntervalEvaluation", "IntervalFigures", "IntervalSummary"),
     "evaluation.interval_figures": ("FactFigures",),
     "evaluation.interval_overlap": ("Intervals",),
     "evaluation.probabilities": ("Confidence",),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tempograph.data.calendar import calendar, date_tokens
+from tempograph.data.calendar import calendar, date_tokens, years
 from tempograph.data.importers.time_grid import step_labels
 from tempograph.typing import GRANULARITIES, Granularity
 
@@ -97,3 +97,10 @@ def test_tokens_spell_the_date(day: date) -> None:
         "".join(str(token - 22) for token in tokens[5:]),
     )
     assert "-".join(spelled) == day.isoformat()
+
+
+def test_years_of_dates_weeks_and_bins() -> None:
+    labels = ["-0044-03", "0987", "1926/1931", "2014-W53", "2014-03-09T23", "2014-12/2015-02"]
+    found = years(labels)
+    assert found is not None and found.tolist() == [-44, 987, 1926, 2014, 2014, 2014]
+    assert years(["2014-03-09", "spring"]) is None and years(["999", "1000"]) is None

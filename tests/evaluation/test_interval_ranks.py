@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 
@@ -15,19 +16,20 @@ from hash_model import Hash
 from intervals import interval_graph, interval_graphs, random_intervals
 from messages import raises
 from tempograph import TemporalGraph
+from tempograph.data.calendar import years
 from tempograph.data.spans import Bounds
 from tempograph.data.timeline import Queries, Timeline
 from tempograph.errors import DataError
-from tempograph.evaluation import interval_choice
+from tempograph.evaluation import interval_choice, interval_choice_fit
 from tempograph.evaluation.interval_choice import IntervalChooser, fit_chooser, fit_lengths
-from tempograph.evaluation.interval_evaluation import (
-    chooser_of,
-    evaluate_intervals,
-    fit_interval_choice,
-)
+from tempograph.evaluation.interval_choice_fit import ChooserSummary, fit_interval_choice
+from tempograph.evaluation.interval_evaluation import IntervalEvaluation, evaluate_intervals
 from tempograph.evaluation.interval_overlap import Intervals, aeiou, giou, interval_metrics, tac
 from tempograph.evaluation.probabilities import Calibrator
+from tempograph.evaluation.step_density import fit_density
 from tempograph.evaluation.step_plausibility import step_plausibility
+from tempograph.models.base import CrossFitted
+from tempograph.typing import Split
 
 pairs = st.tuples(st.integers(0, 12), st.integers(0, 12)).map(sorted)
 
@@ -50,6 +52,49 @@ def test_overlaps_equal_counts_of_sets(one: list[int], other: list[int]) -> None
     assert float(giou(first, second)) == pytest.approx(expected)
     errors = [1 / (1 + abs(one[end] - other[end])) for end in (0, 1)]
     assert float(tac(first, second)) == pytest.approx(sum(errors) / 2)
+
+
+@settings(max_examples=50)
+@given(
+    st.sampled_from(["{}", "{}/2050", "{}-07", "{}-07-01"]), st.lists(pairs, min_size=2, max_size=9)
+)
+def test_tac_counts_years_of_uneven_steps(label: str, bounds: list[list[int]]) -> None:
+    """Steps of several years in the labels, some of the same year."""
+    at = [1900 + step**2 // 2 for step in range(13)]
+    step_years = years([label.format(year) for year in at])
+    one, other = Intervals(*torch.tensor(bounds).T), Intervals(*torch.tensor(bounds[::-1]).T)
+    slow = [
+        np.mean([1 / (1 + abs(at[mine] - at[theirs])) for mine, theirs in zip(a, b, strict=True)])
+        for a, b in zip(bounds, bounds[::-1], strict=True)
+    ]
+    assert tac(one, other, step_years).tolist() == pytest.approx(slow)
+    metrics, in_steps = interval_metrics(one, other, step_years), interval_metrics(one, other)
+    assert metrics == pytest.approx({**in_steps, "tac": np.mean(slow)})
+
+
+@pytest.mark.parametrize(
+    ("times", "tac_expected"),
+    [
+        (("2001-01", "2001-12", "2004-05"), (1 / 1 + 1 / 4) / 2),
+        (("early", "middle", "late"), (1 / 2 + 1 / 2) / 2),
+    ],
+)
+def test_an_evaluation_counts_tac_in_the_years_of_its_labels(
+    times: tuple[str, ...], tac_expected: float
+) -> None:
+    fact = (0, 0, 1, 0, 1, 0)
+    graph = dataclasses.replace(interval_graph([fact], test=[fact], steps=3), times=times)
+    evaluation = IntervalEvaluation(
+        *("small", "Hash", "test", "strict", graph.test),
+        predicted=Intervals(torch.tensor([1]), torch.tensor([2])),
+        probability=torch.ones(1),
+        left_out=0,
+        seconds=0.0,
+        graph=graph,
+    )
+    summary = evaluation.summary()
+    assert summary["metrics"]["tac"] == pytest.approx(tac_expected)
+    assert summary["kinds"]["closed"]["metrics"]["tac"] == pytest.approx(tac_expected)
 
 
 def test_overlaps_by_hand() -> None:
@@ -184,9 +229,9 @@ def test_intervals_of_many_facts_are_compared_in_parts(monkeypatch: pytest.Monke
 def test_facts_with_unknown_bounds_have_no_interval_to_compare_with() -> None:
     known = [(0, 0, 1, 0, 2, 0), (1, 0, 2, 1, 3, 0)]
     graph = interval_graph(known, known[:1], [(1, 1, 3, 2, 2, Bounds.UNKNOWN_END)])
-    chooser = IntervalChooser(fit_lengths(Timeline(graph)))
+    choice = ChooserSummary(sharpness=1.0, threshold=0.3, facts=0)
     with raises(DataError, "interval_evaluation.no_known", graph="small", split="test"):
-        evaluate_intervals(model_of(graph), graph, "test", "strict", Calibrator(), chooser)
+        evaluate_intervals(model_of(graph), graph, "test", "strict", Calibrator(), choice)
 
 
 def test_clear_intervals_are_found() -> None:
@@ -216,9 +261,10 @@ def test_an_evaluation_measures_facts_with_known_bounds() -> None:
     facts = np.unique(random_intervals(rng, 80, 6, 2, 12), axis=0)
     graph = interval_graph(facts[:40], facts[40:60], facts[60:], entities=6, steps=12, first=1990)
     model, calibrator = model_of(graph), Calibrator()
-    chooser = chooser_of(fit_interval_choice(model, graph, calibrator), model)
-    evaluation = evaluate_intervals(model, graph, "test", "strict", calibrator, chooser)
+    choice = fit_interval_choice(model, graph, calibrator)
+    evaluation = evaluate_intervals(model, graph, "test", "strict", calibrator, choice)
     summary = evaluation.summary()
+    assert "note" not in summary
     known = [row for row in graph.test.tolist() if row[5] < Bounds.UNKNOWN_START]
     assert summary["facts"] == len(known) and summary["left_out"] == len(graph.test) - len(known)
     rows = evaluation.to_arrow().to_pylist()
@@ -231,3 +277,66 @@ def test_an_evaluation_measures_facts_with_known_bounds() -> None:
         assert row["aeiou"] == pytest.approx(measured[-1]) and 0 < row["probability"] <= 1
     assert summary["metrics"]["aeiou@1"] == pytest.approx(np.mean(measured))
     assert sum(each["facts"] for each in summary["kinds"].values()) == len(known)
+
+
+class HalvesModel(Hash):
+    """Scores that were fitted on valid, with others for each half of it."""
+
+    timeline: Timeline
+
+    def cross_fitted(self, split: Split, num_facts: int) -> CrossFitted | None:
+        if split != "valid":
+            return None
+        scorers = (lambda queries: 3 * self.scores(queries), lambda queries: -self.scores(queries))
+        return CrossFitted(scorers, torch.arange(num_facts) // 3 % 2, "cross-fitted gate")
+
+
+@pytest.mark.parametrize("kind", [Hash, HalvesModel])
+@pytest.mark.parametrize("max_fitted", [7, 300])
+def test_valid_facts_are_not_measured_with_what_was_fitted_on_them(
+    kind: type[Hash], max_fitted: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against one fact at a time: fitted on the other half, and scored by what it did not fit."""
+    monkeypatch.setattr(interval_choice_fit, "_MAX_FITTED", max_fitted)
+    monkeypatch.setattr(interval_choice, "_CONSIDERED", 8)
+    facts = np.unique(random_intervals(np.random.default_rng(8), 90, 6, 2, 12), axis=0)
+    graph = interval_graph(facts[:40], facts[40:], entities=6, steps=12)
+    model, calibrator = kind(6), Calibrator(0.3)
+    model.timeline = Timeline(graph)
+    choice = fit_interval_choice(model, graph, calibrator)
+    known = [row for row, fact in enumerate(graph.valid) if fact[5] < Bounds.UNKNOWN_START]
+    places = np.linspace(0, len(known) - 1, choice["facts"]).round().astype(int).tolist()
+    assert choice["facts"] == min(max_fitted, len(known)) == len(set(places))
+    cross_fitted = model.cross_fitted("valid", len(graph.valid))
+
+    def plausibility(row: int) -> torch.Tensor:
+        scorer = None
+        if cross_fitted is not None:
+            scorer = cross_fitted.scorers[int(cross_fitted.scorer[row])]
+        triple = torch.from_numpy(graph.valid[[row], :3])
+        return step_plausibility(model, triple, calibrator, scorer=scorer)
+
+    lengths, density = fit_lengths(model.timeline), fit_density(model.timeline)
+
+    def fitted_on(own: list[int]) -> IntervalChooser:
+        rows = torch.from_numpy(graph.valid[[known[place] for place in own]])
+        scores = torch.cat([plausibility(known[place]) for place in own])
+        true = Intervals(rows[:, 3], rows[:, 4])
+        return fit_chooser(lengths, scores, rows[:, 1], true, density=density)
+
+    whole, *others = (fitted_on(own) for own in (places, places[1::2], places[::2]))
+    evaluation = evaluate_intervals(model, graph, "valid", "strict", calibrator, choice)
+    for place, row in enumerate(known):
+        chooser = others[places.index(place) % 2] if place in places else whole
+        relation = torch.from_numpy(graph.valid[[row], 1])
+        best = chooser.best(plausibility(row), relation)
+        assert [int(each[place]) for each in evaluation.predicted] == [
+            int(each) for each in best.intervals
+        ]
+        assert float(evaluation.probability[place]) == pytest.approx(float(best.probability))
+    assert evaluation.note is not None and "each half" in evaluation.note
+    assert ("cross-fitted gate" in evaluation.note) == (kind is HalvesModel)
+    # What was stored before there were halves is said to have been fitted on the facts.
+    del choice["halves"]
+    before = evaluate_intervals(model, graph, "valid", "strict", calibrator, choice)
+    assert before.note is not None and "was fitted on some of these facts" in before.note

@@ -24,7 +24,7 @@ from tempograph.data.synthetic.world import make_world
 from tempograph.errors import DataError, RunError
 from tempograph.experiments.autofit import choose_model, known_pair_share
 from tempograph.models.sparse_scores import MANY_ENTITIES
-from tempograph.training import trainer
+from tempograph.training import defaults, trainer
 from tempograph.training.callbacks import TrainingBar
 from tempograph.typing import Progress
 
@@ -153,7 +153,7 @@ def test_answers_rest_on_all_facts_unless_the_holdout_is_kept(events: Path, tmp_
     assert kept.summary()["figures"] == fitted.summary()["figures"]
 
 
-def test_a_model_is_chosen_by_the_share_of_known_pairs() -> None:
+def test_a_model_is_chosen_by_the_share_of_known_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     train = [(0, 0, 1, 0), (1, 0, 2, 0)]
     meeting = make_graph(train, valid=[(1, 0, 0, 1), (2, 0, 1, 1)], entities=9)
     apart = make_graph(train, valid=[(0, 0, 2, 1), (3, 0, 4, 1)], entities=9)
@@ -166,6 +166,10 @@ def test_a_model_is_chosen_by_the_share_of_known_pairs() -> None:
     lasting = dataclasses.replace(apart, **spans)
     assert choose_model(lasting, torch.device("cpu")).model == "pointer"
     assert choose_model(lasting, torch.device("cuda")).model == "temp-pointer"
+    # A gate would have nothing to weigh.
+    monkeypatch.setattr(defaults, "_MAX_FACTORED", 0)
+    assert choose_model(lasting, torch.device("cuda")).model == "pointer"
+    assert choose_model(meeting, torch.device("cuda")).model == "temp-pointer"
     many = dataclasses.replace(meeting, entities=tuple(map(str, range(MANY_ENTITIES))))
     choice = choose_model(many, torch.device("cuda"))
     assert choice.model == "pointer" and "of the 30,000 entities" in choice.why

@@ -35,13 +35,15 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def compare_in(folder: Path, slurm: SlurmArray, *models: str) -> Comparison:
+def compare_in(
+    folder: Path, slurm: SlurmArray, *models: str, out: str | Path = "out"
+) -> Comparison:
     # Nothing else takes them, nor do the parts of an ensemble.
     settings = ["train.epochs=1", "model.dim=8"] if "distmult" in models else []
     return compare(
         folder / "world",
         models,
-        out=folder / "out",
+        out=folder / out,
         device="cpu",
         overrides=settings,
         slurm=slurm,
@@ -64,6 +66,19 @@ def test_runs_are_tasks_of_an_array_and_the_next_call_finds_them(cluster: Path) 
     again = compare_in(cluster, slurm, "ted", "distmult")
     assert all(row.test_metrics for row in again.rows)
     assert len((cluster / "submitted").read_text().splitlines()) == 1, "nothing is left to run"
+
+
+def test_spaces_and_signs_in_paths_and_options_reach_slurm(cluster: Path) -> None:
+    """Slurm reads lines as a shell does, and takes a % in the name of a file for a number."""
+    out, options = 'my "best" 100%a # run\'s', "--comment='two words' --gpus=1"
+    compare_in(cluster, SlurmArray(options), "ted", out=out)
+    (script,) = (cluster / "submitted").read_text().splitlines()
+    lines = [line for line in Path(script).read_text().splitlines() if line.startswith("#SBATCH ")]
+    found = [shlex.split(line.removeprefix("#SBATCH "), comments=True) for line in lines]
+    log = f"{cluster}/{out}/slurm/array-0".replace("%", "%%")
+    words = ["--array=0-0", f"--output={log}-%a.log", "--comment=two words", "--gpus=1"]
+    assert found == [[word] for word in words]
+    assert lines[-1] == "#SBATCH --gpus=1", "what needs no quotes has none"
 
 
 def test_an_ensemble_waits_for_its_parts(cluster: Path) -> None:

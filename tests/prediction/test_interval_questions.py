@@ -356,11 +356,15 @@ def test_reports_of_intervals_are_written(
     folder: Path, call: Callable[..., tuple[int, str, str]], tmp_path: Path
 ) -> None:
     call("evaluate", str(folder), "--ask", "all")
-    code, _, errors = call("report", str(folder), "--out", str(tmp_path / "report.html"))
+    call("evaluate", str(folder), "--protocol", "paper")
+    code, _, errors = call("report", str(folder), "--out", str(tmp_path / "report.md"))
     assert code == 0, errors
     code, _, errors = call("report", str(folder), "--trust", "--out", str(tmp_path / "trust.md"))
     assert code == 0, errors
     assert "1937 to 1944" in (tmp_path / "trust.md").read_text()
+    for page in ("report.md", "trust.md"):
+        text = (tmp_path / page).read_text()
+        assert "| test | paper | both sides |" in text and "| test | strict | closed | 1 |" in text
     who = ("complete", str(folder), "--subject", "President", "--relation", "held by")
     for when in (("--time", "1928"), ("--from", "1924", "--to", "1935"), ("--object", "Bek")):
         code, _, errors = call(*who, *when, "--plot", str(tmp_path / "plot.png"))

@@ -471,8 +471,14 @@ def test_invalid_parts_are_refused(
 
 
 def test_an_ensemble_needs_valid_facts(tmp_path: Path) -> None:
-    with raises(DataError, "trainer.no_valid_facts", graph="small", model="ensemble"):
-        tempograph.train(make_graph([(0, 0, 1, 0)]), "ensemble", out=tmp_path / "run")
+    for settings, use in (
+        ([], "to know when its parts should stop"),
+        (["model.fit_on=valid"], "to fit its gate"),
+    ):
+        with raises(DataError, "trainer.no_valid_facts", graph="small", model="ensemble", use=use):
+            tempograph.train(
+                make_graph([(0, 0, 1, 0)]), "ensemble", out=tmp_path / "run", overrides=settings
+            )
     assert list(tmp_path.iterdir()) == []
 
 

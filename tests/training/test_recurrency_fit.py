@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
 from forecasting import forecast_graphs, slow_recurrency, tiny_world
+from messages import raises
 from oracle import directed, facts_of, ranks
-from tempograph import TemporalGraph, train
+from tempograph import DataError, TemporalGraph, evaluate, train
 from tempograph.data.timeline import Timeline
 from tempograph.models.recurrency import DECAYS, SHARE_WEIGHTS, Recurrency, RecurrencySettings
 from tempograph.training.recurrency_fit import fit_recurrency
@@ -72,6 +74,31 @@ def test_nothing_is_chosen_for_the_other_baselines() -> None:
     model = Recurrency(Timeline(graph, "forecast-single"), RecurrencySettings(fit=False))
     fit_recurrency(model, graph, 0, lambda _: None)
     assert not model.decay.any() and not model.share_weight.any()
+
+
+@pytest.mark.parametrize("model", ["edgebank", "history-frequency"])
+def test_baselines_that_choose_nothing_need_no_valid_facts(model: str, tmp_path: Path) -> None:
+    graph = tiny_world()
+    both = replace(graph, valid=graph.valid[:0])
+    run = train(both, model, task="forecast", out=tmp_path / "run", device="cpu", progress=False)
+    assert run.results.finished and run.results.valid is None
+    own = replace(run.graph, valid=graph.valid[:0], test=graph.valid)
+    with_valid = train(own, model, task="forecast", device="cpu", progress=False)
+    whole = train(graph, model, task="forecast", device="cpu", progress=False)
+    assert whole.results.valid is not None
+    found = evaluate(with_valid, "test", progress=False).summary()["metrics"]
+    assert found["mrr"] == pytest.approx(whole.results.valid["metrics"]["mrr"])
+
+
+def test_recurrency_says_what_it_needs_valid_facts_for(tmp_path: Path) -> None:
+    graph = tiny_world()
+    graph = replace(graph, valid=graph.valid[:0])
+    use = "to choose a decay for each relation"
+    with raises(DataError, "trainer.no_valid_facts", graph=graph.name, model="recurrency", use=use):
+        train(graph, "recurrency", task="forecast", out=tmp_path / "run", device="cpu")
+    assert list(tmp_path.iterdir()) == []
+    settings = ["model.fit=false"]
+    assert train(graph, "recurrency", task="forecast", overrides=settings).results.finished
 
 
 def test_test_facts_are_not_looked_at() -> None:

@@ -61,10 +61,21 @@ def test_the_pointer_says_what_it_lays_out_and_what_it_ignores() -> None:
 
 def test_an_ensemble_says_which_part_it_does_without(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reasons(MANY, "temp-pointer") == []
-    for module in (defaults, setting_reasons):
-        monkeypatch.setattr(module, "MAX_FACTORED", 10)
-    (reason,) = reasons(MANY, "temp-pointer")
-    assert reason.startswith("The ensemble does without tntcomplex: with 300 train facts")
+    monkeypatch.setattr(defaults, "_MAX_FACTORED", 10)
+    for graph, scored in ((FEW, "29,999"), (MANY, "4,096")):
+        (reason,) = reasons(graph, "temp-pointer")
+        assert reason.startswith("The ensemble does without tntcomplex: with 300 train facts, and ")
+        assert f"{scored} entities scored for each" in reason
+
+
+def test_an_ensemble_keeps_a_part_whose_training_is_sampled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Above the number of entities from which a sample is scored, their number does not count."""
+    monkeypatch.setattr(defaults, "_MAX_FACTORED", 300 * 4096)
+    parts = [setup.configure(graph, "temp-pointer", CPU).model.parts for graph in (FEW, MANY)]
+    assert ["tntcomplex" in each for each in parts] == [False, True]
+    assert reasons(MANY, "temp-pointer") == []
 
 
 @pytest.mark.parametrize(("entities", "names"), [(MANY_ENTITIES - 1, True), (MANY_ENTITIES, False)])

@@ -63,7 +63,8 @@ def test_choosing_sigma_needs_valid_facts() -> None:
 
 
 def test_training_without_valid_facts_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    with raises(DataError, "trainer.no_valid_facts", graph="small", model="temp-gru"):
+    use = "to know when to stop"
+    with raises(DataError, "trainer.no_valid_facts", graph="small", model="temp-gru", use=use):
         tempograph.train(make_graph([(0, 0, 1, 0)]), "temp-gru", out=tmp_path / "run")
     assert list(tmp_path.iterdir()) == []
 

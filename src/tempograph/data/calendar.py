@@ -1,4 +1,4 @@
-"""Time labels as dates: year, month and day, as numbers and as tokens, and days of the week."""
+"""Time labels as dates: years, months and days, as numbers and as tokens; days of the week."""
 
 from __future__ import annotations
 
@@ -45,6 +45,17 @@ def weekdays(labels: Sequence[str]) -> Tensor | None:
     numbers = np.array(labels, dtype="M8[D]").astype(np.int64)
     # 1970 began on a Thursday.
     return torch.from_numpy((numbers + 3) % 7)
+
+
+def years(labels: Sequence[str]) -> Tensor | None:
+    """The year of each label, [steps]; None if labels are no dates.
+
+    A bin such as 1926/1931 is of the year in which it begins.
+    """
+    dates = [_DATE.fullmatch(label.partition("/")[0]) for label in labels]
+    if None in dates:
+        return None
+    return torch.tensor([int(date[1]) for date in dates if date is not None])
 
 
 def _year_month_day(year: str, week: str, month: str, day: str) -> tuple[int, int, int]:

@@ -1,4 +1,4 @@
-"""How near predicted intervals are to true ones, in steps, first and last step included."""
+"""How near predicted intervals are to true ones, first and last step included."""
 
 from __future__ import annotations
 
@@ -41,17 +41,25 @@ def giou(one: Intervals, other: Intervals) -> Tensor:
     return overlap.double() / union - (hull - union).double() / hull
 
 
-def tac(one: Intervals, other: Intervals) -> Tensor:
-    """The mean of 1 / (1 + |error|) over start and end."""
+def tac(one: Intervals, other: Intervals, years: Tensor | None = None) -> Tensor:
+    """The mean of 1 / (1 + |error in years|) over start and end.
+
+    years: of each step; without them, errors are in steps.
+    """
+    if years is not None:
+        one, other = (Intervals(years[each.start], years[each.end]) for each in (one, other))
     errors = torch.stack([(one.start - other.start).abs(), (one.end - other.end).abs()])
     means: Tensor = (1 / (1 + errors.double())).mean(0)
     return means
 
 
-def interval_metrics(predicted: Intervals, true: Intervals) -> dict[str, float]:
-    """The mean of each metric over n predictions."""
-    values = (measure(predicted, true).mean() for measure in (aeiou, giou, tac))
-    return dict(zip(INTERVAL_METRICS, map(float, values), strict=True))
+def interval_metrics(
+    predicted: Intervals, true: Intervals, years: Tensor | None = None
+) -> dict[str, float]:
+    """The mean of each metric over n predictions; `tac` says what years are for."""
+    values = (aeiou(predicted, true), giou(predicted, true), tac(predicted, true, years))
+    means = (float(value.mean()) for value in values)
+    return dict(zip(INTERVAL_METRICS, means, strict=True))
 
 
 def _overlap(one: Intervals, other: Intervals) -> Tensor:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import torch
 from torch import Tensor
 
-from tempograph.data.timeline import Timeline, fact_queries
+from tempograph.data.timeline import Queries, Timeline, fact_queries
 from tempograph.device import memory_budget
 from tempograph.evaluation.probabilities import Calibrator
-from tempograph.models.base import Model
+from tempograph.models.base import CrossFitted, Model
 from tempograph.typing import Progress
 
 MAX_SCORED: Final = 256
@@ -46,14 +47,16 @@ def step_plausibility(
     steps: range | None = None,
     budget: int | None = None,
     progress: Progress | None = None,
+    scorer: Callable[[Queries], Tensor] | None = None,
 ) -> Tensor:
     """The mean of log P(o | s, r, t) and log P(s | r, o, t) at each step, [n, steps].
 
-    triples [n, 3]; by default all steps. Only the `scored_steps` are scored; the steps between two
+    triples [n, 3]; by default all steps. The scores are those of the model, unless there is a
+    scorer in their place. Only the `scored_steps` are scored; the steps between two
     of them, where few train facts begin or end, are interpolated. So a long time axis takes little
     longer. Steps come in order, so that each is encoded once.
     """
-    timeline = model.timeline
+    timeline, scorer = model.timeline, scorer or model.scores
     steps = range(timeline.num_steps) if steps is None else steps
     scored = scored_steps(timeline, steps)
     count, total = len(triples), len(triples) * len(scored)
@@ -66,12 +69,43 @@ def step_plausibility(
         events = torch.column_stack([triples[pair % count], scored[pair // count]])
         queries, answer = fact_queries(events, timeline.num_relations)
         log_probs = calibrator.some_log_probs(
-            model.scores(queries), answer[:, None], eligible.expand(len(answer))
+            scorer(queries), answer[:, None], eligible.expand(len(answer))
         )
         found[pair] = log_probs[:, 0].view(2, -1).mean(0)
         if progress is not None:
             progress(start + len(pair), total)
     return _interpolate(found.view(len(scored), count), scored, steps)
+
+
+def cross_fitted_plausibility(
+    model: Model,
+    triples: Tensor,
+    calibrator: Calibrator,
+    cross_fitted: CrossFitted | None,
+    budget: int | None = None,
+    progress: Progress | None = None,
+) -> Tensor:
+    """`step_plausibility` at all steps; facts a model was fitted on by its cross-fitted scores.
+
+    The scorer of cross_fitted [n] belongs to the triples.
+    """
+    if cross_fitted is None:
+        return step_plausibility(model, triples, calibrator, budget=budget, progress=progress)
+    steps, done = model.timeline.num_steps, 0
+    found = torch.empty(len(triples), steps, dtype=torch.float64, device=model.device)
+    num_scored = len(scored_steps(model.timeline, range(steps)))
+
+    def advance(pairs: int, _: int) -> None:
+        if progress is not None:
+            progress(done + pairs, len(triples) * num_scored)
+
+    for number, scorer in enumerate(cross_fitted.scorers):
+        own = (cross_fitted.scorer == number).nonzero()[:, 0]
+        found[own] = step_plausibility(
+            model, triples[own], calibrator, budget=budget, progress=advance, scorer=scorer
+        )
+        done += len(own) * num_scored
+    return found
 
 
 def _interpolate(values: Tensor, scored: Tensor, steps: range) -> Tensor:

@@ -40,6 +40,7 @@ from tempograph.models.registry import model_kind
 from tempograph.models.sparse_scores import MANY_ENTITIES
 from tempograph.progress import show_progress
 from tempograph.training import trainer
+from tempograph.training.defaults import ensemble_parts
 from tempograph.training.distributed import Processes
 from tempograph.training.fit_record import FitRecord, ModelChoice, SearchPlan
 from tempograph.training.run_folder import RUN_MARKER
@@ -232,6 +233,10 @@ def choose_model(
         )
         return ModelChoice("pointer", f"{known}: {why}")
     if device.type == "cuda":
+        parts = ensemble_parts(model_kind("temp-pointer"), graph, device, task)
+        if len(parts) == 1:
+            why = "copying known facts works well, and no model to combine with it suits such data"
+            return ModelChoice(parts[0], f"{known}: {why}")
         why = "copying known facts works well, and the GPU can train more models to combine with it"
         return ModelChoice("temp-pointer", f"{known}: {why}")
     why = "copying known facts works well, and shows which facts are copied"

@@ -62,6 +62,11 @@ def configuration_of(result: RunResults) -> Configuration:
     return settings
 
 
+def uses_names(result: RunResults) -> bool:
+    """Return whether a run looks at the words in names."""
+    return bool(configuration_of(result).get("model.names"))
+
+
 def preset_configuration(
     model: str, dataset: str, preset: str, changes: Mapping[str, Any]
 ) -> Configuration:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from importlib import resources
 from typing import Final
 
+from tempograph.experiments.configurations import uses_names
 from tempograph.experiments.measured_rows import with_sources
 from tempograph.experiments.results import SPREAD, Metrics, best_settings, metrics_of, seeds_cells
 from tempograph.report.text_table import TextTable
@@ -24,6 +25,7 @@ _ORDER: Final = (
     *("edgebank", "history-frequency", "recurrency", "ted"),
     *("tntcomplex", "temp-gru", "temp-sa", "pointer", "temp-pointer"),
 )
+"""Our rows, in order; other models come after these, by name."""
 _SUMMARY: Final = ("recurrency", "pointer", "temp-pointer")
 """Our rows in the short table."""
 _SUMMARY_PUBLISHED: Final = ("RE-GCN", "HiSMatch", "TPAR")
@@ -60,16 +62,15 @@ def _our_rows(results: Sequence[RunResults], dataset: str) -> list[tuple[str, li
     """Return our runs by label: the best settings on valid, with names and without."""
     own = [run for run in results if run.dataset == dataset and run.test is not None]
     own = [run for run in own if run.protocol == "forecast-single"]
-    groups = best_settings(own, lambda run: (_ORDER.index(run.model), uses_names(run)))
+
+    def row(run: RunResults) -> tuple[int, str, bool]:
+        known = run.model in _ORDER
+        return _ORDER.index(run.model) if known else len(_ORDER), run.model, uses_names(run)
+
     return [
-        (f"{_ORDER[number]} with names" if names else _ORDER[number], runs)
-        for (number, names), runs in sorted(groups.items())
+        (f"{model} with names" if names else model, runs)
+        for (_, model, names), runs in sorted(best_settings(own, row).items())
     ]
-
-
-def uses_names(run: RunResults) -> bool:
-    """Return whether a run looks at the words in names."""
-    return bool(run.config["model"].get("names"))
 
 
 def forecast_table(results: Sequence[RunResults], dataset: str) -> TextTable:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Final
 
-from tempograph.experiments.configurations import configuration_of
+from tempograph.experiments.configurations import uses_names
 from tempograph.experiments.measured_rows import with_sources
 from tempograph.experiments.results import SPREAD, best_settings, half_range, mean
 from tempograph.report.text_table import TextTable
@@ -89,7 +89,7 @@ def _our_rows(results: Sequence[RunResults], dataset: str) -> list[tuple[str, li
     ]
 
     def row(run: RunResults) -> tuple[int, bool]:
-        return INTERVAL_MODELS.index(run.model), bool(configuration_of(run).get("model.names"))
+        return INTERVAL_MODELS.index(run.model), uses_names(run)
 
     return [
         (f"{INTERVAL_MODELS[number]} with names" if names else INTERVAL_MODELS[number], runs)

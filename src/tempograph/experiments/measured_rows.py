@@ -7,7 +7,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, Literal
 
-from tempograph.experiments.configurations import changes_of, configuration_of, has_settings_of
+from tempograph.experiments.configurations import (
+    changes_of,
+    configuration_of,
+    has_settings_of,
+    uses_names,
+)
 from tempograph.experiments.published import PROTOCOL_DEPENDENT
 from tempograph.models.registry import MODELS
 from tempograph.report.text_table import TextTable
@@ -52,10 +57,9 @@ def row_kind(result: RunResults) -> RowKind:
     """
     if is_reproduction(result):
         return "paper's settings"
-    settings = configuration_of(result)
-    if settings.get("model.fit_on") == "valid":
+    if configuration_of(result).get("model.fit_on") == "valid":
         return "fitted on valid"
-    return "with names" if settings.get("model.names") else "usual"
+    return "with names" if uses_names(result) else "usual"
 
 
 def preset_cell(runs: Runs) -> str:

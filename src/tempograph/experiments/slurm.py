@@ -54,9 +54,11 @@ class SlurmArray:
 
     def _script(self, path: Path, tasks: int, after: Sequence[str]) -> str:
         limit = "" if self.max_tasks is None else f"%{self.max_tasks}"
-        options = [f"--array=0-{tasks - 1}{limit}", f"--output={path.absolute()}-%a.log"]
+        # In names of files, a % begins a number of Slurm, and two of them are a sign.
+        log = str(path.absolute()).replace("%", "%%")
+        options = [f"--array=0-{tasks - 1}{limit}", f"--output={log}-%a.log"]
         options += [f"--dependency=afterany:{after[-1]}"] if after else []
-        lines = [f"#SBATCH {option}" for option in [*options, *shlex.split(self.options)]]
+        lines = [f"#SBATCH {_quote(each)}" for each in [*options, *shlex.split(self.options)]]
         runs = str(path.with_suffix(".jsonl").absolute())
         command = [sys.executable, "-m", "tempograph.experiments.slurm", runs]
         body = [f"cd {shlex.quote(str(Path.cwd()))}", shlex.join(command)]
@@ -80,6 +82,13 @@ def _levels(
         levels.append([spec for spec in waiting if spec not in later])
         waiting = [spec for spec in waiting if spec in later]
     return levels
+
+
+def _quote(option: str) -> str:
+    """An option for a line #SBATCH, in which quotes and backslashes are those of a shell."""
+    if not re.search(r"[\\\s\"'#]", option):
+        return option
+    return '"' + re.sub(r'([\\"])', r"\\\1", option) + '"'
 
 
 def _refuse_running(jobs: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -21,6 +21,7 @@ from tempograph.report.markdown import write_markdown
 from tempograph.report.model_plots import introspection_figure, training_figure
 from tempograph.report.reported_runs import ReportedRun, read_runs
 from tempograph.report.sections import RankAnalysis
+from tempograph.report.stored_figures import METRIC_COLUMNS, metric_cells, stored_figures
 from tempograph.report.text_table import TextTable
 from tempograph.training.run_card import describe_updates
 from tempograph.training.run_folder import read_environment, read_history
@@ -29,7 +30,6 @@ from tempograph.typing import Split, Task
 
 _WRITERS: Final = {".html": write_html, ".md": write_markdown}
 _SPLITS: Final[tuple[Split, ...]] = ("test", "valid", "train")
-_METRICS: Final = ("MRR", "Hits@1", "Hits@3", "Hits@10", "MR")
 _EXPLANATION: Final = (
     "For each held-out fact (s, r, o, t), there are two queries: (s, r, ?, t) and (?, r, o, t). A "
     "model ranks every entity as the answer. Rank 1 means that the right answer came first. Other "
@@ -105,7 +105,7 @@ def _summary(runs: Sequence[ReportedRun]) -> list[Block]:
             run.label,
             split,
             *(settings[name][index] for name in columns),
-            *_cells(run.results.evaluations[split]["metrics"]),
+            *metric_cells(run.results.evaluations[split]["metrics"]),
         ]
         for split in _SPLITS
         for index, run in enumerate(runs)
@@ -114,13 +114,8 @@ def _summary(runs: Sequence[ReportedRun]) -> list[Block]:
     if not rows:
         return []
     caption = f"Both query directions, {', '.join([*shared, 'filter time'])}; Hits in percent."
-    headings = ("run", "split", *columns, *_METRICS)
+    headings = ("run", "split", *columns, *METRIC_COLUMNS)
     return [TextTable("Results", headings, rows, 2 + len(columns), caption)]
-
-
-def _cells(metrics: Mapping[str, float]) -> list[str]:
-    hits = (f"{100 * metrics[f'hits@{k}']:.1f}" for k in (1, 3, 10))
-    return [f"{metrics['mrr']:.3f}", *hits, f"{metrics['mr']:,.1f}"]
 
 
 def _not_evaluated(runs: Sequence[ReportedRun]) -> list[Block]:
@@ -179,7 +174,7 @@ def _run_section(run: ReportedRun, prefix: str) -> list[Block]:
     evaluated = results.evaluations
     splits = [split for split in _SPLITS if split in evaluated]
     rows = [
-        [split, label, *_cells(evaluated[split][key])]
+        [split, label, *metric_cells(evaluated[split][key])]
         for split in splits
         for key, label in METRIC_LABELS.items()
     ]
@@ -187,13 +182,14 @@ def _run_section(run: ReportedRun, prefix: str) -> list[Block]:
         caption = (
             f"Dataset {config.dataset}, protocol {config.protocol}, filter time; Hits in percent."
         )
-        title, columns = f"Results of {run.label}", ("split", "ranked", *_METRICS)
+        title, columns = f"Results of {run.label}", ("split", "ranked", *METRIC_COLUMNS)
         blocks.append(TextTable(title, columns, rows, 2, caption))
     blocks += [
         Paragraph(f"On {split}, {evaluated[split]['note']}.")
         for split in splits
         if "note" in evaluated[split]
     ]
+    blocks += stored_figures(results, run.label, _SPLITS)
     environment = [[name, str(value)] for name, value in read_environment(run.folder).items()]
     table = TextTable("Training environment", ("name", "value"), environment, 2)
     return [

@@ -12,6 +12,7 @@ from tempograph.prediction.forecast import Forecast
 from tempograph.report.document import Block, Code, Details, Heading, Paragraph, Picture
 from tempograph.report.model_plots import reliability_figure
 from tempograph.report.search_report import search_blocks
+from tempograph.report.stored_figures import interval_figures, other_protocols
 from tempograph.report.text_table import TextTable
 from tempograph.report.trust_data import data_blocks
 from tempograph.report.trust_examples import ExampleAnswer
@@ -69,6 +70,7 @@ def trust_blocks(
         found = []
     return [
         *_summary(run, figures),
+        *_other_figures(run),
         *_weak(figures),
         *_calibration(run),
         *example_blocks(examples),
@@ -145,6 +147,16 @@ def _summary(run: Run, figures: TrustFigures) -> list[Block]:
             f"{baselines} MRR is the mean of 1 / rank of the right answer."
         ),
     ]
+
+
+def _other_figures(run: Run) -> list[Block]:
+    """What else was measured on test: entities under other protocols, and intervals."""
+    results, label = run.results, run.config.name
+    found = [
+        *other_protocols(results, label, ("test",)),
+        *interval_figures(results, label, ("test",)),
+    ]
+    return [Heading("Other figures on test"), *found] if found else []
 
 
 def _parts(only_entities: bool) -> str:

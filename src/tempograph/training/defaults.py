@@ -30,9 +30,11 @@ _CPU_FACTS: Final = 300_000
 """Facts, over all epochs, that the pointer is trained on on a CPU: some minutes on two cores."""
 _CPU_CANDIDATE_FACTS: Final = 100_000
 """Facts up to which a CPU looks at what each candidate did: the time grows with their square."""
-MAX_FACTORED: Final = 5_000_000_000
-"""Train facts times entities from which factored embeddings take minutes, and again on all facts:
-an ensemble does without."""
+_MAX_FACTORED: Final = 5_000_000_000
+"""Entities scored for train facts in an epoch, from which factored embeddings take most of the time
+of an ensemble: it does without."""
+_SAMPLED: Final = 4096
+"""Negatives of a step on a GPU, if training samples them."""
 _MAX_SAMPLED_DIM: Final = 1000
 """The widest factored embeddings of many entities, which have few facts each."""
 _FEW_FACTS: Final = 5.0
@@ -137,7 +139,7 @@ def _sampled_training(graph: TemporalGraph, device: torch.device) -> dict[str, S
     if len(graph.entities) < MANY_ENTITIES:
         return {}
     return {
-        "negatives": 4096 if device.type == "cuda" else 1000,
+        "negatives": _SAMPLED if device.type == "cuda" else 1000,
         "negative_sampling": "mixed",
         "sparse_gradients": True,
         "optimizer": "adagrad",
@@ -270,10 +272,30 @@ def suggest_ensemble(
         model["parts"] = parts = ["temp-sa" if part == "temp-gru" else part for part in parts]
     if _few_facts(graph):
         model["parts"] = parts = [part for part in parts if not _has_snapshots(part)] or parts
-    if len(graph.train) * len(graph.entities) > MAX_FACTORED:
+    if factored_take_long(graph):
         unfactored = [part for part in parts if not is_factored(part)]
         model |= {"parts": unfactored or parts, "max_facts": _MAX_GATE_FACTS}
     return {"model": model}
+
+
+def ensemble_parts(
+    kind: ModelKind, graph: TemporalGraph, device: torch.device, task: Task
+) -> tuple[str, ...]:
+    """The parts that are suggested for an ensemble."""
+    parts: tuple[str, ...] = kind.defaults["parts"]
+    model = suggest_ensemble(kind, graph, device, task).get("model", {})
+    return tuple(model.get("parts", parts))  # type: ignore[arg-type]
+
+
+def scored_by_factored(graph: TemporalGraph) -> int:
+    """How many entities factored embeddings score for a train fact: of many, a sample."""
+    entities = len(graph.entities)
+    return entities if entities < MANY_ENTITIES else _SAMPLED
+
+
+def factored_take_long(graph: TemporalGraph) -> bool:
+    """Whether factored embeddings would take most of the time of an ensemble."""
+    return len(graph.train) * scored_by_factored(graph) > _MAX_FACTORED
 
 
 def _has_snapshots(model: str) -> bool:

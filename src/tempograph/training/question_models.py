@@ -25,7 +25,11 @@ from tempograph.evaluation.calibration import (
 from tempograph.evaluation.fact_scores import entity_log_probs
 from tempograph.evaluation.history import with_history
 from tempograph.evaluation.interval_choice import IntervalChooser
-from tempograph.evaluation.interval_evaluation import chooser_of, fit_interval_choice
+from tempograph.evaluation.interval_choice_fit import (
+    ChooserSummary,
+    chooser_of,
+    fit_interval_choice,
+)
 from tempograph.evaluation.probabilities import Calibrator
 from tempograph.models.base import Model
 from tempograph.models.heads.fact_classifier import FactClassifier
@@ -134,18 +138,23 @@ class QuestionModels:
             return calibrate(score_valid(self.model, self.graph, protocol, progress))
         return calibrate(score_valid_questions(self.heads(progress).head(asked), self.graph))
 
-    def interval_chooser(self, model: Model, progress: Progress | None = None) -> IntervalChooser:
-        """What chooses the interval of a fact for the model of the run over any facts."""
+    def interval_choice(self, progress: Progress | None = None) -> ChooserSummary:
+        """How the intervals of facts are chosen."""
         if not self.timeline.has_intervals:
             raise QueryError(f"{self.graph.name}: its facts are events; ask for their times")
-        if self.results.interval_choice is None:
+        choice = self.results.interval_choice
+        if choice is None:
             choice = fit_interval_choice(
                 self.model, self.graph, self.calibrator(progress=progress), progress=progress
             )
             with suppress(StorageError):
                 self.update_results(interval_choice=choice)
             self.results.interval_choice = choice
-        return chooser_of(self.results.interval_choice, model)
+        return choice
+
+    def interval_chooser(self, model: Model, progress: Progress | None = None) -> IntervalChooser:
+        """What chooses the interval of a fact for the model of the run over any facts."""
+        return chooser_of(self.interval_choice(progress), model)
 
     def classifier(self, progress: Progress | None = None) -> FactClassifier:
         """What tells whether a fact happened."""

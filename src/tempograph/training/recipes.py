@@ -85,6 +85,19 @@ class Recipe:
     """
     suggest: Suggest | None = None
     """Defaults for a dataset and a device, if it is not trained by gradient."""
+    combine_needs_valid: Callable[[Any], str | None] | None = None
+    """From settings to what `combine` needs valid facts for, in words; None for nothing."""
+
+    def needs_valid(self, settings: object) -> str | None:
+        """What training needs valid facts for, in words; None if it can do without.
+
+        What chooses settings on valid says so itself when it has to.
+        """
+        if self.gradient is not None:
+            return "to know when to stop"
+        if self.combine_needs_valid is not None:
+            return self.combine_needs_valid(settings)
+        return None if self.combine is None else "to fit what it combines"
 
     @property
     def suggest_settings(self) -> Suggest | None:
@@ -106,15 +119,28 @@ def choose_sigma(
     return TEDSettings(sigma=max(mrr, key=lambda sigma: mrr[sigma]))
 
 
+def _recurrency_needs_valid(settings: RecurrencySettings) -> str | None:
+    return "to choose a decay for each relation" if settings.fit else None
+
+
+def _ensemble_needs_valid(settings: EnsembleSettings) -> str:
+    return "to fit its gate" if settings.fit_on == "valid" else "to know when its parts should stop"
+
+
 _RECIPES: Final[dict[type, Recipe]] = {
     TEDSettings: Recipe(choose=choose_sigma),
-    RecurrencySettings: Recipe(combine=fit_recurrency),
+    RecurrencySettings: Recipe(combine=fit_recurrency, combine_needs_valid=_recurrency_needs_valid),
     EmbeddingSettings: Recipe(
         GradientTraining(EmbeddingLoss, FactTrainSettings, suggest_embedding, ShardedLoss)
     ),
     PointerSettings: Recipe(GradientTraining(PointerLoss, PointerTrainSettings, suggest_pointer)),
     TeMPSettings: Recipe(GradientTraining(TeMPLoss, SnapshotTrainSettings, suggest_temp)),
-    EnsembleSettings: Recipe(combine=fit_ensemble, hold_out=hold_out, suggest=suggest_ensemble),
+    EnsembleSettings: Recipe(
+        combine=fit_ensemble,
+        hold_out=hold_out,
+        suggest=suggest_ensemble,
+        combine_needs_valid=_ensemble_needs_valid,
+    ),
 }
 
 

@@ -169,7 +169,7 @@ def _evaluate_intervals(
         split,
         evaluation_protocol(run),
         run.questions.calibrator(),
-        run.questions.interval_chooser(run.model, progress),
+        run.questions.interval_choice(progress),
         budget,
         progress,
     )

@@ -11,7 +11,8 @@ from tempograph.data.split_records import SplitRecord
 from tempograph.evaluation.audit_checks import AuditSummary
 from tempograph.evaluation.calibration import Calibration
 from tempograph.evaluation.evaluations import EvaluationSummary, QuestionSummary
-from tempograph.evaluation.interval_evaluation import ChooserSummary, IntervalSummary
+from tempograph.evaluation.interval_choice_fit import ChooserSummary
+from tempograph.evaluation.interval_evaluation import IntervalSummary
 from tempograph.training.classifier_fit import ClassifierSummary
 from tempograph.training.occurrence_fit import OccurrenceSummary
 from tempograph.training.setting_values import Setting, SettingTables

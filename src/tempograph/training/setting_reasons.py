@@ -6,7 +6,7 @@ from tempograph.data.graph import TemporalGraph
 from tempograph.data.protocol import task_of
 from tempograph.models.sparse_scores import MANY_ENTITIES
 from tempograph.training.config import Config
-from tempograph.training.defaults import MAX_FACTORED, is_factored
+from tempograph.training.defaults import factored_take_long, is_factored, scored_by_factored
 
 
 def explain_settings(config: Config, graph: TemporalGraph) -> list[str]:
@@ -27,13 +27,12 @@ def explain_settings(config: Config, graph: TemporalGraph) -> list[str]:
 def _part_reasons(config: Config, graph: TemporalGraph) -> list[str]:
     """Why an ensemble does without some of its usual parts."""
     default, parts = config.kind.defaults["parts"], config.model.parts
-    large = len(graph.train) * len(graph.entities) > MAX_FACTORED
     gone = [part for part in default if is_factored(part) and part not in parts]
-    if not large or not gone:
+    if not gone or not factored_take_long(graph):
         return []
     return [
-        f"The ensemble does without {', '.join(gone)}: with {len(graph.train):,} train facts and "
-        f"{len(graph.entities):,} entities it would take most of the time."
+        f"The ensemble does without {', '.join(gone)}: with {len(graph.train):,} train facts, and "
+        f"{scored_by_factored(graph):,} entities scored for each, it would take most of the time."
     ]
 
 

@@ -23,6 +23,7 @@ from tempograph.evaluation.ranking import Metrics, metrics
 from tempograph.models.base import Model
 from tempograph.models.ensemble.ensemble_settings import part_names
 from tempograph.models.registry import MODELS, model_kind
+from tempograph.models.temp.temp_settings import TeMPSettings
 from tempograph.provenance import source_version
 from tempograph.training.callbacks import Callbacks
 from tempograph.training.config import Config, make_config
@@ -51,7 +52,7 @@ def configure(
     """The configuration that `train` uses: the preset's, or one that suits the data and device."""
     kind = model_kind(model)
     suggest = recipe_for(kind).suggest_settings
-    return make_config(
+    config = make_config(
         model,
         graph.name,
         protocol=protocol,
@@ -62,6 +63,17 @@ def configure(
         if suggest and preset is None
         else None,
     )
+    if task_of(protocol) == "forecast" and _sees_no_past(config):
+        raise ConfigError(
+            f"{model} reads only the facts at the time of a question, which a forecast must not "
+            "see; choose temp-gru or temp-sa"
+        )
+    return config
+
+
+def _sees_no_past(config: Config) -> bool:
+    """Whether a model reads the snapshot of a question alone, with none before it."""
+    return isinstance(config.model, TeMPSettings) and config.model.temporal == "none"
 
 
 def prepare_run(

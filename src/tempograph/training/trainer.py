@@ -89,9 +89,10 @@ def train(
     )
     if task_of(protocol) == "forecast":
         require_chronological(graph)
-    if config.recipe.choose is None and not len(graph.valid):
+    if not len(graph.valid) and (use := config.recipe.needs_valid(config.model)) is not None:
         raise DataError(
-            f"{graph.name}: {model} needs the valid split to know when to stop, and it has no facts"
+            f"{graph.name}: {model} needs the valid split {use}, and it has no facts; import the "
+            "data with some facts held out"
         )
     description = f"training {model} on {graph.name}"
     with Callbacks.open(description, report, progress, tensorboard, max_seconds) as callbacks:
