@@ -767,6 +767,10 @@ MESSAGES = {
         "{graph}: its facts hold for a while; relations cannot be ranked and missing facts cannot "
         "be searched for among such facts yet; ask for subjects, objects or intervals"
     ),
+    "questions.no_intervals": (
+        "{graph}: its facts hold for a while, and a table of questions has no room for intervals; "
+        "ask when with Predictor.when, one fact at a time"
+    ),
     "run_protocol.config": (
         "{about}: it was trained under protocol {trained}, but its config.toml says {own}; restore "
         "config.toml, or train it again with protocol {own}"

@@ -15,7 +15,7 @@ import torch
 import tempograph
 from conftest import as_json
 from intervals import interval_graph
-from messages import raises
+from messages import message, raises
 from tempograph import Predictor, TemporalGraph
 from tempograph.data.spans import Bounds
 from tempograph.errors import DataError, QueryError, RunError
@@ -215,6 +215,19 @@ def test_what_cannot_work_yet_says_so(predictor: Predictor) -> None:
     assert "takes the weights of 1950 for later steps" in notes[1] and "forecast" not in notes[1]
     card = run_card(predictor.run.config, predictor.graph, predictor.run.results, [])
     assert "`score` or `surprising`" in card
+
+
+def test_a_table_marks_the_questions_that_have_no_answer_in_it(predictor: Predictor) -> None:
+    who = {"subject": "President", "relation": "held by", "object": None, "time": "1928"}
+    table = [who, who | {"object": "Bek", "relation": None}, who | {"object": "Bek", "time": None}]
+    rows = predictor.ask(table, top=1).to_pylist()
+    assert rows[0]["answer"] == "Bek" and rows[0]["error"] is None
+    assert [row["error"] for row in rows[1:]] == [
+        message("question_models.intervals", graph="offices"),
+        message("questions.no_intervals", graph="offices"),
+    ]
+    with pytest.raises(QueryError, match="^question 1: offices: its facts hold for a while"):
+        predictor.ask(table, strict=True)
 
 
 def test_forecasts_of_intervals_are_not_evaluated(folder: Path) -> None:
