@@ -286,6 +286,10 @@ def test_evaluations_of_a_run_are_kept(
     assert results.test["protocol"] == "strict" and results.paper["test"]["protocol"] == "paper"
     assert results.intervals["test"]["facts"] == 1 and results.interval_choice["facts"] == 1
     assert call("evaluate", str(folder), "--protocol", "tgb")[0] == 2
+    for asked in ("entity", "time", "all"):
+        code, _, errors = call("evaluate", str(folder), "--ask", asked, "--hits", "1,20")
+        # Nothing is ranked before that is refused.
+        assert code == 2 and errors == f"error: {message('ranking.step_hits', k=20)}\n"
     with raises(DataError, "run_audit.intervals", path=folder, graph="offices"):
         tempograph.audit(folder)
     assert asdict(tempograph.Run.load(folder).config)["protocol"] == "strict"
