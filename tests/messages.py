@@ -151,6 +151,7 @@ MESSAGES = {
     "graph.wrong_shape": "{graph}: {split} facts must be int64 [n, 4], found {found}",
     "suggestions.choose": "there is no {kind} '{value}'; choose from {names}",
     "id_lookup.not_a_name": "the {column} must be a name or an id, found {value}",
+    "protocol.task": ("protocol {protocol} is for task {own}, not {task}; leave one of them out"),
     "row_errors.count": "{failed} of {rows} rows cannot be {done}: {kinds}",
     "result_table.not_installed": (
         "to_{package} needs {package}, which is not installed; run 'pip install {package}', "
