@@ -705,6 +705,10 @@ MESSAGES = {
     "backtesting.train": (
         "the model was trained on the train facts; replay those of valid or test"
     ),
+    "outlook.days": (
+        "days must be at most {most}, found {found}: a forecast reaches at most 10,000 steps after "
+        "the last one, {last}"
+    ),
     "outlook.first": (
         "nothing is known before {first}, so it cannot be forecast; choose a later date"
     ),

@@ -199,8 +199,10 @@ def test_wrong_requests_are_explained(recurrency_run: Run) -> None:
         predictor.forecast(entity="Nobody")
     with pytest.raises(QueryError, match="steps after the last one"):
         predictor.forecast("2130-01-01")
-    with pytest.raises(QueryError, match="steps after the last one"):
-        predictor.forecast("+1", days=20_000)
+    for start, most in ((None, "10,000"), ("+3", "9,998")):
+        far = {"most": most, "found": "20,000", "last": GRAPH.times[-1]}
+        with raises(QueryError, "outlook.days", **far):
+            predictor.forecast(start, days=20_000)
     with raises(QueryError, "outlook.first", first=GRAPH.times[0]):
         predictor.forecast(GRAPH.times[0])
     with pytest.raises(ConfigError, match="at least 1, found 0 and 1"):
