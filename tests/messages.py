@@ -655,6 +655,9 @@ MESSAGES = {
         "{path}: made on {device}, and random numbers differ on {here}; use --device {device}"
     ),
     "trainer.finished": "{path}: this run is finished; train another one, or evaluate it",
+    "lost_processes.timeout": (
+        "TEMPOGRAPH_PROCESS_TIMEOUT must be a number of seconds above 0, found '{found}'"
+    ),
     "trainer.no_epoch": (
         "{path}: no epoch is finished yet; continue with `tempograph resume {path}`"
     ),
