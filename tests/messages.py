@@ -672,8 +672,11 @@ MESSAGES = {
         "and new facts together, and train again"
     ),
     "run_update.unfinished": (
-        "{model} on {dataset} is not finished, so it cannot be updated; continue it with "
-        "tempograph resume"
+        "{model} on {dataset} is not finished, so it cannot be updated; {way_out}"
+    ),
+    "update_facts.far": (
+        "{place}: '{time}' is {far} after the last fact before it, {last}, and adds {steps} steps; "
+        "is it a typo?"
     ),
     "update_storage.updated": (
         "{path}: was updated by another command since it was loaded; load it again"

@@ -18,12 +18,17 @@ from tempograph.data.importers.arrow_reader import as_text
 from tempograph.data.importers.bad_rows import EXAMPLES, BadValue, SkippedRows, bad_limit
 from tempograph.data.importers.batch_options import Note
 from tempograph.data.importers.batch_reader import BROKEN_LINE
+from tempograph.data.importers.later_steps import describe_steps
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.time_lookup import UNCLEAR_TIME
 from tempograph.errors import DataError
 
 _MAX_LENGTH: Final = 60
+_MIN_FAR: Final = 30
+_MAX_FAR: Final = 100
+"""A step so far after the last one with a fact looks like a typo: a tenth of all steps, within
+these bounds, and further than twice any gap before."""
 
 
 class UpdateFacts(NamedTuple):
@@ -35,6 +40,8 @@ class UpdateFacts(NamedTuple):
     repeated: int
     skipped: tuple[SkippedRows, ...]
     lookalikes: dict[str, str]
+    far: str | None
+    """What to say of a time that is far after all earlier facts."""
 
 
 def read_update(
@@ -73,6 +80,7 @@ def read_update(
         len(rows) - int(known.sum()) - len(distinct),
         (*batch.skipped, *skipped),
         _find_lookalikes(graph, additions),
+        _describe_far(graph, batch),
     )
 
 
@@ -154,6 +162,28 @@ def _by_reason(batch: FactBatch) -> tuple[SkippedRows, ...]:
         )
         skipped.append(SkippedRows(each["values"], each["counts"], places[0], examples))
     return tuple(skipped)
+
+
+def _describe_far(graph: TemporalGraph, batch: FactBatch) -> str | None:
+    """The first row that is far after all facts before it, with how many steps it adds."""
+    new = np.unique(batch.ids[batch.valid, 3])
+    if new.max(initial=0) < len(graph.times):
+        return None
+    known = np.flatnonzero(np.bincount(graph.all_facts[:, 3]))
+    gap = np.diff(known).max(initial=0)
+    allowed = max(2 * gap, _MIN_FAR, min(_MAX_FAR, len(graph.times) // 10))
+    steps = np.union1d(known, new)
+    far = (steps[1:] >= len(graph.times)) & (np.diff(steps) > allowed)
+    if not far.any():
+        return None
+    before, step = steps[np.argmax(far) :][:2].tolist()
+    row = int(np.argmax(batch.valid & (batch.ids[:, 3] == step)))
+    times, distance = batch.graph.times, describe_steps(graph, step - before)
+    added = step + 1 - max(before + 1, len(graph.times))
+    return (
+        f"{batch.places([row])[0]}: '{times[step]}' is {distance} after the last fact before it, "
+        f"{times[before]}, and adds {added:,} steps; is it a typo?"
+    )
 
 
 def _find_lookalikes(graph: TemporalGraph, additions: Additions) -> dict[str, str]:
