@@ -159,6 +159,7 @@ MESSAGES = {
     "graph.wrong_shape": "{graph}: {split} facts must be int64 [n, 4], found {found}",
     "suggestions.choose": "there is no {kind} '{value}'; choose from {names}",
     "id_lookup.not_a_name": "the {column} must be a name or an id, found {value}",
+    "protocol.task": ("protocol {protocol} is for task {own}, not {task}; leave one of them out"),
     "row_errors.count": "{failed} of {rows} rows cannot be {done}: {kinds}",
     "result_table.not_installed": (
         "to_{package} needs {package}, which is not installed; run 'pip install {package}', "
@@ -667,6 +668,9 @@ MESSAGES = {
         "{path}: made on {device}, and random numbers differ on {here}; use --device {device}"
     ),
     "trainer.finished": "{path}: this run is finished; train another one, or evaluate it",
+    "lost_processes.timeout": (
+        "TEMPOGRAPH_PROCESS_TIMEOUT must be a number of seconds above 0, found '{found}'"
+    ),
     "trainer.no_epoch": (
         "{path}: no epoch is finished yet; continue with `tempograph resume {path}`"
     ),
@@ -678,8 +682,11 @@ MESSAGES = {
     "run_update.epochs": "train must be a number of epochs from 0, found {value}",
     "run_update.fixed": "{model} cannot be updated: {reason}; train it again",
     "run_update.unfinished": (
-        "{model} on {dataset} is not finished, so it cannot be updated; continue it with "
-        "tempograph resume"
+        "{model} on {dataset} is not finished, so it cannot be updated; {way_out}"
+    ),
+    "update_facts.far": (
+        "{place}: '{time}' is {far} after the last fact before it, {last}, and adds {steps} steps; "
+        "is it a typo?"
     ),
     "update_storage.updated": (
         "{path}: was updated by another command since it was loaded; load it again"
@@ -713,6 +720,10 @@ MESSAGES = {
     ),
     "backtesting.train": (
         "the model was trained on the train facts; replay those of valid or test"
+    ),
+    "outlook.days": (
+        "days must be at most {most}, found {found}: a forecast reaches at most 10,000 steps after "
+        "the last one, {last}"
     ),
     "outlook.first": (
         "nothing is known before {first}, so it cannot be forecast; choose a later date"
@@ -776,6 +787,10 @@ MESSAGES = {
     "question_models.intervals": (
         "{graph}: its facts hold for a while; relations cannot be ranked and missing facts cannot "
         "be searched for among such facts yet; ask for subjects, objects or intervals"
+    ),
+    "questions.no_intervals": (
+        "{graph}: its facts hold for a while, and a table of questions has no room for intervals; "
+        "ask when with Predictor.when, one fact at a time"
     ),
     "run_protocol.config": (
         "{about}: it was trained under protocol {trained}, but its config.toml says {own}; restore "

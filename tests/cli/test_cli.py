@@ -547,6 +547,13 @@ USER_ERRORS = {
         whole("device.unknown", device="tpu9"),
     ),
     "an existing run": (["train", "mine", "--out", "run"], whole("io.exists", path="run")),
+    **{
+        f"a protocol that {command} cannot follow": (
+            [command, "mine", "--task", "forecast", "--protocol", "paper"],
+            whole("protocol.task", protocol="paper", own="complete", task="forecast"),
+        )
+        for command in ("train", "compare")
+    },
     "no run": (["evaluate", "mine"], whole("run_folder.no_run", path="mine")),
     "no such run": (
         ["complete", "gone", "--relation", "x", "--time", "y", "--subject", "z"],

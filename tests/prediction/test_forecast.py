@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import tempograph
 from conftest import Call, as_json
 from messages import message, raises
 from predicting import FORECAST_GRAPH as GRAPH
-from predicting import train_forecaster
+from predicting import split_by_time, train_forecaster
 from tempograph import ConfigError, Forecast, Predictor, QueryError, Run
 from tempograph.data.graph import rows_in
 from tempograph.data.timeline import Timeline
@@ -134,6 +135,47 @@ def test_probabilities_are_calibrated(recurrency_run: Run) -> None:
     assert happened[high].double().mean() > 2 * happened.double().mean()
 
 
+PER_DAY = 18
+
+
+@pytest.fixture(scope="module")
+def steady_run() -> Run:
+    """A forecaster of a world in which every day has as many facts."""
+    rng = np.random.default_rng(0)
+    usual = rng.integers(0, (20, 5, 20), (150, 3))
+    days = []
+    for day in range(60):
+        often = usual[(150 * rng.random(2 * PER_DAY) ** 3).astype(int)]
+        seldom = rng.integers(0, (20, 5, 20), (PER_DAY, 3))
+        triples = rng.permutation(np.unique(np.concatenate([often, seldom]), axis=0))[:PER_DAY]
+        days.append(np.column_stack([triples, np.full(PER_DAY, day)]))
+    graph = replace(GRAPH, train=np.concatenate(days), times=make_days(60))
+    graph = split_by_time(replace(graph, valid=GRAPH.valid[:0], test=GRAPH.test[:0]), 8, 1)
+    return tempograph.train(graph, "recurrency", task="forecast", device="cpu", progress=False)
+
+
+def make_days(count: int) -> tuple[str, ...]:
+    first = date.fromisoformat(GRAPH.times[0])
+    return tuple((first + timedelta(days=day)).isoformat() for day in range(count))
+
+
+@pytest.mark.parametrize("quiet", [0, 1, 4])
+def test_an_unusually_quiet_day_does_not_make_facts_likely(steady_run: Run, quiet: int) -> None:
+    """Not even if no day of train was quiet: an incomplete last day is common."""
+    graph, days = steady_run.graph, make_days(64)
+    named = [tuple(graph.describe(fact).values())[:3] for fact in graph.test]
+    events = [(*triple, days[60]) for triple in named[:quiet]]
+    found = tempograph.backtest(steady_run, [*events, *((*each, days[63]) for each in named[-9:])])
+    assert [row.facts for row in found.steps] == ([quiet, 0, 0, 9] if quiet else [9])
+    for row in found.steps:
+        assert row.expected is not None and 2 < row.expected < 2 * PER_DAY
+    if quiet:
+        predictor = Predictor(steady_run)
+        predictor.add(events)
+        rare = [fact for fact in predictor.forecast(top=2000).facts if fact.count <= 2]
+        assert rare and max(fact.probability for fact in rare) < 0.3
+
+
 def test_the_classifier_is_stored_and_loaded_without_fitting_again(
     recurrency_run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,8 +199,10 @@ def test_wrong_requests_are_explained(recurrency_run: Run) -> None:
         predictor.forecast(entity="Nobody")
     with pytest.raises(QueryError, match="steps after the last one"):
         predictor.forecast("2130-01-01")
-    with pytest.raises(QueryError, match="steps after the last one"):
-        predictor.forecast("+1", days=20_000)
+    for start, most in ((None, "10,000"), ("+3", "9,998")):
+        far = {"most": most, "found": "20,000", "last": GRAPH.times[-1]}
+        with raises(QueryError, "outlook.days", **far):
+            predictor.forecast(start, days=20_000)
     with raises(QueryError, "outlook.first", first=GRAPH.times[0]):
         predictor.forecast(GRAPH.times[0])
     with pytest.raises(ConfigError, match="at least 1, found 0 and 1"):

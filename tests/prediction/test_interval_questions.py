@@ -327,6 +327,19 @@ def test_what_cannot_work_yet_says_so(predictor: Predictor) -> None:
     assert "`score` or `surprising`" in card
 
 
+def test_a_table_marks_the_questions_that_have_no_answer_in_it(predictor: Predictor) -> None:
+    who = {"subject": "President", "relation": "held by", "object": None, "time": "1928"}
+    table = [who, who | {"object": "Bek", "relation": None}, who | {"object": "Bek", "time": None}]
+    rows = predictor.ask(table, top=1).to_pylist()
+    assert rows[0]["answer"] == "Bek" and rows[0]["error"] is None
+    assert [row["error"] for row in rows[1:]] == [
+        message("question_models.intervals", graph="offices"),
+        message("questions.no_intervals", graph="offices"),
+    ]
+    with pytest.raises(QueryError, match="^question 1: offices: its facts hold for a while"):
+        predictor.ask(table, strict=True)
+
+
 def test_forecasts_of_intervals_are_not_evaluated(folder: Path) -> None:
     run = tempograph.Run.load(folder)
     config = replace(run.config, protocol="forecast-single")
@@ -387,6 +400,10 @@ def test_evaluations_of_a_run_are_kept(
     assert results.test["protocol"] == "strict" and results.paper["test"]["protocol"] == "paper"
     assert results.intervals["test"]["facts"] == 1 and results.interval_choice["facts"] == 1
     assert call("evaluate", str(folder), "--protocol", "tgb")[0] == 2
+    for asked in ("entity", "time", "all"):
+        code, _, errors = call("evaluate", str(folder), "--ask", asked, "--hits", "1,20")
+        # Nothing is ranked before that is refused.
+        assert code == 2 and errors == f"error: {message('ranking.step_hits', k=20)}\n"
     with raises(DataError, "run_audit.intervals", path=folder, graph="offices"):
         tempograph.audit(folder)
     assert asdict(tempograph.Run.load(folder).config)["protocol"] == "strict"

@@ -161,3 +161,20 @@ def test_forecasters_rank_entities_alone(forecaster: Predictor) -> None:
     ):
         with raises(QueryError, "question_models.forecaster", graph=FORECAST_GRAPH.name):
             call()
+
+
+def test_questions_that_a_forecaster_does_not_rank_are_reported_row_by_row(
+    forecaster: Predictor,
+) -> None:
+    who, which = FORECAST_GRAPH.entities, FORECAST_GRAPH.relations
+    good = {"subject": who[0], "relation": which[0], "object": None, "time": NEXT}
+    when = good | {"object": who[1], "time": None}
+    table = [good | {"object": who[1], "relation": None}, good, when, good | {"subject": "Nobody"}]
+    rows = forecaster.ask(table, top=1).to_pylist()
+    reason = message("question_models.forecaster", graph=FORECAST_GRAPH.name)
+    unknown = message("suggestions.unknown", kind="entity", value="Nobody")
+    assert [row["error"] for row in rows] == [reason, None, reason, unknown]
+    assert rows[1]["answer"] == forecaster.objects(0, 0, NEXT, top=1).answers[0].name
+    with pytest.raises(QueryError) as caught:
+        forecaster.ask([good, when], strict=True)
+    assert str(caught.value) == f"question 1: {reason}"

@@ -111,6 +111,16 @@ def test_periods_and_intervals_are_answered(client: TestClient, predictor: Predi
     assert explained.status_code == 422 and "intervals" in explained.json()["detail"]
 
 
+def test_a_batch_marks_the_questions_that_are_not_ranked(client: TestClient) -> None:
+    fact = {"subject": "e0", "relation": "r0", "object": "e1", "time": "1994"}
+    asked = ("object", "relation", "time")
+    questions = [{key: value for key, value in fact.items() if key != part} for part in asked]
+    body = {"questions": questions, "strict": False}
+    results = client.post("/api/v1/complete/batch", json=body).json()["results"]
+    assert [result["completion"] is None for result in results] == [False, True, False]
+    assert "relations cannot be ranked" in results[1]["error"]
+
+
 def test_scans_say_what_they_cannot_do(client: TestClient) -> None:
     missing = client.post("/api/v1/missing", json={})
     assert missing.status_code >= 400 and "hold for a while" in missing.text

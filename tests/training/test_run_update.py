@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import shlex
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +22,15 @@ from frames import pandas, polars
 from messages import message, raises
 from predicting import GRAPH, SETTINGS
 from spanned import interval_graph
-from tempograph import ConfigError, ImportOptions, Predictor, Run, RunError, TemporalGraph
+from tempograph import (
+    ConfigError,
+    ImportOptions,
+    Predictor,
+    Run,
+    RunError,
+    TempographWarning,
+    TemporalGraph,
+)
 from tempograph.data.additions import Additions
 from tempograph.data.spans import Bounds, until_last_step
 from tempograph.data.timeline import Queries, Timeline
@@ -508,8 +517,32 @@ def test_what_cannot_be_updated_says_why(folder: Path, tmp_path: Path) -> None:
         tempograph.update(folder, [], train=-1)
     run = Run.load(folder)
     run.results.finished = False
-    with raises(RunError, "run_update.unfinished", model="pointer", dataset="demo"):
-        tempograph.update(run, [])
+    resume = f"continue it with: tempograph resume {shlex.quote(str(folder))}"
+    for each, way_out in ((run, resume), (replace(run, path=None), "train it again")):
+        unfinished = {"model": "pointer", "dataset": "demo", "way_out": way_out}
+        with raises(RunError, "run_update.unfinished", **unfinished):
+            tempograph.update(each, [])
+
+
+def test_a_time_far_after_the_data_is_pointed_out(folder: Path, tmp_path: Path) -> None:
+    rows = named(WORLD, new_facts(WORLD, 3))
+    days = [NEXT_DAY, "2031-01-21", "2030-01-31"]
+    rows = [(*row[:3], day) for row, day in zip(rows, days, strict=True)]
+    path = write_csv(tmp_path / "new.csv", rows, "subject,relation,object,time")
+    text = message(
+        "update_facts.far",
+        **{"place": f"{path}:3", "time": "2031-01-21", "far": "355 days", "last": "2030-01-31"},
+        steps=355,
+    )
+    files = files_of(folder)
+    with pytest.raises(TempographWarning) as refused:
+        tempograph.update(folder, path)
+    assert str(refused.value) == text and files_of(folder) == files
+    with pytest.warns(TempographWarning) as caught:
+        result = tempograph.update(folder, path, save=False)
+    assert [str(each.message) for each in caught] == [text] and caught[0].filename == __file__
+    assert len(result.times) == 366
+    assert tempograph.update(folder, [rows[0], rows[2]], save=False).facts == 2
 
 
 SPANS = interval_graph(3, facts=40, sizes=(14, 4, 20))

@@ -14,7 +14,7 @@ from rich.live import Live
 from rich.text import Text
 
 from tempograph.cli.console import err, note, out, print_json, show, stoppable
-from tempograph.cli.shared_options import Dataset, Device, Json, ProtocolOption, TaskOption
+from tempograph.cli.shared_options import Dataset, Device, Json, TaskOption, TrainProtocol
 from tempograph.report.text_table import TextTable
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def compare(
         ),
     ] = None,
     task: TaskOption = "complete",
-    protocol: ProtocolOption = "strict",
+    protocol: TrainProtocol = None,
     jobs: Annotated[
         int, typer.Option(min=1, help="Number of parallel runs, each in its own process.")
     ] = 1,
@@ -102,7 +102,8 @@ def compare(
             None if models is None else _split(models),
             out=folder or Path("runs") / f"{Path(dataset).name}-compare",
             seeds=parse_seeds(seeds),
-            protocol=protocol if task == "complete" else "forecast-single",
+            task=task,
+            protocol=protocol,
             preset=preset,
             overrides=overrides or (),
             device=device,

@@ -110,6 +110,7 @@ def evaluate(
     import tempograph.training.run_evaluation
     from tempograph.device import resolve_device
     from tempograph.evaluation.interval_evaluation import IntervalEvaluation
+    from tempograph.evaluation.ranking import check_cutoffs
     from tempograph.training.run_folder import target_metrics
     from tempograph.training.runs import Run
 
@@ -125,6 +126,7 @@ def evaluate(
         )
     targets = target_metrics(run, split, filter, protocol == "paper") if check else {}
     loaded = Run.load(run, resolve_device(device))
+    check_cutoffs(ks, loaded.graph.has_intervals)
     entities: Evaluation | None = None
     questions: list[QuestionEvaluation] = []
     intervals: IntervalEvaluation | None = None

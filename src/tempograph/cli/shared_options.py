@@ -60,6 +60,14 @@ ProtocolOption = Annotated[
         "or facts of all splits (paper).",
     ),
 ]
+TrainProtocol = Annotated[
+    CompletionProtocol | None,
+    typer.Option(
+        "--protocol",
+        help="For task complete, the facts that make an entity active: train facts only (strict, "
+        "the default), or facts of all splits (paper).",
+    ),
+]
 RunFolder = Annotated[
     Path, typer.Argument(metavar="RUN", help="A run folder, written by 'train' or 'fit'.")
 ]

@@ -22,10 +22,10 @@ from tempograph.cli.shared_options import (
     Json,
     MaxTime,
     OverwriteRun,
-    ProtocolOption,
     RunFolder,
     TaskOption,
     TensorBoard,
+    TrainProtocol,
 )
 from tempograph.progress import show_on_console
 from tempograph.training.callbacks import TrainingBar
@@ -95,7 +95,7 @@ def train(
         ),
     ] = None,
     task: TaskOption = "complete",
-    protocol: ProtocolOption = "strict",
+    protocol: TrainProtocol = None,
     out_folder: Annotated[
         Path | None, typer.Option("--out", help="The run folder; by default, runs/DATASET-MODEL.")
     ] = None,
@@ -121,7 +121,8 @@ def train(
             dataset,
             model,
             out=folder,
-            protocol=protocol if task == "complete" else "forecast-single",
+            task=task,
+            protocol=protocol,
             preset=preset,
             seed=seed,
             overrides=overrides or (),

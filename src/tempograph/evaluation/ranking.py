@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -146,14 +146,8 @@ def sampled_ranks(scores: Tensor, answer: Tensor, negatives: Tensor) -> Ranks:
 def metrics(ranks: Tensor | StepMeans, hits: Iterable[int] = (1, 3, 10)) -> Metrics:
     """MRR, mean rank and Hits@k for each k.   ranks [n], or their means over steps."""
     cutoffs = list(hits)
-    if any(k < 1 for k in cutoffs):
-        raise ConfigError(f"Hits@k needs k of at least 1, found {min(cutoffs)}")
+    check_cutoffs(cutoffs, isinstance(ranks, StepMeans))
     if isinstance(ranks, StepMeans):
-        if any(k > MAX_STEP_HITS for k in cutoffs):
-            raise ConfigError(
-                f"Hits@k of facts that hold for a while needs k of at most {MAX_STEP_HITS}, "
-                f"found {max(cutoffs)}"
-            )
         values = {"mrr": ranks.reciprocal.mean(), "mr": ranks.rank.mean()}
         values |= {f"hits@{k}": ranks.hits[:, k - 1].mean() for k in cutoffs}
         return {name: float(value) for name, value in values.items()}
@@ -161,6 +155,20 @@ def metrics(ranks: Tensor | StepMeans, hits: Iterable[int] = (1, 3, 10)) -> Metr
     values = {"mrr": ranks.reciprocal().mean(), "mr": ranks.mean()}
     values |= {f"hits@{k}": (ranks <= k).double().mean() for k in cutoffs}
     return {name: float(value) for name, value in values.items()}
+
+
+def check_cutoffs(cutoffs: Sequence[int], over_steps: bool) -> None:
+    """Raise ConfigError if Hits@k cannot be counted for a k.
+
+    over_steps: whether facts hold for a while, so that each is asked about at several steps.
+    """
+    if any(k < 1 for k in cutoffs):
+        raise ConfigError(f"Hits@k needs k of at least 1, found {min(cutoffs)}")
+    if over_steps and any(k > MAX_STEP_HITS for k in cutoffs):
+        raise ConfigError(
+            f"Hits@k of facts that hold for a while needs k of at most {MAX_STEP_HITS}, "
+            f"found {max(cutoffs)}"
+        )
 
 
 def refuse_nan(scores: Tensor) -> None:

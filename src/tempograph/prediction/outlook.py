@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from tempograph.data.graph import Name, When
+from tempograph.data.importers.later_steps import MAX_NEW_STEPS
 from tempograph.data.timeline import Queries
 from tempograph.errors import QueryError
 from tempograph.models.base import Evidence
@@ -151,14 +152,18 @@ def forecast(
 
 def find_steps(scenario: Scenario, date: When | None, days: int) -> tuple[Scenario, range]:
     """The steps of a forecast, by default from the first without a fact on, and their scenario."""
-    last = int(scenario.timeline.facts[-1, 3])
+    last, times = int(scenario.timeline.facts[-1, 3]), scenario.graph.times
     first = last + 1 if date is None else scenario.at(date)[1]
     if first < 1:
         raise QueryError(
-            f"nothing is known before {scenario.graph.times[0]}, so it cannot be forecast; "
-            "choose a later date"
+            f"nothing is known before {times[0]}, so it cannot be forecast; choose a later date"
         )
-    later = first + days - len(scenario.graph.times)
+    later = first + days - len(times)
+    if later > MAX_NEW_STEPS:
+        raise QueryError(
+            f"days must be at most {days + MAX_NEW_STEPS - later:,}, found {days:,}: a forecast "
+            f"reaches at most {MAX_NEW_STEPS:,} steps after the last one, {times[-1]}"
+        )
     if later > 0:
         scenario = scenario.at(f"+{later}")[0]
     return scenario, range(first, first + days)

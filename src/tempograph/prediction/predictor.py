@@ -30,7 +30,7 @@ from tempograph.prediction.interval_answers import complete_interval
 from tempograph.prediction.missing import find_missing
 from tempograph.prediction.outlook import forecast, make_search
 from tempograph.prediction.period import rank_period, score_period
-from tempograph.prediction.questions import read_questions
+from tempograph.prediction.questions import read_questions, refuse_unranked
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.prediction.scoring import SIDES, measured_scenario, most_surprising, score_columns
 from tempograph.progress import show_progress
@@ -270,15 +270,16 @@ class Predictor:
         absent. The rows of the result are the answers in the order of the questions: `question` is
         the row number from 0, then come the completed fact, the part `asked` for, the `answer`, its
         rank, score and probability, and the split in which it is known. A question that has no
-        answer, because a name is unknown for example, has one row with the reason in `error`. If
-        `strict`, the first question with an unknown name, or that is wrong in another way, is an
-        error.
+        answer, because a name is unknown or the run does not rank what is missing for example, has
+        one row with the reason in `error`. If `strict`, the first question with an unknown name, or
+        that is wrong in another way, is an error.
         """
         if top < 1:
             raise ConfigError(f"top must be at least 1, found {top}")
         given = options.given if options else {}
         remembered, forecasts = self.run.import_options, self.timeline.past_only
         read = read_questions(self.graph, questions, given, remembered, extend=forecasts)
+        read = refuse_unranked(read, self.run.questions)
         scenario = self.scenario.reaching(read.times)
         with show_progress("answering questions", progress) as advance:
             table = answer_questions(scenario, read, top, budget, advance, strict, new)

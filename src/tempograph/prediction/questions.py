@@ -19,8 +19,11 @@ from tempograph.data.importers.options import ImportOptions
 from tempograph.data.row_errors import RowErrors
 from tempograph.data.time_lookup import TimeLookup
 from tempograph.errors import DataError
+from tempograph.training.question_models import QuestionModels
+from tempograph.typing import HEAD_ASKED
 
 _NOT_ONE: Final = "a wrong number of missing parts"
+_NOT_RANKED: Final = "a missing part that the run does not rank"
 
 
 class Questions(NamedTuple):
@@ -84,3 +87,27 @@ def read_questions(
     texts = [column.texts() for column in encoded]
     given_parts = pa.table(texts, names=list(COLUMNS))
     return Questions(ids, errors, given_parts, lookup.graph.times)
+
+
+def refuse_unranked(
+    questions: Questions, models: QuestionModels, intervals: bool = False
+) -> Questions:
+    """The questions with an error for each about a relation or time that a run does not rank.
+
+    With `intervals`, the caller can answer when facts hold that do so for a while.
+    """
+    reason, errors, asked = models.heads_refused, questions.errors, questions.asked
+    if reason is None:
+        return questions
+    for kind in HEAD_ASKED:
+        text = reason
+        if kind == "time" and models.timeline.has_intervals:
+            if intervals:
+                continue
+            text = (
+                f"{models.graph.name}: its facts hold for a while, and a table of questions has no "
+                "room for intervals; ask when with Predictor.when, one fact at a time"
+            )
+        of_kind = asked == COLUMNS.index(kind)
+        errors = errors.then(RowErrors.at(of_kind, _NOT_RANKED, text))
+    return questions._replace(errors=errors)

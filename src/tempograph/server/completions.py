@@ -27,7 +27,7 @@ from tempograph.prediction.completion import (
 )
 from tempograph.prediction.interval_answers import complete_interval
 from tempograph.prediction.period import PeriodScores, rank_period, score_period
-from tempograph.prediction.questions import read_questions
+from tempograph.prediction.questions import read_questions, refuse_unranked
 from tempograph.prediction.scenario import Fact, Scenario
 from tempograph.server.entity_questions import EntityAnswer, EntityQuestion
 from tempograph.server.problems import Place, invalid
@@ -229,6 +229,7 @@ def _read_questions(
             )
         except DataError as error:
             raise invalid(str(error)) from error
+        read = refuse_unranked(read, run.predictor.run.questions, intervals=True)
         return [tuple(row) for row in read.ids.tolist()], read.errors.texts.to_pylist()
     facts = []
     for index, parts in enumerate(questions):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import sys
 import threading
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 from torch import distributed
 
-from tempograph.errors import ProcessLostError
+from tempograph.errors import ConfigError, ProcessLostError
 from tempograph.training.distributed import Processes
 
 _SECONDS: Final = 20.0
@@ -56,13 +57,27 @@ def _lost(processes: Processes, what: str, folder: Path | None) -> str:
     return f"process {processes.rank} of {processes.size}: {what}; {way_out}"
 
 
+def _timeout() -> float:
+    """How many seconds a process may give no sign of life."""
+    text = os.environ.get(TIMEOUT)
+    if text is None:
+        return _SECONDS
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds < threading.TIMEOUT_MAX:
+        raise ConfigError(f"{TIMEOUT} must be a number of seconds above 0, found '{text}'")
+    return seconds
+
+
 class _Watch(threading.Thread):
     """Counts up a number in the store of the process group, and reads those of the others."""
 
     def __init__(self, processes: Processes, folder: Path | None) -> None:
         super().__init__(daemon=True)
         self._processes, self._folder = processes, folder
-        self._seconds = float(os.environ.get(TIMEOUT, _SECONDS))
+        self._seconds = _timeout()
         # A launcher that restarts processes keeps the store.
         restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
         self._prefix = f"tempograph/alive/{restart}/{next(_watches)}"

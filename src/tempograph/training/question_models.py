@@ -82,19 +82,26 @@ class QuestionModels:
         in_folder = self.path is not None and (self.path / HEADS).is_file()
         return "heads" in self._fitted or in_folder
 
-    def heads(self, progress: Progress | None = None) -> Heads:
-        """What ranks relations and times; a forecaster ranks neither."""
+    @property
+    def heads_refused(self) -> str | None:
+        """Why the run ranks neither relations nor times; None if it does."""
         if self.timeline.past_only:
-            raise QueryError(
+            return (
                 f"{self.graph.name}: a forecaster ranks entities, not relations or times, and does "
                 "not search for missing facts; train a run with task complete for that"
             )
         if self.timeline.has_intervals:
-            raise QueryError(
+            return (
                 f"{self.graph.name}: its facts hold for a while; relations cannot be ranked and "
                 "missing facts cannot be searched for among such facts yet; ask for subjects, "
                 "objects or intervals"
             )
+        return None
+
+    def heads(self, progress: Progress | None = None) -> Heads:
+        """What ranks relations and times, unless it is refused."""
+        if self.heads_refused is not None:
+            raise QueryError(self.heads_refused)
         if "heads" not in self._fitted:
             self._fitted["heads"] = self._load_or_fit_heads(progress)
         heads: Heads = self._fitted["heads"]

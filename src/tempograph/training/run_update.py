@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any, NamedTuple
 
 from tempograph.data.additions import Additions
@@ -15,7 +17,7 @@ from tempograph.data.importers.batch_options import Note
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.protocol import task_of
 from tempograph.device import resolve_device
-from tempograph.errors import ConfigError, QueryError, RunError
+from tempograph.errors import ConfigError, QueryError, RunError, TempographWarning
 from tempograph.io import lock_folder, refuse_existing
 from tempograph.models.registry import MODELS
 from tempograph.training.callbacks import Callbacks
@@ -59,7 +61,7 @@ def update(
     and times are read as in the import that made the run's data; options that differ, or those in a
     mapping, count instead. A faulty row is an error and changes nothing, or is skipped with
     `ImportOptions(skip_bad=True)`. Facts that are known are left out. Steps may come after the last
-    one.
+    one; there is a warning if one is so far after it that it looks like a typo.
 
     The run folder changes as a whole or not at all; with `out`, the updated run is a new folder.
     With `save=False`, and for a run without a folder, it is in memory alone. With `train`, the
@@ -139,7 +141,7 @@ def _update_run(
     run: Run, source: _Source, goal: _Goal, train: int, callbacks: Callbacks
 ) -> UpdateResult:
     """Update a loaded run."""
-    data = _RunData(run.config, run.graph, run.results, run.import_options, run.updates)
+    data = _RunData(run.config, run.graph, run.results, run.import_options, run.updates, run.path)
     read = data.read_update(source)
     trained: tuple[str, ...] = ()
     if len(read.additions.facts) or train:
@@ -193,12 +195,16 @@ class _RunData:
     results: RunResults
     import_options: ImportOptions | None
     updates: Updates | None
+    path: Path | None
 
     def __post_init__(self) -> None:
         if not self.results.finished:
+            way_out = "train it again"
+            if self.path is not None:
+                way_out = f"continue it with: tempograph resume {quote(str(self.path))}"
             raise RunError(
                 f"{self.config.name} on {self.graph.name} is not finished, so it cannot be "
-                "updated; continue it with tempograph resume"
+                f"updated; {way_out}"
             )
 
     @staticmethod
@@ -209,7 +215,7 @@ class _RunData:
             graph, updates = read_graph(folder, config.dataset), None
             if results.updates is not None:
                 updates = Updates.read(folder, results.updates["number"], graph)
-            return _RunData(config, graph, results, read_import_options(folder), updates)
+            return _RunData(config, graph, results, read_import_options(folder), updates, folder)
 
     @property
     def additions(self) -> Additions:
@@ -222,7 +228,7 @@ class _RunData:
         all_splits = forecasts or self.results.answers is not None
         graph = self.additions.onto(self.graph)
         held_out = (graph.valid, graph.test) if all_splits else ()
-        return read_update(
+        read = read_update(
             graph,
             (graph.train, *held_out),
             source.facts,
@@ -230,6 +236,11 @@ class _RunData:
             self.import_options,
             source.note,
         )
+        if read.far is not None:
+            # Before anything is written: where warnings are errors, nothing changes. `update`
+            # called the caller of this method.
+            warnings.warn(read.far, TempographWarning, stacklevel=4)
+        return read
 
     def add(self, additions: Additions) -> Updates:
         """The updates of the run and one more."""

@@ -20,6 +20,7 @@ from tempograph.data.importers.arrow_reader import as_text
 from tempograph.data.importers.bad_rows import EXAMPLES, BadValue, SkippedRows, bad_limit
 from tempograph.data.importers.batch_options import Note
 from tempograph.data.importers.batch_reader import BROKEN_LINE
+from tempograph.data.importers.later_steps import describe_steps
 from tempograph.data.importers.option_words import COMMAND_LINE, PYTHON
 from tempograph.data.importers.options import ImportOptions
 from tempograph.data.span_lookup import SpanLookup
@@ -28,6 +29,10 @@ from tempograph.data.time_lookup import UNCLEAR_TIME
 from tempograph.errors import DataError
 
 _MAX_LENGTH: Final = 60
+_MIN_FAR: Final = 30
+_MAX_FAR: Final = 100
+"""A step so far after the last one with a fact looks like a typo: a tenth of all steps, within
+these bounds, and further than twice any gap before."""
 
 
 class UpdateFacts(NamedTuple):
@@ -41,6 +46,8 @@ class UpdateFacts(NamedTuple):
     lookalikes: dict[str, str]
     still_open: int
     """New facts with an end, of which the same fact is known with an open end."""
+    far: str | None
+    """What to say of a time that is far after all earlier facts."""
 
 
 def read_update(
@@ -80,6 +87,7 @@ def read_update(
         (*batch.skipped, *skipped),
         _find_lookalikes(graph, additions),
         _count_still_open(new, known_facts),
+        _describe_far(graph, batch),
     )
 
 
@@ -176,6 +184,34 @@ def _by_reason(batch: FactBatch) -> tuple[SkippedRows, ...]:
         )
         skipped.append(SkippedRows(each["values"], each["counts"], places[0], examples))
     return tuple(skipped)
+
+
+def _describe_far(graph: TemporalGraph, batch: FactBatch) -> str | None:
+    """The first row that is far after all facts before it, with how many steps it adds."""
+    new = np.unique(_given_steps(batch.ids[batch.valid]))
+    if new.max(initial=0) < len(graph.times):
+        return None
+    known = np.unique(_given_steps(graph.all_facts))
+    gap = np.diff(known).max(initial=0)
+    allowed = max(2 * gap, _MIN_FAR, min(_MAX_FAR, len(graph.times) // 10))
+    steps = np.union1d(known, new)
+    far = (steps[1:] >= len(graph.times)) & (np.diff(steps) > allowed)
+    if not far.any():
+        return None
+    before, step = steps[np.argmax(far) :][:2].tolist()
+    row = int(np.argmax(batch.valid & (_given_steps(batch.ids) == step).any(0)))
+    times, distance = batch.graph.times, describe_steps(graph, step - before)
+    added = step + 1 - max(before + 1, len(graph.times))
+    return (
+        f"{batch.places([row])[0]}: '{times[step]}' is {distance} after the last fact before it, "
+        f"{times[before]}, and adds {added:,} steps; is it a typo?"
+    )
+
+
+def _given_steps(facts: Facts) -> NDArray[np.int64]:
+    """The first and the last step that facts name, [2, n]; an open end names none."""
+    start, end, bounds = spans_of(facts)
+    return np.stack([start, np.where(bounds & Bounds.OPEN_END, start, end)])
 
 
 def _find_lookalikes(graph: TemporalGraph, additions: Additions) -> dict[str, str]:

@@ -15,7 +15,8 @@ from tempograph.data.importers.time_grid import step_labels, steps_since_1970
 from tempograph.errors import QueryError
 from tempograph.typing import Granularity
 
-_MAX_NEW_STEPS: Final = 10_000
+MAX_NEW_STEPS: Final = 10_000
+"""Steps after the last one that a grid is continued by at most."""
 _LATER: Final = re.compile(r"\+0*[1-9]\d{0,17}", re.ASCII)
 """A step that is counted from the last one."""
 _LABEL_PATTERNS: Final[dict[Granularity | None, str]] = {
@@ -54,7 +55,7 @@ def extend_times(
     far = {
         label: _explain_far(label, step - last, graph)
         for label, step in steps.items()
-        if step - last > _MAX_NEW_STEPS
+        if step - last > MAX_NEW_STEPS
     }
     latest = max([last, *(step for label, step in steps.items() if label not in far)])
     if latest == last:
@@ -69,7 +70,7 @@ def later_label(graph: TemporalGraph, when: str) -> str | None:
     """
     if graph.has_time(when) or not _LATER.fullmatch(when):
         return None
-    if int(when) > _MAX_NEW_STEPS:
+    if int(when) > MAX_NEW_STEPS:
         raise QueryError(_explain_far(when, int(when), graph))
     grid = find_grid(graph)
     if grid is None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from tempograph.models.heads.fact_classifier import FactClassifier
-from tempograph.models.heads.occurrence_features import FEATURES
+from tempograph.models.heads.occurrence_features import FEATURES, SHARED_FEATURES
 
 
 class OccurrenceClassifier(nn.Module):
@@ -20,8 +20,9 @@ class OccurrenceClassifier(nn.Module):
 
     def __init__(self, generator: torch.Generator | None = None) -> None:
         super().__init__()
-        self.recurring = FactClassifier(len(FEATURES), generator)
-        self.new = FactClassifier(len(FEATURES), generator)
+        shared = [FEATURES.index(name) for name in SHARED_FEATURES]
+        self.recurring = FactClassifier(len(FEATURES), generator, shared)
+        self.new = FactClassifier(len(FEATURES), generator, shared)
 
     def kind(self, recurring: bool) -> FactClassifier:
         """The classifier for facts that happened before, or for those that did not."""

@@ -21,6 +21,8 @@ _SMALLEST: Final = 1e-3
 _REVERSED: Final = {"ors": "sro", "os": "so"}
 _BY_WEEKDAY: Final = ("sro", "sr", "r")
 _DECAYS: Final = (0.3, 0.7, 1.0, 1.5)
+SHARED_FEATURES: Final = ("activity 1", "activity 7")
+"""Features of the time before a step, which differ from day to day but not from fact to fact."""
 FEATURES: Final = (
     *(f"N({pattern}, {window})" for pattern in PATTERNS for window in (*WINDOWS, "all")),
     *(f"since({pattern})" for pattern in PATTERNS),
@@ -28,7 +30,7 @@ FEATURES: Final = (
     *("mean gap", "irregularity", "due"),
     *(f"weekday {day}" for day in range(7)),
     *(f"N({pattern}, weekday)" for pattern in _BY_WEEKDAY),
-    *("activity 1", "activity 7"),
+    *SHARED_FEATURES,
     "horizon",
 )
 """The features of a fact, given all facts before a step: log(1 + N) for the number of facts that
