@@ -15,7 +15,8 @@ from tempograph.data.importers.time_grid import step_labels, steps_since_1970
 from tempograph.errors import QueryError
 from tempograph.typing import Granularity
 
-_MAX_NEW_STEPS: Final = 10_000
+MAX_NEW_STEPS: Final = 10_000
+"""How far a question may reach beyond the last step."""
 _LATER: Final = re.compile(r"\+0*[1-9]\d{0,17}", re.ASCII)
 """A step that is counted from the last one."""
 _LABEL_PATTERNS: Final[dict[Granularity | None, str]] = {
@@ -41,7 +42,7 @@ def extend_times(
     grid = find_grid(graph)
     if grid is None and all(_LATER.fullmatch(label) for label in new):
         more = max(int(label) for label in new)
-        return graph.with_later_times(tuple(f"+{step + 1}" for step in range(more))), {}
+        return graph.with_later_times(later_labels(graph, more)), {}
     if grid is None:
         first, end = graph.times[0], graph.times[-1]
         why = (
@@ -54,7 +55,7 @@ def extend_times(
     far = {
         label: _explain_far(label, step - last, graph)
         for label, step in steps.items()
-        if step - last > _MAX_NEW_STEPS
+        if step - last > MAX_NEW_STEPS
     }
     latest = max([last, *(step for label, step in steps.items() if label not in far)])
     if latest == last:
@@ -69,13 +70,22 @@ def later_label(graph: TemporalGraph, when: str) -> str | None:
     """
     if graph.has_time(when) or not _LATER.fullmatch(when):
         return None
-    if int(when) > _MAX_NEW_STEPS:
+    if int(when) > MAX_NEW_STEPS:
         raise QueryError(_explain_far(when, int(when), graph))
     grid = find_grid(graph)
     if grid is None:
         return f"+{int(when)}"
     granularity, last = grid
     return step_labels(last + int(when), last + int(when), granularity)[0]
+
+
+def later_labels(graph: TemporalGraph, count: int) -> tuple[str, ...]:
+    """The labels of so many steps after the last one."""
+    grid = find_grid(graph)
+    if grid is None:
+        return tuple(f"+{step + 1}" for step in range(count))
+    granularity, last = grid
+    return step_labels(last + 1, last + count, granularity)
 
 
 def describe_steps(graph: TemporalGraph, count: int) -> str:
