@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 import time
 from dataclasses import asdict
 from itertools import pairwise
@@ -180,6 +181,23 @@ def test_proposals_and_evidence_of_a_batch_come_in_units(
     assert len(lines_of(client, "missing", top=7)) == 7
     assert len(parts) > 3 and parts[0].start == 0
     assert all(one.stop == other.start for one, other in pairwise(parts))
+
+
+def test_a_search_that_finds_more_facts_than_the_limit_is_refused(
+    predictors: dict[str, Predictor],
+) -> None:
+    with client_of({"ted": predictors["ted"]}, Limits(facts=5)) as client:
+        response = client.post("/api/v1/missing", json={"at_least": 1e-9})
+        problem = json.loads(response.text.splitlines()[-1])["problem"]
+        assert problem["status"] == 422
+        found = re.fullmatch(
+            r"[\d,]+ facts have a probability of at least 1e-09, and a response has at most 5; "
+            r"search a part of the data, or for facts of at least (\S+)",
+            problem["detail"],
+        )
+        assert found is not None
+        fewer = lines_of(client, "missing", at_least=min(1, 1.01 * float(found[1])))
+        assert 0 < len(fewer) <= 5
 
 
 @pytest.mark.parametrize("run", RUNS)
